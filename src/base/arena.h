@@ -1,0 +1,46 @@
+// SPDX-License-Identifier: MIT
+#ifndef CAIRN_BASE_ARENA_H
+#define CAIRN_BASE_ARENA_H
+
+// Memory that only grows, addressed by 32-bit references instead of pointers, so that another
+// process can map the same pages elsewhere and follow every link. The unit of a reference is eight
+// bytes; reference 0 is "nothing". Memory is handed out zeroed and never given back.
+//
+//   base ─► [ struct arena_head | block | block | block | ... untouched, zero ... ]
+//                                                        ▲ used               ▲ limit
+
+#include <stdatomic.h>
+#include <stddef.h>
+#include <stdint.h>
+
+typedef uint32_t ref_t;
+
+// The first bytes of the mapping. The writer process allocates; a reader only looks.
+struct arena_head {
+    _Atomic uint64_t used;    // bytes handed out, this head included; any thread adds, relaxed is enough
+    uint64_t limit;           // bytes that may be handed out
+    _Atomic uint64_t refused; // allocations that found no room
+};
+
+struct arena {
+    unsigned char *base;
+};
+
+static inline struct arena_head *arena_head(const struct arena *arena)
+{
+    return (struct arena_head *)arena->base;
+}
+
+static inline void *arena_at(const struct arena *arena, ref_t ref)
+{
+    return arena->base + (size_t)ref * 8;
+}
+
+// Makes an arena of zeroed memory at base; reserved is what the caller keeps for itself at the front,
+// sizeof(struct arena_head) included.
+void arena_init(struct arena *arena, void *base, size_t reserved, size_t limit);
+
+// Zeroed memory, or 0 when the limit is reached. Lock-free; safe in a signal handler.
+ref_t arena_alloc(struct arena *arena, size_t bytes);
+
+#endif

@@ -1,0 +1,39 @@
+// SPDX-License-Identifier: MIT
+#ifndef CAIRN_BASE_PLACE_H
+#define CAIRN_BASE_PLACE_H
+
+// A place is an address that means the same in every run: 16 bits of module, 48 bits of offset from
+// the module's lowest loaded address. Loading a library elsewhere, or again, does not change it.
+
+#include <stdint.h>
+
+typedef uint64_t place_t;
+
+enum {
+    MODULE_NONE = 0,      // no place at all
+    MODULE_ANONYMOUS = 1, // code that belongs to no file (JIT): the offset is the address itself
+    MODULE_VDSO = 2,      // the kernel's own shared object
+    MODULE_FIRST_FILE = 3,
+    MODULE_LIMIT = 65535,
+};
+
+#define PLACE_OFFSET_BITS 48
+// The offset of a function whose first instruction is not known (no FDE); its module is.
+#define PLACE_OFFSET_UNKNOWN ((UINT64_C(1) << PLACE_OFFSET_BITS) - 1)
+
+static inline place_t place_make(unsigned module, uint64_t offset)
+{
+    return (place_t)module << PLACE_OFFSET_BITS | (offset & PLACE_OFFSET_UNKNOWN);
+}
+
+static inline unsigned place_module(place_t place)
+{
+    return (unsigned)(place >> PLACE_OFFSET_BITS);
+}
+
+static inline uint64_t place_offset(place_t place)
+{
+    return place & PLACE_OFFSET_UNKNOWN;
+}
+
+#endif

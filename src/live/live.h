@@ -1,0 +1,152 @@
+// SPDX-License-Identifier: MIT
+#ifndef CAIRN_LIVE_LIVE_H
+#define CAIRN_LIVE_LIVE_H
+
+// The memory that the agent and the tool share while a program runs.
+//
+// `cairn record` makes one sparse memory file. Page 0 is the session; each profiled process (each
+// program image: exec makes a new one) takes the next slice, an arena that holds all it knows.
+//
+//   [ session | slice 0: live_process, modules, threads, trees | slice 1 | slice 2 | ... sparse ]
+//
+// The agent only stores to memory: it does no I/O after start-up, keeps no descriptor, needs no
+// thread of its own, and whatever kills the program, the tool still has every sample. The tool scans
+// the slices about once a second and appends what is new to the profile. It trusts nothing it reads
+// here: the program may have scribbled over it.
+//
+// Lists are pushed at the head with release order and never change afterwards, so a reader that
+// follows them sees whole records.
+
+#include "base/arena.h"
+#include "base/place.h"
+#include "base/verdict.h"
+#include <stdatomic.h>
+#include <stdint.h>
+
+#define LIVE_MAGIC UINT64_C(0x0065766c6e726963) // "cirnlve"
+#define LIVE_VERSION 1
+#define LIVE_SESSION_BYTES 4096
+#define LIVE_ENVIRONMENT "CAIRN_SESSION" // its value: the path of the memory file
+
+enum live_event { LIVE_EVENT_CPU, LIVE_EVENT_WALL };
+
+// How the samples of a thread are asked for. `auto` tries them in this order.
+enum live_source {
+    LIVE_SOURCE_AUTO,
+    LIVE_SOURCE_SIGTRAP, // perf software clock, synchronous SIGTRAP
+    LIVE_SOURCE_SIGNAL,  // perf software clock, F_SETSIG
+    LIVE_SOURCE_TIMER,   // POSIX timer on the thread's CPU clock
+};
+
+static inline const char *live_source_name(unsigned source)
+{
+    static const char *const names[] = {"none", "perf-task-clock", "perf-task-clock-signal", "posix-timer"};
+    return source < sizeof names / sizeof *names ? names[source] : "unknown";
+}
+
+struct live_options {
+    uint32_t event;  // enum live_event
+    uint32_t source; // enum live_source that is asked for
+    uint64_t period_ns;
+    uint32_t marker; // 0: memoised walk
+    uint32_t per_thread;
+    uint32_t follow_fork;
+    uint32_t empty_handler; // measure the bare cost of the signals: the handler does nothing
+};
+
+// Written by the tool before the program starts, but for the atomics.
+struct live_session {
+    uint64_t magic;
+    uint32_t version;
+    uint32_t tool_pid;
+    uint64_t slice_bytes;        // distance of slices, the budget of a process (--memory)
+    _Atomic uint64_t slices;     // handed out; every process adds one, relaxed
+    _Atomic uint32_t recording;  // 0: samples are ignored (--delay, --duration); the tool writes
+    struct live_options options;
+    char agent_path[1024];       // what LD_PRELOAD must name
+};
+
+#define LIVE_HANDLER_BUCKETS 128 // of handler time: 4 per power of two, see live_bucket()
+
+// One per tree. The owning thread writes, relaxed; readers may see it in the middle of a sample.
+struct live_stats {
+    uint64_t samples;
+    uint64_t lost;          // signals that came while no sample could be taken
+    uint64_t unplaced;      // samples counted to an ancestor because the memory limit was reached
+    uint64_t verdicts[VERDICT_COUNT]; // a marker walk on an incomplete cached part counts that part's verdict
+    uint64_t frames_stack;  // sum of stack depths
+    uint64_t frames_walked; // sum of frames really walked
+    uint64_t handler_ns;    // sum
+    uint64_t cost_ns;       // sum of all weights, residues at thread end included
+    uint64_t residue_ns;    // of that: time at the end of threads that no sample came for
+    uint32_t handler_histogram[LIVE_HANDLER_BUCKETS];
+};
+
+struct live_module {
+    ref_t next;
+    uint32_t id;       // as in place_t
+    uint64_t base;     // first loaded address when it was last (re)loaded
+    uint64_t bytes;    // extent in memory
+    uint32_t build_id_bytes;
+    uint8_t build_id[32];
+    uint32_t path_bytes;
+    char path[];       // not terminated
+};
+
+// A tree and who writes it. When a thread ends, the next one with the same start routine goes on with
+// its tree (unless per_thread), so short threads by the million need few trees.
+struct live_thread {
+    ref_t next;
+    ref_t tree;
+    place_t start;          // start routine; 0 for the main thread
+    _Atomic uint32_t tid;   // current or last owner
+    _Atomic uint32_t owned; // 1 while a thread uses it
+    _Atomic uint64_t threads; // how many threads have used it
+    uint64_t first_ns;      // CLOCK_MONOTONIC of first use
+    struct live_stats stats;
+};
+
+struct live_note {
+    ref_t next;
+    uint32_t bytes;
+    char text[];
+};
+
+enum live_state { LIVE_EMPTY, LIVE_STARTING, LIVE_RUNNING, LIVE_ENDED };
+
+struct live_process {
+    struct arena_head arena;
+    _Atomic uint32_t state; // enum live_state; release, so that what stands below is readable
+    uint32_t pid;
+    uint32_t parent_pid;
+    uint32_t source;         // enum live_source that works here; 0 before the first thread
+    uint32_t exclude_kernel; // 1: no samples inside the kernel; their time weighs on the next one
+    uint32_t forked;         // 1: a fork of its parent (same program), 0: a new image
+    uint64_t start_ns;       // CLOCK_MONOTONIC
+    _Atomic uint64_t end_ns; // 0 until it says goodbye
+    ref_t command;           // NUL-separated argv
+    uint32_t command_bytes;
+    _Atomic ref_t modules;   // struct live_module
+    _Atomic ref_t threads;   // struct live_thread
+    _Atomic ref_t notes;     // struct live_note
+    _Atomic uint64_t agent_bytes; // private memory of the agent besides the slice
+    _Atomic uint64_t thread_starts; // threads that ever ran
+};
+
+// The histogram bucket of a handler time: 4 buckets per power of two.
+static inline unsigned live_bucket(uint64_t ns)
+{
+    if (ns < 4)
+        return (unsigned)ns;
+    unsigned power = 63 - (unsigned)__builtin_clzll(ns);
+    unsigned bucket = (power - 1) * 4 + (unsigned)(ns >> (power - 2) & 3);
+    return bucket < LIVE_HANDLER_BUCKETS ? bucket : LIVE_HANDLER_BUCKETS - 1;
+}
+
+// The smallest time that falls into a bucket.
+static inline uint64_t live_bucket_floor(unsigned bucket)
+{
+    return bucket < 4 ? bucket : (uint64_t)(4 + bucket % 4) << (bucket / 4 - 1);
+}
+
+#endif

@@ -1,0 +1,88 @@
+// SPDX-License-Identifier: MIT
+#ifndef CAIRN_PROFILE_PROFILE_H
+#define CAIRN_PROFILE_PROFILE_H
+
+// A profile in memory, as every reader of it sees it. docs/format.md says how it lies in a file.
+
+#include "base/place.h"
+#include "live/live.h"
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+struct profile_metric {
+    char *name; // "cpu"
+    char *unit; // "ns"
+    uint64_t period;         // in the metric's unit
+    double rate_requested;   // samples a second
+    char *source;            // "perf-task-clock"
+};
+
+struct profile_module {
+    char *path;
+    uint8_t build_id[32];
+    unsigned build_id_bytes;
+};
+
+struct profile_process {
+    uint32_t pid, parent_pid;
+    bool forked;   // a fork of its parent rather than a new program image
+    bool ended;    // said goodbye, or the tool saw it end
+    uint64_t start_ns, end_ns;
+    char **command; // NULL-terminated argv
+    bool exclude_kernel;
+    uint64_t tree_bytes;  // of its slice, used
+    uint64_t agent_bytes; // private memory of the agent
+    uint64_t thread_starts;
+};
+
+#define PROFILE_NO_PARENT UINT32_MAX
+
+// Modules in places are indices into profile.modules (0..2 are the reserved ones of place.h).
+struct profile_node {
+    uint32_t parent; // index in the same tree, smaller than the node's own; PROFILE_NO_PARENT: root
+    place_t site;    // as in struct edge
+    place_t function; // 0: a statement
+};
+
+struct profile_tree {
+    uint32_t process; // index
+    uint32_t tid;     // of the (last) thread that grew it
+    place_t start;    // start routine; 0: main thread
+    uint64_t threads; // that shared it
+    uint32_t count;
+    struct profile_node *nodes; // parents before children, the root first
+    uint64_t *values;           // count * metric_count; a frame's first value counts returns
+    struct live_stats stats;
+};
+
+struct profile {
+    unsigned format;
+    char **command; // what was recorded, NULL-terminated
+    char *tracker, *tree_kind;
+    uint64_t start_realtime_ns;
+    uint64_t duration_ns;
+    bool complete; // recording ended in good order (else: cut off, still being written, or damaged)
+    uint64_t file_bytes;
+    unsigned metric_count;
+    struct profile_metric *metrics;
+    unsigned module_count;
+    struct profile_module *modules;
+    unsigned process_count;
+    struct profile_process *processes;
+    unsigned tree_count;
+    struct profile_tree *trees;
+    unsigned note_count;
+    char **notes; // warnings for the user, each one line
+};
+
+// Reads a profile, a growing one too. NULL and one line in *error (to be freed) if it is none; what can
+// be saved of a damaged one is returned, with a note that says what was lost.
+struct profile *profile_read(const char *path, char **error);
+void profile_free(struct profile *profile);
+
+// Writes a whole profile at once, compressed: to a temporary file beside path that then replaces it.
+// 0 or -errno.
+int profile_write(const struct profile *profile, const char *path);
+
+#endif

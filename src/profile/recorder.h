@@ -1,0 +1,47 @@
+// SPDX-License-Identifier: MIT
+#ifndef CAIRN_PROFILE_RECORDER_H
+#define CAIRN_PROFILE_RECORDER_H
+
+// The tool's side of a recording: reads the live memory (live/live.h) and appends what is new to the profile.
+
+#include "live/live.h"
+#include <stddef.h>
+#include <stdint.h>
+
+struct recorder;
+
+struct recorder_description {
+    const char *path;      // the profile
+    char *const *command;  // argv
+    const char *event, *unit;
+    uint64_t period;
+    double rate_requested;
+    const char *tracker, *tree_kind;
+};
+
+// What a status line wants to know; sums over all processes.
+struct recorder_totals {
+    uint64_t samples, lost, unplaced;
+    uint64_t cost_ns;
+    uint64_t complete, incomplete; // walks
+    uint64_t handler_ns;
+    uint64_t nodes, tree_bytes;
+    unsigned processes, live_processes; // live: not ended, and its pid still exists
+    unsigned threads;
+};
+
+// Starts a profile; the file is made (never overwriting anything that is not a cairn profile) and has its
+// head at once. session maps page 0 of the memory file fd. NULL and *error: one line, to be freed.
+struct recorder *recorder_open(const struct recorder_description *description, int fd,
+                               struct live_session *session, char **error);
+
+// Reads what has changed and appends it in one write. Cheap when nothing did. 0 or -errno.
+int recorder_update(struct recorder *recorder);
+
+void recorder_totals(const struct recorder *recorder, struct recorder_totals *totals);
+void recorder_note(struct recorder *recorder, const char *text); // a warning to keep in the profile
+
+// The last update, then the file is rewritten compactly and marked complete. 0 or -errno.
+int recorder_close(struct recorder *recorder);
+
+#endif

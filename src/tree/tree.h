@@ -1,0 +1,76 @@
+// SPDX-License-Identifier: MIT
+#ifndef CAIRN_TREE_TREE_H
+#define CAIRN_TREE_TREE_H
+
+// The calling context tree. One writer (the thread that owns the tree), any number of readers, in
+// other processes too, without a lock.
+//
+//   root (start routine)
+//    └─ frame  edge = (call site, function entered)      value[0] = returns seen by the marker
+//        ├─ frame ...
+//        └─ statement  edge = (instruction, 0)            value[m] = cost in metric m
+//
+// Edges are interned: a node carries the 32-bit reference of its edge. Nodes are 16 bytes and one
+// 8-byte value per metric, so 24 bytes with one metric. A frame node of the walk tracker carries no
+// cost of its own (its statements do), so its first value counts returns; `tree_frame_value` and
+// `tree_statement_value` in a profile's metric list say what a value means.
+//
+// Writers find children through child/sibling (a list; a node of large fan-out gets a hash beside
+// it). Readers never follow these: they scan the node blocks in order and use `parent` alone, which
+// is written before the node is published and never changes, so a reader needs no luck with timing.
+//
+// When the arena is full, tree_child() returns 0: the caller charges tree_unplaced() of the deepest
+// frame it did find, for which the tree keeps a reserve.
+
+#include "base/arena.h"
+#include "base/place.h"
+#include <stdbool.h>
+
+struct edge {
+    place_t site;     // frame: the return address of the call (one past it: look up site - 1).
+                      // statement: the instruction itself. 0 in a root and in an unplaced statement
+    place_t function; // frame: where the function entered begins. statement: 0
+};
+
+struct node {
+    ref_t edge;
+    ref_t parent;
+    ref_t child;   // writer only: newest child, or (tagged) the fan-out hash
+    ref_t sibling; // writer only
+    uint64_t value[];
+};
+
+struct tree; // lives in an arena
+
+// A new tree of nodes with `metrics` values each, its root entered at `start`. 0 when full.
+ref_t tree_new(struct arena *arena, unsigned metrics, place_t start);
+
+ref_t tree_root(const struct arena *arena, ref_t tree);
+
+// The id of an edge; interned on first use. 0 when full. Safe in a signal handler.
+ref_t tree_edge(struct arena *arena, ref_t tree, place_t site, place_t function);
+
+// The child of parent by that edge, made if it is new. 0 when full (or edge is 0). Signal-safe.
+ref_t tree_child(struct arena *arena, ref_t tree, ref_t parent, ref_t edge);
+
+// The statement node without an address under a frame, from the reserve if the arena is full; when
+// the reserve is gone too, the nearest ancestor's, at last the root's, which always exists. Signal-safe.
+ref_t tree_unplaced(struct arena *arena, ref_t tree, ref_t frame);
+
+// Adds to one value of a node. Signal-safe. Relaxed: one writer, and a reader may see either value.
+static inline void tree_add(struct arena *arena, ref_t node, unsigned metric, uint64_t amount)
+{
+    uint64_t *value = &((struct node *)arena_at(arena, node))->value[metric];
+    __atomic_store_n(value, __atomic_load_n(value, __ATOMIC_RELAXED) + amount, __ATOMIC_RELAXED);
+}
+
+uint64_t tree_nodes(const struct arena *arena, ref_t tree);
+unsigned tree_metrics(const struct arena *arena, ref_t tree);
+
+// Reading, from any process: all nodes in the order they were made (parents before children).
+// `arena_bytes` bounds what may be touched; a damaged tree ends the scan early instead of faulting.
+// Calls visit(node ref, node) until it returns false. Returns the number visited or -EBADMSG.
+int64_t tree_scan(const struct arena *arena, uint64_t arena_bytes, ref_t tree,
+                  bool (*visit)(void *context, ref_t ref, const struct node *node), void *context);
+
+#endif

@@ -1,0 +1,81 @@
+// SPDX-License-Identifier: MIT
+#ifndef CAIRN_UNWIND_UNWIND_H
+#define CAIRN_UNWIND_UNWIND_H
+
+// From a frame to its caller. Everything here is safe in a signal handler: no allocation, no lock, no
+// load that can fault.
+//
+//   struct unwind_cursor c;
+//   unwind_start(&c, registers of the interrupted code, stack bounds);
+//   do use(c.frame); while ((v = unwind_step(&c)) == UNWIND_OK);
+//
+// `frame` describes the frame that the cursor stands in; a step goes to its caller. The first time that
+// a pc is met its FDE is interpreted, and the result (a recipe) is kept in a cache keyed by pc and load-map
+// generation; warm, a step is a few loads. Shared by all threads without a lock: an entry's words are
+// xored into its key, so a torn entry never matches.
+
+#include "base/place.h"
+#include "base/verdict.h"
+#include <stdbool.h>
+#include <stdint.h>
+
+// DWARF numbers of the registers a cursor may know (x86-64: 0..15, 7 = rsp, 6 = rbp; 16 = return address).
+#define UNWIND_REGISTERS 17
+
+struct unwind_bounds {
+    uintptr_t low, high; // the thread's own stack; loads within are direct, others are fault-safe
+};
+
+enum {
+    FRAME_CFI = 1,       // found through an FDE (the others are guesses: frame pointer or scan)
+    FRAME_SIGNAL = 2,    // a signal trampoline: its caller was interrupted, not calling
+    FRAME_EH_RETURN = 4, // a function that may return elsewhere (an unwinder at work): saves rax or rdx
+    FRAME_INTERRUPTED = 8, // pc is an interrupted instruction (leaf, or caller of a trampoline), not a return address
+};
+
+struct unwind_frame {
+    uintptr_t pc;
+    place_t place;    // of pc
+    place_t function; // of the function's first instruction, offset PLACE_OFFSET_UNKNOWN if not known
+    uintptr_t cfa;       // set by unwind_step for the frame it leaves: see below
+    uintptr_t ra_slot;   // address of the slot that holds the return address (0: none, e.g. signal frame)
+    unsigned flags;
+};
+
+struct unwind_cursor {
+    struct unwind_frame frame; // where the cursor stands; cfa and ra_slot are not yet known
+    struct unwind_frame left;  // the frame that the last step left: complete, cfa and ra_slot too
+    uintptr_t sp, bp;
+    // private to the unwinder from here
+    uintptr_t registers[UNWIND_REGISTERS]; // of the leaf, for rules on other registers
+    uint32_t known;                        // which of them hold for the current frame
+    struct unwind_bounds bounds;
+    struct unwind_bounds other;            // alternate signal stack in use, or a window copied from elsewhere
+    unsigned char *window;                 // copy of foreign stack memory [other.low, other.high), or NULL
+    unsigned depth;
+};
+
+enum unwind_result { UNWIND_OK, UNWIND_END };
+
+// Starts at the code interrupted by a signal (ucontext is a ucontext_t *).
+void unwind_start(struct unwind_cursor *cursor, const void *ucontext, struct unwind_bounds bounds);
+
+// Starts at the caller of the function that calls this (for synchronous events and tests).
+void unwind_start_here(struct unwind_cursor *cursor, uintptr_t pc, uintptr_t sp, uintptr_t bp,
+                       struct unwind_bounds bounds);
+
+// Goes to the caller. UNWIND_OK, or UNWIND_END with the reason in *verdict (VERDICT_COMPLETE at the root).
+// The new frame.pc is the raw word in the slot: if it is a marker's stub, tell the cursor the truth with
+// unwind_correct() before the next step.
+enum unwind_result unwind_step(struct unwind_cursor *cursor, enum verdict *verdict);
+
+// Replaces the pc of the current frame (the true return address behind a marker).
+void unwind_correct(struct unwind_cursor *cursor, uintptr_t pc);
+
+// True if the instruction before `ra` is a call. Reads code safely: false if ra is not in a known module.
+bool unwind_follows_call(uintptr_t ra);
+
+// Bytes of static and private memory that the unwinder uses.
+uint64_t unwind_bytes(void);
+
+#endif
