@@ -1,0 +1,51 @@
+// SPDX-License-Identifier: MIT
+#ifndef CAIRN_CMD_CMD_H
+#define CAIRN_CMD_CMD_H
+
+// What the subcommands of `cairn` share. src/cmd/NAME.c is `cairn NAME`, and defines
+// `command_NAME`; main.c lists them all.
+
+#include <stdbool.h>
+#include <stddef.h>
+
+// Exit statuses besides 0. `record` also returns what its command returned.
+enum {
+    STATUS_FAILED = 1, // asked rightly, but it could not be done
+    STATUS_MISUSE = 2, // unknown option, impossible value, file that is no profile, ...
+    STATUS_NOT_EXECUTABLE = 126,
+    STATUS_NOT_FOUND = 127,
+};
+
+#define DEFAULT_PROFILE "cairn.out"
+
+struct command {
+    const char *name;
+    const char *summary; // what `cairn help` says of it: one line, no full stop
+    const char *help;    // all of `cairn NAME --help`, the first line being "usage: ..."
+    int (*run)(int argc, char **argv); // argv[0] is the command's name; returns the exit status
+};
+
+extern const struct command command_record, command_report, command_info, command_export,
+    command_list, command_help;
+
+// Every command there is, ends with NULL.
+extern const struct command *const all_commands[];
+
+// Prints a command's help on stdout. Returns 0, or STATUS_FAILED when stdout is broken.
+int print_command_help(const struct command *command);
+
+// "cairn: " and one line on stderr.
+void complain(const char *format, ...) __attribute__((format(printf, 1, 2)));
+
+// The same, and a second line that names the command's help. Returns STATUS_MISUSE, to be returned.
+int misuse(const struct command *command, const char *format, ...)
+    __attribute__((format(printf, 2, 3)));
+
+// What getopt_long() returned '?' or ':' for, said in our words (set opterr = 0, and begin the
+// short options with ':'). Returns STATUS_MISUSE.
+int misuse_of_option(const struct command *command, int result, char **argv);
+
+// The one of `words` (NULL-terminated) that was most likely meant, or NULL if none is near.
+const char *nearest_word(const char *word, const char *const *words);
+
+#endif

@@ -1,0 +1,98 @@
+// SPDX-License-Identifier: MIT
+
+// How the tool speaks of what went wrong: one line on stderr that says what, on what, and what to
+// do.
+
+#include "cmd/cmd.h"
+#include <getopt.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+static void complain_list(const char *format, va_list arguments)
+{
+    // One write: the lines of a program that is still running must not get between.
+    char *text = NULL;
+    if (vasprintf(&text, format, arguments) < 0)
+        return;
+    fprintf(stderr, "cairn: %s\n", text);
+    free(text);
+}
+
+void complain(const char *format, ...)
+{
+    va_list arguments;
+    va_start(arguments, format);
+    complain_list(format, arguments);
+    va_end(arguments);
+}
+
+int misuse(const struct command *command, const char *format, ...)
+{
+    va_list arguments;
+    va_start(arguments, format);
+    complain_list(format, arguments);
+    va_end(arguments);
+    fprintf(stderr, "try 'cairn help %s'\n", command->name);
+    return STATUS_MISUSE;
+}
+
+int misuse_of_option(const struct command *command, int result, char **argv)
+{
+    const char *word = argv[optind - 1];
+    // A short option within a cluster leaves optind on the cluster: take the letter instead.
+    if (optopt && optopt < 256 && strncmp(word, "--", 2)) {
+        if (result == ':')
+            return misuse(command, "%s: option -%c needs a value", command->name, optopt);
+        return misuse(command, "%s: there is no option -%c", command->name, optopt);
+    }
+    if (result == ':')
+        return misuse(command, "%s: option %s needs a value", command->name, word);
+    if (optopt)
+        return misuse(command, "%s: option %s takes no value", command->name, word);
+    return misuse(command, "%s: there is no option %s", command->name, word);
+}
+
+// Edits (insertions, deletions, replacements) between two short words.
+static unsigned distance(const char *a, const char *b)
+{
+    enum { LONGEST = 31 };
+    unsigned row[LONGEST + 1];
+    size_t columns = strlen(b);
+    if (strlen(a) > LONGEST || columns > LONGEST)
+        return LONGEST;
+    for (unsigned j = 0; j <= columns; j++)
+        row[j] = j;
+    for (unsigned i = 1; a[i - 1]; i++) {
+        unsigned diagonal = row[0];
+        row[0] = i;
+        for (unsigned j = 1; j <= columns; j++) {
+            unsigned best = diagonal + (a[i - 1] != b[j - 1]);
+            if (row[j] + 1 < best)
+                best = row[j] + 1;
+            if (row[j - 1] + 1 < best)
+                best = row[j - 1] + 1;
+            diagonal = row[j];
+            row[j] = best;
+        }
+    }
+    return row[columns];
+}
+
+const char *nearest_word(const char *word, const char *const *words)
+{
+    const char *nearest = NULL;
+    unsigned smallest = 3; // further away is no typing error
+    for (; *words; words++) {
+        unsigned edits = distance(word, *words);
+        // "rep" is three edits from "report", and yet clear.
+        if (strlen(word) >= 3 && !strncmp(word, *words, strlen(word)))
+            edits = 1;
+        if (edits < smallest && edits < strlen(word)) {
+            smallest = edits;
+            nearest = *words;
+        }
+    }
+    return nearest;
+}

@@ -1,0 +1,49 @@
+// SPDX-License-Identifier: MIT
+
+// `cairn`: picks the subcommand, and answers --help and --version.
+
+#include "cmd/cmd.h"
+#include <stdio.h>
+#include <string.h>
+
+const struct command *const all_commands[] = {
+    &command_record, &command_report, &command_info, &command_export,
+    &command_list,   &command_help,   NULL,
+};
+
+static int unknown_command(const char *name)
+{
+    const char *names[sizeof all_commands / sizeof *all_commands] = {NULL};
+    for (size_t i = 0; all_commands[i]; i++)
+        names[i] = all_commands[i]->name;
+    const char *near = nearest_word(name, names);
+    if (near)
+        complain("'%s' is not a cairn command: did you mean 'cairn %s'?", name, near);
+    else
+        complain("'%s' is not a cairn command: 'cairn help' lists them", name);
+    return STATUS_MISUSE;
+}
+
+int main(int argc, char **argv)
+{
+    if (argc < 2) {
+        char *help[] = {"help", NULL};
+        command_help.run(1, help);
+        return STATUS_MISUSE;
+    }
+    const char *name = argv[1];
+    if (!strcmp(name, "--help") || !strcmp(name, "-h"))
+        name = "help";
+    if (!strcmp(name, "--version") || !strcmp(name, "-V") || !strcmp(name, "version")) {
+        puts("cairn " CAIRN_VERSION);
+        return fflush(stdout) ? STATUS_FAILED : 0;
+    }
+    for (size_t i = 0; all_commands[i]; i++) {
+        if (strcmp(name, all_commands[i]->name))
+            continue;
+        if (argc > 2 && (!strcmp(argv[2], "--help") || !strcmp(argv[2], "-h")))
+            return print_command_help(all_commands[i]);
+        return all_commands[i]->run(argc - 1, argv + 1);
+    }
+    return unknown_command(name);
+}
