@@ -35,7 +35,7 @@ struct edge {
 struct node {
     ref_t edge;
     ref_t parent;
-    ref_t child;   // writer only: newest child, or (tagged) the fan-out hash
+    ref_t child;   // writer only: latest used child, or the fan-out hash
     ref_t sibling; // writer only
     uint64_t value[];
 };
@@ -54,7 +54,8 @@ ref_t tree_edge(struct arena *arena, ref_t tree, place_t site, place_t function)
 ref_t tree_child(struct arena *arena, ref_t tree, ref_t parent, ref_t edge);
 
 // The statement node without an address under a frame, from the reserve if the arena is full; when
-// the reserve is gone too, the nearest ancestor's, at last the root's, which always exists. Signal-safe.
+// the reserve is gone too, the nearest ancestor's, at last the root's, which always exists.
+// Signal-safe.
 ref_t tree_unplaced(struct arena *arena, ref_t tree, ref_t frame);
 
 // Adds to one value of a node. Signal-safe. Relaxed: one writer, and a reader may see either value.
@@ -69,8 +70,13 @@ unsigned tree_metrics(const struct arena *arena, ref_t tree);
 
 // Reading, from any process: all nodes in the order they were made (parents before children).
 // `arena_bytes` bounds what may be touched; a damaged tree ends the scan early instead of faulting.
-// Calls visit(node ref, node) until it returns false. Returns the number visited or -EBADMSG.
+// Calls visit(node ref, node) until it returns false. Returns the number visited or -EBADMSG. Only
+// the node's own bytes are known to be readable: its edge and parent are as found, for the visitor
+// to check.
 int64_t tree_scan(const struct arena *arena, uint64_t arena_bytes, ref_t tree,
                   bool (*visit)(void *context, ref_t ref, const struct node *node), void *context);
+
+// The edge of a node that a scan has met. False if the reference leads out of the arena.
+bool tree_edge_read(const struct arena *arena, uint64_t arena_bytes, ref_t ref, struct edge *edge);
 
 #endif

@@ -1,0 +1,61 @@
+// SPDX-License-Identifier: MIT
+#include "tree/layout.h"
+#include "tree/tree.h"
+#include <errno.h>
+
+static bool inside(uint64_t arena_bytes, ref_t ref, uint64_t bytes)
+{
+    return ref != 0 && (uint64_t)ref * 8 + bytes <= arena_bytes;
+}
+
+int64_t tree_scan(const struct arena *arena, uint64_t arena_bytes, ref_t ref,
+                  bool (*visit)(void *context, ref_t ref, const struct node *node), void *context)
+{
+    if (!inside(arena_bytes, ref, sizeof(struct tree)))
+        return -EBADMSG;
+    const struct tree *tree = arena_at(arena, ref);
+    // Read once: the profiled program may overwrite it at any time.
+    unsigned metrics = __atomic_load_n(&tree->metrics, __ATOMIC_RELAXED);
+    ref_t at = atomic_load_explicit(&tree->first_block, memory_order_acquire);
+    if (at == 0)
+        return 0; // being made
+    if (metrics == 0 || metrics > TREE_MOST_METRICS)
+        return -EBADMSG;
+
+    // No arena holds more nodes than this: a chain of blocks that bites its tail ends here.
+    uint64_t bytes_left = arena_bytes;
+    int64_t visited = 0;
+    while (at) {
+        if (!inside(arena_bytes, at, sizeof(struct node_block)))
+            return -EBADMSG;
+        const struct node_block *block = arena_at(arena, at);
+        // `next` before `used`: a block has a successor only once it is full, so whoever goes on to
+        // the successor has seen this block whole, and no child before its parent. Acquire pairs
+        // with the releases in tree.c.
+        ref_t next = atomic_load_explicit(&block->next, memory_order_acquire);
+        uint32_t used = atomic_load_explicit(&block->used, memory_order_acquire);
+        uint64_t bytes = sizeof *block + used * (uint64_t)tree_node_bytes(metrics);
+        if (!inside(arena_bytes, at, bytes) || bytes > bytes_left ||
+            __atomic_load_n(&block->metrics, __ATOMIC_RELAXED) != metrics)
+            return -EBADMSG;
+        bytes_left -= bytes;
+        for (uint32_t i = 0; i < used; i++) {
+            ref_t node = tree_node_in_block(at, metrics, i);
+            visited++;
+            if (!visit(context, node, arena_at(arena, node)))
+                return visited;
+        }
+        at = next;
+    }
+    return visited;
+}
+
+bool tree_edge_read(const struct arena *arena, uint64_t arena_bytes, ref_t ref, struct edge *edge)
+{
+    if (!inside(arena_bytes, ref, sizeof *edge))
+        return false;
+    const struct edge *from = arena_at(arena, ref);
+    edge->site = __atomic_load_n(&from->site, __ATOMIC_RELAXED);
+    edge->function = __atomic_load_n(&from->function, __ATOMIC_RELAXED);
+    return true;
+}
