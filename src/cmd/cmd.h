@@ -37,7 +37,8 @@ int print_command_help(const struct command *command);
 // "cairn: " and one line on stderr.
 void complain(const char *format, ...) __attribute__((format(printf, 1, 2)));
 
-// The same, and a second line that names the command's help. Returns STATUS_MISUSE, to be returned.
+// The same, and the line ends with where the command's help is. Returns STATUS_MISUSE, to be
+// returned.
 int misuse(const struct command *command, const char *format, ...)
     __attribute__((format(printf, 2, 3)));
 

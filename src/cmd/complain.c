@@ -10,13 +10,16 @@
 #include <stdlib.h>
 #include <string.h>
 
-static void complain_list(const char *format, va_list arguments)
+// One write: what a program that is still running says must not get between.
+static void complain_list(const char *format, va_list arguments, const char *command)
 {
-    // One write: the lines of a program that is still running must not get between.
     char *text = NULL;
     if (vasprintf(&text, format, arguments) < 0)
         return;
-    fprintf(stderr, "cairn: %s\n", text);
+    if (command)
+        fprintf(stderr, "cairn: %s (see 'cairn help %s')\n", text, command);
+    else
+        fprintf(stderr, "cairn: %s\n", text);
     free(text);
 }
 
@@ -24,7 +27,7 @@ void complain(const char *format, ...)
 {
     va_list arguments;
     va_start(arguments, format);
-    complain_list(format, arguments);
+    complain_list(format, arguments, NULL);
     va_end(arguments);
 }
 
@@ -32,21 +35,20 @@ int misuse(const struct command *command, const char *format, ...)
 {
     va_list arguments;
     va_start(arguments, format);
-    complain_list(format, arguments);
+    complain_list(format, arguments, command->name);
     va_end(arguments);
-    fprintf(stderr, "try 'cairn help %s'\n", command->name);
     return STATUS_MISUSE;
 }
 
 int misuse_of_option(const struct command *command, int result, char **argv)
 {
     const char *word = argv[optind - 1];
-    // A short option within a cluster leaves optind on the cluster: take the letter instead.
-    if (optopt && optopt < 256 && strncmp(word, "--", 2)) {
-        if (result == ':')
-            return misuse(command, "%s: option -%c needs a value", command->name, optopt);
+    bool is_long = !strncmp(word, "--", 2) && (result == ':' || !optopt || strchr(word, '='));
+    // A short option may stand in a cluster that getopt is not through with: name the letter alone.
+    if (!is_long && result == ':')
+        return misuse(command, "%s: option -%c needs a value", command->name, optopt);
+    if (!is_long)
         return misuse(command, "%s: there is no option -%c", command->name, optopt);
-    }
     if (result == ':')
         return misuse(command, "%s: option %s needs a value", command->name, word);
     if (optopt)

@@ -1,0 +1,151 @@
+// SPDX-License-Identifier: MIT
+
+#include "cmd/launch.h"
+#include "cmd/cmd.h"
+#include "live/live.h"
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#define AGENT_NAME "libcairn.so"
+#define AGENT_VARIABLE "CAIRN_AGENT_PATH"
+
+static bool set_agent(struct launch *launch, const char *path)
+{
+    char resolved[PATH_MAX];
+    if (!realpath(path, resolved) || access(resolved, R_OK))
+        return false;
+    if (strlen(resolved) >= sizeof launch->agent_path)
+        return false;
+    strcpy(launch->agent_path, resolved);
+    return true;
+}
+
+int launch_find_agent(struct launch *launch)
+{
+    const char *given = getenv(AGENT_VARIABLE);
+    char tool[PATH_MAX], candidate[2 * PATH_MAX];
+    if (given && *given) {
+        if (!set_agent(launch, given)) {
+            complain("cannot read the agent %s: correct " AGENT_VARIABLE ", or unset it", given);
+            return STATUS_MISUSE;
+        }
+    } else {
+        ssize_t length = readlink("/proc/self/exe", tool, sizeof tool - 1);
+        if (length < 0) {
+            complain("cannot read /proc/self/exe: cairn needs /proc to be mounted");
+            return STATUS_MISUSE;
+        }
+        tool[length] = 0;
+        *strrchr(tool, '/') = 0;
+        snprintf(candidate, sizeof candidate, "%s/" AGENT_NAME, tool);
+        bool found = set_agent(launch, candidate);
+        if (!found && AGENT_FROM_TOOL[0] == '/')
+            found = set_agent(launch, AGENT_FROM_TOOL "/" AGENT_NAME);
+        if (!found) {
+            snprintf(candidate, sizeof candidate, "%s/" AGENT_FROM_TOOL "/" AGENT_NAME, tool);
+            found = set_agent(launch, candidate);
+        }
+        if (!found) {
+            complain("cannot find " AGENT_NAME " beside %s/cairn: install cairn again, or name the "
+                     "file in " AGENT_VARIABLE,
+                     tool);
+            return STATUS_MISUSE;
+        }
+    }
+    // The loader splits LD_PRELOAD at both, and knows no way to quote them.
+    if (strpbrk(launch->agent_path, " :")) {
+        complain("the loader cannot preload '%s', for the blank or colon in its path: copy it "
+                 "elsewhere, and name it in " AGENT_VARIABLE,
+                 launch->agent_path);
+        return STATUS_MISUSE;
+    }
+    return 0;
+}
+
+void launch_take_signals(struct launch_signals *signals, const sigset_t *blocked)
+{
+    struct sigaction ignore = {.sa_handler = SIG_IGN}, standard = {.sa_handler = SIG_DFL};
+    sigprocmask(SIG_BLOCK, blocked, &signals->mask);
+    // An inherited "ignore" would take the exit status of the command from us.
+    sigaction(SIGCHLD, &standard, &signals->child);
+    // Neither a reader of our stderr that goes away nor a file size limit may end the recording.
+    sigaction(SIGPIPE, &ignore, &signals->pipe);
+    sigaction(SIGXFSZ, &ignore, &signals->file_size);
+}
+
+static void give_signals_back(const struct launch_signals *signals)
+{
+    sigaction(SIGCHLD, &signals->child, NULL);
+    sigaction(SIGPIPE, &signals->pipe, NULL);
+    sigaction(SIGXFSZ, &signals->file_size, NULL);
+    sigprocmask(SIG_SETMASK, &signals->mask, NULL);
+}
+
+static int set_environment(const struct launch *launch, const char *session_path)
+{
+    const char *others = getenv("LD_PRELOAD");
+    char *preload = NULL;
+    if (asprintf(&preload, "%s%s%s", launch->agent_path, others && *others ? ":" : "",
+                 others ? others : "") < 0)
+        return -ENOMEM;
+    if (setenv("LD_PRELOAD", preload, 1) || setenv(LIVE_ENVIRONMENT, session_path, 1))
+        return -ENOMEM;
+    return 0;
+}
+
+static int execute(const struct launch *launch)
+{
+    if (!launch->through_shell) {
+        execv(launch->path, launch->command);
+        return -errno;
+    }
+    size_t count = 0;
+    while (launch->command[count])
+        count++;
+    char **shell = calloc(count + 2, sizeof *shell);
+    if (!shell)
+        return -ENOMEM;
+    shell[0] = "/bin/sh";
+    shell[1] = (char *)launch->path;
+    for (size_t i = 1; i < count; i++)
+        shell[i + 1] = launch->command[i];
+    execv(shell[0], shell);
+    return -errno;
+}
+
+pid_t launch_start(const struct launch *launch, const struct launch_signals *signals,
+                   const char *session_path)
+{
+    int report[2]; // closes by itself when the new program begins; else it brings the error
+    if (pipe2(report, O_CLOEXEC))
+        return -errno;
+    pid_t pid = fork();
+    if (pid == 0) {
+        int error = set_environment(launch, session_path);
+        give_signals_back(signals);
+        if (!error)
+            error = execute(launch);
+        ssize_t written = write(report[1], &error, sizeof error);
+        _exit(written < 0 ? STATUS_FAILED : STATUS_NOT_EXECUTABLE);
+    }
+    int error = pid < 0 ? -errno : 0;
+    close(report[1]);
+    if (pid > 0) {
+        ssize_t length;
+        do
+            length = read(report[0], &error, sizeof error);
+        while (length < 0 && errno == EINTR);
+        if (length != sizeof error)
+            error = 0;
+        else
+            waitpid(pid, NULL, 0);
+    }
+    close(report[0]);
+    return error ? error : pid;
+}

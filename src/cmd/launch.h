@@ -1,0 +1,40 @@
+// SPDX-License-Identifier: MIT
+#ifndef CAIRN_CMD_LAUNCH_H
+#define CAIRN_CMD_LAUNCH_H
+
+// Starting the command that is to be profiled: first everything that can be known to go wrong is
+// checked, so that a program which cannot be profiled is not run at all.
+
+#include <signal.h>
+#include <stdbool.h>
+#include <sys/types.h>
+
+struct launch {
+    char *const *command;
+    char path[4096];       // the file that COMMAND names
+    bool through_shell;    // a script without "#!": run by /bin/sh, as shells do
+    char agent_path[1024]; // libcairn.so
+};
+
+// Finds the file and checks that it can be run, and that the agent can be loaded into it.
+// 0, or the exit status after the user has been told.
+int launch_check(struct launch *launch, char *const *command);
+
+// Finds libcairn.so: CAIRN_AGENT_PATH, or beside the tool, or where it is installed.
+// 0, or the exit status after the user has been told.
+int launch_find_agent(struct launch *launch);
+
+// The signal mask and dispositions that the tool was started with, and that the command gets back.
+struct launch_signals {
+    sigset_t mask;
+    struct sigaction child, pipe, file_size;
+};
+
+// Remembers the signals, and sets them as the tool needs them: `blocked` is read from a signalfd.
+void launch_take_signals(struct launch_signals *signals, const sigset_t *blocked);
+
+// Starts the command with the agent and the session. The pid, or -errno if it could not be run.
+pid_t launch_start(const struct launch *launch, const struct launch_signals *signals,
+                   const char *session_path);
+
+#endif

@@ -1,0 +1,116 @@
+// SPDX-License-Identifier: MIT
+
+// `cairn record`: runs a command with the agent in it, and writes down what the agent sees.
+//
+// Two processes. The front is what the user started: it has the exit status that the shell sees.
+// The recorder, its child, owns the shared memory, starts the command and writes the profile. When
+// the command has ended but left daemons behind, the front can return while the recorder stays
+// with them; the memory's name (/proc/PID/fd/N) stays good, so they may start programs yet.
+//
+//   shell ── front ── recorder ── command ── ...
+//              ▲ pipe: exit status │
+
+#include "cmd/launch.h"
+#include "cmd/record_options.h"
+#include "cmd/recording.h"
+#include <errno.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/signalfd.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+// Those that a user or a service manager ends programs with: sent to us by a process, they are
+// meant for the command; sent by the terminal, the command has got them, too. SIGCHLD wakes the
+// recorder.
+static void fill_watched(sigset_t *set)
+{
+    sigemptyset(set);
+    sigaddset(set, SIGINT);
+    sigaddset(set, SIGQUIT);
+    sigaddset(set, SIGTERM);
+    sigaddset(set, SIGHUP);
+    sigaddset(set, SIGCHLD);
+}
+
+static void forward_signals(int signals, pid_t recorder)
+{
+    struct signalfd_siginfo info;
+    while (read(signals, &info, sizeof info) == sizeof info)
+        if (info.ssi_signo != SIGCHLD && info.ssi_code <= 0)
+            kill(recorder, (int)info.ssi_signo);
+}
+
+// Waits until the recorder tells the exit status, or is gone.
+static int wait_for_status(pid_t recorder, int signals, int outcome)
+{
+    struct pollfd sources[] = {{.fd = signals, .events = POLLIN},
+                               {.fd = outcome, .events = POLLIN}};
+    int status;
+    for (;;) {
+        if (poll(sources, 2, -1) < 0 && errno != EINTR)
+            break;
+        if (sources[0].revents)
+            forward_signals(signals, recorder);
+        if (sources[1].revents)
+            break;
+    }
+    if (read(outcome, &status, sizeof status) == sizeof status) {
+        // If it ends now, its time and the command's count as ours (time, getrusage).
+        if (!(status & RECORDING_GOES_ON))
+            waitpid(recorder, NULL, 0);
+        return status & 255;
+    }
+    int ended = 0;
+    waitpid(recorder, &ended, 0);
+    complain("the recorder was ended by signal %d: the profile holds what was seen until then, and "
+             "the command may still run",
+             WIFSIGNALED(ended) ? WTERMSIG(ended) : 0);
+    return STATUS_FAILED;
+}
+
+static int run_record(int argc, char **argv)
+{
+    struct record_options options;
+    struct launch launch = {.through_shell = false};
+    int status = parse_record_options(argc, argv, &options);
+    if (status != PROCEED)
+        return status;
+    if ((status = launch_check(&launch, options.command)) || (status = launch_find_agent(&launch)))
+        return status;
+
+    struct launch_signals kept;
+    sigset_t watched;
+    int outcome[2];
+    fill_watched(&watched);
+    launch_take_signals(&kept, &watched);
+    int signals = signalfd(-1, &watched, SFD_CLOEXEC | SFD_NONBLOCK);
+    if (signals < 0 || pipe2(outcome, O_CLOEXEC)) {
+        complain("cannot start: %s", strerror(errno));
+        return STATUS_FAILED;
+    }
+    fflush(NULL);
+    pid_t recorder = fork();
+    if (recorder < 0) {
+        complain("cannot start: fork: %s", strerror(errno));
+        return STATUS_FAILED;
+    }
+    if (recorder == 0) {
+        close(outcome[0]);
+        run_recording(&options, &launch, &kept, signals, outcome[1]);
+        fflush(NULL);
+        _exit(0);
+    }
+    close(outcome[1]);
+    return wait_for_status(recorder, signals, outcome[0]);
+}
+
+const struct command command_record = {
+    .name = "record",
+    .summary = "run a command and record its call paths",
+    .help = record_help,
+    .run = run_record,
+};

@@ -1,0 +1,323 @@
+// SPDX-License-Identifier: MIT
+
+// `cairn record`: its command line.
+
+#include "cmd/record_options.h"
+#include <errno.h>
+#include <getopt.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define NS_PER_S UINT64_C(1000000000)
+#define RATE_MAX 10000
+#define MEMORY_MIN (UINT64_C(1) << 20)
+#define MEMORY_MAX (UINT64_C(32) << 30) // what 32-bit references to units of 8 bytes reach
+
+const char record_help[] =
+    "usage: cairn record [OPTION...] [--] COMMAND [ARG...]\n"
+    "\n"
+    "Runs COMMAND, samples the call paths of all its threads and processes, and writes a profile.\n"
+    "\n"
+    "  -e, --event EVENT[:PERIOD]  what to sample by: cpu (default) or wall; PERIOD in ns, or "
+    "with\n"
+    "                              a unit: us, ms, s. 'cairn list' shows what works here\n"
+    "  -F, --frequency HZ          samples a second, 1 to 10000 (default 1000)\n"
+    "  -c, --period NS             the same as a period: ns between samples (not with -F)\n"
+    "  -o, --output FILE           the profile (default cairn.out)\n"
+    "      --memory SIZE           memory for the call paths of each process (default 256M)\n"
+    "      --marker on|off         remember how far the last walk came by a marker on the stack\n"
+    "                              (default on)\n"
+    "      --per-thread            keep threads of the same start routine apart\n"
+    "      --follow-fork yes|no    profile the processes that COMMAND starts, too (default yes)\n"
+    "      --delay SEC             let SEC seconds pass before the first sample\n"
+    "      --duration SEC          sample for SEC seconds; COMMAND itself is not stopped\n"
+    "      --track walk            how contexts are known; calls and encode are to come\n"
+    "      --tree full             what is kept; bounded and hot are to come\n"
+    "      --json                  the closing summary (on stderr) as JSON\n"
+    "  -q, --quiet                 no word of ours at all\n"
+    "  -h, --help                  this text\n"
+    "\n"
+    "The exit status is COMMAND's own, 128+N if signal N killed it, 127 or 126 if it cannot be\n"
+    "found or run, and 2 if cairn cannot profile it or was misused; nothing was run then. All "
+    "that\n"
+    "cairn says goes to stderr. CAIRN_AGENT_PATH names another libcairn.so to load.\n";
+
+enum {
+    OPTION_MEMORY = 256,
+    OPTION_MARKER,
+    OPTION_PER_THREAD,
+    OPTION_FOLLOW_FORK,
+    OPTION_DELAY,
+    OPTION_DURATION,
+    OPTION_TRACK,
+    OPTION_TREE,
+    OPTION_VERIFY,
+    OPTION_JSON,
+    OPTION_SOURCE,
+    OPTION_EMPTY_HANDLER,
+};
+
+static const struct option long_options[] = {
+    {"event", required_argument, NULL, 'e'},
+    {"frequency", required_argument, NULL, 'F'},
+    {"period", required_argument, NULL, 'c'},
+    {"output", required_argument, NULL, 'o'},
+    {"memory", required_argument, NULL, OPTION_MEMORY},
+    {"marker", required_argument, NULL, OPTION_MARKER},
+    {"per-thread", no_argument, NULL, OPTION_PER_THREAD},
+    {"follow-fork", required_argument, NULL, OPTION_FOLLOW_FORK},
+    {"delay", required_argument, NULL, OPTION_DELAY},
+    {"duration", required_argument, NULL, OPTION_DURATION},
+    {"track", required_argument, NULL, OPTION_TRACK},
+    {"tree", required_argument, NULL, OPTION_TREE},
+    {"verify", no_argument, NULL, OPTION_VERIFY},
+    {"json", no_argument, NULL, OPTION_JSON},
+    {"quiet", no_argument, NULL, 'q'},
+    {"help", no_argument, NULL, 'h'},
+    // For tests and measurements, and so not in the help.
+    {"source", required_argument, NULL, OPTION_SOURCE},
+    {"empty-handler", no_argument, NULL, OPTION_EMPTY_HANDLER},
+    {NULL, 0, NULL, 0},
+};
+
+#define MISUSE(...) misuse(&command_record, "record: " __VA_ARGS__)
+
+struct parsing {
+    struct record_options *options;
+    bool event_given, frequency_given, period_given;
+};
+
+// A number and what follows it. False if it does not begin with one.
+static bool parse_number(const char *text, double *number, const char **rest)
+{
+    char *end;
+    // strtod would take blanks, signs, hex, infinity and nan, too.
+    if ((*text < '0' || *text > '9') && *text != '.')
+        return false;
+    if (text[0] == '0' && (text[1] == 'x' || text[1] == 'X'))
+        return false;
+    *number = strtod(text, &end);
+    *rest = end;
+    return end != text && isfinite(*number);
+}
+
+static int set_period(struct parsing *parsing, const char *text)
+{
+    static const struct {
+        const char *name;
+        double ns;
+    } units[] = {{"", 1}, {"ns", 1}, {"us", 1e3}, {"ms", 1e6}, {"s", 1e9}};
+    double number = 0;
+    const char *unit = "";
+    double ns = 0;
+    if (parse_number(text, &number, &unit))
+        for (size_t i = 0; i < sizeof units / sizeof *units; i++)
+            if (!strcmp(unit, units[i].name))
+                ns = number * units[i].ns;
+    if (ns <= 0)
+        return MISUSE("'%s' is no period: give ns, or a number with us, ms or s", text);
+    if (ns < (double)NS_PER_S / RATE_MAX || ns > (double)NS_PER_S)
+        return MISUSE("a period of %s is out of reach: from 100us (10000 samples a second) to 1s",
+                      text);
+    if (parsing->period_given)
+        return MISUSE("the period is given twice");
+    parsing->period_given = true;
+    parsing->options->period_ns = (uint64_t)(ns + 0.5);
+    return PROCEED;
+}
+
+static int set_frequency(struct parsing *parsing, const char *text)
+{
+    double rate = 0;
+    const char *rest = "";
+    if (!parse_number(text, &rate, &rest) || *rest)
+        return MISUSE("'%s' is no rate: -F takes samples a second, 1 to %d", text, RATE_MAX);
+    if (rate < 1 || rate > RATE_MAX)
+        return MISUSE("%s samples a second is out of reach: -F takes 1 to %d", text, RATE_MAX);
+    parsing->frequency_given = true;
+    parsing->options->period_ns = (uint64_t)((double)NS_PER_S / rate + 0.5);
+    return PROCEED;
+}
+
+static int set_event(struct parsing *parsing, const char *text)
+{
+    static const char *const names[] = {"cpu", "wall", NULL}; // in the order of enum live_event
+    size_t length = strcspn(text, ":");
+    if (parsing->event_given)
+        return MISUSE("one event at a time: -e is given twice");
+    parsing->event_given = true;
+    for (unsigned event = 0; names[event]; event++) {
+        if (strlen(names[event]) != length || strncmp(text, names[event], length))
+            continue;
+        parsing->options->event = event;
+        parsing->options->event_name = names[event];
+        return text[length] ? set_period(parsing, text + length + 1) : PROCEED;
+    }
+    return MISUSE("unknown event '%.*s': 'cairn list' shows what can be sampled", (int)length,
+                  text);
+}
+
+static int set_memory(struct record_options *options, const char *text)
+{
+    double number = 0;
+    const char *unit = "";
+    if (!parse_number(text, &number, &unit))
+        return MISUSE("'%s' is no size: --memory takes a number with k, M or G", text);
+    switch (*unit ? *unit++ : 0) {
+    case 0:
+        break;
+    case 'k':
+    case 'K':
+        number *= 1 << 10;
+        break;
+    case 'm':
+    case 'M':
+        number *= 1 << 20;
+        break;
+    case 'g':
+    case 'G':
+        number *= 1 << 30;
+        break;
+    default:
+        unit = "?";
+    }
+    if (*unit && strcmp(unit, "B") && strcmp(unit, "iB"))
+        return MISUSE("'%s' is no size: --memory takes a number with k, M or G", text);
+    if (number < (double)MEMORY_MIN || number > (double)MEMORY_MAX)
+        return MISUSE("--memory %s is out of reach: from 1M to 32G", text);
+    options->memory = (uint64_t)number;
+    return PROCEED;
+}
+
+static int set_seconds(const char *option, const char *text, uint64_t *ns)
+{
+    double seconds = 0;
+    const char *rest = "";
+    if (!parse_number(text, &seconds, &rest) || (*rest && strcmp(rest, "s")) || seconds > 1e9)
+        return MISUSE("--%s takes seconds, and '%s' is no such number", option, text);
+    *ns = (uint64_t)(seconds * (double)NS_PER_S);
+    return PROCEED;
+}
+
+// yes/no and on/off are the same to us.
+static int set_switch(const char *option, const char *text, bool *value)
+{
+    if (!strcmp(text, "on") || !strcmp(text, "yes"))
+        *value = true;
+    else if (!strcmp(text, "off") || !strcmp(text, "no"))
+        *value = false;
+    else
+        return MISUSE("--%s takes on or off (yes or no), not '%s'", option, text);
+    return PROCEED;
+}
+
+static int set_source(struct record_options *options, const char *text)
+{
+    static const char *const names[] = {"auto", "sigtrap", "signal", "timer"}; // enum live_source
+    for (unsigned source = 0; source < sizeof names / sizeof *names; source++) {
+        if (!strcmp(text, names[source])) {
+            options->source = source;
+            return PROCEED;
+        }
+    }
+    return MISUSE("--source takes auto, sigtrap, signal or timer, not '%s'", text);
+}
+
+// The choices of the design that have one answer yet: `built` works, those in `planned` will.
+static int check_choice(const char *option, const char *text, const char *built,
+                        const char *const *planned)
+{
+    size_t length = strcspn(text, ":");
+    if (!strcmp(text, built))
+        return PROCEED;
+    for (; *planned; planned++)
+        if (strlen(*planned) == length && !strncmp(text, *planned, length))
+            return MISUSE("--%s %s is not built yet: use --%s %s", option, *planned, option, built);
+    return MISUSE("--%s takes %s, not '%s'", option, built, text);
+}
+
+static int set_option(struct parsing *parsing, int option, char *value)
+{
+    static const char *const trackers[] = {"calls", "encode", NULL};
+    static const char *const trees[] = {"bounded", "hot", NULL};
+    struct record_options *options = parsing->options;
+    switch (option) {
+    case 'e':
+        return set_event(parsing, value);
+    case 'F':
+        return set_frequency(parsing, value);
+    case 'c':
+        return set_period(parsing, value);
+    case 'o':
+        options->output = value;
+        return *value ? PROCEED : MISUSE("-o needs the name of a file");
+    case OPTION_MEMORY:
+        return set_memory(options, value);
+    case OPTION_MARKER:
+        return set_switch("marker", value, &options->marker);
+    case OPTION_PER_THREAD:
+        options->per_thread = true;
+        return PROCEED;
+    case OPTION_FOLLOW_FORK:
+        return set_switch("follow-fork", value, &options->follow_fork);
+    case OPTION_DELAY:
+        return set_seconds("delay", value, &options->delay_ns);
+    case OPTION_DURATION:
+        if (set_seconds("duration", value, &options->duration_ns) != PROCEED)
+            return STATUS_MISUSE;
+        return options->duration_ns ? PROCEED : MISUSE("--duration 0 would record nothing");
+    case OPTION_TRACK:
+        return check_choice("track", value, "walk", trackers);
+    case OPTION_TREE:
+        return check_choice("tree", value, "full", trees);
+    case OPTION_VERIFY:
+        return MISUSE("--verify goes with --track encode, which is not built yet");
+    case OPTION_JSON:
+        options->json = true;
+        return PROCEED;
+    case OPTION_SOURCE:
+        return set_source(options, value);
+    case OPTION_EMPTY_HANDLER:
+        options->empty_handler = true;
+        return PROCEED;
+    case 'q':
+        options->quiet = true;
+        return PROCEED;
+    case 'h':
+        return print_command_help(&command_record);
+    }
+    return STATUS_MISUSE;
+}
+
+int parse_record_options(int argc, char **argv, struct record_options *options)
+{
+    struct parsing parsing = {.options = options};
+    *options = (struct record_options){
+        .event = LIVE_EVENT_CPU,
+        .event_name = "cpu",
+        .period_ns = NS_PER_S / 1000,
+        .output = DEFAULT_PROFILE,
+        .memory = UINT64_C(256) << 20,
+        .marker = true,
+        .follow_fork = true,
+    };
+    opterr = 0;
+    optind = 1;
+    int option;
+    // "+": the first word that is no option is COMMAND, and what follows is its own.
+    while ((option = getopt_long(argc, argv, "+:e:F:c:o:qh", long_options, NULL)) != -1) {
+        if (option == '?' || option == ':')
+            return misuse_of_option(&command_record, option, argv);
+        int outcome = set_option(&parsing, option, optarg);
+        if (outcome != PROCEED)
+            return outcome;
+    }
+    if (parsing.frequency_given && parsing.period_given)
+        return MISUSE("-F and a period exclude each other: give one of them");
+    if (optind >= argc)
+        return MISUSE("which command? cairn record [OPTION...] -- COMMAND [ARG...]");
+    options->command = argv + optind;
+    return PROCEED;
+}

@@ -1,0 +1,32 @@
+// SPDX-License-Identifier: MIT
+#ifndef CAIRN_CMD_RECORD_OPTIONS_H
+#define CAIRN_CMD_RECORD_OPTIONS_H
+
+// What the user asked `cairn record` for.
+
+#include "cmd/cmd.h"
+#include "live/live.h"
+#include <stdint.h>
+
+struct record_options {
+    enum live_event event;
+    const char *event_name;
+    enum live_source source;
+    uint64_t period_ns;
+    const char *output;
+    uint64_t memory; // bytes a process may use for its trees
+    uint64_t delay_ns;
+    uint64_t duration_ns; // 0: to the end
+    bool marker, per_thread, follow_fork;
+    bool quiet, json;
+    bool empty_handler;
+    char **command;
+};
+
+extern const char record_help[];
+
+// PROCEED, or the exit status after the user has been told (help and misuse).
+enum { PROCEED = -1 };
+int parse_record_options(int argc, char **argv, struct record_options *options);
+
+#endif

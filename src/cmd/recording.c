@@ -1,0 +1,307 @@
+// SPDX-License-Identifier: MIT
+
+#include "cmd/recording.h"
+#include "cmd/session.h"
+#include "cmd/status.h"
+#include "profile/recorder.h"
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/signalfd.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+
+#define NS_PER_S UINT64_C(1000000000)
+#define UPDATE_NS NS_PER_S // at most this much is lost if somebody kills us
+#define NEVER UINT64_MAX
+
+struct recording {
+    const struct record_options *options;
+    struct session session;
+    struct recorder *recorder;
+    struct status_line line;
+    struct session_sources sources;
+    uint64_t start_ns;      // monotonic clock, as all that follow
+    uint64_t update_ns;     // when to read the memory next
+    uint64_t on_ns, off_ns; // when to switch sampling; NEVER: not, or done
+    int signals;
+    pid_t command;      // 0 once it has ended
+    int command_status; // as waitpid() told it
+    bool write_failed;  // said once
+    bool stop;          // asked to end while waiting for left-over processes
+};
+
+static uint64_t now_ns(void)
+{
+    struct timespec now;
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    return (uint64_t)now.tv_sec * NS_PER_S + (uint64_t)now.tv_nsec;
+}
+
+static uint64_t earliest(uint64_t a, uint64_t b)
+{
+    return a < b ? a : b;
+}
+
+static uint64_t file_bytes(const char *path)
+{
+    struct stat status;
+    return stat(path, &status) ? 0 : (uint64_t)status.st_size;
+}
+
+static void update(struct recording *recording)
+{
+    struct recorder_totals totals;
+    int error = recorder_update(recording->recorder);
+    if (error && !recording->write_failed) {
+        status_line_clear(&recording->line);
+        complain("cannot write %s: %s; trying again each second", recording->options->output,
+                 strerror(-error));
+    }
+    recording->write_failed |= error != 0;
+    session_read_sources(&recording->session, &recording->sources);
+    recorder_totals(recording->recorder, &totals);
+    if (recording->line.wanted)
+        status_line_show(&recording->line, now_ns() - recording->start_ns, &totals,
+                         file_bytes(recording->options->output));
+}
+
+// What has come due: sampling on or off, reading the memory.
+static void do_what_is_due(struct recording *recording)
+{
+    uint64_t now = now_ns();
+    if (now >= recording->on_ns) {
+        session_set_recording(&recording->session, true);
+        recording->on_ns = NEVER;
+    }
+    if (now >= recording->off_ns) {
+        session_set_recording(&recording->session, false);
+        recording->off_ns = NEVER;
+    }
+    if (now >= recording->update_ns) {
+        update(recording);
+        recording->update_ns = now + UPDATE_NS;
+    }
+}
+
+static void collect_command(struct recording *recording)
+{
+    if (recording->command &&
+        waitpid(recording->command, &recording->command_status, WNOHANG) == recording->command)
+        recording->command = 0;
+}
+
+static void forward_signals(struct recording *recording)
+{
+    struct signalfd_siginfo info;
+    while (read(recording->signals, &info, sizeof info) == sizeof info) {
+        if (info.ssi_signo == SIGCHLD) {
+            collect_command(recording);
+            continue;
+        }
+        if (info.ssi_code > 0) // from the terminal: the command has got it, too
+            continue;
+        if (recording->command)
+            kill(recording->command, (int)info.ssi_signo);
+        else
+            recording->stop = true;
+    }
+}
+
+// Sleeps until a signal comes (SIGCHLD is one) or something is due.
+static void wait_a_while(struct recording *recording)
+{
+    struct pollfd source = {.fd = recording->signals, .events = POLLIN};
+    uint64_t due = earliest(recording->update_ns, earliest(recording->on_ns, recording->off_ns));
+    uint64_t now = now_ns();
+    struct timespec pause = {0};
+    if (due > now) {
+        pause.tv_sec = (time_t)((due - now) / NS_PER_S);
+        pause.tv_nsec = (long)((due - now) % NS_PER_S);
+    }
+    if (ppoll(&source, 1, &pause, NULL) > 0)
+        forward_signals(recording);
+}
+
+static int wait_for_command(struct recording *recording)
+{
+    while (recording->command) {
+        wait_a_while(recording);
+        do_what_is_due(recording);
+    }
+    int status = recording->command_status;
+    return WIFSIGNALED(status) ? 128 + WTERMSIG(status) : WEXITSTATUS(status);
+}
+
+static unsigned live_processes(struct recording *recording)
+{
+    struct recorder_totals totals;
+    update(recording);
+    recorder_totals(recording->recorder, &totals);
+    return totals.live_processes;
+}
+
+// Processes that outlive the command. One that is ending, or becoming another program just now,
+// looks like the other kind for a moment: an answer counts when it has not changed for a while.
+static unsigned left_over_processes(struct recording *recording)
+{
+    unsigned live = live_processes(recording);
+    uint64_t slices =
+        atomic_load_explicit(&recording->session.shared->slices, memory_order_relaxed);
+    if (slices <= 1 && !live)
+        return 0;
+    for (int tries = 0; tries < 5; tries++) {
+        struct timespec pause = {.tv_nsec = 10 * 1000 * 1000};
+        nanosleep(&pause, NULL);
+        unsigned again = live_processes(recording);
+        if (!again && !live)
+            return 0;
+        live = again;
+    }
+    return live;
+}
+
+static void summarise(struct recording *recording, unsigned running,
+                      struct recording_summary *summary)
+{
+    *summary = (struct recording_summary){
+        .sources = recording->sources,
+        .elapsed_ns = now_ns() - recording->start_ns,
+        .running = running,
+        .started = recording->options->delay_ns == 0 || recording->on_ns == NEVER,
+    };
+    recorder_totals(recording->recorder, &summary->totals);
+}
+
+// Leaves the terminal, and every descriptor that somebody may wait for to be closed. All of our own
+// close on exec; what does not was inherited.
+static void detach(void)
+{
+    int nothing = open("/dev/null", O_RDWR | O_CLOEXEC);
+    DIR *folder = opendir("/proc/self/fd");
+    struct dirent *entry;
+    setsid();
+    for (int fd = 0; fd <= 2 && nothing >= 0; fd++)
+        dup2(nothing, fd);
+    while (folder && (entry = readdir(folder))) {
+        int fd = atoi(entry->d_name);
+        if (fd > 2 && !(fcntl(fd, F_GETFD) & FD_CLOEXEC))
+            close(fd);
+    }
+    if (folder)
+        closedir(folder);
+    if (nothing > 2)
+        close(nothing);
+}
+
+static void wait_for_left_over(struct recording *recording)
+{
+    while (!recording->stop) {
+        wait_a_while(recording);
+        uint64_t due = recording->update_ns;
+        do_what_is_due(recording);
+        if (recording->update_ns != due && !left_over_processes(recording))
+            break;
+    }
+}
+
+static void tell(int outcome, int status)
+{
+    ssize_t written = write(outcome, &status, sizeof status);
+    (void)written; // if the front is gone there is nobody left to tell
+    close(outcome);
+}
+
+// The end of every recording: the profile is finished, everything said, the status told.
+static void finish(struct recording *recording, int status, int outcome)
+{
+    const struct record_options *options = recording->options;
+    struct recording_summary summary;
+    unsigned running = left_over_processes(recording);
+    status_line_clear(&recording->line);
+    recording->line.wanted = false;
+    summarise(recording, running, &summary);
+    char *advice = source_advice(options, &summary);
+    if (running) {
+        summary.file_bytes = file_bytes(options->output);
+        print_summary(options, &summary);
+        detach();
+        tell(outcome, status | RECORDING_GOES_ON);
+        wait_for_left_over(recording);
+    }
+    if (advice)
+        recorder_note(recording->recorder, advice);
+    free(advice);
+    int error = recorder_close(recording->recorder);
+    if (running)
+        return;
+    if (error) {
+        complain("cannot complete %s: %s", options->output, strerror(-error));
+        status = status ? status : STATUS_FAILED;
+    }
+    summary.file_bytes = file_bytes(options->output);
+    print_summary(options, &summary);
+    tell(outcome, status);
+}
+
+static int start(struct recording *recording, const struct launch *launch,
+                 const struct launch_signals *kept)
+{
+    const struct record_options *options = recording->options;
+    struct recorder_description description = {
+        .path = options->output,
+        .command = options->command,
+        .event = options->event_name,
+        .unit = "ns",
+        .period = options->period_ns,
+        .rate_requested = (double)NS_PER_S / (double)options->period_ns,
+        .tracker = "walk",
+        .tree_kind = "full",
+    };
+    char *why = NULL;
+    int error = session_create(&recording->session, options, launch->agent_path);
+    if (error) {
+        complain("cannot make the shared memory: %s", strerror(-error));
+        return STATUS_FAILED;
+    }
+    recording->recorder =
+        recorder_open(&description, recording->session.fd, recording->session.shared, &why);
+    if (!recording->recorder) {
+        complain("%s", why ? why : "cannot write the profile");
+        free(why);
+        return STATUS_MISUSE;
+    }
+    recording->start_ns = now_ns();
+    recording->update_ns = recording->start_ns + UPDATE_NS;
+    uint64_t on_ns = recording->start_ns + options->delay_ns;
+    recording->on_ns = options->delay_ns ? on_ns : NEVER;
+    recording->off_ns = options->duration_ns ? on_ns + options->duration_ns : NEVER;
+    pid_t pid = launch_start(launch, kept, recording->session.path);
+    if (pid < 0) {
+        complain("cannot run %s: %s", options->command[0], strerror(-pid));
+        recorder_close(recording->recorder);
+        return pid == -ENOENT ? STATUS_NOT_FOUND : STATUS_NOT_EXECUTABLE;
+    }
+    recording->command = pid;
+    return 0;
+}
+
+void run_recording(const struct record_options *options, const struct launch *launch,
+                   const struct launch_signals *kept, int signals, int outcome)
+{
+    struct recording recording = {.options = options, .signals = signals};
+    int status = start(&recording, launch, kept);
+    if (status) {
+        tell(outcome, status);
+        return;
+    }
+    status_line_open(&recording.line, options);
+    status = wait_for_command(&recording);
+    finish(&recording, status, outcome);
+}

@@ -1,0 +1,91 @@
+// SPDX-License-Identifier: MIT
+
+#include "cmd/session.h"
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+// Sparse: only what is written costs memory. The larger, the more processes can come and go; where
+// a limit (ulimit -f) forbids the largest, a smaller one will do.
+static int make_large(int fd, uint64_t smallest)
+{
+    for (int bits = 50; bits >= 0; bits -= 2) {
+        if (UINT64_C(1) << bits < smallest)
+            break;
+        if (!ftruncate(fd, (off_t)1 << bits))
+            return 0;
+    }
+    return ftruncate(fd, (off_t)smallest) ? -errno : 0;
+}
+
+int session_create(struct session *session, const struct record_options *options,
+                   const char *agent_path)
+{
+    uint64_t slice = (options->memory + LIVE_SESSION_BYTES - 1) & -(uint64_t)LIVE_SESSION_BYTES;
+    if (strlen(agent_path) >= sizeof session->shared->agent_path)
+        return -ENAMETOOLONG;
+    int fd = memfd_create("cairn", MFD_CLOEXEC);
+    if (fd < 0)
+        return -errno;
+    int error = make_large(fd, LIVE_SESSION_BYTES + slice);
+    void *page = MAP_FAILED;
+    if (!error) {
+        page = mmap(NULL, LIVE_SESSION_BYTES, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+        error = page == MAP_FAILED ? -errno : 0;
+    }
+    if (error) {
+        close(fd);
+        return error;
+    }
+    session->fd = fd;
+    session->shared = page;
+    snprintf(session->path, sizeof session->path, "/proc/%d/fd/%d", (int)getpid(), fd);
+
+    struct live_session *shared = session->shared;
+    shared->version = LIVE_VERSION;
+    shared->tool_pid = (uint32_t)getpid();
+    shared->slice_bytes = slice;
+    shared->options = (struct live_options){
+        .event = options->event,
+        .source = options->source,
+        .period_ns = options->period_ns,
+        .marker = options->marker,
+        .per_thread = options->per_thread,
+        .follow_fork = options->follow_fork,
+        .empty_handler = options->empty_handler,
+    };
+    strcpy(shared->agent_path, agent_path);
+    session_set_recording(session, options->delay_ns == 0);
+    shared->magic = LIVE_MAGIC;
+    return 0;
+}
+
+void session_set_recording(struct session *session, bool recording)
+{
+    // The tool writes, every handler reads; nothing else hangs on it, so relaxed is enough.
+    atomic_store_explicit(&session->shared->recording, recording, memory_order_relaxed);
+}
+
+void session_read_sources(const struct session *session, struct session_sources *sources)
+{
+    uint64_t count = atomic_load_explicit(&session->shared->slices, memory_order_relaxed);
+    uint64_t slice_bytes = session->shared->slice_bytes;
+    bool waiting = false;
+    for (uint64_t i = sources->next; i < count && i < sources->next + 256; i++) {
+        // Read, not mapped: whatever the program did to the file, this cannot fault.
+        struct live_process process;
+        off_t offset = (off_t)(LIVE_SESSION_BYTES + i * slice_bytes);
+        if (pread(session->fd, &process, sizeof process, offset) != sizeof process)
+            return;
+        if (process.source && process.source <= LIVE_SOURCE_TIMER) {
+            sources->by[process.source] = true;
+            sources->exclude_kernel |= process.exclude_kernel == 1;
+        } else {
+            waiting = true; // it has not started its first thread yet, or never will
+        }
+        if (!waiting)
+            sources->next = i + 1;
+    }
+}

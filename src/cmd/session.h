@@ -1,0 +1,32 @@
+// SPDX-License-Identifier: MIT
+#ifndef CAIRN_CMD_SESSION_H
+#define CAIRN_CMD_SESSION_H
+
+// The tool's end of the shared memory (live/live.h): made before the command starts, and named to
+// the agent as /proc/PID/fd/N, so that the command itself inherits no descriptor of ours.
+
+#include "cmd/record_options.h"
+#include "live/live.h"
+
+struct session {
+    int fd;
+    struct live_session *shared; // page 0
+    char path[64];
+};
+
+// 0, or -errno.
+int session_create(struct session *session, const struct record_options *options,
+                   const char *agent_path);
+
+void session_set_recording(struct session *session, bool recording);
+
+// How the processes of the session are sampled, as far as they have said so by now.
+struct session_sources {
+    bool by[LIVE_SOURCE_TIMER + 1]; // by enum live_source
+    bool exclude_kernel;            // somewhere, at least
+    uint64_t next;                  // the first slice that was not read yet
+};
+
+void session_read_sources(const struct session *session, struct session_sources *sources);
+
+#endif

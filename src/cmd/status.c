@@ -1,0 +1,192 @@
+// SPDX-License-Identifier: MIT
+
+#include "cmd/status.h"
+#include "base/json.h"
+#include "base/text.h"
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <termios.h>
+#include <unistd.h>
+
+// The line stands below the cursor and leaves it where the program had it: ESC D makes room below
+// (scrolling if need be), ESC 7 and ESC 8 save and restore the position.
+#define LINE_BEGIN "\033D\033[A\0337\033[B\r\033[2K"
+#define LINE_END "\0338"
+
+void status_line_open(struct status_line *line, const struct record_options *options)
+{
+    const char *terminal = getenv("TERM");
+    line->wanted = !options->quiet && !options->json && isatty(STDERR_FILENO) && terminal &&
+                   strcmp(terminal, "dumb");
+    line->shown = false;
+}
+
+// A program that reads single keys (an editor, a pager) owns the screen: keep off it. And a process
+// group in the background must not write there at all.
+static bool terminal_is_free(void)
+{
+    struct termios mode;
+    return tcgetpgrp(STDERR_FILENO) == getpgrp() && !tcgetattr(STDERR_FILENO, &mode) &&
+           mode.c_lflag & ICANON;
+}
+
+void status_line_show(struct status_line *line, uint64_t elapsed_ns,
+                      const struct recorder_totals *totals, uint64_t file_bytes)
+{
+    if (!line->wanted || !terminal_is_free())
+        return;
+    fprintf(stderr,
+            LINE_BEGIN
+            "\033[2m[cairn] %.0f s: %s samples, %s thread%s, %u process%s, %s\033[0m" LINE_END,
+            (double)elapsed_ns / 1e9, text_count(totals->samples).text,
+            text_count(totals->threads).text, totals->threads == 1 ? "" : "s", totals->processes,
+            totals->processes == 1 ? "" : "es", text_bytes(file_bytes).text);
+    fflush(stderr);
+    line->shown = true;
+}
+
+void status_line_clear(struct status_line *line)
+{
+    if (line->shown && terminal_is_free()) {
+        fputs(LINE_BEGIN LINE_END, stderr);
+        fflush(stderr);
+    }
+    line->shown = false;
+}
+
+static double rate_requested(const struct record_options *options)
+{
+    return 1e9 / (double)options->period_ns;
+}
+
+static double rate_achieved(const struct recorder_totals *totals)
+{
+    return totals->cost_ns ? (double)totals->samples * 1e9 / (double)totals->cost_ns : 0;
+}
+
+char *source_advice(const struct record_options *options, const struct recording_summary *summary)
+{
+    char *advice = NULL;
+    const struct recorder_totals *totals = &summary->totals;
+    bool timer = summary->sources.by[LIVE_SOURCE_TIMER];
+    // Wall time is always measured by timers, and who asks for a source knows what it means.
+    if (options->event != LIVE_EVENT_CPU || options->source != LIVE_SOURCE_AUTO || !timer)
+        return NULL;
+    int length =
+        asprintf(&advice,
+                 "perf events are not permitted here, so timers took the samples: %.0f a "
+                 "second of CPU time where %.0f were asked for; the total is right all the "
+                 "same. To get more: sysctl kernel.perf_event_paranoid=2 (or CAP_PERFMON)",
+                 rate_achieved(totals), rate_requested(options));
+    return length < 0 ? NULL : advice;
+}
+
+static void print_why_empty(const struct record_options *options,
+                            const struct recording_summary *summary)
+{
+    const struct recorder_totals *totals = &summary->totals;
+    if (totals->processes == 0)
+        complain("nothing was recorded: the agent was not loaded into %s. It may have run a static "
+                 "or setuid program, or one with a cleared environment: record that program itself",
+                 options->command[0]);
+    else if (!summary->started)
+        complain("nothing was recorded: %s ended within the --delay", options->command[0]);
+    else
+        complain("no sample was taken: %s used %s of %s time in all; a higher rate (-F) sees more",
+                 options->command[0], text_duration(totals->cost_ns).text, options->event_name);
+}
+
+static void print_lines(const struct record_options *options,
+                        const struct recording_summary *summary)
+{
+    const struct recorder_totals *totals = &summary->totals;
+    uint64_t walks = totals->complete + totals->incomplete;
+    if (totals->samples == 0) {
+        print_why_empty(options, summary);
+    } else {
+        fprintf(stderr, "cairn: %s samples of %s %s time in %s thread%s, %u process%s; %s lost\n",
+                text_count(totals->samples).text, text_duration(totals->cost_ns).text,
+                options->event_name, text_count(totals->threads).text,
+                totals->threads == 1 ? "" : "s", totals->processes,
+                totals->processes == 1 ? "" : "es", text_count(totals->lost).text);
+        fprintf(stderr, "cairn: %.2f %% complete contexts; cost of sampling: %.2f %%\n",
+                walks ? 100.0 * (double)totals->complete / (double)walks : 100.0,
+                totals->cost_ns ? 100.0 * (double)totals->handler_ns / (double)totals->cost_ns : 0);
+    }
+    if (totals->unplaced)
+        complain("%s samples count to an ancestor of where they belong: the memory limit was "
+                 "reached; --memory raises it",
+                 text_count(totals->unplaced).text);
+    char *advice = source_advice(options, summary);
+    if (advice)
+        complain("%s", advice);
+    free(advice);
+    if (summary->running)
+        complain("%u process%s still run%s; the profile completes when they end", summary->running,
+                 summary->running == 1 ? "" : "es", summary->running == 1 ? "s" : "");
+    bool standard = !strcmp(options->output, DEFAULT_PROFILE);
+    fprintf(stderr, "cairn: %s is %s; next: cairn report%s%s\n", options->output,
+            text_bytes(summary->file_bytes).text, standard ? "" : " ",
+            standard ? "" : options->output);
+}
+
+static void print_json(const struct record_options *options,
+                       const struct recording_summary *summary)
+{
+    const struct recorder_totals *totals = &summary->totals;
+    uint64_t walks = totals->complete + totals->incomplete;
+    const struct {
+        const char *key;
+        uint64_t value;
+    } counts[] = {
+        {"duration_ns", summary->elapsed_ns},
+        {"processes", totals->processes},
+        {"processes_running", summary->running},
+        {"threads", totals->threads},
+        {"samples", totals->samples},
+        {"samples_lost", totals->lost},
+        {"samples_unplaced", totals->unplaced},
+        {"cost_ns", totals->cost_ns},
+        {"handler_ns", totals->handler_ns},
+        {"nodes", totals->nodes},
+        {"tree_bytes", totals->tree_bytes},
+        {"file_bytes", summary->file_bytes},
+    };
+    struct json json;
+    json_start(&json, stderr);
+    json_object(&json);
+    json_key(&json, "profile");
+    json_string(&json, options->output);
+    json_key(&json, "event");
+    json_string(&json, options->event_name);
+    json_key(&json, "period_ns");
+    json_unsigned(&json, options->period_ns);
+    json_key(&json, "rate_requested");
+    json_real(&json, rate_requested(options));
+    json_key(&json, "rate_achieved");
+    json_real(&json, rate_achieved(totals));
+    for (size_t i = 0; i < sizeof counts / sizeof *counts; i++) {
+        json_key(&json, counts[i].key);
+        json_unsigned(&json, counts[i].value);
+    }
+    json_key(&json, "complete_pct");
+    json_real(&json, walks ? 100.0 * (double)totals->complete / (double)walks : 100.0);
+    char *advice = source_advice(options, summary);
+    json_key(&json, "advice");
+    json_string(&json, advice);
+    free(advice);
+    json_end_object(&json);
+    json_finish(&json);
+}
+
+void print_summary(const struct record_options *options, const struct recording_summary *summary)
+{
+    if (options->quiet)
+        return;
+    if (options->json)
+        print_json(options, summary);
+    else
+        print_lines(options, summary);
+    fflush(stderr);
+}

@@ -1,0 +1,36 @@
+// SPDX-License-Identifier: MIT
+#ifndef CAIRN_CMD_STATUS_H
+#define CAIRN_CMD_STATUS_H
+
+// What `cairn record` says of a recording: a line while it runs, a summary when it ends. All on
+// stderr.
+
+#include "cmd/record_options.h"
+#include "cmd/session.h"
+#include "profile/recorder.h"
+
+struct status_line {
+    bool wanted; // stderr is a terminal, and the user does not mind
+    bool shown;
+};
+
+void status_line_open(struct status_line *line, const struct record_options *options);
+void status_line_show(struct status_line *line, uint64_t elapsed_ns,
+                      const struct recorder_totals *totals, uint64_t file_bytes);
+void status_line_clear(struct status_line *line);
+
+struct recording_summary {
+    struct recorder_totals totals;
+    struct session_sources sources;
+    uint64_t elapsed_ns;
+    uint64_t file_bytes;
+    unsigned running; // processes that go on after the command has ended
+    bool started;     // false: the command ended within --delay
+};
+
+void print_summary(const struct record_options *options, const struct recording_summary *summary);
+
+// One line of advice about how samples were taken, or NULL if all is as asked for. To be freed.
+char *source_advice(const struct record_options *options, const struct recording_summary *summary);
+
+#endif
