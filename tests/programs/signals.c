@@ -1,0 +1,283 @@
+// SPDX-License-Identifier: MIT
+// Programs with opinions of their own on signals. What they see must be what they did.
+
+#include "common.h"
+#include <errno.h>
+#include <poll.h>
+#include <pthread.h>
+#include <signal.h>
+#include <sys/signalfd.h>
+#include <sys/time.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+static volatile uint64_t sink;
+static volatile sig_atomic_t ticks, traps, breakpoints;
+
+NOIPA void signal_work(int value)
+{
+    sink += burn((uint64_t)value, 200);
+    NO_TAIL_CALL();
+}
+
+static void print_set(const char *name, const sigset_t *set)
+{
+    printf("%s:", name);
+    for (int number = 1; number < NSIG; number++)
+        if (sigismember(set, number) == 1)
+            printf(" %d", number);
+    printf("\n");
+}
+
+static void print_mask(const char *name)
+{
+    sigset_t set;
+    CHECK(pthread_sigmask(SIG_BLOCK, NULL, &set) == 0);
+    print_set(name, &set);
+}
+
+static void print_pending(void)
+{
+    sigset_t set;
+    CHECK(sigpending(&set) == 0);
+    print_set("pending", &set);
+}
+
+static void print_dispositions(void)
+{
+    for (int number = 1; number < NSIG; number++) {
+        struct sigaction action;
+        if (sigaction(number, NULL, &action) != 0) {
+            printf("signal %d: %s\n", number, strerror(errno));
+            continue;
+        }
+        const char *name = action.sa_handler == SIG_DFL   ? "default"
+                           : action.sa_handler == SIG_IGN ? "ignore"
+                                                          : "handler";
+        printf("signal %d: %s flags %x", number, name, (unsigned)action.sa_flags);
+        print_set("", &action.sa_mask);
+    }
+}
+
+static void some_handler(int number)
+{
+    (void)number;
+}
+
+static int run_show(void)
+{
+    print_mask("mask");
+    print_dispositions();
+    for (int i = 0; i < 20; i++)
+        signal_work(i);
+    // Install handlers with masks of all kinds, and read them back.
+    struct sigaction action = {.sa_handler = some_handler, .sa_flags = SA_RESTART | SA_NODEFER},
+                     old;
+    sigfillset(&action.sa_mask);
+    int numbers[] = {SIGTRAP, SIGPROF, SIGSEGV, SIGALRM, SIGIO, SIGRTMIN + 3};
+    for (size_t i = 0; i < sizeof numbers / sizeof *numbers; i++) {
+        CHECK(sigaction(numbers[i], &action, &old) == 0);
+        printf("old of %d: %d %x\n", numbers[i], old.sa_handler == SIG_DFL, (unsigned)old.sa_flags);
+        CHECK(sigaction(numbers[i], NULL, &old) == 0);
+        CHECK(old.sa_handler == some_handler);
+    }
+    signal(SIGTRAP, SIG_IGN);
+    CHECK(signal(SIGPROF, SIG_IGN) == some_handler);
+    print_dispositions();
+    sigset_t set;
+    sigemptyset(&set);
+    sigaddset(&set, SIGTRAP);
+    sigaddset(&set, SIGPROF);
+    sigaddset(&set, SIGUSR1);
+    CHECK(sigprocmask(SIG_BLOCK, &set, NULL) == 0);
+    print_mask("three blocked");
+    sigdelset(&set, SIGUSR1);
+    sigset_t before;
+    CHECK(sigprocmask(SIG_UNBLOCK, &set, &before) == 0);
+    print_set("before", &before);
+    print_mask("one left");
+    sigset_t wide;
+    sigfillset(&wide);
+    CHECK(sigprocmask(SIG_SETMASK, &wide, NULL) == 0);
+    print_mask("all");
+    CHECK(sighold(SIGTRAP) == 0 && sigrelse(SIGTRAP) == 0);
+    print_mask("all but one");
+    print_pending();
+    return 0;
+}
+
+static void *blocked_thread(void *unused)
+{
+    (void)unused;
+    print_mask("inherited");
+    for (int i = 0; i < 300; i++)
+        signal_work(i);
+    print_pending();
+    return NULL;
+}
+
+static int run_blocked(void)
+{
+    sigset_t set;
+    sigfillset(&set);
+    CHECK(sigprocmask(SIG_SETMASK, &set, NULL) == 0);
+    for (int i = 0; i < 300; i++)
+        signal_work(i);
+    print_mask("mask");
+    print_pending();
+    pthread_t thread;
+    CHECK(pthread_create(&thread, NULL, blocked_thread, NULL) == 0);
+    pthread_join(thread, NULL);
+    return 0;
+}
+
+static void tick(int number)
+{
+    CHECK(number == SIGPROF);
+    ticks++;
+}
+
+// Its own profiler: counts ticks of its own. Standard error gets the numbers, they vary.
+static int run_sigprof(void)
+{
+    struct sigaction action = {.sa_handler = tick, .sa_flags = SA_RESTART};
+    CHECK(sigaction(SIGPROF, &action, NULL) == 0);
+    struct itimerval interval = {.it_interval = {.tv_usec = 10000}, .it_value = {.tv_usec = 10000}};
+    CHECK(setitimer(ITIMER_PROF, &interval, NULL) == 0);
+    while (clock_ns(CLOCK_PROCESS_CPUTIME_ID) < 1000000000u)
+        signal_work(1);
+    CHECK(getitimer(ITIMER_PROF, &interval) == 0 && interval.it_interval.tv_usec == 10000);
+    memset(&interval, 0, sizeof interval);
+    CHECK(setitimer(ITIMER_PROF, &interval, NULL) == 0);
+    uint64_t used = clock_ns(CLOCK_PROCESS_CPUTIME_ID);
+    printf("%d %llu\n", ticks, (unsigned long long)used);
+    return 0;
+}
+
+static void trap(int number, siginfo_t *info, void *context)
+{
+    (void)context;
+    CHECK(number == SIGTRAP);
+    if (info->si_code == SI_TKILL || info->si_code == SI_USER || info->si_code == SI_QUEUE)
+        traps++;
+    else if (info->si_code == SI_KERNEL || info->si_code == TRAP_BRKPT)
+        breakpoints++;
+    else
+        CHECK(!"a trap that is not the program's own");
+}
+
+static int run_sigtrap(void)
+{
+    struct sigaction action = {.sa_sigaction = trap, .sa_flags = SA_SIGINFO};
+    CHECK(sigaction(SIGTRAP, &action, NULL) == 0);
+    for (int i = 0; i < 300; i++) {
+        signal_work(i);
+        __asm__ volatile("int3");
+        raise(SIGTRAP);
+        kill(getpid(), SIGTRAP);
+        sigqueue(getpid(), SIGTRAP, (union sigval){.sival_int = i});
+    }
+    printf("traps %d, breakpoints %d\n", traps, breakpoints);
+    // Blocked, it waits; unblocked, it comes.
+    sigset_t set;
+    sigemptyset(&set);
+    sigaddset(&set, SIGTRAP);
+    sigprocmask(SIG_BLOCK, &set, NULL);
+    for (int i = 0; i < 50; i++)
+        signal_work(i);
+    raise(SIGTRAP);
+    print_pending();
+    printf("while blocked %d\n", traps);
+    sigprocmask(SIG_UNBLOCK, &set, NULL);
+    printf("unblocked %d\n", traps);
+    // Ignored, it is gone.
+    signal(SIGTRAP, SIG_IGN);
+    for (int i = 0; i < 50; i++) {
+        raise(SIGTRAP);
+        signal_work(i);
+    }
+    printf("ignored %d\n", traps);
+    signal(SIGTRAP, SIG_DFL);
+    fflush(stdout);
+    pid_t pid = fork();
+    if (pid == 0) {
+        signal_work(1);
+        raise(SIGTRAP);
+        _exit(0);
+    }
+    int status;
+    CHECK(waitpid(pid, &status, 0) == pid);
+    printf("default: killed by %d\n", WIFSIGNALED(status) ? WTERMSIG(status) : 0);
+    return 0;
+}
+
+static void *sender(void *argument)
+{
+    pthread_t *target = argument;
+    for (int i = 0; i < 100; i++) {
+        signal_work(i);
+        pthread_kill(*target, SIGUSR1 + (i % 2) * (SIGUSR2 - SIGUSR1));
+        usleep(1000);
+    }
+    pthread_kill(*target, SIGTERM);
+    return NULL;
+}
+
+static int run_sigwait(void)
+{
+    sigset_t set;
+    sigfillset(&set);
+    CHECK(pthread_sigmask(SIG_SETMASK, &set, NULL) == 0);
+    pthread_t self = pthread_self(), thread;
+    CHECK(pthread_create(&thread, NULL, sender, &self) == 0);
+    int seen[NSIG] = {0}, got = 0;
+    for (int i = 0; got != SIGTERM; i++) {
+        siginfo_t info;
+        struct timespec long_time = {.tv_sec = 30};
+        if (i % 3 == 0)
+            CHECK(sigwait(&set, &got) == 0);
+        else if (i % 3 == 1)
+            CHECK((got = sigwaitinfo(&set, &info)) > 0);
+        else
+            CHECK((got = sigtimedwait(&set, &info, &long_time)) > 0);
+        seen[got]++;
+        signal_work(i);
+    }
+    pthread_join(thread, NULL);
+    for (int number = 1; number < NSIG; number++)
+        if (seen[number])
+            printf("signal %d seen: %s\n", number, seen[number] >= 1 ? "yes" : "no");
+    return 0;
+}
+
+static int run_signalfd(void)
+{
+    sigset_t set;
+    sigfillset(&set);
+    CHECK(pthread_sigmask(SIG_SETMASK, &set, NULL) == 0);
+    int descriptor = signalfd(-1, &set, SFD_CLOEXEC);
+    CHECK(descriptor >= 0);
+    pthread_t self = pthread_self(), thread;
+    CHECK(pthread_create(&thread, NULL, sender, &self) == 0);
+    int seen[NSIG] = {0};
+    for (unsigned got = 0; got != SIGTERM;) {
+        struct signalfd_siginfo info;
+        CHECK(read(descriptor, &info, sizeof info) == sizeof info);
+        got = info.ssi_signo;
+        seen[got]++;
+        signal_work((int)got);
+    }
+    pthread_join(thread, NULL);
+    for (int number = 1; number < NSIG; number++)
+        if (seen[number])
+            printf("signal %d seen\n", number);
+    return 0;
+}
+
+int main(int argc, char **argv)
+{
+    static const struct mode modes[] = {{"show", run_show},       {"blocked", run_blocked},
+                                        {"sigprof", run_sigprof}, {"sigtrap", run_sigtrap},
+                                        {"sigwait", run_sigwait}, {"signalfd", run_signalfd}};
+    return RUN_MODE(modes);
+}
