@@ -272,6 +272,25 @@ static void test_reserve(void **state)
     free_arena(&arena, 1 << 16);
 }
 
+// The tool zeroes a slice when its process is dead; if it was wrong, the process must survive it.
+static void test_zeroed_under_the_writer(void **state)
+{
+    (void)state;
+    struct arena arena = new_arena(1 << 20);
+    ref_t tree = tree_new(&arena, 1, 0), cached = tree_root(&arena, tree);
+    for (unsigned i = 0; i < 100; i++)
+        cached = tree_child(&arena, tree, cached, tree_edge(&arena, tree, i + 1, 7));
+    memset(arena.base, 0, 1 << 20);
+    for (unsigned i = 0; i < 100; i++) {
+        charge_random_path(&arena, tree, 5, 20, 1);
+        ref_t edge = tree_edge(&arena, tree, 3, 4);
+        assert_int_equal(edge, 0);
+        ref_t node = tree_child(&arena, tree, cached, edge);
+        tree_add(&arena, node ? node : tree_unplaced(&arena, tree, cached), 0, 1);
+    }
+    free_arena(&arena, 1 << 20);
+}
+
 // The same insertions into a model too simple to be wrong.
 struct model_node {
     size_t parent;
@@ -421,6 +440,7 @@ int main(void)
         cmocka_unit_test(test_large_fan_out),
         cmocka_unit_test(test_full_at_every_point),
         cmocka_unit_test(test_reserve),
+        cmocka_unit_test(test_zeroed_under_the_writer),
         cmocka_unit_test(test_against_model),
         cmocka_unit_test(test_reader_in_another_process),
         cmocka_unit_test(test_scan_of_damaged_memory),
