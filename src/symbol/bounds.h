@@ -1,0 +1,19 @@
+// SPDX-License-Identifier: MIT
+#ifndef CAIRN_SYMBOL_BOUNDS_H
+#define CAIRN_SYMBOL_BOUNDS_H
+
+// Where functions begin that have no symbol: unwind tables know it in stripped programs too.
+
+#include "symbol/object.h"
+#include "symbol/spans.h"
+
+struct bounds {
+    struct spans functions; // offsets of places
+};
+
+void bounds_read(struct bounds *bounds, const struct object *object);
+void bounds_free(struct bounds *bounds);
+// The offset of the first instruction of the function that holds the offset.
+bool bounds_find(const struct bounds *bounds, uint64_t offset, uint64_t *start);
+
+#endif

@@ -1,0 +1,206 @@
+// SPDX-License-Identifier: MIT
+#include "symbol/module.h"
+#include "symbol/debugfile.h"
+#include "symbol/plt.h"
+#include <elfutils/libdwfl.h>
+#include <errno.h>
+#include <string.h>
+
+static bool is_recorded_build(const struct object *object, const struct profile_module *recorded)
+{
+    if (recorded->build_id_bytes == 0)
+        return true; // nothing to compare with
+    return object->build_id_bytes == recorded->build_id_bytes &&
+           memcmp(object->build_id, recorded->build_id, object->build_id_bytes) == 0;
+}
+
+static void open_main(struct module *module)
+{
+    const struct profile_module *recorded = module->recorded;
+    int error = module->vdso     ? object_open_vdso(&module->main)
+                : recorded->path ? object_open(&module->main, recorded->path)
+                                 : -ENOENT;
+    if (error) {
+        module->trouble = error == -ENOEXEC ? MODULE_DAMAGED : MODULE_MISSING;
+        module->error = error;
+        return;
+    }
+    if (!is_recorded_build(&module->main, recorded))
+        module->trouble = MODULE_CHANGED;
+}
+
+static bool has_dwarf(const struct object *object)
+{
+    return object_has_section(object, ".debug_info") || object_has_section(object, ".zdebug_info");
+}
+
+// The debug file is looked for when something is missing from the program itself.
+static void open_debug(struct module *module, const struct module_means *means)
+{
+    const struct object *main = module->trouble == MODULE_FINE ? &module->main : NULL;
+    bool complete = main && has_dwarf(main) && object_has_section(main, ".symtab");
+    if (complete || module->vdso)
+        return;
+    const struct profile_module *recorded = module->recorded;
+    const uint8_t *id = recorded->build_id_bytes ? recorded->build_id
+                        : main                   ? main->build_id
+                                                 : NULL;
+    unsigned bytes = recorded->build_id_bytes ? recorded->build_id_bytes
+                     : main                   ? main->build_id_bytes
+                                              : 0;
+    if (id && bytes && debugfile_by_id(&module->debug, id, bytes))
+        return;
+    if (main && debugfile_by_link(&module->debug, main))
+        return;
+    if (id && bytes && means->lines && !(main && has_dwarf(main)))
+        server_fetch(means->server, id, bytes, module->short_name, &module->debug);
+}
+
+static void read_tables(struct module *module, struct pool *pool)
+{
+    const struct object *main = module->main.elf ? &module->main : NULL;
+    const struct object *debug = module->debug.elf ? &module->debug : NULL;
+    size_t found = 0;
+    if (main)
+        found = symtab_add_section(&module->table, main, ".symtab");
+    if (!found && debug)
+        found = symtab_add_section(&module->table, debug, ".symtab");
+    if (main && !found)
+        found = symtab_add_embedded(&module->table, main, &module->embedded);
+    if (main) {
+        symtab_add_section(&module->table, main, ".dynsym");
+        plt_add(&module->table, main, pool);
+        bounds_read(&module->bounds, main);
+        if (object_has_section(main, ".gopclntab"))
+            module->dialect = NAMES_DOTTED;
+    }
+    symtab_sort(&module->table);
+}
+
+static const char *short_name(const struct profile_module *recorded)
+{
+    if (!recorded->path || !*recorded->path)
+        return "[unknown]";
+    const char *slash = strrchr(recorded->path, '/');
+    return slash && slash[1] ? slash + 1 : recorded->path;
+}
+
+void module_open(struct module *module, const struct module_means *means)
+{
+    if (module->opened)
+        return;
+    module->opened = true;
+    module->main.fd = module->debug.fd = -1;
+    module->short_name = short_name(module->recorded);
+    open_main(module);
+    open_debug(module, means);
+    if (module->trouble == MODULE_CHANGED)
+        object_close(&module->main); // wrong names are worse than none
+    module->used_separate_file = module->debug.elf != NULL;
+    read_tables(module, means->pool);
+    const struct object *with_dwarf = has_dwarf(&module->main)    ? &module->main
+                                      : has_dwarf(&module->debug) ? &module->debug
+                                                                  : NULL;
+    if (with_dwarf && means->lines)
+        module->lines = lines_open(with_dwarf, means->pool);
+    module->quality = with_dwarf                ? SYMBOLS_DWARF
+                      : module->table.count > 0 ? SYMBOLS_TABLE
+                                                : SYMBOLS_NONE;
+}
+
+void module_close(struct module *module)
+{
+    if (!module->opened)
+        return;
+    lines_close(module->lines);
+    symtab_free(&module->table);
+    bounds_free(&module->bounds);
+    if (module->embedded)
+        dwfl_end(module->embedded);
+    object_close(&module->debug);
+    object_close(&module->main);
+    module->opened = false;
+}
+
+// The function an offset belongs to: its name, and where it begins.
+struct owner {
+    const char *name;
+    uint64_t start;
+    bool start_known;
+};
+
+// The unlikely part of a function is the function: time there is its time.
+static const struct symtab_symbol *without_cold_part(struct module *module,
+                                                     const struct symtab_symbol *symbol)
+{
+    bool cold = false;
+    size_t parent;
+    if (module->dialect == NAMES_CLONES)
+        names_base_length(symbol->name, &cold, &parent);
+    const struct symtab_symbol *whole =
+        cold ? symtab_named(&module->table, symbol->name, parent, symbol->file) : NULL;
+    return whole ? whole : symbol;
+}
+
+static struct owner find_owner(struct module *module, uint64_t offset, struct pool *pool)
+{
+    const struct symtab_symbol *symbol = symtab_find(&module->table, offset);
+    uint64_t start;
+    bool bounded = bounds_find(&module->bounds, offset, &start);
+    // A symbol without a size reaches to the next one, but not into the next function.
+    if (symbol && symbol->open_ended && bounded && start > symbol->start)
+        symbol = NULL;
+    if (symbol) {
+        symbol = without_cold_part(module, symbol);
+        const char *plt = strstr(symbol->name, "@plt");
+        const char *name = names_display(pool, symbol->name, module->dialect);
+        if (plt && plt[4] == '\0')
+            name = pool_format(pool, "%s@plt", name);
+        return (struct owner){name, symbol->start, true};
+    }
+    return (struct owner){NULL, start, bounded};
+}
+
+static const char *unnamed(struct module *module, uint64_t offset, struct pool *pool)
+{
+    if (offset == PLACE_OFFSET_UNKNOWN)
+        return pool_format(pool, "[%s]", module->short_name);
+    return pool_format(pool, "%s+0x%llx", module->short_name, (unsigned long long)offset);
+}
+
+// Puts together what DWARF and the symbol table say. The symbol's name wins for the function
+// itself: it is the one that is exported, and the one that all places without lines show.
+static void combine(struct module *module, unsigned id, const struct lines_query *query,
+                    struct symbol *symbol, struct pool *pool)
+{
+    struct owner owner = {0};
+    if (query->offset != PLACE_OFFSET_UNKNOWN)
+        owner = find_owner(module, query->offset, pool);
+    unsigned count = query->count ? query->count : 1;
+    struct symbol_frame *frames = query->frames ? query->frames : pool_take(pool, sizeof *frames);
+    struct symbol_frame *last = &frames[count - 1];
+    if (!owner.name && query->function_known) {
+        owner.start = query->function;
+        owner.start_known = true;
+    }
+    if (owner.name)
+        last->function = owner.name;
+    else if (!last->function)
+        last->function = unnamed(module, owner.start_known ? owner.start : query->offset, pool);
+    for (unsigned i = 0; i + 1 < count; i++)
+        if (!frames[i].function)
+            frames[i].function = "[inlined]";
+    symbol->frames = frames;
+    symbol->count = count;
+    symbol->function = owner.start_known ? place_make(id, owner.start) : 0;
+}
+
+void module_resolve(struct module *module, const struct module_means *means, unsigned id,
+                    struct lines_query *queries, struct symbol *symbols, size_t count)
+{
+    module_open(module, means);
+    if (module->lines)
+        lines_resolve(module->lines, queries, count);
+    for (size_t i = 0; i < count; i++)
+        combine(module, id, &queries[i], &symbols[i], means->pool);
+}

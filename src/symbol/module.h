@@ -1,0 +1,51 @@
+// SPDX-License-Identifier: MIT
+#ifndef CAIRN_SYMBOL_MODULE_H
+#define CAIRN_SYMBOL_MODULE_H
+
+// One file of the profile, and all that can be found out about its functions.
+
+#include "symbol/bounds.h"
+#include "symbol/lines.h"
+#include "symbol/server.h"
+#include "symbol/symtab.h"
+
+enum module_trouble {
+    MODULE_FINE,
+    MODULE_MISSING, // no such file, or it cannot be read
+    MODULE_DAMAGED, // not an ELF file, or none that can be read
+    MODULE_CHANGED, // another build than the one that was recorded
+};
+
+struct module {
+    const struct profile_module *recorded;
+    bool vdso;
+    bool opened;
+    enum module_trouble trouble;
+    int error;               // why it is missing, -errno
+    bool used_separate_file; // trouble, but a debug file with the recorded build id was found
+    struct object main, debug;
+    struct symtab table;
+    struct bounds bounds;
+    struct lines *lines;
+    struct Dwfl *embedded;
+    enum names_dialect dialect;
+    enum symbol_quality quality;
+    const char *short_name; // of the file, for "libfoo.so+0x1234"
+};
+
+struct module_means {
+    struct pool *pool;
+    struct server *server; // NULL: do not ask
+    bool lines;            // files, lines and inlined functions are wanted
+};
+
+// Opens all there is; once. Never fails: see trouble.
+void module_open(struct module *module, const struct module_means *means);
+void module_close(struct module *module);
+
+// What stands at each offset. symbols[i] is filled for queries[i].offset; function is a place in
+// module number `id`.
+void module_resolve(struct module *module, const struct module_means *means, unsigned id,
+                    struct lines_query *queries, struct symbol *symbols, size_t count);
+
+#endif

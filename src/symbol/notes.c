@@ -1,0 +1,102 @@
+// SPDX-License-Identifier: MIT
+#include "symbol/notes.h"
+#include "symbol/debugfile.h"
+#include "symbol/package.h"
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+
+void notes_add(struct notes *notes, const char *text)
+{
+    const char *kept = pool_string(notes->pool, text);
+    for (size_t i = 0; i < notes->count; i++)
+        if (notes->list[i] == kept)
+            return;
+    notes->list = pool_grow_array(notes->list, &notes->capacity, notes->count, sizeof *notes->list);
+    notes->list[notes->count++] = kept;
+}
+
+static void note_changed(struct notes *notes, const struct module *module)
+{
+    char then[2 * BUILD_ID_LIMIT + 1];
+    debugfile_hex(module->recorded->build_id, module->recorded->build_id_bytes, then);
+    notes_add(notes, pool_format(notes->pool,
+                                 "%s has changed since the recording (build id %s then): record "
+                                 "again, or put the old file at /usr/lib/debug/.build-id/%.2s/%s",
+                                 module->recorded->path, then, then, then + 2));
+}
+
+// Without a build id only the time tells that a file may have changed.
+static void note_modified(struct notes *notes, const struct module *module,
+                          const struct profile *profile)
+{
+    struct stat status;
+    if (module->main.build_id_bytes || module->main.fd < 0 || profile->start_realtime_ns == 0 ||
+        fstat(module->main.fd, &status) != 0)
+        return;
+    uint64_t end_s = (profile->start_realtime_ns + profile->duration_ns) / 1000000000;
+    if ((uint64_t)status.st_mtim.tv_sec > end_s)
+        notes_add(notes, pool_format(notes->pool,
+                                     "%s was modified after the recording, and has no build id to "
+                                     "compare: its names may be wrong",
+                                     module->recorded->path));
+}
+
+void notes_on_module(struct notes *notes, const struct module *module,
+                     const struct profile *profile)
+{
+    const char *path = module->recorded->path ? module->recorded->path : "?";
+    if (lines_damaged(module->lines))
+        notes_add(notes, pool_format(notes->pool,
+                                     "%s: its debug information is damaged: some lines are missing",
+                                     module->lines && module->debug.path && !module->main.path
+                                         ? module->debug.path
+                                         : path));
+    if (module->trouble == MODULE_FINE)
+        note_modified(notes, module, profile);
+    if (module->trouble == MODULE_FINE || module->used_separate_file || module->vdso)
+        return;
+    if (module->trouble == MODULE_CHANGED)
+        note_changed(notes, module);
+    else if (module->trouble == MODULE_DAMAGED)
+        notes_add(notes, pool_format(notes->pool,
+                                     "%s: not an ELF file, or damaged: its functions have no names",
+                                     path));
+    else
+        notes_add(notes, pool_format(notes->pool, "%s: %s: its functions have no names", path,
+                                     strerror(-module->error)));
+}
+
+static const char *advice(struct pool *pool, const char *package)
+{
+    if (!package)
+        return "compile it with -g";
+    if (strcmp(package, "libc6") == 0)
+        return "install libc6-dbg";
+    const char *urls = getenv("DEBUGINFOD_URLS");
+    return pool_format(pool, "install %s-dbgsym (from the debug archive)%s", package,
+                       urls && *urls ? "" : ", or set DEBUGINFOD_URLS");
+}
+
+void notes_on_lines(struct notes *notes, const struct module *const *modules, size_t count)
+{
+    const char **paths = calloc(count, sizeof *paths);
+    char **packages = calloc(count, sizeof *packages);
+    for (size_t i = 0; paths && i < count; i++)
+        paths[i] = modules[i]->recorded->path;
+    if (paths && packages)
+        package_owners(paths, packages, count);
+    for (size_t i = 0; packages && i < count; i++) {
+        notes_add(notes, pool_format(notes->pool, "no line numbers for %s: %s",
+                                     modules[i]->short_name, advice(notes->pool, packages[i])));
+        free(packages[i]);
+    }
+    free(packages);
+    free(paths);
+}
+
+void notes_free(struct notes *notes)
+{
+    free(notes->list);
+    memset(notes, 0, sizeof *notes);
+}

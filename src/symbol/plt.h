@@ -1,0 +1,14 @@
+// SPDX-License-Identifier: MIT
+#ifndef CAIRN_SYMBOL_PLT_H
+#define CAIRN_SYMBOL_PLT_H
+
+// The stubs through which a module calls others have no symbols: they are named after what they
+// jump to.
+
+#include "symbol/pool.h"
+#include "symbol/symtab.h"
+
+// Adds "puts@plt" for each stub that can be told; names live in the pool.
+void plt_add(struct symtab *table, const struct object *object, struct pool *pool);
+
+#endif

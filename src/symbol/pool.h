@@ -1,0 +1,34 @@
+// SPDX-License-Identifier: MIT
+#ifndef CAIRN_SYMBOL_POOL_H
+#define CAIRN_SYMBOL_POOL_H
+
+// Memory that is given back all at once, and strings that are kept once: thousands of places share
+// a few hundred names and files, and answers must stay where they are until the end.
+
+#include <stddef.h>
+#include <stdint.h>
+
+struct pool_chunk;
+
+struct pool {
+    struct pool_chunk *chunks;
+    size_t left;          // bytes free in the newest chunk
+    const char **strings; // open addressing, NULL: free
+    size_t string_count, string_slots;
+};
+
+void *pool_take(struct pool *pool, size_t bytes); // zeroed, never NULL
+// Strings end up on terminals and in files of lines: control characters in them become '?'.
+const char *pool_string(struct pool *pool, const char *text);
+const char *pool_substring(struct pool *pool, const char *text, size_t length);
+const char *pool_format(struct pool *pool, const char *format, ...)
+    __attribute__((format(printf, 2, 3)));
+void pool_free(struct pool *pool);
+
+// Room for one more item in an array that doubles; the new place of the array. Never NULL: a tool
+// that is out of memory has nothing better to do than to stop.
+void *pool_grow_array(void *array, size_t *capacity, size_t count, size_t item_bytes);
+
+uint64_t pool_hash(const void *data, size_t length);
+
+#endif

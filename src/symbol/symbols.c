@@ -1,0 +1,382 @@
+// SPDX-License-Identifier: MIT
+#include "symbol/module.h"
+#include "symbol/notes.h"
+#include "symbol/perfmap.h"
+#include "symbol/symbol.h"
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+// One place that was asked for. Lives in the pool, so that what symbols_at gives out stays where it
+// is.
+struct answer {
+    place_t place;
+    unsigned process; // 0 unless the place belongs to no file
+    bool resolved;
+    struct symbol symbol;
+};
+
+struct process_map {
+    bool read;
+    struct perfmap map;
+};
+
+struct symbols {
+    const struct profile *profile;
+    struct symbols_options options;
+    struct pool pool;
+    struct notes notes;
+    struct server *server;
+    bool server_known;
+    struct module *modules;
+    unsigned module_count;
+    uint64_t *heat; // of each module, what its own statements cost
+    uint64_t total_heat;
+    bool *hinted; // modules whose missing lines were spoken of, or not worth a word
+    struct process_map *maps;
+    struct answer **slots; // open addressing over all that was asked for
+    size_t slot_count, answer_count;
+    struct answer **pending;
+    size_t pending_count, pending_capacity;
+};
+
+static const struct profile_module unknown_module = {.path = NULL};
+static const struct profile_module vdso_module = {.path = "[vdso]"};
+
+static bool is_vdso(const struct profile_module *module)
+{
+    return module->path && strcmp(module->path, "[vdso]") == 0;
+}
+
+static void measure_heat(struct symbols *symbols)
+{
+    const struct profile *profile = symbols->profile;
+    for (unsigned t = 0; profile->metric_count && t < profile->tree_count; t++) {
+        const struct profile_tree *tree = &profile->trees[t];
+        for (uint32_t i = 0; tree->values && i < tree->count; i++) {
+            unsigned module = place_module(tree->nodes[i].site);
+            if (tree->nodes[i].function || module >= symbols->module_count)
+                continue;
+            uint64_t cost = tree->values[(size_t)i * profile->metric_count];
+            symbols->heat[module] += cost;
+            symbols->total_heat += cost;
+        }
+    }
+}
+
+struct symbols *symbols_new(const struct profile *profile, const struct symbols_options *options)
+{
+    struct symbols *symbols = calloc(1, sizeof *symbols);
+    if (!symbols)
+        return NULL;
+    symbols->profile = profile;
+    if (options)
+        symbols->options = *options;
+    symbols->notes.pool = &symbols->pool;
+    symbols->module_count =
+        profile->module_count > MODULE_VDSO ? profile->module_count : MODULE_VDSO + 1;
+    symbols->modules = calloc(symbols->module_count, sizeof *symbols->modules);
+    symbols->heat = calloc(symbols->module_count, sizeof *symbols->heat);
+    symbols->hinted = calloc(symbols->module_count, sizeof *symbols->hinted);
+    symbols->maps = calloc(profile->process_count + 1, sizeof *symbols->maps);
+    if (!symbols->modules || !symbols->heat || !symbols->hinted || !symbols->maps) {
+        symbols_free(symbols);
+        return NULL;
+    }
+    for (unsigned i = 0; i < symbols->module_count; i++) {
+        struct module *module = &symbols->modules[i];
+        module->recorded = i < profile->module_count ? &profile->modules[i] : &unknown_module;
+        module->vdso = i == MODULE_VDSO || is_vdso(module->recorded);
+        if (i == MODULE_VDSO && !module->recorded->path)
+            module->recorded = &vdso_module;
+    }
+    measure_heat(symbols);
+    return symbols;
+}
+
+void symbols_free(struct symbols *symbols)
+{
+    if (!symbols)
+        return;
+    for (unsigned i = 0; symbols->modules && i < symbols->module_count; i++)
+        module_close(&symbols->modules[i]);
+    for (unsigned i = 0; symbols->maps && i <= symbols->profile->process_count; i++)
+        perfmap_free(&symbols->maps[i].map);
+    server_disconnect(symbols->server);
+    notes_free(&symbols->notes);
+    free(symbols->modules);
+    free(symbols->heat);
+    free(symbols->hinted);
+    free(symbols->maps);
+    free(symbols->slots);
+    free(symbols->pending);
+    pool_free(&symbols->pool);
+    free(symbols);
+}
+
+static struct answer **find_slot(struct answer **slots, size_t count, unsigned process,
+                                 place_t place)
+{
+    uint64_t key[2] = {place, process};
+    size_t slot = pool_hash(key, sizeof key) & (count - 1);
+    while (slots[slot] && (slots[slot]->place != place || slots[slot]->process != process))
+        slot = (slot + 1) & (count - 1);
+    return &slots[slot];
+}
+
+static bool make_room(struct symbols *symbols)
+{
+    if (symbols->answer_count * 2 < symbols->slot_count)
+        return true;
+    size_t count = symbols->slot_count ? symbols->slot_count * 2 : 1024;
+    struct answer **slots = calloc(count, sizeof *slots);
+    if (!slots)
+        return false;
+    for (size_t i = 0; i < symbols->slot_count; i++) {
+        struct answer *answer = symbols->slots[i];
+        if (answer)
+            *find_slot(slots, count, answer->process, answer->place) = answer;
+    }
+    free(symbols->slots);
+    symbols->slots = slots;
+    symbols->slot_count = count;
+    return true;
+}
+
+// Code of files means the same in every process.
+static unsigned process_that_matters(unsigned process, place_t place)
+{
+    return place_module(place) == MODULE_ANONYMOUS ? process : 0;
+}
+
+static struct answer *want(struct symbols *symbols, unsigned process, place_t place)
+{
+    if (!make_room(symbols))
+        return NULL;
+    process = process_that_matters(process, place);
+    struct answer **slot = find_slot(symbols->slots, symbols->slot_count, process, place);
+    if (*slot)
+        return *slot;
+    struct answer *answer = pool_take(&symbols->pool, sizeof *answer);
+    answer->place = place;
+    answer->process = process;
+    *slot = answer;
+    symbols->answer_count++;
+    symbols->pending = pool_grow_array(symbols->pending, &symbols->pending_capacity,
+                                       symbols->pending_count, sizeof *symbols->pending);
+    symbols->pending[symbols->pending_count++] = answer;
+    return answer;
+}
+
+void symbols_want(struct symbols *symbols, unsigned process, place_t place)
+{
+    want(symbols, process, place);
+}
+
+static void answer_plainly(struct symbols *symbols, struct answer *answer, const char *name)
+{
+    struct symbol_frame *frame = pool_take(&symbols->pool, sizeof *frame);
+    frame->function = name;
+    answer->symbol.frames = frame;
+    answer->symbol.count = 1;
+    answer->resolved = true;
+}
+
+static bool read_map(struct symbols *symbols, struct perfmap *map, uint32_t pid)
+{
+    char path[64];
+    snprintf(path, sizeof path, "/tmp/perf-%u.map", pid);
+    return perfmap_read(map, path, symbols->profile->start_realtime_ns, &symbols->pool);
+}
+
+static const struct perfmap *map_of(struct symbols *symbols, unsigned process)
+{
+    const struct profile *profile = symbols->profile;
+    if (process >= profile->process_count)
+        return NULL;
+    struct process_map *known = &symbols->maps[process];
+    if (known->read)
+        return &known->map;
+    known->read = true;
+    const struct profile_process *recorded = &profile->processes[process];
+    // A fork runs the code that its parent compiled, and may never have written a map of its own.
+    if (!read_map(symbols, &known->map, recorded->pid) && recorded->forked)
+        read_map(symbols, &known->map, recorded->parent_pid);
+    return &known->map;
+}
+
+static void answer_anonymous(struct symbols *symbols, struct answer *answer)
+{
+    const struct perfmap *map = map_of(symbols, answer->process);
+    uint64_t start;
+    const char *name = map ? perfmap_find(map, place_offset(answer->place), &start) : NULL;
+    answer_plainly(symbols, answer, name ? name : "[jit]");
+    if (name)
+        answer->symbol.function = place_make(MODULE_ANONYMOUS, start);
+}
+
+static struct module_means means_of(struct symbols *symbols)
+{
+    if (!symbols->server_known) {
+        symbols->server_known = true;
+        if (symbols->options.debuginfod)
+            symbols->server =
+                server_connect(symbols->options.progress, symbols->options.progress_context);
+    }
+    return (struct module_means){
+        .pool = &symbols->pool, .server = symbols->server, .lines = symbols->options.inlines};
+}
+
+static void answer_file(struct symbols *symbols, unsigned id, struct answer **answers, size_t count)
+{
+    struct module *module = &symbols->modules[id];
+    struct module_means means = means_of(symbols);
+    struct lines_query *queries = calloc(count, sizeof *queries);
+    struct symbol *found = calloc(count, sizeof *found);
+    for (size_t i = 0; queries && i < count; i++)
+        queries[i].offset = place_offset(answers[i]->place);
+    if (queries && found)
+        module_resolve(module, &means, id, queries, found, count);
+    for (size_t i = 0; i < count; i++) {
+        if (!queries || !found) {
+            answer_plainly(symbols, answers[i], "[unknown]");
+            continue;
+        }
+        answers[i]->symbol = found[i];
+        answers[i]->resolved = true;
+    }
+    free(queries);
+    free(found);
+    notes_on_module(&symbols->notes, module, symbols->profile);
+}
+
+// The answers of one module.
+struct group {
+    unsigned id;
+    struct answer **answers;
+    size_t count;
+    uint64_t heat;
+};
+
+static int by_place(const void *left, const void *right)
+{
+    const struct answer *a = *(struct answer *const *)left, *b = *(struct answer *const *)right;
+    if (a->place != b->place)
+        return a->place < b->place ? -1 : 1;
+    return (a->process > b->process) - (a->process < b->process);
+}
+
+static int hottest_first(const void *left, const void *right)
+{
+    const struct group *a = left, *b = right;
+    if (a->heat != b->heat)
+        return a->heat > b->heat ? -1 : 1;
+    return a->count != b->count ? (a->count > b->count ? -1 : 1)
+                                : (a->id > b->id) - (a->id < b->id);
+}
+
+static void answer_group(struct symbols *symbols, const struct group *group)
+{
+    if (group->id >= MODULE_VDSO && group->id < symbols->module_count) {
+        answer_file(symbols, group->id, group->answers, group->count);
+        return;
+    }
+    for (size_t i = 0; i < group->count; i++)
+        if (group->id == MODULE_ANONYMOUS)
+            answer_anonymous(symbols, group->answers[i]);
+        else
+            answer_plainly(symbols, group->answers[i], "[unknown]");
+}
+
+// A module matters if at least one sample in fifty fell into it; three hints are as many as anyone
+// reads.
+enum { MATTERS_ONE_IN = 50, MOST_HINTS = 3 };
+
+static void hint_at_lines(struct symbols *symbols, const struct group *groups, size_t count)
+{
+    const struct module *without[MOST_HINTS];
+    size_t found = 0, pending = 0;
+    for (size_t i = 0; i < count; i++)
+        pending += groups[i].count;
+    for (size_t i = 0; i < count && found < MOST_HINTS; i++) {
+        unsigned id = groups[i].id;
+        bool matters =
+            symbols->total_heat
+                ? groups[i].heat >= symbols->total_heat / MATTERS_ONE_IN && groups[i].heat
+                : groups[i].count * MATTERS_ONE_IN >= pending;
+        if (!matters || id < MODULE_FIRST_FILE || id >= symbols->module_count ||
+            symbols->hinted[id])
+            continue;
+        const struct module *module = &symbols->modules[id];
+        symbols->hinted[id] = true;
+        if (module->trouble == MODULE_FINE && !module->vdso && module->quality != SYMBOLS_DWARF)
+            without[found++] = module;
+    }
+    if (found)
+        notes_on_lines(&symbols->notes, without, found);
+    if (server_gave_up(symbols->server))
+        notes_add(&symbols->notes, "the debuginfod servers are too slow: line numbers are missing");
+}
+
+void symbols_resolve(struct symbols *symbols)
+{
+    size_t pending = symbols->pending_count, group_count = 0;
+    if (pending == 0)
+        return;
+    symbols->pending_count = 0;
+    qsort(symbols->pending, pending, sizeof *symbols->pending, by_place);
+    struct group *groups = calloc(symbols->module_count + 1, sizeof *groups);
+    size_t capacity = groups ? symbols->module_count + 1 : 0;
+    for (size_t first = 0, next; groups && first < pending; first = next) {
+        unsigned id = place_module(symbols->pending[first]->place);
+        for (next = first + 1; next < pending && place_module(symbols->pending[next]->place) == id;)
+            next++;
+        groups = pool_grow_array(groups, &capacity, group_count, sizeof *groups);
+        groups[group_count++] =
+            (struct group){.id = id,
+                           .answers = &symbols->pending[first],
+                           .count = next - first,
+                           .heat = id < symbols->module_count ? symbols->heat[id] : 0};
+    }
+    // The hottest first: if servers are slow, patience is spent where it pays.
+    qsort(groups, group_count, sizeof *groups, hottest_first);
+    for (size_t i = 0; i < group_count; i++) {
+        if (symbols->options.progress && groups[i].id >= MODULE_FIRST_FILE &&
+            groups[i].id < symbols->module_count) {
+            const char *path = symbols->modules[groups[i].id].recorded->path;
+            symbols->options.progress(symbols->options.progress_context, path ? path : "?",
+                                      (unsigned)i, (unsigned)group_count);
+        }
+        answer_group(symbols, &groups[i]);
+    }
+    if (symbols->options.inlines)
+        hint_at_lines(symbols, groups, group_count);
+    free(groups);
+}
+
+const struct symbol *symbols_at(struct symbols *symbols, unsigned process, place_t place)
+{
+    static const struct symbol_frame nothing = {.function = "[unknown]"};
+    static const struct symbol unknown = {.count = 1, .frames = &nothing};
+    struct answer *answer = want(symbols, process, place);
+    if (answer && !answer->resolved)
+        symbols_resolve(symbols);
+    return answer && answer->resolved ? &answer->symbol : &unknown;
+}
+
+enum symbol_quality symbols_quality(const struct symbols *symbols, unsigned module)
+{
+    if (module < MODULE_VDSO || module >= symbols->module_count)
+        return SYMBOLS_NONE;
+    // Asked before anything in it was wanted: opening is knowing, and no change that a caller could
+    // see.
+    struct symbols *mutable = (struct symbols *)symbols;
+    struct module_means means = means_of(mutable);
+    module_open(&mutable->modules[module], &means);
+    return symbols->modules[module].quality;
+}
+
+const char *symbols_note(const struct symbols *symbols, unsigned index)
+{
+    return index < symbols->notes.count ? symbols->notes.list[index] : NULL;
+}
