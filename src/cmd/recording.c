@@ -225,6 +225,8 @@ static void finish(struct recording *recording, int status, int outcome)
     struct recording_summary summary;
     unsigned running = left_over_processes(recording);
     status_line_clear(&recording->line);
+    if (recording->line.wanted && status == 128 + SIGINT)
+        fputc('\n', stderr); // after the "^C" that the terminal wrote
     recording->line.wanted = false;
     summarise(recording, running, &summary);
     char *advice = source_advice(options, &summary);

@@ -6,11 +6,13 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/ioctl.h>
 #include <termios.h>
 #include <unistd.h>
 
-// The line stands below the cursor and leaves it where the program had it: ESC D makes room below
-// (scrolling if need be), ESC 7 and ESC 8 save and restore the position.
+// The line stands below the cursor, at the right, and leaves the cursor where the program had it:
+// ESC D makes room below (scrolling if need be), ESC 7 and ESC 8 save and restore the position.
+// When the program writes on, its text comes to the left of ours instead of into it.
 #define LINE_BEGIN "\033D\033[A\0337\033[B\r\033[2K"
 #define LINE_END "\0338"
 
@@ -34,14 +36,18 @@ static bool terminal_is_free(void)
 void status_line_show(struct status_line *line, uint64_t elapsed_ns,
                       const struct recorder_totals *totals, uint64_t file_bytes)
 {
+    char text[128];
+    struct winsize size = {0};
     if (!line->wanted || !terminal_is_free())
         return;
-    fprintf(stderr,
-            LINE_BEGIN
-            "\033[2m[cairn] %.0f s: %s samples, %s thread%s, %u process%s, %s\033[0m" LINE_END,
-            (double)elapsed_ns / 1e9, text_count(totals->samples).text,
-            text_count(totals->threads).text, totals->threads == 1 ? "" : "s", totals->processes,
-            totals->processes == 1 ? "" : "es", text_bytes(file_bytes).text);
+    int length = snprintf(
+        text, sizeof text, "[cairn] %.0f s, %s samples, %s thread%s, %u process%s, %s",
+        (double)elapsed_ns / 1e9, text_count(totals->samples).text,
+        text_count(totals->threads).text, totals->threads == 1 ? "" : "s", totals->processes,
+        totals->processes == 1 ? "" : "es", text_bytes(file_bytes).text);
+    if (ioctl(STDERR_FILENO, TIOCGWINSZ, &size) || size.ws_col < length + 2)
+        return;
+    fprintf(stderr, LINE_BEGIN "\033[%dG\033[2m%s\033[0m" LINE_END, size.ws_col - length, text);
     fflush(stderr);
     line->shown = true;
 }

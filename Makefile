@@ -1,0 +1,40 @@
+# SPDX-License-Identifier: MIT
+# A thin front for Meson: what a newcomer types. BUILD=dir builds elsewhere, PREFIX=dir installs elsewhere.
+
+BUILD ?= build
+PREFIX ?= /usr/local
+NINJA = ninja -C $(BUILD)
+
+.PHONY: all demo test bench lint install format clean deps
+
+all: $(BUILD)/build.ninja
+	@$(NINJA)
+
+$(BUILD)/build.ninja:
+	@scripts/install-deps build
+	@meson setup $(BUILD) --prefix=$(PREFIX) >$(BUILD).log 2>&1 || { cat $(BUILD).log; exit 1; }
+	@rm -f $(BUILD).log
+
+deps:
+	@scripts/install-deps all
+
+demo: all
+	@scripts/demo $(BUILD)
+
+test: deps all
+	@scripts/run-tests $(BUILD)
+
+lint: deps
+	@scripts/lint
+
+bench: deps all
+	@if [ -x bench/run ]; then bench/run $(abspath $(BUILD)); else echo "there is no bench/run yet"; exit 1; fi
+
+install: all
+	@meson install -C $(BUILD) --no-rebuild
+
+format:
+	@clang-format -i $$(git ls-files '*.c' '*.h')
+
+clean:
+	@rm -rf $(BUILD)
