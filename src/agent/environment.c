@@ -1,0 +1,90 @@
+// SPDX-License-Identifier: MIT
+#include "agent/environment.h"
+#include "agent/agent.h"
+#include <string.h>
+
+#define PRELOAD "LD_PRELOAD"
+
+// The value if the entry is the variable `name`, else NULL.
+static const char *value_of(const char *entry, const char *name)
+{
+    size_t length = strlen(name);
+    return !strncmp(entry, name, length) && entry[length] == '=' ? entry + length + 1 : NULL;
+}
+
+static const char *find(char *const *environment, const char *name)
+{
+    for (; environment && *environment; environment++) {
+        const char *value = value_of(*environment, name);
+        if (value)
+            return value;
+    }
+    return NULL;
+}
+
+const char *environment_session(char *const *environment)
+{
+    return find(environment, LIVE_ENVIRONMENT);
+}
+
+// The value of LD_PRELOAD without the agent at its front; NULL if nothing else is in it.
+static const char *preload_rest(const char *value, const char *agent_path)
+{
+    size_t length = strlen(agent_path);
+    if (strncmp(value, agent_path, length))
+        return value;
+    if (value[length] == ':' || value[length] == ' ')
+        return value + length + 1;
+    return value[length] ? value : NULL;
+}
+
+void environment_hide(char **environment, const char *agent_path)
+{
+    char **kept = environment;
+    for (; *environment; environment++) {
+        const char *preload = value_of(*environment, PRELOAD);
+        if (value_of(*environment, LIVE_ENVIRONMENT))
+            continue;
+        if (preload) {
+            const char *rest = preload_rest(preload, agent_path);
+            if (!rest)
+                continue;
+            memmove(*environment + sizeof PRELOAD, rest, strlen(rest) + 1);
+        }
+        *kept++ = *environment;
+    }
+    *kept = NULL;
+}
+
+size_t environment_count(char *const *environment)
+{
+    size_t count = 0;
+    while (environment && environment[count])
+        count++;
+    return count;
+}
+
+size_t environment_preload_length(char *const *environment)
+{
+    const char *value = find(environment, PRELOAD);
+    return value ? strlen(value) : 0;
+}
+
+void environment_show(char *const *environment, const char **shown, char *text)
+{
+    const char *preload = find(environment, PRELOAD);
+    for (; environment && *environment; environment++)
+        if (!value_of(*environment, PRELOAD) && !value_of(*environment, LIVE_ENVIRONMENT))
+            *shown++ = *environment;
+    *shown++ = text;
+    text = stpcpy(stpcpy(text, LIVE_ENVIRONMENT "="), agent.session_path) + 1;
+    *shown++ = text;
+    text = stpcpy(stpcpy(text, PRELOAD "="), agent.session->agent_path);
+    // A program that was itself shown our LD_PRELOAD (it asked /proc) must not load the agent
+    // twice.
+    if (preload)
+        preload = preload_rest(preload, agent.session->agent_path);
+    if (preload && *preload)
+        stpcpy(stpcpy(text, ":"), preload);
+    *shown = NULL;
+}

@@ -1,0 +1,31 @@
+// SPDX-License-Identifier: MIT
+#ifndef CAIRN_AGENT_ENVIRONMENT_H
+#define CAIRN_AGENT_ENVIRONMENT_H
+
+// The program does not see the variables that brought the agent in; the programs that it starts get
+// them again.
+
+#include <stddef.h>
+
+// The path of the session's memory file, NULL if there is none.
+const char *environment_session(char *const *environment);
+
+// Removes our variable and our part of LD_PRELOAD, in place.
+void environment_hide(char **environment, const char *agent_path);
+
+// Entries that environment_show() needs beyond those of the given environment, its terminating NULL
+// included.
+#define ENVIRONMENT_EXTRA 3
+
+size_t environment_count(char *const *environment);
+
+// Fills `shown` (room for environment_count() + ENVIRONMENT_EXTRA) with the environment and our
+// variables. The new strings are written to text (room for ENVIRONMENT_TEXT bytes plus the length
+// of the present LD_PRELOAD).
+#define ENVIRONMENT_TEXT 2048
+void environment_show(char *const *environment, const char **shown, char *text);
+
+// The length of LD_PRELOAD's value in the environment.
+size_t environment_preload_length(char *const *environment);
+
+#endif

@@ -1,0 +1,220 @@
+// SPDX-License-Identifier: MIT
+// Programs that the program starts are profiled too: every way to start one puts our variables back
+// into the environment that it is given. All of this may run in a vfork child: it uses the stack
+// alone.
+
+#include "agent/agent.h"
+#include "agent/environment.h"
+#include "agent/real.h"
+#include "agent/signals.h"
+#include <alloca.h>
+#include <errno.h>
+#include <pthread.h>
+#include <spawn.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+static bool follows(void)
+{
+    return agent.active && agent.session->options.follow_fork;
+}
+
+// The environment with our variables, on the caller's stack; a macro because of alloca.
+#define SHOWN(environment)                                                                         \
+    ({                                                                                             \
+        char *const *given = (environment);                                                        \
+        size_t entries = environment_count(given) + ENVIRONMENT_EXTRA;                             \
+        const char **shown = alloca(entries * sizeof *shown);                                      \
+        environment_show(given, shown,                                                             \
+                         alloca(ENVIRONMENT_TEXT + environment_preload_length(given)));            \
+        (char *const *)shown;                                                                      \
+    })
+
+// The arguments of an execl-like call as a vector, on the caller's stack. `last` is the argument
+// before the list.
+#define GATHER(first, list)                                                                        \
+    ({                                                                                             \
+        size_t count = 1;                                                                          \
+        va_list counting;                                                                          \
+        va_copy(counting, list);                                                                   \
+        while (va_arg(counting, char *))                                                           \
+            count++;                                                                               \
+        va_end(counting);                                                                          \
+        char **gathered = alloca((count + 1) * sizeof *gathered);                                  \
+        gathered[0] = (char *)(first);                                                             \
+        for (size_t i = 1; i <= count; i++)                                                        \
+            gathered[i] = va_arg(list, char *);                                                    \
+        gathered;                                                                                  \
+    })
+
+// Runs an exec between what must be set for the new program and what must be set if it fails.
+#define HANDED_OVER(call)                                                                          \
+    ({                                                                                             \
+        if (agent.active)                                                                          \
+            signals_before_exec();                                                                 \
+        int result = (call);                                                                       \
+        int error = errno;                                                                         \
+        if (agent.active)                                                                          \
+            signals_after_failed_exec();                                                           \
+        errno = error;                                                                             \
+        result;                                                                                    \
+    })
+
+INTERPOSED int execve(const char *path, char *const argv[], char *const environment[])
+{
+    return HANDED_OVER(REAL(execve)(path, argv, follows() ? SHOWN(environment) : environment));
+}
+
+INTERPOSED int execvpe(const char *file, char *const argv[], char *const environment[])
+{
+    return HANDED_OVER(REAL(execvpe)(file, argv, follows() ? SHOWN(environment) : environment));
+}
+
+INTERPOSED int fexecve(int fd, char *const argv[], char *const environment[])
+{
+    return HANDED_OVER(REAL(fexecve)(fd, argv, follows() ? SHOWN(environment) : environment));
+}
+
+INTERPOSED int execveat(int directory, const char *path, char *const argv[],
+                        char *const environment[], int flags)
+{
+    return HANDED_OVER(
+        REAL(execveat)(directory, path, argv, follows() ? SHOWN(environment) : environment, flags));
+}
+
+INTERPOSED int execv(const char *path, char *const argv[])
+{
+    return execve(path, argv, environ);
+}
+
+INTERPOSED int execvp(const char *file, char *const argv[])
+{
+    return execvpe(file, argv, environ);
+}
+
+INTERPOSED int execl(const char *path, const char *first, ...)
+{
+    va_list list;
+    va_start(list, first);
+    char **argv = GATHER(first, list);
+    va_end(list);
+    return execve(path, argv, environ);
+}
+
+INTERPOSED int execlp(const char *file, const char *first, ...)
+{
+    va_list list;
+    va_start(list, first);
+    char **argv = GATHER(first, list);
+    va_end(list);
+    return execvpe(file, argv, environ);
+}
+
+INTERPOSED int execle(const char *path, const char *first, ...)
+{
+    va_list list;
+    va_start(list, first);
+    char **argv = GATHER(first, list);
+    char *const *environment = va_arg(list, char *const *);
+    va_end(list);
+    return execve(path, argv, environment);
+}
+
+INTERPOSED int posix_spawn(pid_t *pid, const char *path, const posix_spawn_file_actions_t *actions,
+                           const posix_spawnattr_t *attributes, char *const argv[],
+                           char *const environment[])
+{
+    return REAL(posix_spawn)(pid, path, actions, attributes, argv,
+                             follows() ? SHOWN(environment) : environment);
+}
+
+INTERPOSED int posix_spawnp(pid_t *pid, const char *file, const posix_spawn_file_actions_t *actions,
+                            const posix_spawnattr_t *attributes, char *const argv[],
+                            char *const environment[])
+{
+    return REAL(posix_spawnp)(pid, file, actions, attributes, argv,
+                              follows() ? SHOWN(environment) : environment);
+}
+
+// libc's system() and popen() take `environ` without asking us: show them ours for the moment of
+// the call. A thread that changes the environment at the same moment would lose its change, as it
+// would race without us.
+static pthread_mutex_t environ_lock = PTHREAD_MUTEX_INITIALIZER;
+
+INTERPOSED FILE *popen(const char *command, const char *type)
+{
+    if (!follows())
+        return REAL(popen)(command, type);
+    pthread_mutex_lock(&environ_lock);
+    char **own = environ;
+    environ = (char **)SHOWN(own);
+    FILE *stream = REAL(popen)(command, type);
+    environ = own;
+    pthread_mutex_unlock(&environ_lock);
+    return stream;
+}
+
+// As POSIX tells it: SIGINT and SIGQUIT are ignored and SIGCHLD is blocked while the command runs.
+struct system_signals {
+    struct sigaction interrupt, quit;
+    sigset_t mask;
+};
+
+static void hold_signals(struct system_signals *held)
+{
+    struct sigaction ignore = {.sa_handler = SIG_IGN};
+    sigset_t child;
+    sigemptyset(&child);
+    sigaddset(&child, SIGCHLD);
+    sigaction(SIGINT, &ignore, &held->interrupt);
+    sigaction(SIGQUIT, &ignore, &held->quit);
+    pthread_sigmask(SIG_BLOCK, &child, &held->mask);
+}
+
+static void release_signals(const struct system_signals *held)
+{
+    sigaction(SIGINT, &held->interrupt, NULL);
+    sigaction(SIGQUIT, &held->quit, NULL);
+    pthread_sigmask(SIG_SETMASK, &held->mask, NULL);
+}
+
+static int spawn_shell(pid_t *pid, const char *command, const struct system_signals *held)
+{
+    posix_spawnattr_t attributes;
+    posix_spawnattr_init(&attributes);
+    sigset_t reset;
+    sigemptyset(&reset);
+    if (held->interrupt.sa_handler != SIG_IGN)
+        sigaddset(&reset, SIGINT);
+    if (held->quit.sa_handler != SIG_IGN)
+        sigaddset(&reset, SIGQUIT);
+    posix_spawnattr_setsigdefault(&attributes, &reset);
+    posix_spawnattr_setsigmask(&attributes, &held->mask);
+    posix_spawnattr_setflags(&attributes, POSIX_SPAWN_SETSIGDEF | POSIX_SPAWN_SETSIGMASK);
+    char *const argv[] = {"sh", "-c", (char *)command, NULL};
+    int error = posix_spawn(pid, "/bin/sh", NULL, &attributes, argv, environ);
+    posix_spawnattr_destroy(&attributes);
+    return error;
+}
+
+INTERPOSED int system(const char *command)
+{
+    if (!command || !follows())
+        return REAL(system)(command);
+    struct system_signals held;
+    hold_signals(&held);
+    pid_t pid;
+    int status = 127 << 8; // as if the shell had said that it cannot run
+    int error = spawn_shell(&pid, command, &held);
+    if (!error)
+        while (waitpid(pid, &status, 0) < 0 && errno == EINTR) {
+        }
+    release_signals(&held);
+    if (error)
+        errno = error;
+    return status;
+}

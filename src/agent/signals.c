@@ -1,0 +1,261 @@
+// SPDX-License-Identifier: MIT
+#include "agent/signals.h"
+#include "agent/real.h"
+#include <errno.h>
+#include <stddef.h>
+#include <string.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+// The two signals that are ours. Bit i of thread->hidden: the program believes ours[i] to be
+// blocked.
+static const int ours[] = {SIGTRAP, CLOCK_SIGNAL};
+#define OURS (sizeof ours / sizeof *ours)
+
+// What the program has installed for them. Guarded by no lock: a program that calls sigaction for
+// one signal in two threads at a time gets either, as ever; a handler reads a copy.
+static struct sigaction believed[OURS];
+
+// For every signal: which of ours the program's handler wants blocked while it runs (we never let
+// that happen).
+static uint8_t hidden_in_action[_NSIG];
+
+static int index_of(int signal)
+{
+    for (size_t i = 0; i < OURS; i++)
+        if (ours[i] == signal)
+            return (int)i;
+    return -1;
+}
+
+// Takes our signals out of a set; tells which were in.
+static uint32_t strip(sigset_t *set)
+{
+    uint32_t found = 0;
+    for (size_t i = 0; i < OURS; i++) {
+        if (sigismember(set, ours[i]) == 1)
+            found |= 1u << i;
+        sigdelset(set, ours[i]);
+    }
+    return found;
+}
+
+static void restore(sigset_t *set, uint32_t hidden)
+{
+    for (size_t i = 0; i < OURS; i++)
+        if (hidden & 1u << i)
+            sigaddset(set, ours[i]);
+}
+
+static void kernel_mask(int how, const sigset_t *set, sigset_t *before)
+{
+    syscall(SYS_rt_sigprocmask, how, set, before, _NSIG / 8);
+}
+
+// Sends the signal to ourselves once more, with all it says, for when it is let in again.
+static void requeue(int signal, siginfo_t *info)
+{
+    syscall(SYS_rt_tgsigqueueinfo, getpid(), syscall(SYS_gettid), signal, info);
+}
+
+static void die_of(int signal, siginfo_t *info)
+{
+    struct sigaction fall = {.sa_handler = SIG_DFL};
+    REAL(sigaction)(signal, &fall, NULL);
+    requeue(signal, info);
+    sigset_t set;
+    sigemptyset(&set);
+    sigaddset(&set, signal);
+    kernel_mask(SIG_UNBLOCK, &set, NULL);
+}
+
+// True if the kernel raised it for what the program did; such a signal cannot be ignored.
+static bool is_forced(const siginfo_t *info)
+{
+    return info->si_code > 0;
+}
+
+// A signal of ours that is no tick: the program's.
+static void pass_on(int index, siginfo_t *info, void *context)
+{
+    ucontext_t *interrupted = context;
+    const int signal = ours[index];
+    struct sigaction action = believed[index];
+    struct thread *thread = thread_current;
+    if (thread && thread->hidden & 1u << index && !is_forced(info)) {
+        // The program has it blocked: let it wait. Our ticks wait with it, until it is taken.
+        sigaddset(&interrupted->uc_sigmask, signal);
+        requeue(signal, info);
+        return;
+    }
+    if (action.sa_handler == SIG_DFL || (action.sa_handler == SIG_IGN && is_forced(info))) {
+        die_of(signal, info);
+        return;
+    }
+    if (action.sa_handler == SIG_IGN)
+        return;
+    if (action.sa_flags & (int)SA_RESETHAND)
+        believed[index].sa_handler = SIG_DFL;
+    sigset_t mask = interrupted->uc_sigmask;
+    for (int other = 1; other < _NSIG; other++)
+        if (sigismember(&action.sa_mask, other) == 1)
+            sigaddset(&mask, other);
+    strip(&mask);
+    kernel_mask(SIG_SETMASK, &mask, NULL);
+    if (action.sa_flags & SA_SIGINFO)
+        action.sa_sigaction(signal, info, context);
+    else
+        action.sa_handler(signal);
+}
+
+static void on_signal(int signal, siginfo_t *info, void *context)
+{
+    int saved_errno = errno;
+    if (clock_is_tick(signal, info)) {
+        sample_tick(context);
+        errno = saved_errno;
+    } else {
+        pass_on(index_of(signal), info, context);
+    }
+}
+
+int signals_start(void)
+{
+    struct sigaction action;
+    memset(&action, 0, sizeof action);
+    action.sa_sigaction = on_signal;
+    action.sa_flags = SA_SIGINFO | SA_RESTART | SA_ONSTACK;
+    // Nothing interrupts a sample.
+    sigfillset(&action.sa_mask);
+    for (size_t i = 0; i < OURS; i++)
+        if (REAL(sigaction)(ours[i], &action, &believed[i]))
+            return -errno;
+    return 0;
+}
+
+void signals_open_thread(struct thread *thread)
+{
+    sigset_t set, before;
+    sigemptyset(&set);
+    for (size_t i = 0; i < OURS; i++)
+        sigaddset(&set, ours[i]);
+    REAL(pthread_sigmask)(SIG_UNBLOCK, &set, &before);
+    thread->hidden |= strip(&before);
+}
+
+void signals_before_exec(void)
+{
+    struct thread *thread = thread_current;
+    sigset_t set;
+    sigemptyset(&set);
+    restore(&set, thread ? thread->hidden : 0);
+    REAL(pthread_sigmask)(SIG_BLOCK, &set, NULL);
+    for (size_t i = 0; i < OURS; i++) {
+        struct sigaction ignore = {.sa_handler = SIG_IGN};
+        if (believed[i].sa_handler == SIG_IGN)
+            REAL(sigaction)(ours[i], &ignore, NULL);
+    }
+}
+
+void signals_after_failed_exec(void)
+{
+    if (agent_in_vfork_child())
+        return;
+    struct sigaction keep[OURS];
+    memcpy(keep, believed, sizeof keep);
+    signals_start();
+    memcpy(believed, keep, sizeof keep);
+    if (thread_current)
+        signals_open_thread(thread_current);
+}
+
+// Changes to our own signals are only written down.
+static int believe(int index, const struct sigaction *action, struct sigaction *before)
+{
+    struct sigaction old = believed[index];
+    if (action)
+        believed[index] = *action;
+    if (before)
+        *before = old;
+    return 0;
+}
+
+INTERPOSED int sigaction(int signal, const struct sigaction *action, struct sigaction *before)
+{
+    int index = index_of(signal);
+    if (!agent.active || signal < 1 || signal >= _NSIG || agent_in_vfork_child())
+        return REAL(sigaction)(signal, action, before);
+    if (index >= 0)
+        return believe(index, action, before);
+    struct sigaction stripped;
+    uint8_t hidden = 0;
+    if (action) {
+        stripped = *action;
+        hidden = (uint8_t)strip(&stripped.sa_mask);
+    }
+    int result = REAL(sigaction)(signal, action ? &stripped : NULL, before);
+    if (result)
+        return result;
+    if (before)
+        restore(&before->sa_mask, hidden_in_action[signal]);
+    if (action)
+        hidden_in_action[signal] = hidden;
+    return 0;
+}
+
+static sighandler_t set_handler(int signal, sighandler_t handler, int flags)
+{
+    struct sigaction action, before;
+    memset(&action, 0, sizeof action);
+    action.sa_handler = handler;
+    action.sa_flags = flags;
+    if (!(flags & (int)SA_NODEFER))
+        sigaddset(&action.sa_mask, signal);
+    return sigaction(signal, &action, &before) ? SIG_ERR : before.sa_handler;
+}
+
+INTERPOSED sighandler_t signal(int signal_number, sighandler_t handler)
+{
+    if (!agent.active || index_of(signal_number) < 0)
+        return REAL(signal)(signal_number, handler);
+    return set_handler(signal_number, handler, SA_RESTART);
+}
+
+static int change_mask(int (*change)(int, const sigset_t *, sigset_t *), int how,
+                       const sigset_t *set, sigset_t *before)
+{
+    struct thread *thread = thread_current;
+    if (!agent.active || !thread || agent_in_vfork_child())
+        return change(how, set, before);
+    sigset_t stripped;
+    uint32_t named = 0, hidden = thread->hidden;
+    if (set) {
+        stripped = *set;
+        named = strip(&stripped);
+        // Unblocking goes through as it is: one of ours may be blocked for real, waiting (pass_on).
+        if (how == SIG_UNBLOCK)
+            stripped = *set;
+    }
+    int result = change(how, set ? &stripped : NULL, before);
+    if (result)
+        return result;
+    if (before)
+        restore(before, hidden);
+    if (set && how == SIG_BLOCK)
+        thread->hidden |= named;
+    else if (set && how == SIG_UNBLOCK)
+        thread->hidden &= ~named;
+    else if (set && how == SIG_SETMASK)
+        thread->hidden = named;
+    return 0;
+}
+
+INTERPOSED int sigprocmask(int how, const sigset_t *set, sigset_t *before)
+{
+    return change_mask(REAL(sigprocmask), how, set, before);
+}
+
+INTERPOSED int pthread_sigmask(int how, const sigset_t *set, sigset_t *before)
+{
+    return change_mask(REAL(pthread_sigmask), how, set, before);
+}

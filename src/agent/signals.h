@@ -1,0 +1,28 @@
+// SPDX-License-Identifier: MIT
+#ifndef CAIRN_AGENT_SIGNALS_H
+#define CAIRN_AGENT_SIGNALS_H
+
+// Our signals, and the program's belief that they are its own.
+//
+// The agent handles SIGTRAP (and the clock's signal). The program may install handlers for them,
+// block them, and ask what is installed: it gets the answers that it would get without us. Signals
+// that are not our ticks go to the program's handler, or do what the default action does.
+
+#include "agent/thread.h"
+#include <signal.h>
+
+// Installs the handler. Remembers what the program inherited. Not signal-safe.
+int signals_start(void);
+
+// Makes sure that the calling thread lets our signals in, and notes in thread->hidden what the
+// program thinks.
+void signals_open_thread(struct thread *thread);
+
+// Before exec: the new program inherits what the old one believed to be set.
+void signals_before_exec(void);
+void signals_after_failed_exec(void);
+
+// The tick: implemented in sample.c.
+void sample_tick(void *ucontext);
+
+#endif

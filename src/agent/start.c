@@ -1,0 +1,277 @@
+// SPDX-License-Identifier: MIT
+// Start and end of the agent in a process.
+
+#include "agent/agent.h"
+#include "agent/environment.h"
+#include "agent/signals.h"
+#include "agent/thread.h"
+#include "loadmap/loadmap.h"
+#include "track/forbidden.h"
+#include "unwind/unwind.h"
+#include <errno.h>
+#include <fcntl.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/resource.h>
+#include <time.h>
+#include <unistd.h>
+
+#define SMALLEST_SLICE (UINT64_C(1) << 20)
+
+struct agent agent;
+
+static uint64_t now_ns(void)
+{
+    struct timespec now;
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    return (uint64_t)now.tv_sec * 1000000000 + (uint64_t)now.tv_nsec;
+}
+
+static int open_session_file(void)
+{
+    int fd = open(agent.session_path, O_RDWR | O_CLOEXEC);
+    return fd < 0 ? -errno : fd;
+}
+
+static int map_session(void)
+{
+    int fd = open_session_file();
+    if (fd < 0)
+        return fd;
+    struct live_session *session =
+        mmap(NULL, LIVE_SESSION_BYTES, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+    close(fd);
+    if (session == MAP_FAILED)
+        return -ENOMEM;
+    if (session->magic != LIVE_MAGIC || session->version != LIVE_VERSION) {
+        munmap(session, LIVE_SESSION_BYTES);
+        return -EPROTO;
+    }
+    agent.session = session;
+    return 0;
+}
+
+// How much of the slice to map. A program that lives under an address-space limit keeps nearly all
+// of it.
+static size_t slice_to_map(void)
+{
+    uint64_t bytes = agent.session->slice_bytes;
+    struct rlimit limit;
+    if (!getrlimit(RLIMIT_AS, &limit) && limit.rlim_cur != RLIM_INFINITY &&
+        limit.rlim_cur / 64 < bytes)
+        bytes = limit.rlim_cur / 64;
+    if (bytes < SMALLEST_SLICE)
+        bytes = SMALLEST_SLICE;
+    return bytes & ~(uint64_t)4095;
+}
+
+static void describe_process(struct live_process *process, bool forked)
+{
+    process->pid = (uint32_t)getpid();
+    process->parent_pid = (uint32_t)getppid();
+    process->forked = forked;
+    process->start_ns = now_ns();
+    atomic_store_explicit(&process->agent_bytes, unwind_bytes(), memory_order_relaxed);
+}
+
+static void *map_slice(int fd, off_t offset, size_t bytes)
+{
+    return mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_NORESERVE, fd, offset);
+}
+
+int agent_take_slice(bool forked)
+{
+    int fd = open_session_file();
+    if (fd < 0)
+        return fd;
+    // Relaxed: the number is all that matters.
+    uint64_t slice = atomic_fetch_add_explicit(&agent.session->slices, 1, memory_order_relaxed);
+    off_t offset = (off_t)(LIVE_SESSION_BYTES + slice * agent.session->slice_bytes);
+    size_t bytes = slice_to_map();
+    void *memory = map_slice(fd, offset, bytes);
+    while (memory == MAP_FAILED && bytes / 2 >= SMALLEST_SLICE) {
+        bytes = bytes / 2 & ~(size_t)4095;
+        memory = map_slice(fd, offset, bytes);
+    }
+    close(fd);
+    if (memory == MAP_FAILED)
+        return -ENOMEM;
+    agent.process = memory;
+    agent.slice_mapped = bytes;
+    agent.pid = getpid();
+    arena_init(&agent.arena, memory, sizeof *agent.process, bytes);
+    describe_process(agent.process, forked);
+    return 0;
+}
+
+static void publish_module(const struct module_info *info)
+{
+    size_t length = strlen(info->path);
+    ref_t ref = arena_alloc(&agent.arena, sizeof(struct live_module) + length);
+    if (!ref)
+        return;
+    struct live_module *module = arena_at(&agent.arena, ref);
+    module->id = info->id;
+    module->base = info->base;
+    module->bytes = info->bytes;
+    module->build_id_bytes = info->build_id_bytes < sizeof module->build_id
+                                 ? info->build_id_bytes
+                                 : sizeof module->build_id;
+    memcpy(module->build_id, info->build_id, module->build_id_bytes);
+    module->path_bytes = (uint32_t)length;
+    memcpy(module->path, info->path, length);
+    module->next = atomic_load_explicit(&agent.process->modules, memory_order_relaxed);
+    // Release: a reader that follows the list sees a whole record.
+    while (!atomic_compare_exchange_weak_explicit(&agent.process->modules, &module->next, ref,
+                                                  memory_order_release, memory_order_relaxed)) {
+    }
+}
+
+void agent_note(const char *text)
+{
+    size_t length = strlen(text);
+    ref_t ref = arena_alloc(&agent.arena, sizeof(struct live_note) + length);
+    if (!ref)
+        return;
+    struct live_note *note = arena_at(&agent.arena, ref);
+    note->bytes = (uint32_t)length;
+    memcpy(note->text, text, length);
+    note->next = atomic_load_explicit(&agent.process->notes, memory_order_relaxed);
+    while (!atomic_compare_exchange_weak_explicit(&agent.process->notes, &note->next, ref,
+                                                  memory_order_release, memory_order_relaxed)) {
+    }
+}
+
+static void publish_command(int argc, char **argv)
+{
+    size_t bytes = 0;
+    for (int i = 0; i < argc; i++)
+        bytes += strlen(argv[i]) + 1;
+    ref_t ref = arena_alloc(&agent.arena, bytes);
+    if (!ref)
+        return;
+    char *text = arena_at(&agent.arena, ref);
+    for (int i = 0; i < argc; i++)
+        text = stpcpy(text, argv[i]) + 1;
+    agent.process->command_bytes = (uint32_t)bytes;
+    agent.process->command = ref;
+}
+
+bool agent_in_vfork_child(void)
+{
+    return getpid() != agent.pid;
+}
+
+static void set_state(enum live_state state)
+{
+    // Release: what was described so far is readable.
+    atomic_store_explicit(&agent.process->state, state, memory_order_release);
+}
+
+static int join_session(int argc, char **argv)
+{
+    int error = map_session();
+    if (!error)
+        error = agent_take_slice(false);
+    if (error)
+        return error;
+    set_state(LIVE_STARTING);
+    publish_command(argc, argv);
+    error = loadmap_start(publish_module);
+    if (error)
+        return error;
+    forbidden_start();
+    error = signals_start();
+    if (!error)
+        error = thread_start_main();
+    if (!error)
+        set_state(LIVE_RUNNING);
+    return error;
+}
+
+// A child has the parent's slice mapped; its modules are the child's too.
+static void copy_modules(const struct arena *from, ref_t first)
+{
+    for (ref_t ref = first; ref;) {
+        const struct live_module *module = arena_at(from, ref);
+        char path[4096];
+        size_t length = module->path_bytes < sizeof path ? module->path_bytes : sizeof path - 1;
+        memcpy(path, module->path, length);
+        path[length] = 0;
+        publish_module(&(struct module_info){.id = module->id,
+                                             .path = path,
+                                             .base = module->base,
+                                             .bytes = module->bytes,
+                                             .build_id_bytes = module->build_id_bytes,
+                                             .build_id = module->build_id});
+        ref = module->next;
+    }
+}
+
+static void copy_command(const struct live_process *parent, const struct arena *from)
+{
+    ref_t ref = arena_alloc(&agent.arena, parent->command_bytes);
+    if (!ref)
+        return;
+    memcpy(arena_at(&agent.arena, ref), arena_at(from, parent->command), parent->command_bytes);
+    agent.process->command_bytes = parent->command_bytes;
+    agent.process->command = ref;
+}
+
+void agent_after_fork(void)
+{
+    if (!agent.active)
+        return;
+    struct arena parent_arena = agent.arena;
+    struct live_process *parent = agent.process;
+    size_t parent_mapped = agent.slice_mapped;
+    loadmap_after_fork();
+    agent.pid = getpid();
+    // From here on nothing may touch the parent's trees, whatever else fails.
+    if (!agent.session->options.follow_fork || agent_take_slice(true)) {
+        agent.active = false;
+        thread_after_fork();
+        return;
+    }
+    set_state(LIVE_STARTING);
+    copy_command(parent, &parent_arena);
+    copy_modules(&parent_arena, atomic_load_explicit(&parent->modules, memory_order_acquire));
+    thread_after_fork();
+    munmap(parent, parent_mapped);
+    set_state(LIVE_RUNNING);
+}
+
+void agent_finish(void)
+{
+    if (!agent.active || agent_in_vfork_child())
+        return;
+    if (thread_current)
+        thread_settle(thread_current);
+    atomic_store_explicit(&agent.process->end_ns, now_ns(), memory_order_relaxed);
+}
+
+__attribute__((constructor)) static void begin(int argc, char **argv, char **environment)
+{
+    const char *path = environment_session(environment);
+    if (!path || strlen(path) >= sizeof agent.session_path)
+        return;
+    strcpy(agent.session_path, path);
+    int saved_errno = errno;
+    int error = join_session(argc, argv);
+    if (agent.session)
+        environment_hide(environment, agent.session->agent_path);
+    agent.active = !error;
+    if (error && agent.process) {
+        char text[] = "the agent could not start in a process (error 000)";
+        for (int i = (int)sizeof text - 3, rest = -error; rest; rest /= 10, i--)
+            text[i] = (char)('0' + rest % 10);
+        agent_note(text);
+        set_state(LIVE_ENDED);
+    }
+    errno = saved_errno;
+}
+
+__attribute__((destructor)) static void end(void)
+{
+    agent_finish();
+}

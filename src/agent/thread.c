@@ -1,0 +1,298 @@
+// SPDX-License-Identifier: MIT
+#include "agent/thread.h"
+#include "agent/real.h"
+#include "agent/signals.h"
+#include "loadmap/loadmap.h"
+#include <errno.h>
+#include <limits.h>
+#include <pthread.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/resource.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#define POOL_BYTES 65536
+#define UNLIMITED_STACK (UINT64_C(64) << 30) // what a stack without a limit may reach
+
+__thread struct thread *thread_current;
+
+// Unused thread records. The lock is only ever held for a few instructions, in normal context.
+static struct thread *pool;
+static atomic_flag pool_lock = ATOMIC_FLAG_INIT;
+static pthread_key_t end_key;
+
+static struct thread *fill_pool(void)
+{
+    struct thread *fresh =
+        mmap(NULL, POOL_BYTES, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    if (fresh == MAP_FAILED)
+        return NULL;
+    atomic_fetch_add_explicit(&agent.process->agent_bytes, POOL_BYTES, memory_order_relaxed);
+    for (size_t i = 1; i < POOL_BYTES / sizeof *fresh; i++) {
+        fresh[i].next = pool;
+        pool = &fresh[i];
+    }
+    return fresh;
+}
+
+static void lock_pool(void)
+{
+    while (atomic_flag_test_and_set_explicit(&pool_lock, memory_order_acquire))
+        sched_yield();
+}
+
+static void unlock_pool(void)
+{
+    atomic_flag_clear_explicit(&pool_lock, memory_order_release);
+}
+
+static struct thread *take_thread(void)
+{
+    lock_pool();
+    struct thread *thread = pool;
+    if (thread)
+        pool = thread->next;
+    else
+        thread = fill_pool();
+    unlock_pool();
+    if (thread)
+        memset(thread, 0, sizeof *thread);
+    return thread;
+}
+
+static void give_thread(struct thread *thread)
+{
+    lock_pool();
+    thread->next = pool;
+    pool = thread;
+    unlock_pool();
+}
+
+// A tree that a thread with the same start routine has left, or NULL.
+static struct live_thread *reuse_record(place_t start)
+{
+    ref_t ref = atomic_load_explicit(&agent.process->threads, memory_order_acquire);
+    while (ref) {
+        struct live_thread *record = arena_at(&agent.arena, ref);
+        uint32_t unowned = 0;
+        // Acquire: the tree is as its last owner left it.
+        if (record->start == start &&
+            atomic_compare_exchange_strong_explicit(&record->owned, &unowned, 1,
+                                                    memory_order_acquire, memory_order_relaxed))
+            return record;
+        ref = record->next;
+    }
+    return NULL;
+}
+
+static struct live_thread *new_record(place_t start)
+{
+    ref_t ref = arena_alloc(&agent.arena, sizeof(struct live_thread));
+    if (!ref)
+        return NULL;
+    struct live_thread *record = arena_at(&agent.arena, ref);
+    record->tree = tree_new(&agent.arena, 1, start);
+    if (!record->tree)
+        return NULL;
+    record->start = start;
+    record->first_ns = clock_now(LIVE_EVENT_WALL);
+    atomic_store_explicit(&record->owned, 1, memory_order_relaxed);
+    record->next = atomic_load_explicit(&agent.process->threads, memory_order_relaxed);
+    // Release: readers follow the list.
+    while (!atomic_compare_exchange_weak_explicit(&agent.process->threads, &record->next, ref,
+                                                  memory_order_release, memory_order_relaxed)) {
+    }
+    return record;
+}
+
+static place_t place_of(uintptr_t address)
+{
+    struct module_ref module;
+    bool unloading = false;
+    loadmap_enter();
+    bool found = address && loadmap_find(address, &module, &unloading);
+    loadmap_leave();
+    if (!address)
+        return 0;
+    return found ? place_make(module.id, address - module.base)
+                 : place_make(MODULE_ANONYMOUS, address);
+}
+
+// The first thread whose clock opens tells what kind of clock this process has.
+static void publish_source(const struct thread_clock *clock)
+{
+    if (agent.process->source)
+        return;
+    agent.process->exclude_kernel = clock->exclude_kernel;
+    agent.process->source = clock->source;
+}
+
+// Starts to profile the calling thread. On failure it runs on, unprofiled.
+static int begin_thread(struct thread *thread, struct unwind_bounds stack)
+{
+    place_t start = place_of((uintptr_t)thread->start);
+    const struct live_options *options = &agent.session->options;
+    struct live_thread *record = options->per_thread ? NULL : reuse_record(start);
+    if (!record)
+        record = new_record(start);
+    if (!record)
+        return -ENOSPC;
+    atomic_store_explicit(&record->tid, (uint32_t)syscall(SYS_gettid), memory_order_relaxed);
+    atomic_fetch_add_explicit(&record->threads, 1, memory_order_relaxed);
+    atomic_fetch_add_explicit(&agent.process->thread_starts, 1, memory_order_relaxed);
+    thread->record = record;
+    int error = walk_open(&thread->walker, &agent.arena, record->tree, &record->stats, stack,
+                          options->marker);
+    if (error)
+        return error;
+    signals_open_thread(thread);
+    thread->last = clock_now(options->event);
+    thread_current = thread;
+    walk_current = &thread->walker;
+    error = clock_open(&thread->clock, options);
+    if (!error)
+        publish_source(&thread->clock);
+    return error;
+}
+
+static void end_thread(struct thread *thread)
+{
+    thread_settle(thread);
+    // After this a late signal finds no thread and goes away.
+    thread_current = NULL;
+    atomic_signal_fence(memory_order_seq_cst);
+    clock_close(&thread->clock);
+    walk_close(&thread->walker);
+    walk_current = NULL;
+    if (thread->record) // Release: the next owner finds the tree as we left it.
+        atomic_store_explicit(&thread->record->owned, 0, memory_order_release);
+    give_thread(thread);
+}
+
+void thread_settle(struct thread *thread)
+{
+    struct live_thread *record = thread->record;
+    if (!record || !atomic_load_explicit(&agent.session->recording, memory_order_relaxed))
+        return;
+    // Blocked for the moment: a sample in between would be charged twice.
+    sigset_t all, before;
+    sigfillset(&all);
+    REAL(pthread_sigmask)(SIG_SETMASK, &all, &before);
+    uint64_t now = clock_now(agent.session->options.event);
+    uint64_t rest = now - thread->last;
+    thread->last = now;
+    ref_t node = thread->last_node;
+    if (!node)
+        node = tree_unplaced(&agent.arena, record->tree, tree_root(&agent.arena, record->tree));
+    tree_add(&agent.arena, node, 0, rest);
+    record->stats.cost_ns += rest;
+    record->stats.residue_ns += rest;
+    REAL(pthread_sigmask)(SIG_SETMASK, &before, NULL);
+}
+
+// Runs among the destructors of thread-specific data. Those of the program come first if we wait
+// for the last round.
+static void on_thread_end(void *value)
+{
+    struct thread *thread = value;
+    if (++thread->ending < PTHREAD_DESTRUCTOR_ITERATIONS - 1)
+        pthread_setspecific(end_key, thread);
+    else
+        end_thread(thread);
+}
+
+static struct unwind_bounds main_stack(void)
+{
+    extern void *__libc_stack_end; // set by the loader: the stack pointer at the first instruction
+    struct rlimit limit;
+    uintptr_t high = (uintptr_t)__libc_stack_end;
+    uint64_t reach = UNLIMITED_STACK;
+    if (!getrlimit(RLIMIT_STACK, &limit) && limit.rlim_cur < reach)
+        reach = limit.rlim_cur;
+    return (struct unwind_bounds){.low = high > reach ? high - reach : 4096, .high = high};
+}
+
+// The thread's descriptor lies at the top of its stack, whoever allocated it.
+static struct unwind_bounds thread_stack(const struct thread *thread)
+{
+    uintptr_t high = (uintptr_t)pthread_self();
+    return (struct unwind_bounds){.low = high - thread->stack_bytes, .high = high};
+}
+
+// The start routine of every thread. Ends in a jump to the program's own, so no frame of ours stays
+// on the stack.
+static void *thread_entry(void *argument)
+{
+    struct thread *thread = argument;
+    void *(*start)(void *) = thread->start;
+    argument = thread->argument;
+    if (begin_thread(thread, thread_stack(thread)))
+        end_thread(thread);
+    else
+        pthread_setspecific(end_key, thread);
+    return start(argument);
+}
+
+static size_t stack_bytes_of(const pthread_attr_t *attributes)
+{
+    size_t bytes = 0;
+    if (attributes && !pthread_attr_getstacksize(attributes, &bytes) && bytes)
+        return bytes;
+    pthread_attr_t defaults;
+    if (!pthread_getattr_default_np(&defaults)) {
+        pthread_attr_getstacksize(&defaults, &bytes);
+        pthread_attr_destroy(&defaults);
+    }
+    return bytes ? bytes : 8 << 20;
+}
+
+INTERPOSED int pthread_create(pthread_t *id, const pthread_attr_t *attributes,
+                              void *(*start)(void *), void *argument)
+{
+    struct thread *thread = agent.active ? take_thread() : NULL;
+    if (!thread)
+        return REAL(pthread_create)(id, attributes, start, argument);
+    thread->start = start;
+    thread->argument = argument;
+    thread->stack_bytes = stack_bytes_of(attributes);
+    thread->hidden = thread_current ? thread_current->hidden : 0;
+    int error = REAL(pthread_create)(id, attributes, thread_entry, thread);
+    if (error)
+        give_thread(thread);
+    return error;
+}
+
+int thread_start_main(void)
+{
+    int error = pthread_key_create(&end_key, on_thread_end);
+    if (error)
+        return -error;
+    pthread_atfork(NULL, NULL, agent_after_fork);
+    struct thread *thread = take_thread();
+    if (!thread)
+        return -ENOMEM;
+    error = begin_thread(thread, main_stack());
+    if (error)
+        end_thread(thread);
+    return error;
+}
+
+void thread_after_fork(void)
+{
+    atomic_flag_clear(&pool_lock);
+    struct thread *thread = thread_current;
+    if (!thread)
+        return;
+    struct unwind_bounds stack = thread->walker.stack;
+    // The parent's clock is not ours, its page is: unmap it. The marker on our copy of the stack
+    // goes too.
+    clock_close(&thread->clock);
+    walk_close(&thread->walker);
+    thread_current = NULL;
+    walk_current = NULL;
+    thread->record = NULL;
+    thread->last_node = 0;
+    if (agent.active && begin_thread(thread, stack))
+        agent.active = false;
+}

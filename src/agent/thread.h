@@ -1,0 +1,37 @@
+// SPDX-License-Identifier: MIT
+#ifndef CAIRN_AGENT_THREAD_H
+#define CAIRN_AGENT_THREAD_H
+
+// The threads of the program: each has a clock, a walker and a tree.
+
+#include "agent/agent.h"
+#include "event/clock.h"
+#include "track/walk.h"
+
+struct thread {
+    struct walker walker;
+    struct thread_clock clock;
+    struct live_thread *record;
+    uint64_t last;   // the event's clock at the last sample
+    ref_t last_node; // what the last sample was charged to
+    uint32_t hidden; // signals of ours that the program believes to have blocked: see signals.c
+    uint32_t ending; // rounds of thread-specific destructors seen
+    void *(*start)(void *);
+    void *argument;
+    size_t stack_bytes;
+    struct thread *next; // in the pool of unused ones
+};
+
+// The calling thread; NULL if it is not profiled. Read in the signal handler.
+extern __thread struct thread *thread_current;
+
+// Once, in the main thread. 0 or -errno.
+int thread_start_main(void);
+
+// In a forked child: the threads of the parent do not exist; the calling one begins anew.
+void thread_after_fork(void);
+
+// Charges the time since the last sample of the calling thread, which ends.
+void thread_settle(struct thread *thread);
+
+#endif

@@ -1,0 +1,179 @@
+// SPDX-License-Identifier: MIT
+#include "event/clock.h"
+#include <errno.h>
+#include <fcntl.h>
+#include <linux/perf_event.h>
+#include <stddef.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#define PAGE 4096
+#define TICK_COOKIE UINT64_C(0x6361697274696b65) // comes back with each of our signals
+#define PERF_TRAP 6                              // si_code TRAP_PERF: older headers lack it
+#define DESCRIPTOR_FLOOR 1000                    // out of the program's way, if we must keep one
+
+#ifndef sigev_notify_thread_id
+#define sigev_notify_thread_id _sigev_un._tid
+#endif
+
+// The part of siginfo_t that a perf SIGTRAP fills; libc's headers of this age do not name it.
+struct perf_siginfo {
+    int signal, error, code, padding;
+    void *address;
+    unsigned long data;
+};
+
+static int open_event(uint64_t config, uint64_t period, bool sigtrap, bool exclude_kernel)
+{
+    struct perf_event_attr attributes;
+    memset(&attributes, 0, sizeof attributes);
+    attributes.size = sizeof attributes;
+    attributes.type = PERF_TYPE_SOFTWARE;
+    attributes.config = config;
+    attributes.sample_period = period;
+    attributes.exclude_kernel = exclude_kernel;
+    attributes.exclude_hv = 1;
+    if (sigtrap) {
+        attributes.sigtrap = 1;
+        attributes.remove_on_exec = 1;
+        attributes.sig_data = TICK_COOKIE;
+    } else {
+        attributes.disabled = 1;
+        attributes.wakeup_events = 1;
+    }
+    int fd = (int)syscall(SYS_perf_event_open, &attributes, 0, -1, -1, PERF_FLAG_FD_CLOEXEC);
+    return fd < 0 ? -errno : fd;
+}
+
+// Ties the event's life to a mapping instead of a descriptor.
+static void keep_event(struct thread_clock *clock, int index, int fd)
+{
+    void *page = mmap(NULL, PAGE, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+    if (page != MAP_FAILED) {
+        clock->pages[index] = page;
+        close(fd);
+        return;
+    }
+    // The limit of locked memory: keep the descriptor, away from those that the program counts on.
+    int high = fcntl(fd, F_DUPFD_CLOEXEC, DESCRIPTOR_FLOOR);
+    if (high >= 0)
+        close(fd);
+    clock->descriptors[index] = high >= 0 ? high : fd;
+}
+
+static int open_sigtrap(struct thread_clock *clock, const struct live_options *options)
+{
+    int fd = open_event(PERF_COUNT_SW_TASK_CLOCK, options->period_ns, true, false);
+    clock->exclude_kernel = fd == -EACCES || fd == -EPERM;
+    if (clock->exclude_kernel)
+        fd = open_event(PERF_COUNT_SW_TASK_CLOCK, options->period_ns, true, true);
+    if (fd < 0)
+        return fd;
+    keep_event(clock, 0, fd);
+    if (options->event != LIVE_EVENT_WALL)
+        return 0;
+    // A switch happens inside the kernel: without the right to watch it, waiting cannot be told.
+    fd = open_event(PERF_COUNT_SW_CONTEXT_SWITCHES, 1, true, false);
+    if (fd >= 0)
+        keep_event(clock, 1, fd);
+    return fd < 0 ? fd : 0;
+}
+
+static int open_signal(struct thread_clock *clock, const struct live_options *options)
+{
+    int fd = open_event(PERF_COUNT_SW_TASK_CLOCK, options->period_ns, false, false);
+    clock->exclude_kernel = fd == -EACCES || fd == -EPERM;
+    if (clock->exclude_kernel)
+        fd = open_event(PERF_COUNT_SW_TASK_CLOCK, options->period_ns, false, true);
+    if (fd < 0)
+        return fd;
+    struct f_owner_ex owner = {.type = F_OWNER_TID, .pid = (int)syscall(SYS_gettid)};
+    if (fcntl(fd, F_SETFL, O_ASYNC) || fcntl(fd, F_SETSIG, CLOCK_SIGNAL) ||
+        fcntl(fd, F_SETOWN_EX, &owner) || syscall(SYS_ioctl, fd, PERF_EVENT_IOC_ENABLE, 0)) {
+        int error = -errno;
+        close(fd);
+        return error;
+    }
+    keep_event(clock, 0, fd);
+    return 0;
+}
+
+static int open_timer(struct thread_clock *clock, const struct live_options *options)
+{
+    struct sigevent event;
+    memset(&event, 0, sizeof event);
+    event.sigev_notify = SIGEV_THREAD_ID;
+    event.sigev_signo = CLOCK_SIGNAL;
+    event.sigev_value.sival_ptr = (void *)TICK_COOKIE;
+    event.sigev_notify_thread_id = (int)syscall(SYS_gettid);
+    if (timer_create(CLOCK_THREAD_CPUTIME_ID, &event, &clock->timer))
+        return -errno;
+    clock->has_timer = true;
+    struct timespec period = {.tv_sec = (time_t)(options->period_ns / 1000000000),
+                              .tv_nsec = (long)(options->period_ns % 1000000000)};
+    struct itimerspec setting = {.it_interval = period, .it_value = period};
+    return timer_settime(clock->timer, 0, &setting, NULL) ? -errno : 0;
+}
+
+static int open_source(struct thread_clock *clock, const struct live_options *options,
+                       enum live_source source)
+{
+    memset(clock, 0, sizeof *clock);
+    clock->descriptors[0] = clock->descriptors[1] = -1;
+    int error = source == LIVE_SOURCE_SIGTRAP  ? open_sigtrap(clock, options)
+                : source == LIVE_SOURCE_SIGNAL ? open_signal(clock, options)
+                                               : open_timer(clock, options);
+    clock->source = source;
+    if (error)
+        clock_close(clock);
+    return error;
+}
+
+int clock_open(struct thread_clock *clock, const struct live_options *options)
+{
+    if (options->source != LIVE_SOURCE_AUTO)
+        return open_source(clock, options, options->source);
+    int error = open_source(clock, options, LIVE_SOURCE_SIGTRAP);
+    if (!error || options->event == LIVE_EVENT_WALL)
+        return error;
+    if (open_source(clock, options, LIVE_SOURCE_SIGNAL) == 0)
+        return 0;
+    return open_source(clock, options, LIVE_SOURCE_TIMER);
+}
+
+void clock_close(struct thread_clock *clock)
+{
+    for (int i = 0; i < 2; i++) {
+        if (clock->pages[i])
+            munmap(clock->pages[i], PAGE);
+        if (clock->descriptors[i] >= 0 && clock->source != LIVE_SOURCE_AUTO)
+            close(clock->descriptors[i]);
+        clock->pages[i] = NULL;
+        clock->descriptors[i] = -1;
+    }
+    if (clock->has_timer)
+        timer_delete(clock->timer);
+    clock->has_timer = false;
+    clock->source = LIVE_SOURCE_AUTO;
+}
+
+bool clock_is_tick(int signal, const siginfo_t *info)
+{
+    if (signal == SIGTRAP)
+        return info->si_code == PERF_TRAP &&
+               ((const struct perf_siginfo *)info)->data == TICK_COOKIE;
+    if (signal != CLOCK_SIGNAL)
+        return false;
+    if (info->si_code == SI_TIMER)
+        return (uint64_t)info->si_value.sival_ptr == TICK_COOKIE;
+    return info->si_code >= POLL_IN && info->si_code <= POLL_HUP;
+}
+
+uint64_t clock_now(enum live_event event)
+{
+    struct timespec now;
+    clock_gettime(event == LIVE_EVENT_WALL ? CLOCK_MONOTONIC : CLOCK_THREAD_CPUTIME_ID, &now);
+    return (uint64_t)now.tv_sec * 1000000000 + (uint64_t)now.tv_nsec;
+}

@@ -1,0 +1,48 @@
+// SPDX-License-Identifier: MIT
+#ifndef CAIRN_EVENT_CLOCK_H
+#define CAIRN_EVENT_CLOCK_H
+
+// The clock of a thread: a signal each period of the thread's CPU time; with the wall event also
+// one after each time that the thread was off the CPU. Three sources, from good to last resort:
+//
+//  perf, sigtrap  exact up to tens of kHz, never interrupts a system call: the signal comes when
+//  the thread goes back
+//                 to user mode. The only one that can tell waiting.
+//  perf, signal   exact, but dearer, and a system call that must not be restarted may see EINTR
+//  POSIX timer    no faster than the kernel's tick
+//
+// A perf event lives as long as its page is mapped: the descriptor is closed at once, so the
+// program finds no descriptor of ours, cannot close it, and numbers its own as ever.
+
+#include "live/live.h"
+#include <signal.h>
+#include <stdbool.h>
+#include <time.h>
+
+// The signal of the last two sources. Nothing on Linux sends it, it does not queue (so it cannot
+// overflow into SIGIO), and programs that profile themselves with SIGPROF keep that.
+#define CLOCK_SIGNAL SIGSTKFLT
+
+struct thread_clock {
+    enum live_source source; // LIVE_SOURCE_AUTO: not open
+    void *pages[2];          // mapped perf events
+    int descriptors[2];      // kept only if mapping failed; -1
+    timer_t timer;
+    bool has_timer;
+    bool exclude_kernel;
+};
+
+// Opens the clock of the calling thread. 0 or -errno, and no clock runs. Not signal-safe.
+int clock_open(struct thread_clock *clock, const struct live_options *options);
+
+// Signal-safe.
+void clock_close(struct thread_clock *clock);
+
+// True if this signal is a tick of ours rather than the program's business. Signal-safe.
+bool clock_is_tick(int signal, const siginfo_t *info);
+
+// What the event counts, now, for the calling thread: its CPU time, or the time of day.
+// Signal-safe.
+uint64_t clock_now(enum live_event event);
+
+#endif

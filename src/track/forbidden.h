@@ -1,0 +1,20 @@
+// SPDX-License-Identifier: MIT
+#ifndef CAIRN_TRACK_FORBIDDEN_H
+#define CAIRN_TRACK_FORBIDDEN_H
+
+// Frames whose return address somebody reads, keeps or returns through twice: they never carry the
+// marker.
+
+#include "base/place.h"
+#include <stdbool.h>
+
+// Finds the functions. Not signal-safe; once, after loadmap_start().
+void forbidden_start(void);
+
+// A function of libcairn.so itself. Signal-safe.
+bool forbidden_is_agent(place_t function);
+
+// True if a frame of this function, called from site, must not be marked. Signal-safe.
+bool forbidden_to_mark(place_t function, place_t site);
+
+#endif

@@ -1,0 +1,405 @@
+// SPDX-License-Identifier: MIT
+#include "track/walk.h"
+#include "track/forbidden.h"
+#include "unwind/arch.h"
+#include <errno.h>
+#include <string.h>
+#include <sys/mman.h>
+
+#define FIRST_CAPACITY 204 // frames: two pages
+#define PLACE_TRIES 16     // a return must not search a deep stack for a frame that may be marked
+
+__thread struct walker *walk_current;
+
+// One sample's walk. What it walks is laid at the far end of the walker's list, from the end
+// downwards, so that it comes out oldest first as well:  frames[0 .. count) the last sample   free
+// frames[low .. capacity) this one
+struct pass {
+    struct walker *walker;
+    struct unwind_cursor cursor;
+    size_t low;
+    place_t statement; // the sampled instruction
+    bool frozen;       // the list is in use by the interrupted stub: read only
+    bool unwinding;    // an exception is in flight: the marker stays where it is
+    bool guessed;      // a frame without unwind tables was met: older frames may be wrong
+    bool on_own_stack; // a frame of the thread's own stack was met
+    bool spliced;      // ended on the newest frame of the list
+    bool met;          // ended at the marker
+    enum verdict verdict;
+};
+
+static size_t walked(const struct pass *pass)
+{
+    return pass->walker->capacity - pass->low;
+}
+
+static struct walk_frame *map_frames(size_t capacity)
+{
+    void *memory = mmap(NULL, capacity * sizeof(struct walk_frame), PROT_READ | PROT_WRITE,
+                        MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    return memory == MAP_FAILED ? NULL : memory;
+}
+
+int walk_open(struct walker *walker, struct arena *arena, ref_t tree, struct live_stats *stats,
+              struct unwind_bounds stack, bool use_marker)
+{
+    memset(walker, 0, sizeof *walker);
+    walker->frames = map_frames(FIRST_CAPACITY);
+    if (!walker->frames)
+        return -ENOMEM;
+    walker->capacity = FIRST_CAPACITY;
+    walker->arena = arena;
+    walker->tree = tree;
+    walker->stats = stats;
+    walker->stack = stack;
+    walker->lowest = stack.high;
+    walker->use_marker = use_marker;
+    return 0;
+}
+
+void walk_lift(struct walker *walker)
+{
+    marker_lift(&walker->marker);
+}
+
+void walk_close(struct walker *walker)
+{
+    walk_lift(walker);
+    if (walker->frames)
+        munmap(walker->frames, walker->capacity * sizeof *walker->frames);
+    walker->frames = NULL;
+    walker->count = walker->capacity = 0;
+}
+
+static bool grow(struct pass *pass)
+{
+    struct walker *walker = pass->walker;
+    if (pass->frozen) // the interrupted stub holds pointers into the list
+        return false;
+    size_t capacity = walker->capacity * 2;
+    struct walk_frame *frames = map_frames(capacity);
+    if (!frames)
+        return false;
+    memcpy(frames, walker->frames, walker->count * sizeof *frames);
+    memcpy(frames + capacity - walked(pass), walker->frames + pass->low,
+           walked(pass) * sizeof *frames);
+    munmap(walker->frames, walker->capacity * sizeof *frames);
+    pass->low = capacity - walked(pass);
+    walker->frames = frames;
+    walker->capacity = capacity;
+    return true;
+}
+
+static bool in_bounds(const struct unwind_bounds *bounds, uintptr_t address)
+{
+    return address >= bounds->low && address < bounds->high;
+}
+
+// The call site of a caller: its return address, or one past the instruction at which it was
+// interrupted, so that "one before the site" is always within the calling instruction.
+static place_t site_of(const struct unwind_frame *caller)
+{
+    return caller->flags & FRAME_INTERRUPTED ? caller->place + 1 : caller->place;
+}
+
+// Notes the frame that the cursor has left; caller is where it is now (NULL: there is none). False:
+// no room.
+static bool push(struct pass *pass, const struct unwind_frame *left,
+                 const struct unwind_frame *caller)
+{
+    struct walker *walker = pass->walker;
+    if (forbidden_is_agent(left->function)) {
+        // Not the program's own: what the agent called was called, for the reader, from where the
+        // agent was.
+        if (pass->low == walker->capacity) {
+            pass->statement = caller ? caller->place : 0;
+        } else {
+            walker->frames[pass->low].site = caller ? site_of(caller) : 0;
+            walker->frames[pass->low].flags = 0;
+        }
+        return true;
+    }
+    if (pass->low == walker->count && !grow(pass))
+        return false;
+    struct walk_frame *frame = &walker->frames[--pass->low];
+    frame->slot = caller ? left->ra_slot : 0;
+    frame->ra = caller ? caller->pc : 0;
+    frame->site = caller ? site_of(caller) : 0;
+    frame->function = left->function;
+    frame->node = 0;
+    frame->flags = 0;
+    const bool own = in_bounds(&walker->stack, frame->slot);
+    if (!(left->flags & (FRAME_CFI | FRAME_SIGNAL)))
+        pass->guessed = true;
+    else if (own && caller && caller->flags & FRAME_CFI && !(left->flags & FRAME_SIGNAL) &&
+             !pass->guessed)
+        frame->flags = WALK_CFI;
+    pass->on_own_stack |= own;
+    pass->unwinding |= (left->flags & FRAME_EH_RETURN) != 0;
+    return true;
+}
+
+// True where the walk runs into the marker's own code at work: what lies below is the top of the
+// list.
+static bool at_stub_at_work(const struct pass *pass)
+{
+    const struct unwind_frame *frame = &pass->cursor.frame;
+    return marker_in_code(frame->pc) ||
+           (pass->walker->in_stub && forbidden_is_agent(frame->function));
+}
+
+static void walk(struct pass *pass)
+{
+    struct walker *walker = pass->walker;
+    struct unwind_cursor *cursor = &pass->cursor;
+    for (;;) {
+        if (at_stub_at_work(pass)) {
+            pass->spliced = true;
+            return;
+        }
+        if (unwind_step(cursor, &pass->verdict) == UNWIND_END) {
+            push(pass, &cursor->frame, NULL);
+            return;
+        }
+        if (marker_is_stub(cursor->frame.pc)) {
+            if (!pass->frozen && walker->marker.entry &&
+                cursor->left.ra_slot == walker->marker.slot && marker_is_mine(&walker->marker)) {
+                pass->met = true;
+                return;
+            }
+            uintptr_t truth = marker_truth(cursor->left.cfa);
+            if (!truth) {
+                pass->verdict = VERDICT_BAD_PC;
+                push(pass, &cursor->left, NULL);
+                return;
+            }
+            unwind_correct(cursor, truth);
+        }
+        if (!push(pass, &cursor->left, &cursor->frame)) {
+            pass->verdict = VERDICT_BAD_STACK;
+            return;
+        }
+    }
+}
+
+static bool same_frame(const struct walk_frame *a, const struct walk_frame *b)
+{
+    return a->slot == b->slot && a->ra == b->ra && a->site == b->site && a->function == b->function;
+}
+
+// How many of the oldest frames are those of the last sample.
+static size_t common_frames(const struct pass *pass)
+{
+    const struct walker *walker = pass->walker;
+    const struct walk_frame *fresh = walker->frames + pass->low;
+    size_t same = 0;
+    while (same < walker->count && same < walked(pass) &&
+           same_frame(&walker->frames[same], &fresh[same]))
+        same++;
+    return same;
+}
+
+static ref_t node_below(const struct walker *walker, size_t index)
+{
+    return index ? walker->frames[index - 1].node : tree_root(walker->arena, walker->tree);
+}
+
+// Finds or makes a frame's node. When memory is out, the deepest known ancestor stands for it.
+static ref_t frame_node(struct walker *walker, ref_t parent, const struct walk_frame *frame)
+{
+    ref_t edge = tree_edge(walker->arena, walker->tree, frame->site, frame->function);
+    ref_t node = tree_child(walker->arena, walker->tree, parent, edge);
+    return node ? node : parent;
+}
+
+// The marked frame may have become another function's since: a tail call reuses the slot.
+static void note_tail_call(struct pass *pass)
+{
+    struct walker *walker = pass->walker;
+    struct walk_frame *marked = &walker->frames[walker->marked];
+    const struct unwind_frame *left = &pass->cursor.left;
+    pass->unwinding |= (left->flags & FRAME_EH_RETURN) != 0;
+    if (marked->function == left->function || forbidden_is_agent(left->function))
+        return;
+    marked->function = left->function;
+    marked->node = frame_node(walker, node_below(walker, walker->marked), marked);
+}
+
+// Nodes for the walked frames from index `from` on, below parent. Returns the youngest.
+static ref_t insert(struct pass *pass, size_t from, ref_t parent)
+{
+    struct walker *walker = pass->walker;
+    for (size_t i = pass->low + from; i < walker->capacity; i++)
+        parent = walker->frames[i].node = frame_node(walker, parent, &walker->frames[i]);
+    return parent;
+}
+
+static bool may_mark(const struct walk_frame *frame)
+{
+    return frame->flags & WALK_CFI && !forbidden_to_mark(frame->function, frame->site) &&
+           unwind_follows_call(frame->ra);
+}
+
+// Puts the marker into the youngest frame below index `end` that may carry it.
+static void place_marker(struct walker *walker, size_t end)
+{
+    size_t tries = PLACE_TRIES;
+    for (size_t i = end; i-- > 0 && tries-- > 0;) {
+        const struct walk_frame *frame = &walker->frames[i];
+        // Set before the marker is there: once it is, a return uses it.
+        walker->marked = i;
+        if (may_mark(frame) && marker_place(&walker->marker, frame->slot, frame->ra))
+            return;
+    }
+}
+
+static void move_marker(struct walker *walker)
+{
+    if (walker->marker.entry && walker->marked + 1 == walker->count)
+        return;
+    marker_lift(&walker->marker);
+    place_marker(walker, walker->count);
+}
+
+// The walk went to its end without meeting the marker. True if the list may be replaced by what was
+// walked.
+static bool give_up_marker(struct pass *pass, uintptr_t leaf_sp)
+{
+    struct walker *walker = pass->walker;
+    if (!walker->marker.entry)
+        return pass->on_own_stack;
+    const bool own = in_bounds(&walker->stack, leaf_sp);
+    const bool dead = own && walker->marker.slot < leaf_sp;
+    if (dead || !marker_is_mine(&walker->marker) ||
+        !marker_is_stub(*(uintptr_t *)walker->marker.slot)) {
+        marker_bury(
+            &walker->marker); // its frame was cut away: longjmp, an exception, a switched stack
+        return pass->on_own_stack;
+    }
+    // On a coroutine's stack, or stopped early: the marker is still good for when the thread comes
+    // back.
+    if (!pass->on_own_stack || pass->verdict != VERDICT_COMPLETE)
+        return false;
+    marker_lift(&walker->marker);
+    return true;
+}
+
+static void count_walk(struct pass *pass, size_t depth)
+{
+    struct live_stats *stats = pass->walker->stats;
+    enum verdict verdict = pass->verdict;
+    if (pass->met || pass->spliced)
+        verdict = pass->walker->rooted == VERDICT_COMPLETE ? VERDICT_MARKER : pass->walker->rooted;
+    stats->verdicts[verdict]++;
+    stats->frames_stack += depth;
+    stats->frames_walked += walked(pass);
+}
+
+// Makes the walked frames from index `from` on the list's new end, at position `keep`.
+static void adopt(struct pass *pass, size_t keep, size_t from)
+{
+    struct walker *walker = pass->walker;
+    size_t fresh = walked(pass) - from;
+    memmove(walker->frames + keep, walker->frames + pass->low + from,
+            fresh * sizeof *walker->frames);
+    walker->count = keep + fresh;
+}
+
+// Where the walked frames hang in the list: how many of the list stay, and how many of the walked
+// are in it.
+static ref_t insert_walked(struct pass *pass, uintptr_t leaf_sp)
+{
+    struct walker *walker = pass->walker;
+    size_t keep = 0, from = 0;
+    bool adoptable = !pass->frozen && !walker->suspended;
+    if (pass->met) {
+        note_tail_call(pass);
+        keep = walker->marked + 1;
+    } else if (pass->spliced) {
+        keep = walker->count;
+        adoptable = false;
+    } else {
+        walker->in_stub = 0; // if it was set, a longjmp has left the stub behind
+        keep = from = common_frames(pass);
+        adoptable = adoptable && !pass->unwinding && give_up_marker(pass, leaf_sp);
+    }
+    ref_t node = insert(pass, from, node_below(walker, keep));
+    count_walk(pass, keep + walked(pass) - from);
+    if (!adoptable)
+        return node;
+    if (!pass->met)
+        walker->rooted = pass->verdict;
+    adopt(pass, keep, from);
+    if (walker->use_marker && !pass->unwinding)
+        move_marker(walker);
+    return node;
+}
+
+static uintptr_t stack_pointer(const void *ucontext)
+{
+    return *(const uintptr_t *)((const char *)ucontext + arch_context_offset(ARCH_SP));
+}
+
+// The part of the thread's stack that is mapped for sure: from the lowest stack pointer that was
+// ever seen there. The window that walker->stack describes also holds the guard page, or what the
+// stack has not grown to yet.
+static struct unwind_bounds readable_stack(struct walker *walker, uintptr_t sp)
+{
+    if (in_bounds(&walker->stack, sp) && sp < walker->lowest)
+        walker->lowest = sp;
+    return (struct unwind_bounds){.low = walker->lowest, .high = walker->stack.high};
+}
+
+// The stub was left by a longjmp out of a signal handler that had interrupted it.
+static bool stub_abandoned(const struct walker *walker, uintptr_t leaf_sp)
+{
+    return in_bounds(&walker->stack, leaf_sp) && leaf_sp >= walker->in_stub;
+}
+
+ref_t walk_sample(struct walker *walker, const void *ucontext)
+{
+    struct pass pass = {.walker = walker, .low = walker->capacity, .verdict = VERDICT_COMPLETE};
+    const uintptr_t leaf_sp = stack_pointer(ucontext);
+    unwind_start(&pass.cursor, ucontext, readable_stack(walker, leaf_sp));
+    if (walker->in_stub && stub_abandoned(walker, leaf_sp))
+        walker->in_stub = 0;
+    pass.frozen = walker->in_stub != 0;
+    pass.statement = pass.cursor.frame.place;
+    walk(&pass);
+    ref_t frame = insert_walked(&pass, leaf_sp);
+    ref_t edge = tree_edge(walker->arena, walker->tree, pass.statement, 0);
+    ref_t node = tree_child(walker->arena, walker->tree, frame, edge);
+    if (node)
+        return node;
+    walker->stats->unplaced++;
+    return tree_unplaced(walker->arena, walker->tree, frame);
+}
+
+bool walk_marker_returned(struct marker *marker, uintptr_t cfa)
+{
+    struct walker *walker = walk_current;
+    if (!walker || marker != &walker->marker)
+        return false;
+    walker->in_stub = cfa;
+    // The fences keep the compiler from moving changes of the list out of the protected stretch.
+    atomic_signal_fence(memory_order_seq_cst);
+    const size_t returned = walker->marked;
+    tree_add(walker->arena, walker->frames[returned].node, 0, 1);
+    marker_lift(marker); // gives the table entry back; the slot was consumed by the return
+    walker->count = returned;
+    if (!walker->suspended)
+        place_marker(walker, returned);
+    atomic_signal_fence(memory_order_seq_cst);
+    walker->in_stub = 0;
+    return true;
+}
+
+uintptr_t walk_lift_for_exception(void)
+{
+    struct walker *walker = walk_current;
+    if (!walker || !walker->marker.entry)
+        return 0;
+    uintptr_t truth = marker_truth(walker->marker.slot + 8);
+    walk_lift(walker);
+    return truth;
+}

@@ -1,0 +1,82 @@
+// SPDX-License-Identifier: MIT
+#ifndef CAIRN_TRACK_WALK_H
+#define CAIRN_TRACK_WALK_H
+
+// The walk tracker: from a sample to its node in the tree, walking only the frames that are new.
+//
+// A walker belongs to one thread. It keeps the frames of the last sample, oldest first, with their
+// nodes:
+//
+//   frames[0] ... frames[m] ... frames[count-1]
+//   oldest        marked         youngest
+//
+// As long as the marker is in the slot of frames[m], frames[0..m] are still on the stack,
+// unchanged. A sample walks from the leaf to the marker, cuts the rest of the list off, appends
+// what it walked, and moves the marker to the youngest frame that may carry it. Without a marker
+// the walk goes to the root, and what equals the last sample's frames need not be looked up in the
+// tree again (csprof's memoisation). Both build the same tree.
+
+#include "live/live.h"
+#include "track/marker.h"
+#include "tree/tree.h"
+#include "unwind/unwind.h"
+#include <stddef.h>
+
+struct walk_frame {
+    uintptr_t slot; // where its return address lies; 0: none
+    uintptr_t ra;   // the (true) return address
+    place_t site;   // of ra
+    place_t function;
+    ref_t node;
+    uint32_t flags; // WALK_*
+};
+
+enum {
+    WALK_CFI =
+        1, // frame and caller are known by unwind tables, on the thread's own stack: may be marked
+};
+
+struct walker {
+    struct arena *arena;
+    ref_t tree;
+    struct live_stats *stats;
+    struct unwind_bounds stack; // the thread's own: where it may reach
+    uintptr_t lowest;           // how far down it has reached, as samples saw it
+    uint32_t use_marker;
+    uint32_t suspended; // > 0: the marker is neither placed nor moved (backtrace() at work)
+    struct walk_frame *frames;
+    size_t count, capacity;
+    size_t marked; // index of the marked frame, while marker.entry is set
+    struct marker marker;
+    enum verdict rooted; // how the walk ended that frames[0] comes from
+    // The stub is at work for the frame of this CFA (0: no). A sample that sees it must not touch
+    // the list.
+    volatile uintptr_t in_stub;
+};
+
+// A walker for the calling thread. 0 or -errno (no memory).
+int walk_open(struct walker *walker, struct arena *arena, ref_t tree, struct live_stats *stats,
+              struct unwind_bounds stack, bool use_marker);
+
+// Takes the marker from the stack and frees the list. Signals must be blocked or the walker out of
+// their reach.
+void walk_close(struct walker *walker);
+
+// The node to charge for a sample of the interrupted code. Signal-safe, all signals blocked. Never
+// 0.
+ref_t walk_sample(struct walker *walker, const void *ucontext);
+
+// Takes the marker from the stack; the next sample walks to the root. Signal-safe.
+void walk_lift(struct walker *walker);
+
+// The walker of the calling thread, or NULL. Set by the agent.
+extern __thread struct walker *walk_current;
+
+// For marker.c: the frame marked by `marker` has returned. False if it is not the calling thread's.
+bool walk_marker_returned(struct marker *marker, uintptr_t cfa);
+
+// For marker.c: an exception meets the calling thread's marker. The true return address, 0 if there
+// is no marker.
+uintptr_t walk_lift_for_exception(void);
+
+#endif
