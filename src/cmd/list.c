@@ -183,7 +183,7 @@ static int run_list(int argc, char **argv)
     bool as_json = false;
     int option;
     opterr = 0;
-    optind = 1;
+    optind = 0; // begin anew, whatever an earlier scan left
     while ((option = getopt_long(argc, argv, ":h", long_options, NULL)) != -1) {
         if (option == 'h')
             return print_command_help(&command_list);

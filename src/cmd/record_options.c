@@ -304,7 +304,7 @@ int parse_record_options(int argc, char **argv, struct record_options *options)
         .follow_fork = true,
     };
     opterr = 0;
-    optind = 1;
+    optind = 0; // begin anew, whatever an earlier scan left
     int option;
     // "+": the first word that is no option is COMMAND, and what follows is its own.
     while ((option = getopt_long(argc, argv, "+:e:F:c:o:qh", long_options, NULL)) != -1) {

@@ -1,0 +1,325 @@
+// SPDX-License-Identifier: MIT
+
+// `cairn record` before anything runs: its options, and which commands it refuses and why.
+
+#include "cmd/launch.h"
+#include "cmd/record_options.h"
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+// cmocka wants those above first.
+#include <cmocka.h>
+#include <elf.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+const struct command command_record = {.name = "record", .help = "usage"};
+
+int print_command_help(const struct command *command)
+{
+    (void)command;
+    return 0;
+}
+
+static char said[4096]; // on stderr, by the last call
+
+// Runs the call with stderr in `said`.
+#define HEARD(call)                                                                                \
+    ({                                                                                             \
+        int kept_ = hear();                                                                        \
+        int result_ = (call);                                                                      \
+        stop_hearing(kept_);                                                                       \
+        result_;                                                                                   \
+    })
+
+static FILE *ear;
+
+static int hear(void)
+{
+    fflush(stderr);
+    int kept = dup(STDERR_FILENO);
+    ear = tmpfile();
+    dup2(fileno(ear), STDERR_FILENO);
+    return kept;
+}
+
+static void stop_hearing(int kept)
+{
+    fflush(stderr);
+    dup2(kept, STDERR_FILENO);
+    close(kept);
+    rewind(ear);
+    said[fread(said, 1, sizeof said - 1, ear)] = 0;
+    fclose(ear);
+}
+
+static struct record_options options;
+
+// Parses "record" and the words of a line, which are separated by one blank each.
+static int parse(const char *line)
+{
+    static char words[512];
+    char *argv[64] = {"record"};
+    int argc = 1;
+    snprintf(words, sizeof words, "%s", line);
+    for (char *word = strtok(words, " "); word; word = strtok(NULL, " "))
+        argv[argc++] = word;
+    int result = HEARD(parse_record_options(argc, argv, &options));
+    if (result == STATUS_MISUSE) { // one line that says what, and where the help is
+        assert_ptr_equal(strstr(said, "cairn: record: "), said);
+        assert_ptr_equal(strchr(said, '\n'), said + strlen(said) - 1);
+    } else {
+        assert_string_equal(said, "");
+    }
+    return result;
+}
+
+static void test_defaults(void **state)
+{
+    (void)state;
+    static char *argv[] = {"record", "true", "-F", "3", NULL};
+    assert_int_equal(parse_record_options(4, argv, &options), PROCEED);
+    assert_int_equal(options.event, LIVE_EVENT_CPU);
+    assert_int_equal(options.period_ns, 1000000);
+    assert_int_equal(options.memory, 256 << 20);
+    assert_string_equal(options.output, "cairn.out");
+    assert_true(options.marker && options.follow_fork);
+    assert_false(options.per_thread || options.quiet || options.json || options.empty_handler);
+    // What follows the command is its own.
+    assert_ptr_equal(options.command, argv + 1);
+}
+
+static void test_values(void **state)
+{
+    (void)state;
+    assert_int_equal(parse("-F 10000 x"), PROCEED);
+    assert_int_equal(options.period_ns, 100000);
+    assert_int_equal(parse("-e wall:2.5ms -o p --marker=off --follow-fork no x"), PROCEED);
+    assert_int_equal(options.period_ns, 2500000);
+    assert_int_equal(options.event, LIVE_EVENT_WALL);
+    assert_string_equal(options.event_name, "wall");
+    assert_string_equal(options.output, "p");
+    assert_false(options.marker || options.follow_fork);
+    assert_int_equal(parse("-c 200000 --marker on --memory 2G --delay 0.5 --duration 3 -q -- x"),
+                     PROCEED);
+    assert_int_equal(options.period_ns, 200000);
+    assert_true(options.marker && options.quiet);
+    assert_true(options.memory == UINT64_C(2) << 30);
+    assert_int_equal(options.delay_ns, 500000000);
+    assert_true(options.duration_ns == UINT64_C(3000000000));
+    assert_int_equal(parse("--track walk --tree full --per-thread --json --source=timer x"),
+                     PROCEED);
+    assert_true(options.per_thread && options.json);
+    assert_int_equal(options.source, LIVE_SOURCE_TIMER);
+}
+
+static void test_misuse(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *line, *word; // a word that must be said
+    } cases[] = {
+        {"", "command"},
+        {"-F 0 x", "10000"},
+        {"-F 10001 x", "10000"},
+        {"-F -5 x", "rate"},
+        {"-F 1e3x x", "rate"},
+        {"-F nan x", "rate"},
+        {"-F 0x10 x", "rate"},
+        {"-c 0 x", "period"},
+        {"-c 99999 x", "100us"},
+        {"-c 2s x", "100us"},
+        {"-e cpu: x", "period"},
+        {"-e cpu:1h x", "period"},
+        {"-e cycles x", "cairn list"},
+        {"-e cp x", "unknown event"},
+        {"-e cpu -e wall x", "twice"},
+        {"-F 100 -c 1000000 x", "exclude"},
+        {"-F 100 -e cpu:1ms x", "exclude"},
+        {"-c 1000000 -e cpu:1ms x", "twice"},
+        {"--memory 4k x", "1M"},
+        {"--memory 64G x", "32G"},
+        {"--memory lots x", "size"},
+        {"--memory 1Q x", "size"},
+        {"--marker maybe x", "on or off"},
+        {"--follow-fork 1 x", "on or off"},
+        {"--delay soon x", "seconds"},
+        {"--duration 0 x", "nothing"},
+        {"--track calls x", "not built yet"},
+        {"--track encode x", "not built yet"},
+        {"--track guess x", "walk"},
+        {"--tree hot:1e-4,1e-5 x", "not built yet"},
+        {"--tree bounded x", "not built yet"},
+        {"--verify x", "encode"},
+        {"--source dice x", "sigtrap"},
+        {"--bogus x", "--bogus"},
+        {"--json=1 x", "takes no value"},
+        {"--quiet --z x", "--z"},
+        {"-z x", "-z"},
+        {"-qz x", "-z"},
+        {"--json -z x", "-z"},
+        {"-o", "-o needs a value"},
+        {"--output", "--output needs a value"},
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        if (parse(cases[i].line) != STATUS_MISUSE)
+            fail_msg("accepted: %s", cases[i].line);
+        if (!strstr(said, cases[i].word))
+            fail_msg("%s: '%s' is not in: %s", cases[i].line, cases[i].word, said);
+    }
+}
+
+static void test_nearest(void **state)
+{
+    (void)state;
+    static const char *const words[] = {"record", "report", "info", "export", NULL};
+    assert_string_equal(nearest_word("recrod", words), "record");
+    assert_string_equal(nearest_word("rep", words), "report");
+    assert_string_equal(nearest_word("exprot", words), "export");
+    assert_null(nearest_word("banana", words));
+    assert_null(nearest_word("", words));
+    assert_null(nearest_word("an-absurdly-long-word-that-nobody-types", words));
+}
+
+static char folder[] = "/tmp/cairn-test-XXXXXX";
+
+static char *make_file(const char *name, const void *content, size_t bytes, mode_t mode)
+{
+    static char path[256];
+    snprintf(path, sizeof path, "%s/%s", folder, name);
+    int fd = open(path, O_WRONLY | O_CREAT | O_TRUNC, 0600);
+    assert_true(fd >= 0 && write(fd, content, bytes) == (ssize_t)bytes);
+    assert_int_equal(fchmod(fd, mode), 0);
+    close(fd);
+    return path;
+}
+
+static struct launch launch;
+
+static int check(char *path)
+{
+    char *command[] = {path, NULL};
+    return HEARD(launch_check(&launch, command));
+}
+
+static void test_what_can_run(void **state)
+{
+    (void)state;
+    assert_int_equal(check("sh"), 0);
+    assert_int_equal(launch.path[0], '/');
+    assert_int_equal(check("/lib64/ld-linux-x86-64.so.2"), 0); // preloads, though it has no loader
+    assert_int_equal(check(make_file("script", "#!/bin/sh -e\n", 13, 0755)), 0);
+    assert_false(launch.through_shell);
+    assert_int_equal(check(make_file("bare", "echo\n", 5, 0755)), 0);
+    assert_true(launch.through_shell);
+}
+
+static void test_what_cannot_run(void **state)
+{
+    (void)state;
+    assert_int_equal(check("no-such-command-anywhere"), STATUS_NOT_FOUND);
+    assert_non_null(strstr(said, "command not found"));
+    assert_int_equal(check(""), STATUS_NOT_FOUND);
+    assert_int_equal(check("/no/such/file"), STATUS_NOT_FOUND);
+    assert_int_equal(check(folder), STATUS_NOT_EXECUTABLE);
+    assert_int_equal(check(make_file("text", "hello", 5, 0644)), STATUS_NOT_EXECUTABLE);
+    assert_int_equal(check(make_file("lost", "#!/no/such/interpreter\n", 23, 0755)),
+                     STATUS_NOT_FOUND);
+    assert_non_null(strstr(said, "/no/such/interpreter"));
+    char line[300];
+    int length = snprintf(line, sizeof line, "#!%s/circle\n", folder);
+    assert_int_equal(check(make_file("circle", line, (size_t)length, 0755)), STATUS_NOT_EXECUTABLE);
+}
+
+// A program of one segment, with or without a loader.
+static char *make_elf(unsigned char class, unsigned machine, const char *loader)
+{
+    struct {
+        Elf64_Ehdr head;
+        Elf64_Phdr segment;
+        char loader[64];
+    } file = {
+        .head = {.e_ident = {ELFMAG0, ELFMAG1, ELFMAG2, ELFMAG3, class, ELFDATA2LSB, EV_CURRENT},
+                 .e_type = ET_EXEC,
+                 .e_machine = (Elf64_Half)machine,
+                 .e_phoff = sizeof(Elf64_Ehdr),
+                 .e_phentsize = sizeof(Elf64_Phdr),
+                 .e_phnum = 1},
+        .segment = {.p_type = loader ? PT_INTERP : PT_LOAD,
+                    .p_offset = offsetof(typeof(file), loader),
+                    .p_filesz = sizeof file.loader},
+    };
+    if (loader)
+        strcpy(file.loader, loader);
+    return make_file("program", &file, sizeof file, 0755);
+}
+
+static void test_what_cannot_be_profiled(void **state)
+{
+    (void)state;
+    assert_int_equal(check(make_elf(ELFCLASS64, EM_X86_64, NULL)), STATUS_MISUSE);
+    assert_non_null(strstr(said, "statically linked"));
+    assert_int_equal(check(make_elf(ELFCLASS32, EM_386, NULL)), STATUS_MISUSE);
+    assert_non_null(strstr(said, "32-bit"));
+    assert_int_equal(check(make_elf(ELFCLASS64, EM_PPC64, "/lib/ld.so")), STATUS_MISUSE);
+    assert_non_null(strstr(said, "another machine"));
+    assert_int_equal(check(make_elf(ELFCLASS64, EM_X86_64, "/lib/ld-musl-x86_64.so.1")),
+                     STATUS_MISUSE);
+    assert_non_null(strstr(said, "musl"));
+    assert_int_equal(check(make_elf(ELFCLASS64, EM_X86_64, "/no/loader")), STATUS_NOT_FOUND);
+    assert_int_equal(check(make_elf(ELFCLASS64, EM_X86_64, "/lib64/ld-linux-x86-64.so.2")), 0);
+    // A script is what its interpreter is.
+    char line[300];
+    make_elf(ELFCLASS64, EM_X86_64, NULL);
+    int length = snprintf(line, sizeof line, "#! %s/program\n", folder);
+    assert_int_equal(check(make_file("script", line, (size_t)length, 0755)), STATUS_MISUSE);
+}
+
+static void test_setuid(void **state)
+{
+    (void)state;
+    char *path = make_elf(ELFCLASS64, EM_X86_64, "/lib64/ld-linux-x86-64.so.2");
+    if (geteuid() != 0)
+        skip(); // only root can give a file away
+    assert_int_equal(chown(path, 65534, 0), 0);
+    assert_int_equal(chmod(path, 04755), 0);
+    assert_int_equal(check(path), STATUS_MISUSE);
+    assert_non_null(strstr(said, "setuid"));
+    // To gain one's own rights is no gain, and changes nothing.
+    assert_int_equal(chown(path, 0, 0), 0);
+    assert_int_equal(chmod(path, 04755), 0);
+    assert_int_equal(check(path), 0);
+}
+
+static int make_folder(void **state)
+{
+    (void)state;
+    return mkdtemp(folder) ? 0 : -1;
+}
+
+static int remove_folder(void **state)
+{
+    (void)state;
+    char command[64];
+    snprintf(command, sizeof command, "rm -rf %s", folder);
+    return system(command);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_defaults),
+        cmocka_unit_test(test_values),
+        cmocka_unit_test(test_misuse),
+        cmocka_unit_test(test_nearest),
+        cmocka_unit_test(test_what_can_run),
+        cmocka_unit_test(test_what_cannot_run),
+        cmocka_unit_test(test_what_cannot_be_profiled),
+        cmocka_unit_test(test_setuid),
+    };
+    return cmocka_run_group_tests(tests, make_folder, remove_folder);
+}
