@@ -7,6 +7,7 @@
 #include "agent/thread.h"
 #include "loadmap/loadmap.h"
 #include "track/forbidden.h"
+#include "track/marker.h"
 #include "unwind/unwind.h"
 #include <errno.h>
 #include <fcntl.h>
@@ -181,6 +182,7 @@ static int join_session(int argc, char **argv)
     if (error)
         return error;
     forbidden_start();
+    marker_start();
     error = signals_start();
     if (!error)
         error = thread_start_main();

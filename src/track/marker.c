@@ -147,6 +147,19 @@ __attribute__((visibility("hidden"))) void (*marker_resume_target)(struct _Unwin
         theirs ? (__typeof__(&name))theirs : &name;                                                \
     })
 
+static _Unwind_Reason_Code stop_at_once(struct _Unwind_Context *context, void *unused)
+{
+    (void)context;
+    (void)unused;
+    return _URC_END_OF_STACK;
+}
+
+void marker_start(void)
+{
+    // Our copy of the unwinder fills its register table on first use; _Unwind_SetGR needs it.
+    _Unwind_Backtrace(stop_at_once, NULL);
+}
+
 // The personality routine of the stub's pseudo frame: an exception that passes takes the marker
 // away.
 __attribute__((visibility("hidden"))) _Unwind_Reason_Code

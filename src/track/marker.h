@@ -55,6 +55,9 @@ static inline bool marker_in_code(uintptr_t pc)
     return pc >= (uintptr_t)marker_code && pc < (uintptr_t)marker_code_end;
 }
 
+// Once, in normal context, before the first marker is placed.
+void marker_start(void);
+
 // Replaces the return address in slot. False if the slot does not hold `expected`, or its table
 // entry is taken. Signal-safe; only for the calling thread's own stack.
 bool marker_place(struct marker *marker, uintptr_t slot, uintptr_t expected);
