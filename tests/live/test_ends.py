@@ -1,0 +1,93 @@
+# SPDX-License-Identifier: MIT
+"""Faults that the program handles, and every way to end: the status is the program's, no sample is lost."""
+
+import unittest
+
+from support import MARKERS, LiveTest, program
+
+FAULTS = {
+    "main": "run_jump run_jump_alternate run_repair run_overflow fault_and_recover",
+    "fault_and_recover": "fault_now",
+    "fault_now": "fault_now fault_work fault_jump",
+    "touch_pages": "fault_work fault_repair",
+    "fault_work": "burn",
+    "fault_jump": "fault_work",
+    "fault_repair": "fault_work",
+    "overflow_jump": "fault_work",
+    "run_repair": "touch_pages",
+    "run_overflow": "fault_work overflow",
+    "overflow": "overflow overflow_jump",
+    "*": "jump_out fault_and_recover",
+}
+
+
+class Faults(LiveTest):
+    def life(self, mode, **how):
+        return self.survives([program("faults"), mode], FAULTS, **how)
+
+    def test_left_by_a_jump(self):
+        for profile in self.life("jump"):
+            self.assert_share(profile, 1 / 5.5, "fault_now", "fault_jump", slack=0.03)
+
+    def test_left_by_a_jump_from_another_stack(self):
+        for profile in self.life("jump-alternate"):
+            self.assert_share(profile, 1 / 5.5, "fault_now", "fault_jump", slack=0.03)
+
+    def test_repaired(self):
+        for profile in self.life("repair"):
+            within = profile.below("touch_pages", "burn")
+            self.assertAlmostEqual(profile.below("fault_repair", "burn") / within, 0.5,
+                                   delta=profile.tolerance(0.5) + 0.02)
+
+    def test_stack_overflow(self):
+        # A sample at the very end of the stack has no room to be taken.
+        self.life("overflow", samples=50)
+
+
+class Ends(LiveTest):
+    """Each works for 0.2 s first: all of it must be in the profile."""
+
+    def end(self, mode, status, function="main"):
+        argv = [program("ends"), mode]
+        native = self.native(argv)
+        self.assertEqual(native.status, status)
+        for marker in MARKERS:
+            with self.subTest(marker=marker):
+                run, profile = self.record(argv, "-F", "10000", marker)
+                self.assert_same(run, native)
+                self.assert_complete(profile)
+                self.assertGreater(profile.below(function, "work_before_end"), 190e6)
+
+    def test_return(self):
+        self.end("return", 3)
+
+    def test_exit(self):
+        self.end("exit", 4)
+
+    def test_immediate_exit(self):
+        self.end("immediate", 5)
+
+    def test_quick_exit(self):
+        self.end("quick", 6)
+
+    def test_exit_from_a_thread(self):
+        self.end("thread", 7, "exit_from_thread")
+
+    def test_abort(self):
+        self.end("abort", 128 + 6)
+
+    def test_segmentation_fault(self):
+        self.end("segv", 128 + 11)
+
+    def test_breakpoint(self):
+        self.end("trap", 128 + 5)
+
+    def test_termination(self):
+        self.end("terminate", 128 + 15)
+
+    def test_sigkill(self):
+        self.end("kill", 128 + 9)
+
+
+if __name__ == "__main__":
+    unittest.main()

@@ -1,0 +1,86 @@
+# SPDX-License-Identifier: MIT
+"""C++ exceptions thrown through marked frames land where they land without cairn."""
+
+import unittest
+
+from support import LiveTest, program
+
+GRAPH = {
+    "main": "run_plain run_nested run_rethrow run_destructors run_threads run_foreign run_uncaught",
+    "": "thread_body",
+    "run_plain": "catcher",
+    "run_uncaught": "catcher descend",
+    "run_nested": "nested_catcher",
+    "run_rethrow": "rethrower pointer_rethrower",
+    "run_destructors": "guarded",
+    "thread_body": "catcher guarded",
+    "run_foreign": "through_qsort foreign_catcher forced_catcher",
+    "catcher": "descend landed",
+    "nested_catcher": "nested_catcher descend landed",
+    "rethrower": "descend landed",
+    "pointer_rethrower": "rethrower landed",
+    "guarded": "guarded descend ~guard",
+    "~guard": "cleanup_work thrower",
+    "descend": "descend thrower",
+    "through_qsort": "comparer landed",
+    "comparer": "burn thrower",
+    "foreign_catcher": "foreign_thrower ~guard landed",
+    "foreign_thrower": "burn",
+    "forced_catcher": "forced_thrower",
+    "forced_thrower": "forced_thrower ~guard burn",
+    "thrower": "burn",
+    "landed": "burn",
+    "cleanup_work": "burn",
+}
+
+# With the run-time library linked in, its functions belong to the program: what they call, and who
+# calls them, is their own affair.
+OURS = set(GRAPH) | {callee for callees in GRAPH.values() for callee in callees.split()}
+
+
+class Exceptions(LiveTest):
+    executable = "exceptions"
+
+    def assert_calls(self, profile, module, graph, share=0.001):
+        for node in profile.nodes:
+            if node.module == module and node.name not in OURS | {"_start"}:
+                node.module = "runtime"
+        super().assert_calls(profile, module, graph, share)
+
+    def life(self, mode, **how):
+        return self.survives([program(self.executable), mode], GRAPH, **how)
+
+    def test_caught_far_up(self):
+        for profile in self.life("plain"):
+            self.assert_share(profile, 0.5, "catcher", "landed", "burn", slack=0.05)
+
+    def test_nested(self):
+        self.life("nested")
+
+    def test_rethrown(self):
+        self.life("rethrow")
+
+    def test_destructors_that_work_and_throw_on_the_way(self):
+        for profile in self.life("destructors"):
+            # Nine cleanups of 15 units and three of 20 and 15 more, against one throw of 20.
+            self.assertGreater(profile.share("~guard"), 0.7)
+
+    def test_in_threads(self):
+        self.life("threads")
+
+    def test_foreign_frames_and_exceptions(self):
+        self.life("foreign")
+
+    def test_uncaught(self):
+        for profile in self.life("uncaught"):
+            self.assertGreater(profile.share("run_uncaught", "catcher"), 0.9)
+
+
+class StaticRuntime(Exceptions):
+    """libgcc and libstdc++ linked into the program: nothing of them can be interposed."""
+
+    executable = "exceptions-static-runtime"
+
+
+if __name__ == "__main__":
+    unittest.main()

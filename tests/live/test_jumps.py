@@ -1,0 +1,55 @@
+# SPDX-License-Identifier: MIT
+"""longjmp and siglongjmp across marked frames, out of signal handlers too."""
+
+import unittest
+
+from support import LiveTest, program
+
+GRAPH = {
+    "main": "run_plain run_handler run_alternate run_timer",
+    "run_plain": "jump_plain jump_signal_mask jump_builtin jump_none",
+    "jump_plain": "jump_descend",
+    "jump_signal_mask": "jump_descend",
+    "jump_builtin": "jump_descend",
+    "jump_none": "jump_descend",
+    "jump_descend": "jump_descend jump_leaf",
+    "run_handler": "escape_many",
+    "run_alternate": "escape_many",
+    "escape_many": "escape_once",
+    "escape_once": "interrupted",
+    "interrupted": "interrupted jump_leaf escape",
+    "run_timer": "escape_by_timer",
+    "escape_by_timer": "compute_forever",
+    "compute_forever": "compute_forever jump_leaf",
+    "jump_leaf": "burn",
+    "escape": "jump_leaf",
+}
+# A timer's handler stands on whatever it interrupts.
+TIMER = {**GRAPH, "*": "escape escape_many"}
+
+
+class Jumps(LiveTest):
+    def life(self, mode, graph):
+        return self.survives([program("jumps"), mode], graph)
+
+    def test_out_of_deep_frames(self):
+        for profile in self.life("plain", {**GRAPH, "*": "escape_many"}):
+            self.assert_share(profile, 0.25, "run_plain", "jump_plain", slack=0.03)
+            self.assert_share(profile, 0.25, "run_plain", "jump_builtin", slack=0.03)
+
+    def test_out_of_handlers(self):
+        for profile in self.life("handler", {**GRAPH, "*": "escape_many"}):
+            # 400 handlers of one leaf, against 400 descents of 1 to 10 leaves: 1 in 6.5.
+            self.assert_share(profile, 1 / 6.5, "interrupted", "escape", slack=0.02)
+
+    def test_out_of_handlers_on_another_stack(self):
+        for profile in self.life("alternate", {**GRAPH, "*": "escape_many"}):
+            self.assert_share(profile, 1 / 6.5, "interrupted", "escape", slack=0.02)
+
+    def test_out_of_handlers_at_any_instruction(self):
+        for profile in self.life("timer", TIMER):
+            self.assertGreater(profile.share("compute_forever", "jump_leaf"), 0.9)
+
+
+if __name__ == "__main__":
+    unittest.main()

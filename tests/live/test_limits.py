@@ -1,0 +1,43 @@
+# SPDX-License-Identifier: MIT
+"""Programs that close all descriptors, or have none left, or no memory."""
+
+import unittest
+
+from support import LiveTest, program
+
+
+class Limits(LiveTest):
+    def life(self, mode, **how):
+        profiles = self.survives([program("limits"), mode], **how)
+        for profile in profiles:
+            self.assertGreater(profile.share("limit_thread", "limit_work", "burn"), 0.5)
+        return profiles
+
+    def test_descriptor_numbers(self):
+        self.life("numbers")
+
+    def test_all_descriptors_closed(self):
+        for profile in self.life("close-all"):
+            # Half of the work is done in threads that start when nothing is left open.
+            self.assertGreater(profile.share("start_thread", "limit_thread"), 0.25)
+
+    def test_no_descriptor_left(self):
+        self.life("descriptor-limit")
+
+    def test_no_memory_left(self):
+        self.life("memory-limit")
+
+    def test_limits_set_before_the_program_starts(self):
+        for limit in ("-v 1000000", "-v 200000", "-n 20", "-n 4", "-s 256", "-l 0", "-u 40000"):
+            with self.subTest(limit=limit):
+                script = f"ulimit {limit}; exec '{program('limits')}' work"
+                native = self.native(["/bin/sh", "-c", script])
+                run, profile = self.record(["/bin/sh", "-c", script], "-F", "10000")
+                self.assert_same(run, native)
+                # With hardly any memory there may be no room for us; then `info` says so.
+                if profile.below("limit_work", "burn") == 0:
+                    self.assertTrue(profile.info["notes"], "no sample and no reason")
+
+
+if __name__ == "__main__":
+    unittest.main()

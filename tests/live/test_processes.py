@@ -1,0 +1,92 @@
+# SPDX-License-Identifier: MIT
+"""One profile for a whole tree of processes, however they were made."""
+
+import os
+import unittest
+
+from support import STORM, LiveTest, program
+
+WORK = {
+    "": "main",
+    "main": "run_fork run_vfork run_spawn run_system run_popen run_daemon run_exec child_work "
+            "run_environment run_empty_environment process_work",
+    "run_fork": "fork_child process_work",
+    "fork_child": "child_work fork_child",
+    "run_vfork": "process_work vfork_and_exec vfork_and_exit",
+    "run_spawn": "process_work",
+    "run_system": "process_work",
+    "run_exec": "process_work",
+    "run_environment": "child_work",
+    "become_daemon": "daemon_work",
+    "daemon_work": "process_work",
+    "child_work": "process_work",
+    "process_work": "burn",
+    "*": "wait_for child_arguments become_daemon run_system run_popen run_environment "
+         "run_empty_environment",
+}
+
+
+class Processes(LiveTest):
+    def life(self, mode, children, processes, share=0.0):
+        """The children's work shows in the same profile, and all of them are counted."""
+        profiles = self.survives([program("processes"), mode], WORK, samples=20)
+        for profile in profiles:
+            self.assertEqual(profile.info["processes"], processes)
+            self.assertGreater(profile.below(*children), 0)
+            self.assertGreaterEqual(profile.share(*children), share)
+        return profiles
+
+    def test_fork(self):
+        for profile in self.life("fork", ("fork_child", "child_work", "burn"), 1 + 100 + 13, 0.3):
+            self.assertGreater(profile.below("run_fork", "process_work"), 0)
+
+    def test_vfork_and_exec(self):
+        # Each image is a process of the profile; a vfork that does not exec lives in its parent's.
+        self.life("vfork", ("main", "child_work", "burn"), 1 + 30, 0.1)
+
+    def test_spawn(self):
+        self.life("spawn", ("main", "child_work", "burn"), 1 + 30, 0.1)
+
+    def test_system(self):
+        # The shell may or may not fork for a list of two commands; ours forks for the first.
+        for profile in self.survives([program("processes"), "system"], WORK, samples=20):
+            self.assertGreaterEqual(profile.info["processes"], 1 + 10 + 10)
+            self.assertGreater(profile.below("main", "child_work", "burn"), 0)
+
+    def test_popen(self):
+        for profile in self.survives([program("processes"), "popen"], WORK, samples=20):
+            self.assertGreaterEqual(profile.info["processes"], 1 + 10 + 10)
+            self.assertGreater(profile.below("main", "child_work", "burn"), 0)
+
+    def test_daemon(self):
+        for profile in self.survives([program("processes"), "daemon"], WORK):
+            self.assertGreater(profile.share("daemon_work", "process_work", "burn"), 0.5)
+
+    def test_exec(self):
+        for profile in self.survives([program("processes"), "exec"], WORK, samples=8):
+            self.assertGreater(profile.below("run_exec", "process_work"), 0)
+            self.assertGreater(profile.below("main", "child_work"), 0)
+
+    def test_exec_with_an_empty_environment(self):
+        for profile in self.survives([program("processes"), "empty-environment"], WORK, samples=8):
+            self.assertEqual(profile.info["processes"], 5)
+            self.assertGreater(profile.below("run_environment", "child_work"), 0)
+
+    def test_shell_pipeline(self):
+        script = ("seq 1 60000 | sort -n -r | gzip -1 | gzip -d | cksum; "
+                  "(exit 3) | cat; exit 5")
+        for profile in self.survives(["/bin/sh", "-c", script], samples=50):
+            modules = {os.path.basename(module["path"]) for module in profile.info["modules"]}
+            self.assertLessEqual({"sort", "gzip"}, modules)
+
+    def test_forks_are_left_alone_when_asked(self):
+        native = self.native([program("processes"), "fork"])
+        run, profile = self.record([program("processes"), "fork"], *STORM, "--follow-fork=no")
+        self.assert_same(run, native)
+        self.assertEqual(profile.info["processes"], 1)
+        self.assertEqual(profile.below("child_work"), 0)
+        self.assertGreater(profile.below("run_fork", "process_work"), 0)
+
+
+if __name__ == "__main__":
+    unittest.main()

@@ -1,0 +1,33 @@
+# SPDX-License-Identifier: MIT
+"""Results come back through marked frames in whatever registers carry them."""
+
+import unittest
+
+from support import LiveTest, program
+
+
+class Registers(LiveTest):
+    def test_results_of_every_class(self):
+        gives = ("give_integer give_int128 give_double give_long_double give_complex "
+                 "give_long_complex").split()
+        graph = {"main": "check_scalars check_structs check_ymm check_zmm",
+                 "check_scalars": " ".join(gives),
+                 "check_structs": "give_pair give_mixed give_large give_xmm",
+                 "check_ymm": "give_ymm", "check_zmm": "give_zmm", "result_work": "burn"}
+        for callees in list(graph.values())[1:5]:
+            for name in callees.split():
+                graph[name] = name + " result_work"
+        for profile in self.survives([program("results")], graph):
+            for name in gives:
+                self.assertGreater(profile.share("check_scalars", name, "result_work"), 0.04, name)
+
+    def test_no_register_changes_on_the_way_back(self):
+        graph = {"main": "register_probe burn", "register_probe": "register_nest",
+                 "register_nest": "register_leaf", "*": "fill_ymm fill_zmm"}
+        for profile in self.survives([program("registers")], graph):
+            self.assertGreater(
+                profile.share("main", "register_probe", "register_nest", "register_leaf"), 0.8)
+
+
+if __name__ == "__main__":
+    unittest.main()

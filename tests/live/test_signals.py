@@ -1,0 +1,72 @@
+# SPDX-License-Identifier: MIT
+"""Programs with signals of their own see them all, and none of ours."""
+
+import unittest
+
+from support import MARKERS, STORM, LiveTest, program
+
+GRAPH = {
+    "": "blocked_thread sender",
+    "main": "run_show run_blocked run_sigprof run_sigtrap run_sigwait run_signalfd",
+    "signal_work": "burn",
+    "*": "signal_work trap tick some_handler print_set print_mask print_pending print_dispositions "
+         "clock_ns",
+}
+
+
+class Signals(LiveTest):
+    def life(self, mode, **how):
+        return self.survives([program("signals"), mode], GRAPH, **how)
+
+    def test_masks_and_dispositions_are_the_programs_own(self):
+        self.life("show", samples=20)
+
+    def test_all_signals_blocked(self):
+        for profile in self.life("blocked"):
+            self.assertGreater(profile.share("run_blocked", "signal_work", "burn"), 0.4)
+            self.assertGreater(profile.share("blocked_thread", "signal_work", "burn"), 0.4)
+
+    def test_breakpoints_and_traps_of_the_program(self):
+        for profile in self.life("sigtrap"):
+            self.assertGreater(profile.share("run_sigtrap", "signal_work", "burn"), 0.5)
+
+    def test_sigwait_for_everything(self):
+        for profile in self.life("sigwait"):
+            self.assertGreater(profile.share("run_sigwait", "signal_work", "burn"), 0.3)
+
+    def test_signalfd_for_everything(self):
+        for profile in self.life("signalfd"):
+            self.assertGreater(profile.share("run_signalfd", "signal_work", "burn"), 0.3)
+
+    def test_a_profiler_of_its_own(self):
+        """Its ticks per second of CPU are what they are without us."""
+        def rate(run):
+            ticks, used = map(int, run.text.split())
+            return ticks / (used / 1e9)
+
+        native = rate(self.native([program("signals"), "sigprof"]))
+        for marker in MARKERS:
+            with self.subTest(marker=marker):
+                run, profile = self.record([program("signals"), "sigprof"], *STORM, marker)
+                self.assertEqual(run.status, 0, run.words)
+                self.assertAlmostEqual(rate(run), native, delta=0.05 * native)
+                self.assert_complete(profile)
+                self.assertGreater(profile.share("run_sigprof", "signal_work", "burn"), 0.8)
+
+
+class Waits(LiveTest):
+    """No call comes back early because a sample was taken."""
+
+    def test_sampled_by_cpu_time(self):
+        for profile in self.survives([program("waits")]):
+            self.assertGreater(profile.below("busy_loop", "burn"), 0)
+
+    def test_sampled_by_wall_time(self):
+        for profile in self.survives([program("waits")], options=("-e", "wall", "-F", "1000")):
+            for name in ("sleep_nano", "wait_poll", "wait_epoll", "read_pipe", "accept_socket",
+                         "wait_semaphore", "wait_pause"):
+                self.assertGreater(profile.below(name), 0, name)
+
+
+if __name__ == "__main__":
+    unittest.main()

@@ -1,0 +1,57 @@
+# SPDX-License-Identifier: MIT
+"""Tail calls, frames of unusual shape, and very deep recursion."""
+
+import unittest
+
+from support import LiveTest, program
+
+
+class StackShapes(LiveTest):
+    def test_tail_calls(self):
+        # A function that was jumped to stands where the one that jumped stood.
+        chain = "tail_first tail_second tail_third tail_leaf"
+        graph = {
+            "main": "caller_of_chain caller_of_indirect caller_of_pair",
+            "caller_of_chain": chain,
+            "caller_of_pair": chain + " tail_even tail_odd",
+            "caller_of_indirect": chain + " tail_indirect burn",
+            "tail_even": "tail_leaf",
+            "tail_odd": "tail_leaf",
+            "tail_indirect": "burn",
+            "tail_first": "tail_leaf",
+            "tail_second": "burn",
+            "tail_third": "burn",
+            "tail_leaf": "burn",
+        }
+        self.survives([program("tailcalls")], graph)
+
+    def test_alloca_and_realignment(self):
+        shapes = ("with_alloca with_array with_alignment with_both with_realigned_entry "
+                  "with_variable_arguments")
+        graph = {"main": "all_shapes", "all_shapes": shapes, "shape_leaf": "burn"}
+        for shape in shapes.split():
+            graph[shape] = shape + " shape_leaf must_be_aligned"
+        for profile in self.survives([program("stackshapes")], graph):
+            for shape in shapes.split():
+                self.assert_share(profile, 1 / 6, "all_shapes", shape, slack=0.03)
+
+    def test_recursion_20000_deep(self):
+        graph = {"": "dive", "dive": "even_depth", "even_depth": "odd_depth bottom",
+                 "odd_depth": "even_depth", "bottom": "burn"}
+        for profile in self.survives([program("recursion"), "20000"], graph):
+            deepest = max(profile.named("bottom"), key=lambda node: node.total)
+            self.assertEqual(sum(name in ("even_depth", "odd_depth") for name in deepest.path()),
+                             20001)
+            self.assertGreater(deepest.total / profile.total, 0.9)
+
+    def test_recursion_a_million_deep(self):
+        native = self.native([program("recursion"), "1000000"])
+        run, profile = self.record([program("recursion"), "1000000"], "-F", "1000")
+        self.assert_same(run, native)
+        self.assert_complete(profile)
+        self.assertGreater(profile.info["nodes"], 1000000)
+        self.assertGreater(profile.info["frames_per_sample"]["stack"], 500000)
+
+
+if __name__ == "__main__":
+    unittest.main()

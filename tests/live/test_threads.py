@@ -1,0 +1,68 @@
+# SPDX-License-Identifier: MIT
+"""Threads: thousands of them, tiny ones, detached, cancelled, and those that outlive main."""
+
+import unittest
+
+from support import LiveTest, program
+
+GRAPH = {
+    "": "short_thread detached_thread small_thread cancelled_thread exiting_thread "
+        "outliving_thread",
+    "main": "run_short run_detached run_small run_cancel run_exit run_outlive",
+    "short_thread": "thread_descend",
+    "detached_thread": "thread_descend",
+    "small_thread": "thread_descend",
+    "outliving_thread": "thread_descend",
+    "run_outlive": "thread_descend",
+    "cancelled_thread": "cancelled_descend",
+    "exiting_thread": "exiting_descend",
+    "cancelled_descend": "cancelled_descend thread_leaf cleanup",
+    "exiting_descend": "exiting_descend thread_leaf cleanup",
+    "cleanup": "thread_leaf",
+    "thread_descend": "thread_descend thread_leaf",
+    "thread_leaf": "burn",
+}
+
+
+class Threads(LiveTest):
+    def life(self, mode, routine, share, **how):
+        profiles = self.survives([program("threads"), mode], GRAPH, **how)
+        for profile in profiles:
+            self.assertGreater(profile.share(routine, "burn"), share)
+        return profiles
+
+    def test_four_thousand_short_ones(self):
+        for profile in self.life("short", "short_thread", 0.2):
+            self.assertEqual(profile.info["threads"], 4001)
+
+    def test_detached(self):
+        for profile in self.life("detached", "detached_thread", 0.2):
+            self.assertEqual(profile.info["threads"], 1001)
+
+    def test_sixteen_kilobytes_of_stack(self):
+        self.life("small", "small_thread", 0.9)
+
+    def test_cancelled(self):
+        # An asynchronous cancellation may hit any instruction, where cleanup unwinds from there.
+        self.life("cancel", "cancelled_thread", 0.7)
+
+    def test_ended_by_pthread_exit(self):
+        for profile in self.life("exit", "exiting_thread", 0.5):
+            # Each level works once on the way down and once in its cleanup.
+            cleanup = profile.below("cleanup", "burn")
+            self.assertAlmostEqual(cleanup / profile.below("exiting_thread", "burn"), 0.5,
+                                   delta=profile.tolerance(0.5) + 0.03)
+
+    def test_outliving_main(self):
+        self.life("outlive", "outliving_thread", 0.9)
+
+    def test_kept_apart_when_asked(self):
+        run, profile = self.record([program("threads"), "small"], "-F", "10000", "--per-thread")
+        self.assertEqual(run.status, 0)
+        self.assertEqual(profile.info["threads"], 21)
+        self.assert_complete(profile)
+        self.assert_calls(profile, "threads", GRAPH)
+
+
+if __name__ == "__main__":
+    unittest.main()

@@ -1,0 +1,141 @@
+# SPDX-License-Identifier: MIT
+"""The numbers are true: they are compared with what the program and the kernel measured themselves."""
+
+import math
+import unittest
+
+from support import MARKERS, LiveTest, nodes_of, program
+
+
+class Figure1(LiveTest):
+    """The csprof paper's program: a and b spend the same below c, but b calls it twice as often."""
+
+    def test_time_and_returns(self):
+        argv = [program("figure1")]
+        for marker in MARKERS:
+            with self.subTest(marker=marker):
+                run, profile = self.record(argv, "-F", "4000", marker)
+                self.assertEqual(run.status, 0)
+                self.assert_complete(profile)
+                self.assert_calls(profile, "figure1", {"main": "a b", "a": "c", "b": "c", "c": "d"})
+                time_in_a, time_in_b = profile.below("a", "c"), profile.below("b", "c")
+                self.assertAlmostEqual(time_in_a / (time_in_a + time_in_b), 0.5, delta=0.02)
+                if marker == "--marker=on":
+                    returns = {name: sum(node.returns or 0 for node in profile.named("c")
+                                         if node.parent.name == name) for name in "ab"}
+                    self.assertGreater(returns["b"], returns["a"])
+                    # c is sampled in each of its calls, so each of its returns is seen.
+                    self.assertEqual(returns, {"a": 16, "b": 32})
+
+
+class CpuTime(LiveTest):
+    """The sum of all samples is what the kernel charged, within 1 %, thread by thread."""
+
+    def check(self, *options):
+        run, profile = self.record([program("cputime")], *options)
+        self.assertEqual(run.status, 0, run.words)
+        charged = {name: int(value) for name, value in map(str.split, run.text.splitlines())}
+        for name in ("compute", "long_calls", "short_calls", "page_faults"):
+            with self.subTest(thread=name, options=options):
+                # What the thread does before and after its function is some microseconds.
+                self.assertAlmostEqual(profile.below("work", name) / charged[name], 1, delta=0.01)
+        with self.subTest(thread="all", options=options):
+            self.assertAlmostEqual(profile.total / charged["rusage"], 1, delta=0.01)
+        self.assert_complete(profile)
+
+    def test_at_1_khz(self):
+        self.check("-F", "1000")
+
+    def test_at_10_khz(self):
+        self.check("-F", "10000")
+
+    def test_at_10_khz_without_marker(self):
+        self.check("-F", "10000", "--marker=off")
+
+    def test_by_threads(self):
+        """With --per-thread the report tells them apart by number, and the sums are the same."""
+        run, profile = self.record([program("cputime")], "-F", "1000", "--per-thread")
+        charged = {name: int(value) for name, value in map(str.split, run.text.splitlines())}
+        self.assertAlmostEqual(profile.total / charged["rusage"], 1, delta=0.01)
+
+    def test_other_sources(self):
+        """Where perf events are not allowed, timers give fewer samples but the same sums."""
+        for source in ("signal", "timer"):
+            self.check("-F", "1000", "--source", source)
+
+
+class Shares(LiveTest):
+    """A program that spends CPU time in known paths and measures it itself."""
+
+    @staticmethod
+    def spent(run):
+        return {name: int(value) for name, value in map(str.split, run.text.splitlines())}
+
+    @staticmethod
+    def seen(profile, path):
+        names = []
+        for part in path.split(";"):
+            name, _, count = part.partition("*")
+            names += [name] * int(count or 1)
+        return sum(node.own for node in profile.nodes
+                   if [part for part in node.path()
+                       if part.startswith("share_") and part != "share_leaf"] == names
+                   and "share_leaf" in node.path())
+
+    def test_paths(self):
+        for marker in MARKERS:
+            for rate in ("1000", "10000"):
+                with self.subTest(marker=marker, rate=rate):
+                    run, profile = self.record([program("shares")], "-F", rate, marker)
+                    spent = self.spent(run)
+                    within = sum(spent.values())
+                    for path, value in spent.items():
+                        self.assertAlmostEqual(
+                            self.seen(profile, path) / profile.below("share_leaf"), value / within,
+                            delta=profile.tolerance(value / within), msg=path)
+                    self.assert_complete(profile)
+
+    def test_marker_on_and_off_give_the_same_tree(self):
+        trees = []
+        for marker in MARKERS:
+            _, profile = self.record([program("shares")], "-F", "10000", marker)
+            total = profile.total
+            trees.append(({tuple(node.path()): node.total / total for node in profile.nodes},
+                          profile.samples))
+        (on, samples_on), (off, samples_off) = trees
+        samples = min(samples_on, samples_off)
+        for path in on.keys() | off.keys():
+            share = max(on.get(path, 0), off.get(path, 0))
+            # Two samples of the same truth: their difference has twice the variance.
+            delta = 4.5 * math.sqrt(2 * max(share * (1 - share), 0.0001) / samples) + 0.01
+            self.assertAlmostEqual(on.get(path, 0), off.get(path, 0), delta=delta, msg=path)
+
+    def test_lines(self):
+        """Statement nodes: nearly all of the time lies on the lines of the loop in burn."""
+        _, profile = self.record([program("shares")], "-F", "4000")
+        flat = nodes_of(profile.report("--view", "flat", "--min", "0"))
+        burn = [node for node in flat if node.name == "burn"]
+        self.assertEqual(len(burn), 1)
+        self.assertGreater(burn[0].own / sum(node.own for node in flat), 0.9)
+
+
+class WallTime(LiveTest):
+    """Sleeping counts, too, and where it slept."""
+
+    def test_sleeps(self):
+        for marker in MARKERS:
+            with self.subTest(marker=marker):
+                native = self.native([program("sleeps")])
+                run, profile = self.record([program("sleeps")], "-e", "wall", "-F", "1000", marker)
+                self.assert_same(run, native)
+                self.assert_complete(profile)
+                for name, seconds in (("sleep_short", 0.24), ("busy", 0.24)):
+                    self.assertAlmostEqual(profile.below("main", name) / 1e9, seconds, delta=0.06,
+                                           msg=name)
+                self.assertAlmostEqual(profile.below("main", "sleep_long") / 1e9, 0.72, delta=0.07)
+                self.assertAlmostEqual(profile.below("idle", "sleep_long") / 1e9, 0.06, delta=0.03)
+                self.assertEqual(profile.info["events"][0]["name"], "wall")
+
+
+if __name__ == "__main__":
+    unittest.main()
