@@ -68,23 +68,29 @@ int launch_find_agent(struct launch *launch)
     return 0;
 }
 
-void launch_take_signals(struct launch_signals *signals, const sigset_t *blocked)
+void launch_take_over(struct inherited *inherited, const sigset_t *blocked)
 {
     struct sigaction ignore = {.sa_handler = SIG_IGN}, standard = {.sa_handler = SIG_DFL};
-    sigprocmask(SIG_BLOCK, blocked, &signals->mask);
+    sigprocmask(SIG_BLOCK, blocked, &inherited->mask);
     // An inherited "ignore" would take the exit status of the command from us.
-    sigaction(SIGCHLD, &standard, &signals->child);
+    sigaction(SIGCHLD, &standard, &inherited->child);
     // Neither a reader of our stderr that goes away nor a file size limit may end the recording.
-    sigaction(SIGPIPE, &ignore, &signals->pipe);
-    sigaction(SIGXFSZ, &ignore, &signals->file_size);
+    sigaction(SIGPIPE, &ignore, &inherited->pipe);
+    sigaction(SIGXFSZ, &ignore, &inherited->file_size);
+    // The limit counts for the shared memory, too, which is huge if only in name.
+    if (!getrlimit(RLIMIT_FSIZE, &inherited->file_limit)) {
+        struct rlimit widest = {inherited->file_limit.rlim_max, inherited->file_limit.rlim_max};
+        setrlimit(RLIMIT_FSIZE, &widest);
+    }
 }
 
-static void give_signals_back(const struct launch_signals *signals)
+static void give_back(const struct inherited *inherited)
 {
-    sigaction(SIGCHLD, &signals->child, NULL);
-    sigaction(SIGPIPE, &signals->pipe, NULL);
-    sigaction(SIGXFSZ, &signals->file_size, NULL);
-    sigprocmask(SIG_SETMASK, &signals->mask, NULL);
+    sigaction(SIGCHLD, &inherited->child, NULL);
+    sigaction(SIGPIPE, &inherited->pipe, NULL);
+    sigaction(SIGXFSZ, &inherited->file_size, NULL);
+    setrlimit(RLIMIT_FSIZE, &inherited->file_limit);
+    sigprocmask(SIG_SETMASK, &inherited->mask, NULL);
 }
 
 static int set_environment(const struct launch *launch, const char *session_path)
@@ -119,7 +125,7 @@ static int execute(const struct launch *launch)
     return -errno;
 }
 
-pid_t launch_start(const struct launch *launch, const struct launch_signals *signals,
+pid_t launch_start(const struct launch *launch, const struct inherited *inherited,
                    const char *session_path)
 {
     int report[2]; // closes by itself when the new program begins; else it brings the error
@@ -128,7 +134,7 @@ pid_t launch_start(const struct launch *launch, const struct launch_signals *sig
     pid_t pid = fork();
     if (pid == 0) {
         int error = set_environment(launch, session_path);
-        give_signals_back(signals);
+        give_back(inherited);
         if (!error)
             error = execute(launch);
         ssize_t written = write(report[1], &error, sizeof error);

@@ -7,6 +7,7 @@
 
 #include <signal.h>
 #include <stdbool.h>
+#include <sys/resource.h>
 #include <sys/types.h>
 
 struct launch {
@@ -24,17 +25,18 @@ int launch_check(struct launch *launch, char *const *command);
 // 0, or the exit status after the user has been told.
 int launch_find_agent(struct launch *launch);
 
-// The signal mask and dispositions that the tool was started with, and that the command gets back.
-struct launch_signals {
+// What the tool was started with, and the command gets back.
+struct inherited {
     sigset_t mask;
     struct sigaction child, pipe, file_size;
+    struct rlimit file_limit;
 };
 
-// Remembers the signals, and sets them as the tool needs them: `blocked` is read from a signalfd.
-void launch_take_signals(struct launch_signals *signals, const sigset_t *blocked);
+// Remembers that, and sets it as the tool needs it: `blocked` is read from a signalfd.
+void launch_take_over(struct inherited *inherited, const sigset_t *blocked);
 
 // Starts the command with the agent and the session. The pid, or -errno if it could not be run.
-pid_t launch_start(const struct launch *launch, const struct launch_signals *signals,
+pid_t launch_start(const struct launch *launch, const struct inherited *inherited,
                    const char *session_path);
 
 #endif

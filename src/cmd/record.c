@@ -82,11 +82,11 @@ static int run_record(int argc, char **argv)
     if ((status = launch_check(&launch, options.command)) || (status = launch_find_agent(&launch)))
         return status;
 
-    struct launch_signals kept;
+    struct inherited inherited;
     sigset_t watched;
     int outcome[2];
     fill_watched(&watched);
-    launch_take_signals(&kept, &watched);
+    launch_take_over(&inherited, &watched);
     int signals = signalfd(-1, &watched, SFD_CLOEXEC | SFD_NONBLOCK);
     if (signals < 0 || pipe2(outcome, O_CLOEXEC)) {
         complain("cannot start: %s", strerror(errno));
@@ -100,7 +100,7 @@ static int run_record(int argc, char **argv)
     }
     if (recorder == 0) {
         close(outcome[0]);
-        run_recording(&options, &launch, &kept, signals, outcome[1]);
+        run_recording(&options, &launch, &inherited, signals, outcome[1]);
         fflush(NULL);
         _exit(0);
     }

@@ -253,7 +253,7 @@ static void finish(struct recording *recording, int status, int outcome)
 }
 
 static int start(struct recording *recording, const struct launch *launch,
-                 const struct launch_signals *kept)
+                 const struct inherited *inherited)
 {
     const struct record_options *options = recording->options;
     struct recorder_description description = {
@@ -284,7 +284,7 @@ static int start(struct recording *recording, const struct launch *launch,
     uint64_t on_ns = recording->start_ns + options->delay_ns;
     recording->on_ns = options->delay_ns ? on_ns : NEVER;
     recording->off_ns = options->duration_ns ? on_ns + options->duration_ns : NEVER;
-    pid_t pid = launch_start(launch, kept, recording->session.path);
+    pid_t pid = launch_start(launch, inherited, recording->session.path);
     if (pid < 0) {
         complain("cannot run %s: %s", options->command[0], strerror(-pid));
         recorder_close(recording->recorder);
@@ -295,10 +295,10 @@ static int start(struct recording *recording, const struct launch *launch,
 }
 
 void run_recording(const struct record_options *options, const struct launch *launch,
-                   const struct launch_signals *kept, int signals, int outcome)
+                   const struct inherited *inherited, int signals, int outcome)
 {
     struct recording recording = {.options = options, .signals = signals};
-    int status = start(&recording, launch, kept);
+    int status = start(&recording, launch, inherited);
     if (status) {
         tell(outcome, status);
         return;

@@ -13,6 +13,6 @@
 // Records the command. Writes its exit status (or our own) as an int to `outcome` once it is known
 // and all has been said; returns when the profile is complete. `signals` is a signalfd.
 void run_recording(const struct record_options *options, const struct launch *launch,
-                   const struct launch_signals *kept, int signals, int outcome);
+                   const struct inherited *inherited, int signals, int outcome);
 
 #endif
