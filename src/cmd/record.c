@@ -13,6 +13,7 @@
 #include "cmd/launch.h"
 #include "cmd/record_options.h"
 #include "cmd/recording.h"
+#include "cmd/sources.h"
 #include <errno.h>
 #include <fcntl.h>
 #include <poll.h>
@@ -72,6 +73,25 @@ static int wait_for_status(pid_t recorder, int signals, int outcome)
     return STATUS_FAILED;
 }
 
+// The agent would find no way to sample: say so while there is somebody to hear it.
+static int check_sources(const struct record_options *options)
+{
+    enum live_source source = options->source;
+    int error = source == LIVE_SOURCE_AUTO ? -EPERM : try_source(options->event, source);
+    if (source == LIVE_SOURCE_AUTO && best_source(options->event) != LIVE_SOURCE_AUTO)
+        error = 0;
+    if (!error)
+        return 0;
+    if (source != LIVE_SOURCE_AUTO)
+        complain("cannot sample %s by %s here: %s; 'cairn list' shows what works",
+                 options->event_name, live_source_name(source), strerror(-error));
+    else
+        complain("cannot sample %s here: perf events are not permitted. sysctl "
+                 "kernel.perf_event_paranoid=1 permits them, or CAP_PERFMON; or use -e cpu",
+                 options->event_name);
+    return STATUS_MISUSE;
+}
+
 static int run_record(int argc, char **argv)
 {
     struct record_options options;
@@ -79,7 +99,8 @@ static int run_record(int argc, char **argv)
     int status = parse_record_options(argc, argv, &options);
     if (status != PROCEED)
         return status;
-    if ((status = launch_check(&launch, options.command)) || (status = launch_find_agent(&launch)))
+    if ((status = launch_check(&launch, options.command)) ||
+        (status = launch_find_agent(&launch)) || (status = check_sources(&options)))
         return status;
 
     struct inherited inherited;

@@ -76,8 +76,8 @@ char *source_advice(const struct record_options *options, const struct recording
     char *advice = NULL;
     const struct recorder_totals *totals = &summary->totals;
     bool timer = summary->sources.by[LIVE_SOURCE_TIMER];
-    // Wall time is always measured by timers, and who asks for a source knows what it means.
-    if (options->event != LIVE_EVENT_CPU || options->source != LIVE_SOURCE_AUTO || !timer)
+    // Who asks for a source knows what it means.
+    if (options->source != LIVE_SOURCE_AUTO || !timer)
         return NULL;
     int length =
         asprintf(&advice,

@@ -1,0 +1,15 @@
+// SPDX-License-Identifier: MIT
+#ifndef CAIRN_CMD_SOURCES_H
+#define CAIRN_CMD_SOURCES_H
+
+// Which ways to sample work here, for this user. Nothing is guessed: each is tried on this thread.
+
+#include "live/live.h"
+
+// 0, -ENOTSUP if that event never comes from that source, or what the kernel says.
+int try_source(enum live_event event, enum live_source source);
+
+// The source that the agent will use: the first that works, or LIVE_SOURCE_AUTO if none does.
+enum live_source best_source(enum live_event event);
+
+#endif
