@@ -256,6 +256,4 @@ class LiveTest(unittest.TestCase):
 
     def survives(self, argv, *arguments, **how):
         """Like hostile(), for those who do not look at the profiles any closer."""
-        profiles = list(self.hostile(argv, *arguments, **how))
-        self.assertEqual(len(profiles), len(MARKERS))
-        return profiles
+        return list(self.hostile(argv, *arguments, **how))

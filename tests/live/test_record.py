@@ -1,0 +1,144 @@
+# SPDX-License-Identifier: MIT
+"""`cairn record` itself: what it says, when it samples, and that the profile is there at any time."""
+
+import json
+import os
+import signal
+import subprocess
+import time
+import unittest
+
+from support import CAIRN, LiveTest, Profile, Run, program
+
+
+class Words(LiveTest):
+    def record_loudly(self, *options):
+        return Run([CAIRN, "record", *options, program("shares")], cwd=self.folder)
+
+    def test_summary(self):
+        """Samples, losses, complete contexts, cost, and the next command; nothing on stdout."""
+        run = self.record_loudly()
+        self.assertEqual(run.status, 0)
+        self.assertNotIn(b"cairn", run.out)
+        for word in ("samples", "lost", "complete", "cost", "cairn report", "cairn.out"):
+            self.assertIn(word, run.words)
+        self.assertTrue(all(line.startswith("cairn: ") for line in run.words.splitlines()))
+        self.assertTrue(os.path.exists(self.file("cairn.out")))
+
+    def test_quiet(self):
+        self.assertEqual(self.record_loudly("-q").words, "")
+
+    def test_summary_as_json(self):
+        summary = json.loads(self.record_loudly("--json").words)
+        info = Profile(self.file("cairn.out")).info
+        for key in ("samples", "samples_lost", "processes", "threads"):
+            self.assertEqual(summary[key], info[key], key)
+
+    def test_info_agrees_with_the_tree(self):
+        run = self.record_loudly("-F", "4000")
+        self.assertEqual(run.status, 0)
+        profile = Profile(self.file("cairn.out"))
+        event = profile.info["events"][0]
+        self.assertEqual((event["name"], event["unit"], event["period"]), ("cpu", "ns", 250000))
+        self.assertEqual(event["rate_requested"], 4000)
+        self.assertGreater(event["rate_achieved"], 3000)
+        self.assertEqual(profile.info["command"], [program("shares")])
+        self.assertEqual(profile.info["node_bytes"], 24)
+        walks = profile.info["walks"]
+        self.assertEqual(walks["complete"] + walks["marker"] + walks["truncated"], profile.samples)
+        self.assertGreater(profile.info["frames_per_sample"]["stack"],
+                           profile.info["frames_per_sample"]["walked"])
+        self.assertGreater(profile.info["handler_ns"]["p99"], 0)
+        self.assertEqual(profile.info["file_bytes"], os.path.getsize(profile.path))
+
+
+class When(LiveTest):
+    def test_duration(self):
+        _, profile = self.record([program("shares")], "--duration", "0.2")
+        self.assertGreater(profile.total, 0.05e9)
+        self.assertLess(profile.total, 0.25e9)
+
+    def test_delay(self):
+        _, all_of_it = self.record([program("shares")])
+        _, profile = self.record([program("shares")], "--delay", "0.3")
+        self.assertGreater(profile.total, 0)
+        self.assertLess(profile.total, all_of_it.total - 0.2e9)
+
+    def test_period(self):
+        for options in (("-c", "2ms"), ("-e", "cpu:2ms"), ("-F", "500")):
+            with self.subTest(options=options):
+                _, profile = self.record([program("shares")], *options)
+                self.assertEqual(profile.info["events"][0]["period"], 2000000)
+                self.assertAlmostEqual(profile.samples, profile.total / 2e6,
+                                       delta=0.1 * profile.samples + 5)
+
+    def test_memory_limit(self):
+        """Beyond it, samples count to the deepest known ancestor; the loss is told, the sum is right."""
+        argv = [program("recursion"), "200000"]
+        native = self.native(argv)
+        for marker in ("--marker=on", "--marker=off"):
+            with self.subTest(marker=marker):
+                path = self.file("profile")
+                run = Run([CAIRN, "record", "-o", path, "--memory", "1M", marker, *argv],
+                          cwd=self.folder)
+                self.assertEqual((run.status, run.out), (native.status, native.out))
+                self.assertIn("memory", run.words)
+                profile = Profile(path)
+                self.assertLessEqual(profile.info["tree_bytes"], 1 << 20)
+                self.assertGreater(profile.total, 0.1e9)
+
+
+class Interrupted(LiveTest):
+    """Signals to cairn, and the death of cairn."""
+
+    def start(self, *options):
+        """A program that computes for 20 s of CPU time, or until a file `stop` is there."""
+        path = self.file("profile")
+        process = subprocess.Popen([CAIRN, "record", "-q", "-o", path, *options,
+                                    program("backtraces"), "watched"], cwd=self.folder,
+                                   stdout=subprocess.PIPE, start_new_session=True)
+        self.addCleanup(process.stdout.close)
+        self.addCleanup(process.wait, 30)
+        self.addCleanup(self.file, "stop", "")
+        return process, int(process.stdout.readline()), path
+
+    def test_signals_are_passed_on(self):
+        for number in (signal.SIGTERM, signal.SIGHUP, signal.SIGINT):
+            with self.subTest(signal=number):
+                process, pid, path = self.start()
+                time.sleep(0.4)
+                process.send_signal(number)
+                self.assertEqual(process.wait(30), 128 + number)
+                self.assertFalse(os.path.exists(f"/proc/{pid}"))
+                self.assertGreater(Profile(path).total, 0.1e9)
+
+    def test_readable_while_it_is_written(self):
+        _, _, path = self.start()
+        time.sleep(2.6)
+        profile = Profile(path)
+        self.assertGreater(profile.total, 0.5e9)
+        self.assertGreater(profile.share("watched_bottom"), 0.9)
+
+    def test_killed_recorder(self):
+        """All of cairn is killed: the profile holds all but the last second, the program goes on."""
+        process, pid, path = self.start()
+        time.sleep(2.6)
+        children = Run(["ps", "-o", "pid=,comm=", "--ppid", str(process.pid)]).text.split()
+        for recorder in (int(word) for word in children[::2]):
+            if recorder != pid:
+                os.kill(recorder, signal.SIGKILL)
+        process.kill()
+        process.wait()
+        time.sleep(0.2)
+        self.assertTrue(os.path.exists(f"/proc/{pid}"))
+        self.assertGreater(Profile(path).total, 0.5e9)
+        self.file("stop", "")
+        for _ in range(100):
+            if not os.path.exists(f"/proc/{pid}"):
+                break
+            time.sleep(0.1)
+        self.assertFalse(os.path.exists(f"/proc/{pid}"))
+
+
+if __name__ == "__main__":
+    unittest.main()

@@ -1,0 +1,101 @@
+# SPDX-License-Identifier: MIT
+"""Views of one profile agree with each other, and with the program."""
+
+import unittest
+
+from support import CAIRN, LiveTest, Run, nodes_of, program
+
+
+class Report(LiveTest):
+    @classmethod
+    def setUpClass(cls):
+        super().setUpClass()
+        case = LiveTest()
+        case.setUp()
+        cls.addClassCleanup(case.doCleanups)
+        run, cls.profile = case.record([program("shares")], "-F", "4000")
+        case.assertEqual(run.status, 0)
+
+    def test_tree_sums(self):
+        """A node's total is its own and its children's."""
+        for node in self.profile.nodes:
+            self.assertEqual(node.total, node.own + sum(child.total for child in node.children))
+        self.assertIsNone(self.profile.nodes[0].parent)
+        self.assertEqual(sum(node.parent is None for node in self.profile.nodes), 1)
+
+    def test_flat(self):
+        flat = {node.name: node for node in nodes_of(self.profile.report("--view", "flat", "--min", "0"))}
+        self.assertEqual(sum(node.own for node in flat.values()), self.profile.total)
+        for name in ("share_leaf", "share_left", "share_recursive", "main", "burn"):
+            with self.subTest(function=name):
+                self.assertEqual(flat[name].own,
+                                 sum(node.own for node in self.profile.named(name)))
+                # Recursion counts once.
+                self.assertEqual(flat[name].total, self.profile.below(name))
+
+    def test_callers(self):
+        nodes = nodes_of(self.profile.report("--view", "callers", "--min", "0"))
+        burn = [node for node in nodes if node.name == "burn" and node.parent is nodes[0]]
+        self.assertEqual(len(burn), 1)
+        self.assertEqual([child.name for child in burn[0].children], ["share_leaf"])
+        callers = {child.name: child.total for child in burn[0].children[0].children}
+        self.assertEqual(set(callers), {"share_left", "share_right"})
+        self.assertEqual(callers["share_right"], self.profile.below("share_right", "burn"))
+
+    def test_folded(self):
+        run = Run([CAIRN, "export", "-f", "folded", self.profile.path])
+        self.assertEqual(run.status, 0, run.words)
+        contexts = dict(line.rsplit(" ", 1) for line in run.text.splitlines())
+        self.assertEqual(len(contexts), len(run.text.splitlines()))
+        self.assertEqual(sum(map(int, contexts.values())), self.profile.total)
+        right = sum(int(value) for path, value in contexts.items()
+                    if "share_lower;share_right;share_leaf;burn" in path)
+        self.assertEqual(right, self.profile.below("share_lower", "share_right", "share_leaf", "burn"))
+
+    def test_focus_ignore_through(self):
+        def total(*options):
+            return sum(node.own for node in nodes_of(self.profile.report("--min", "0", *options)))
+
+        below = self.profile.below("share_upper")
+        self.assertEqual(total("--through", "share_upper"), below)
+        self.assertEqual(total("--ignore", "share_upper"), self.profile.total - below)
+        self.assertEqual(total("--focus", "^share_upper$"), below)
+
+    def test_depth_and_min(self):
+        shallow = nodes_of(self.profile.report("--depth", "3"))
+        self.assertLess(len(shallow), len(self.profile.nodes))
+        self.assertEqual(shallow[0].total, self.profile.total)
+        large = nodes_of(self.profile.report("--min", "20"))
+        for node in large:
+            self.assertGreaterEqual(node.total, 0.2 * self.profile.total)
+
+    def test_text(self):
+        for options in ((), ("--view", "flat"), ("--view", "callers"), ("--depth", "4")):
+            with self.subTest(options=options):
+                run = Run([CAIRN, "report", self.profile.path, *options])
+                self.assertEqual(run.status, 0, run.words)
+                self.assertIn("burn" if options != ("--depth", "4") else "main", run.text)
+
+    def test_source_lines(self):
+        leaf = self.profile.named("share_leaf")[0]
+        data = [node for node in self.profile.report("--min", "0")["nodes"]
+                if node["function"] == "share_leaf"][0]
+        self.assertTrue(data["file"].endswith("shares.c"))
+        self.assertGreater(data["call_line"], 0)
+        self.assertEqual(leaf.module, "shares")
+
+    def test_stripped_binary(self):
+        """Without symbols there are still modules and offsets, and exported names."""
+        path = self.file("stripped")
+        self.assertEqual(Run(["strip", "-s", "-o", path, program("shares")]).status, 0)
+        run, profile = self.record([path], "-F", "4000")
+        self.assertEqual(run.status, 0)
+        self.assert_complete(profile)
+        hot = max(profile.nodes, key=lambda node: node.own)
+        self.assertEqual(hot.module, "stripped")
+        self.assertRegex(hot.function, r"stripped\+0x[0-9a-f]+|0x[0-9a-f]+")
+        self.assertIn("__libc_start_main", " ".join(node.function for node in profile.nodes))
+
+
+if __name__ == "__main__":
+    unittest.main()
