@@ -1,0 +1,91 @@
+// SPDX-License-Identifier: MIT
+
+#include "analyze/analysis.h"
+#include "base/memory.h"
+#include <unistd.h>
+
+// Reading the debug information of a large program takes seconds: say what is going on, where
+// somebody watches.
+static void show_progress(void *context, const char *module, unsigned done, unsigned total)
+{
+    (void)context;
+    if (!isatty(STDERR_FILENO))
+        return;
+    fprintf(stderr, "\r\033[Kreading symbols: %.60s (%u of %u)", last_part(module ? module : ""),
+            done + 1, total);
+    fflush(stderr);
+}
+
+void analysis_resolve(struct analysis *analysis, const struct build_options *options)
+{
+    build_resolve(analysis->functions, analysis->profile, options);
+    if (isatty(STDERR_FILENO))
+        fputs("\r\033[K", stderr);
+}
+
+int analysis_open(struct analysis *analysis, const char *path,
+                  const struct analysis_options *options, char **error)
+{
+    *analysis = (struct analysis){0};
+    analysis->profile = profile_read(path, error);
+    if (!analysis->profile)
+        return -1;
+    struct symbols_options symbols = {
+        .inlines = options->inlines, .debuginfod = options->debuginfod, .progress = show_progress};
+    analysis->symbols = memory_checked(symbols_new(analysis->profile, &symbols));
+    analysis->functions = functions_new(analysis->profile, analysis->symbols);
+    return 0;
+}
+
+void analysis_close(struct analysis *analysis)
+{
+    functions_free(analysis->functions);
+    if (analysis->symbols)
+        symbols_free(analysis->symbols);
+    if (analysis->profile)
+        profile_free(analysis->profile);
+    *analysis = (struct analysis){0};
+}
+
+int analysis_metric(const struct analysis *analysis, const char *name, char **error)
+{
+    const struct profile *profile = analysis->profile;
+    for (unsigned i = 0; i < profile->metric_count; i++)
+        if (!name || strcmp(profile->metrics[i].name, name) == 0)
+            return (int)i;
+    char *known = NULL;
+    size_t bytes = 0;
+    FILE *out = memory_checked(open_memstream(&known, &bytes));
+    for (unsigned i = 0; i < profile->metric_count; i++)
+        fprintf(out, "%s%s", i ? ", " : "", profile->metrics[i].name);
+    fclose(out);
+    int made = name ? asprintf(error, "this profile has no metric '%s', but %s", name,
+                               bytes ? known : "none at all")
+                    : asprintf(error, "this profile has no metric at all");
+    if (made < 0)
+        memory_checked(NULL);
+    free(known);
+    return -1;
+}
+
+const char *analysis_note(const struct analysis *analysis, unsigned index)
+{
+    const struct profile *profile = analysis->profile;
+    return index < profile->note_count
+               ? profile->notes[index]
+               : symbols_note(analysis->symbols, index - profile->note_count);
+}
+
+char *analysis_command(const struct profile *profile)
+{
+    char *text = NULL;
+    size_t bytes = 0;
+    FILE *out = memory_checked(open_memstream(&text, &bytes));
+    for (char **word = profile->command; word && *word; word++)
+        fprintf(out, "%s%s", word == profile->command ? "" : " ", *word);
+    fclose(out);
+    for (char *at = memory_checked(text); *at; at++)
+        if ((unsigned char)*at < ' ')
+            *at = ' ';
+    return text;
+}

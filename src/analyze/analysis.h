@@ -1,0 +1,38 @@
+// SPDX-License-Identifier: MIT
+#ifndef CAIRN_ANALYZE_ANALYSIS_H
+#define CAIRN_ANALYZE_ANALYSIS_H
+
+// A profile with its names: what every command that looks at one opens first.
+
+#include "analyze/build.h"
+
+struct analysis {
+    struct profile *profile;
+    struct symbols *symbols;
+    struct functions *functions;
+};
+
+struct analysis_options {
+    bool inlines;
+    bool debuginfod;
+};
+
+// 0, or -1 and one line in *error, to be freed.
+int analysis_open(struct analysis *analysis, const char *path,
+                  const struct analysis_options *options, char **error);
+void analysis_close(struct analysis *analysis);
+
+// Finds the names of all that the options choose.
+void analysis_resolve(struct analysis *analysis, const struct build_options *options);
+
+// The index of a metric by its name (NULL: the first), or -1 and *error.
+int analysis_metric(const struct analysis *analysis, const char *name, char **error);
+
+// Everything worth telling the user, one line each: what the recording noted, then what the search
+// for symbols did. NULL after the last.
+const char *analysis_note(const struct analysis *analysis, unsigned index);
+
+// The recorded command as one line, to be freed.
+char *analysis_command(const struct profile *profile);
+
+#endif

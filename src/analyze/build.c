@@ -1,0 +1,310 @@
+// SPDX-License-Identifier: MIT
+
+// How a path of the profile becomes a path of the call tree.
+//
+// A frame (call site, function) says which function was entered and where its caller stood. Where
+// the *frame itself* stands is known from its children: the call site of a child frame and the
+// instruction of a statement both lie in it. So the inlined functions of a frame are found when a
+// child is met:
+//
+//   frame main ── frame (site in main, inside of inlined `each`) work     main
+//                                                                  └ each  [inlined]
+//                                                                     └ work
+//
+// Frames are named by their first instruction. Two cases need a look at the child as well: the
+// first instruction is not known, or one unwind entry covers several functions (assembly, PLT):
+// then the symbol at the child's place is the better name.
+
+#include "analyze/build.h"
+#include "base/memory.h"
+
+struct place_in_tree {
+    uint32_t base;                 // what the frame hangs under
+    uint32_t call_file, call_line; // where it is called
+    const struct spot *entry;      // what stands at its first instruction; NULL: not known
+    uint64_t passes;               // not yet given to a node
+    // The node it was found to be, for the function that it was taken for.
+    uint32_t node, function;
+};
+
+struct builder {
+    struct functions *functions;
+    const struct profile *profile;
+    const struct build_options *options;
+    struct calltree *tree;
+    const struct profile_tree *from;
+    struct place_in_tree *places; // per node of `from`
+    size_t capacity;
+};
+
+// Where something happens: the node, and the line in it.
+struct position {
+    uint32_t node;
+    uint32_t file, line;
+};
+
+// Of a call, the profile has the return address; the call itself lies before it.
+static place_t call_place(place_t site)
+{
+    return place_offset(site) > 0 && place_is_known(site) ? site - 1 : 0;
+}
+
+const char *build_thread_name(struct functions *functions, const struct profile_tree *tree)
+{
+    if (tree->start == 0)
+        return "main thread";
+    const struct spot *spot = functions_at(functions, tree->process, tree->start);
+    if (!spot)
+        return "thread";
+    const struct located *last = functions_located(functions, spot) + spot->count - 1;
+    return functions_get(functions, last->function)->name;
+}
+
+static bool is_chosen_process(const struct profile *profile, const struct profile_tree *tree,
+                              const struct build_options *options)
+{
+    return options->process == 0 || (tree->process < profile->process_count &&
+                                     profile->processes[tree->process].pid == options->process);
+}
+
+bool build_selects(struct functions *functions, const struct profile *profile,
+                   const struct profile_tree *tree, const struct build_options *options)
+{
+    if (!is_chosen_process(profile, tree, options))
+        return false;
+    if (options->tid != 0 && tree->tid != options->tid)
+        return false;
+    if (!options->thread)
+        return true;
+    const char *name = build_thread_name(functions, tree);
+    return pattern_matches(options->thread, functions,
+                           functions_intern(functions, name, MODULE_NONE));
+}
+
+void build_resolve(struct functions *functions, const struct profile *profile,
+                   const struct build_options *options)
+{
+    for (unsigned t = 0; t < profile->tree_count; t++) {
+        const struct profile_tree *tree = &profile->trees[t];
+        if (!is_chosen_process(profile, tree, options))
+            continue;
+        functions_want(functions, tree->process, tree->start);
+        for (uint32_t i = 0; i < tree->count; i++) {
+            const struct profile_node *node = &tree->nodes[i];
+            bool statement = node->function == 0;
+            functions_want(functions, tree->process,
+                           statement ? node->site : call_place(node->site));
+            functions_want(functions, tree->process, node->function);
+        }
+    }
+    functions_resolve(functions);
+}
+
+static bool is_left_out(struct builder *builder, uint32_t function)
+{
+    // Nothing of the agent is the program's doing.
+    if (functions_get(builder->functions, function)->agent)
+        return true;
+    for (unsigned i = 0; i < builder->options->ignore_count; i++)
+        if (pattern_matches(builder->options->ignore[i], builder->functions, function))
+            return true;
+    return false;
+}
+
+static const struct located *real_function(struct builder *builder, const struct spot *spot)
+{
+    return functions_located(builder->functions, spot) + spot->count - 1;
+}
+
+// The function of a frame, seen from a place inside of it.
+static uint32_t frame_function(struct builder *builder, uint32_t frame, const struct spot *inside)
+{
+    const struct spot *entry = builder->places[frame].entry;
+    place_t begin = builder->from->nodes[frame].function;
+    bool inside_is_better = inside && inside->begin != 0 && (!entry || inside->begin > begin) &&
+                            place_module(inside->begin) == place_module(begin);
+    if (inside && (inside_is_better || !entry))
+        return real_function(builder, inside)->function;
+    if (entry)
+        return real_function(builder, entry)->function;
+    const char *module = functions_module(builder->functions, place_module(begin));
+    char name[256];
+    snprintf(name, sizeof name, "<unknown in %s>", module ? module : "no module");
+    return functions_intern(builder->functions, name, place_module(begin));
+}
+
+// The node of a frame. A frame that is left out has the node it hangs under.
+static uint32_t frame_node(struct builder *builder, uint32_t frame, const struct spot *inside)
+{
+    uint32_t function = frame_function(builder, frame, inside);
+    struct place_in_tree *place = &builder->places[frame];
+    if (place->function == function)
+        return place->node;
+    place->function = function;
+    if (is_left_out(builder, function)) {
+        place->node = place->base;
+        return place->node;
+    }
+    place->node = calltree_child(builder->tree, place->base,
+                                 (struct call_edge){.function = function,
+                                                    .kind = CALL_FUNCTION,
+                                                    .call_file = place->call_file,
+                                                    .call_line = place->call_line});
+    builder->tree->nodes[place->node].passes += place->passes;
+    place->passes = 0;
+    return place->node;
+}
+
+// Goes from the node of a frame down into what was inlined at a spot of it.
+static struct position enter_inlined(struct builder *builder, uint32_t node,
+                                     const struct spot *spot)
+{
+    const struct located *located = functions_located(builder->functions, spot);
+    uint32_t last = spot->count - 1;
+    struct position at = {node, located[last].file, located[last].line};
+    for (uint32_t i = last; i-- > 0;) {
+        if (is_left_out(builder, located[i].function))
+            continue;
+        at.node = calltree_child(builder->tree, at.node,
+                                 (struct call_edge){.function = located[i].function,
+                                                    .kind = CALL_INLINED,
+                                                    .call_file = at.file,
+                                                    .call_line = at.line});
+        at.file = located[i].file;
+        at.line = located[i].line;
+        functions_define(builder->functions, located[i].function, at.file, 0);
+    }
+    return at;
+}
+
+// The position of a place inside of a frame; `inside` is 0 where it is not known.
+static struct position locate(struct builder *builder, uint32_t frame, place_t inside)
+{
+    struct place_in_tree *place = &builder->places[frame];
+    if (builder->from->nodes[frame].parent == PROFILE_NO_PARENT)
+        return (struct position){place->node, 0, 0};
+    const struct spot *spot = functions_at(builder->functions, builder->from->process, inside);
+    uint32_t node = frame_node(builder, frame, spot);
+    if (node == place->base) // left out: as if the caller stood at the call
+        return (struct position){node, place->call_file, place->call_line};
+    if (!spot)
+        return (struct position){node, 0, 0};
+    return enter_inlined(builder, node, spot);
+}
+
+static uint32_t group_node(struct builder *builder)
+{
+    const struct profile_tree *from = builder->from;
+    uint32_t node = 0;
+    char *name = NULL;
+    if (builder->options->per_process && from->process < builder->profile->process_count) {
+        const struct profile_process *process = &builder->profile->processes[from->process];
+        const char *program = process->command && process->command[0] ? process->command[0] : "?";
+        const char *argument = process->command && process->command[0] ? process->command[1] : NULL;
+        if (asprintf(&name, "%s%s%.40s [%u]", last_part(program), argument ? " " : "",
+                     argument ? argument : "", process->pid) < 0)
+            memory_checked(NULL);
+        node = calltree_child(
+            builder->tree, node,
+            (struct call_edge){.function = functions_intern(builder->functions, name, MODULE_NONE),
+                               .kind = CALL_PROCESS});
+        free(name);
+    }
+    if (builder->options->threads == THREADS_MERGED)
+        return node;
+    const char *routine = build_thread_name(builder->functions, from);
+    int made = builder->options->threads == THREADS_APART
+                   ? asprintf(&name, "%s [%u]", routine, from->tid)
+                   : asprintf(&name, "%s", routine);
+    if (made < 0)
+        memory_checked(NULL);
+    node = calltree_child(
+        builder->tree, node,
+        (struct call_edge){.function = functions_intern(builder->functions, name, MODULE_NONE),
+                           .kind = CALL_THREAD});
+    free(name);
+    return node;
+}
+
+static void add_frame(struct builder *builder, uint32_t index)
+{
+    const struct profile_node *node = &builder->from->nodes[index];
+    unsigned metrics = builder->profile->metric_count;
+    struct position caller = locate(builder, node->parent, call_place(node->site));
+    const struct spot *entry =
+        functions_at(builder->functions, builder->from->process, node->function);
+    builder->places[index] = (struct place_in_tree){
+        .base = caller.node,
+        .call_file = caller.file,
+        .call_line = caller.line,
+        .entry = entry,
+        .passes = metrics ? builder->from->values[(size_t)index * metrics] : 0,
+        .function = UINT32_MAX,
+    };
+    if (entry) {
+        const struct located *real = real_function(builder, entry);
+        functions_define(builder->functions, real->function, real->file, real->line);
+    }
+}
+
+// Cost that belongs to no function: the end of a thread, or samples without room for a path.
+static uint32_t unplaced_node(struct builder *builder, uint32_t group)
+{
+    uint32_t function = functions_intern(builder->functions, NO_PATH, MODULE_NONE);
+    return calltree_child(builder->tree, group,
+                          (struct call_edge){.function = function, .kind = CALL_FUNCTION});
+}
+
+static void add_statement(struct builder *builder, uint32_t index)
+{
+    const struct profile_node *node = &builder->from->nodes[index];
+    unsigned metrics = builder->profile->metric_count;
+    struct position at = locate(builder, node->parent, node->site);
+    if (!call_is_code(&builder->tree->nodes[at.node]))
+        at.node = unplaced_node(builder, at.node);
+    calltree_add(builder->tree, at.node, at.file, at.line,
+                 builder->from->values + (size_t)index * metrics);
+}
+
+static void add_tree(struct builder *builder, const struct profile_tree *from)
+{
+    builder->from = from;
+    builder->places =
+        memory_grown(builder->places, &builder->capacity, from->count, sizeof *builder->places);
+    uint32_t group = group_node(builder);
+    for (uint32_t i = 0; i < from->count; i++) {
+        const struct profile_node *node = &from->nodes[i];
+        if (node->parent == PROFILE_NO_PARENT)
+            builder->places[i] = (struct place_in_tree){.base = group, .node = group};
+        else if (node->function == 0)
+            add_statement(builder, i);
+        else
+            add_frame(builder, i);
+    }
+    // Frames that only returns were counted in.
+    for (uint32_t i = 0; i < from->count; i++)
+        if (from->nodes[i].function != 0 && from->nodes[i].parent != PROFILE_NO_PARENT &&
+            builder->places[i].passes > 0)
+            frame_node(builder, i, NULL);
+}
+
+struct calltree *build_calltree(struct functions *functions, const struct profile *profile,
+                                const struct build_options *options)
+{
+    const char *command =
+        profile->command && profile->command[0] ? last_part(profile->command[0]) : "all";
+    struct builder builder = {
+        .functions = functions,
+        .profile = profile,
+        .options = options,
+        .tree = calltree_new(functions, profile->metric_count, command),
+    };
+    builder.tree->sites = options->sites;
+    builder.tree->keep_lines = options->lines;
+    for (unsigned t = 0; t < profile->tree_count; t++)
+        if (build_selects(functions, profile, &profile->trees[t], options))
+            add_tree(&builder, &profile->trees[t]);
+    free(builder.places);
+    calltree_sum(builder.tree);
+    return builder.tree;
+}

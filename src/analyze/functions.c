@@ -1,0 +1,240 @@
+// SPDX-License-Identifier: MIT
+
+#include "analyze/functions.h"
+#include "analyze/numbering.h"
+#include "base/memory.h"
+
+struct asked {
+    place_t place;
+    uint32_t process; // 0 unless the place belongs to no file
+};
+
+struct functions {
+    const struct profile *profile;
+    struct symbols *symbols;
+    bool *module_is_agent;
+
+    struct numbering by_key; // (name, module) to function
+    struct function *functions;
+    size_t function_count, function_capacity;
+
+    struct numbering by_file;
+    char **files;
+    size_t file_count, file_capacity;
+
+    struct numbering by_place;
+    struct asked *asked;
+    struct spot *spots; // as many as asked
+    size_t asked_count, asked_capacity;
+    size_t resolved; // of asked
+
+    struct located *located;
+    size_t located_count, located_capacity;
+};
+
+const char *last_part(const char *path)
+{
+    const char *slash = strrchr(path, '/');
+    return slash && slash[1] ? slash + 1 : path;
+}
+
+struct functions *functions_new(const struct profile *profile, struct symbols *symbols)
+{
+    struct functions *functions = memory_array(1, sizeof *functions);
+    functions->profile = profile;
+    functions->symbols = symbols;
+    functions->module_is_agent = memory_array(profile->module_count, sizeof(bool));
+    for (unsigned i = MODULE_FIRST_FILE; i < profile->module_count; i++) {
+        const char *path = profile->modules[i].path;
+        functions->module_is_agent[i] = path && strncmp(last_part(path), "libcairn.so", 11) == 0;
+    }
+    functions_intern(functions, "", MODULE_NONE); // number 0: none
+    functions->files =
+        memory_grown(functions->files, &functions->file_capacity, 1, sizeof *functions->files);
+    functions->files[functions->file_count++] = NULL;
+    return functions;
+}
+
+void functions_free(struct functions *functions)
+{
+    if (!functions)
+        return;
+    for (size_t i = 0; i < functions->function_count; i++)
+        free((char *)functions->functions[i].name);
+    for (size_t i = 0; i < functions->file_count; i++)
+        free(functions->files[i]);
+    numbering_free(&functions->by_key);
+    numbering_free(&functions->by_file);
+    numbering_free(&functions->by_place);
+    free(functions->functions);
+    free(functions->files);
+    free(functions->asked);
+    free(functions->spots);
+    free(functions->located);
+    free(functions->module_is_agent);
+    free(functions);
+}
+
+static uint64_t hash_text(const char *text)
+{
+    uint64_t hash = 0xcbf29ce484222325;
+    for (; *text; text++)
+        hash = (hash ^ (unsigned char)*text) * 0x100000001b3;
+    return hash;
+}
+
+uint32_t functions_intern(struct functions *functions, const char *name, uint32_t module)
+{
+    uint64_t hash = numbering_mix(hash_text(name) + module);
+    struct numbering_cursor cursor = numbering_find(&functions->by_key, hash);
+    for (uint32_t found; numbering_next(&functions->by_key, &cursor, &found);) {
+        const struct function *function = &functions->functions[found];
+        if (function->module == module && strcmp(function->name, name) == 0)
+            return found;
+    }
+    functions->functions =
+        memory_grown(functions->functions, &functions->function_capacity,
+                     functions->function_count + 1, sizeof *functions->functions);
+    uint32_t number = (uint32_t)functions->function_count++;
+    functions->functions[number] = (struct function){
+        .name = memory_text(name),
+        .module = module,
+        .agent = module < functions->profile->module_count && functions->module_is_agent[module],
+    };
+    numbering_add(&functions->by_key, hash, number);
+    return number;
+}
+
+void functions_define(struct functions *functions, uint32_t function, uint32_t file, uint32_t line)
+{
+    struct function *known = &functions->functions[function];
+    if (known->file == 0 || (known->line == 0 && line != 0)) {
+        known->file = file;
+        known->line = line;
+    }
+}
+
+static uint32_t file_number(struct functions *functions, const char *path)
+{
+    if (!path || !*path)
+        return 0;
+    uint64_t hash = numbering_mix(hash_text(path));
+    struct numbering_cursor cursor = numbering_find(&functions->by_file, hash);
+    for (uint32_t found; numbering_next(&functions->by_file, &cursor, &found);)
+        if (strcmp(functions->files[found], path) == 0)
+            return found;
+    functions->files = memory_grown(functions->files, &functions->file_capacity,
+                                    functions->file_count + 1, sizeof *functions->files);
+    uint32_t number = (uint32_t)functions->file_count++;
+    functions->files[number] = memory_text(path);
+    numbering_add(&functions->by_file, hash, number);
+    return number;
+}
+
+// The number under which a place is asked for; asks for it if `ask`. UINT32_MAX: never asked.
+static uint32_t place_number(struct functions *functions, uint32_t process, place_t place, bool ask)
+{
+    // Only code of no file means something else in another process.
+    if (place_module(place) != MODULE_ANONYMOUS)
+        process = 0;
+    uint64_t hash = numbering_mix(place ^ (uint64_t)process << 40);
+    struct numbering_cursor cursor = numbering_find(&functions->by_place, hash);
+    for (uint32_t found; numbering_next(&functions->by_place, &cursor, &found);)
+        if (functions->asked[found].place == place && functions->asked[found].process == process)
+            return found;
+    if (!ask)
+        return UINT32_MAX;
+    functions->asked = memory_grown(functions->asked, &functions->asked_capacity,
+                                    functions->asked_count + 1, sizeof *functions->asked);
+    uint32_t number = (uint32_t)functions->asked_count++;
+    functions->asked[number] = (struct asked){.place = place, .process = process};
+    numbering_add(&functions->by_place, hash, number);
+    return number;
+}
+
+void functions_want(struct functions *functions, uint32_t process, place_t place)
+{
+    if (place_is_known(place) && place_module(place) < functions->profile->module_count)
+        place_number(functions, process, place, true);
+}
+
+static struct spot resolve_spot(struct functions *functions, const struct asked *asked)
+{
+    const struct symbol *symbol = symbols_at(functions->symbols, asked->process, asked->place);
+    struct spot spot = {.first = (uint32_t)functions->located_count};
+    if (!symbol)
+        return spot;
+    spot.begin = symbol->function;
+    spot.count = symbol->count;
+    functions->located =
+        memory_grown(functions->located, &functions->located_capacity,
+                     functions->located_count + symbol->count, sizeof *functions->located);
+    for (unsigned i = 0; i < symbol->count; i++) {
+        const struct symbol_frame *frame = &symbol->frames[i];
+        const char *name = frame->function;
+        // The kernel returns from a signal handler through this function of libc; nobody calls it.
+        if (strcmp(name, "__restore_rt") == 0 || strcmp(name, "__kernel_rt_sigreturn") == 0)
+            name = SIGNAL_HANDLER;
+        functions->located[functions->located_count++] = (struct located){
+            .function = functions_intern(functions, name, place_module(asked->place)),
+            .file = file_number(functions, frame->file),
+            .line = frame->line,
+        };
+    }
+    return spot;
+}
+
+void functions_resolve(struct functions *functions)
+{
+    for (size_t i = functions->resolved; i < functions->asked_count; i++)
+        symbols_want(functions->symbols, functions->asked[i].process, functions->asked[i].place);
+    symbols_resolve(functions->symbols);
+    functions->spots = memory_checked(
+        realloc(functions->spots, (functions->asked_count + 1) * sizeof *functions->spots));
+    for (; functions->resolved < functions->asked_count; functions->resolved++)
+        functions->spots[functions->resolved] =
+            resolve_spot(functions, &functions->asked[functions->resolved]);
+}
+
+const struct spot *functions_at(struct functions *functions, uint32_t process, place_t place)
+{
+    if (!place_is_known(place))
+        return NULL;
+    uint32_t number = place_number(functions, process, place, false);
+    if (number >= functions->resolved || functions->spots[number].count == 0)
+        return NULL;
+    return &functions->spots[number];
+}
+
+const struct located *functions_located(const struct functions *functions, const struct spot *spot)
+{
+    return functions->located + spot->first;
+}
+
+const struct function *functions_get(const struct functions *functions, uint32_t function)
+{
+    return &functions->functions[function];
+}
+
+uint32_t functions_count(const struct functions *functions)
+{
+    return (uint32_t)functions->function_count;
+}
+
+const char *functions_file(const struct functions *functions, uint32_t file)
+{
+    return functions->files[file];
+}
+
+const char *functions_module(const struct functions *functions, uint32_t module)
+{
+    if (module == MODULE_NONE)
+        return NULL;
+    if (module == MODULE_ANONYMOUS)
+        return "[jit]";
+    if (module == MODULE_VDSO)
+        return "[vdso]";
+    if (module >= functions->profile->module_count || !functions->profile->modules[module].path)
+        return NULL;
+    return last_part(functions->profile->modules[module].path);
+}

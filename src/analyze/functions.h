@@ -1,0 +1,67 @@
+// SPDX-License-Identifier: MIT
+#ifndef CAIRN_ANALYZE_FUNCTIONS_H
+#define CAIRN_ANALYZE_FUNCTIONS_H
+
+// What a place in the program is called. Functions are numbered, so that trees compare and hash
+// numbers instead of names: the same name in the same module is the same function, whether it was
+// called or inlined, and whatever address it was met at.
+
+#include "profile/profile.h"
+#include "symbol/symbol.h"
+
+#define FUNCTION_NONE 0 // also the number of "no file"
+#define SIGNAL_HANDLER "<signal handler>"
+
+struct function {
+    const char *name;
+    uint32_t
+        module; // index in profile->modules; MODULE_NONE for what is no code (a process, a thread)
+    uint32_t file; // where it is defined, 0 if not known
+    uint32_t line;
+    bool agent; // belongs to libcairn.so: not a part of the program
+};
+
+// One function at a place, with the line in it.
+struct located {
+    uint32_t function;
+    uint32_t file; // a number for functions_file()
+    uint32_t line;
+};
+
+// All functions at a place.
+struct spot {
+    place_t begin; // where the real function begins by its symbol; 0: not known
+    uint32_t count;
+    uint32_t first; // in the table of located: innermost inlined function first, the real one last
+};
+
+struct functions;
+
+// Both must outlive the table.
+struct functions *functions_new(const struct profile *profile, struct symbols *symbols);
+void functions_free(struct functions *functions);
+
+// First all places are asked for, then they are resolved at once, then looked up.
+void functions_want(struct functions *functions, uint32_t process, place_t place);
+void functions_resolve(struct functions *functions);
+const struct spot *functions_at(struct functions *functions, uint32_t process, place_t place);
+
+static inline bool place_is_known(place_t place)
+{
+    return place != 0 && place_offset(place) != PLACE_OFFSET_UNKNOWN;
+}
+
+const struct located *functions_located(const struct functions *functions, const struct spot *spot);
+const struct function *functions_get(const struct functions *functions, uint32_t function);
+uint32_t functions_count(const struct functions *functions);
+// The number of a function, given when it is new.
+uint32_t functions_intern(struct functions *functions, const char *name, uint32_t module);
+// Tells where a function is defined, if that was not known.
+void functions_define(struct functions *functions, uint32_t function, uint32_t file, uint32_t line);
+
+const char *functions_file(const struct functions *functions, uint32_t file); // NULL for 0
+const char *functions_module(const struct functions *functions,
+                             uint32_t module); // last part of its path
+const char *last_part(const char *path);       // after the last slash
+
+#endif

@@ -1,0 +1,109 @@
+// SPDX-License-Identifier: MIT
+
+#include "analyze/refine.h"
+#include "base/memory.h"
+
+struct refining {
+    const struct calltree *from;
+    struct calltree *to;
+    uint32_t *image; // per node of `from`: its node in `to`, CALL_NONE if it is not kept
+};
+
+static struct refining start(const struct calltree *from)
+{
+    struct refining refining = {.from = from};
+    const char *root = calltree_function(from, 0)->name;
+    refining.to = calltree_new(from->functions, from->metrics, root);
+    refining.to->sites = from->sites;
+    refining.to->keep_lines = from->keep_lines;
+    refining.image = memory_array(from->count, sizeof *refining.image);
+    return refining;
+}
+
+static uint32_t copy_under(struct refining *refining, uint32_t node, uint32_t parent, bool top)
+{
+    const struct call_node *old = &refining->from->nodes[node];
+    struct call_edge edge = {.function = old->function, .kind = (enum call_kind)old->kind};
+    if (!top) {
+        edge.call_file = old->call_file;
+        edge.call_line = old->call_line;
+    }
+    uint32_t copy = calltree_child(refining->to, parent, edge);
+    refining->to->nodes[copy].passes += old->passes;
+    return copy;
+}
+
+// Moves the cost of every kept node for which keep[] is set (all, if NULL), lines included.
+static void move_cost(struct refining *refining, const bool *keep)
+{
+    const struct calltree *from = refining->from;
+    unsigned metrics = from->metrics;
+    struct calltree *to = refining->to;
+    for (size_t i = 0; i < from->line_count; i++) {
+        uint32_t node = from->lines[i].node;
+        if (refining->image[node] != CALL_NONE && (!keep || keep[node]))
+            calltree_add(to, refining->image[node], from->lines[i].file, from->lines[i].line,
+                         from->line_values + i * metrics);
+    }
+    if (from->keep_lines)
+        return; // every cost has a line, if only line 0
+    for (uint32_t i = 0; i < from->count; i++)
+        if (refining->image[i] != CALL_NONE && (!keep || keep[i]))
+            calltree_add(to, refining->image[i], 0, 0, from->self + (size_t)i * metrics);
+}
+
+static struct calltree *finish(struct refining *refining)
+{
+    free(refining->image);
+    calltree_sum(refining->to);
+    return refining->to;
+}
+
+struct calltree *refine_through(const struct calltree *tree, struct pattern **patterns,
+                                unsigned count)
+{
+    struct refining refining = start(tree);
+    uint32_t *met = memory_array(tree->count, sizeof *met); // a bit per pattern, from the root on
+    bool *keep = memory_array(tree->count, sizeof *keep);
+    bool *needed = memory_array(tree->count, sizeof *needed); // it, or something below it, is kept
+    uint32_t all = count >= 32 ? UINT32_MAX : (UINT32_C(1) << count) - 1;
+    for (uint32_t i = 1; i < tree->count; i++) {
+        const struct call_node *node = &tree->nodes[i];
+        met[i] = met[node->parent];
+        for (unsigned p = 0; p < count && call_is_code(node); p++)
+            if (!(met[i] & UINT32_C(1) << p) &&
+                pattern_matches(patterns[p], tree->functions, node->function))
+                met[i] |= UINT32_C(1) << p;
+        keep[i] = needed[i] = met[i] == all;
+    }
+    for (uint32_t i = (uint32_t)tree->count; i-- > 1;)
+        if (needed[i])
+            needed[tree->nodes[i].parent] = true;
+    for (uint32_t i = 1; i < tree->count; i++)
+        refining.image[i] =
+            needed[i] ? copy_under(&refining, i, refining.image[tree->nodes[i].parent], false)
+                      : CALL_NONE;
+    move_cost(&refining, keep);
+    free(met);
+    free(keep);
+    free(needed);
+    return finish(&refining);
+}
+
+struct calltree *refine_focus(const struct calltree *tree, struct pattern *pattern)
+{
+    struct refining refining = start(tree);
+    refining.image[0] = CALL_NONE;
+    for (uint32_t i = 1; i < tree->count; i++) {
+        const struct call_node *node = &tree->nodes[i];
+        uint32_t above = refining.image[node->parent];
+        if (above != CALL_NONE)
+            refining.image[i] = copy_under(&refining, i, above, false);
+        else if (call_is_code(node) && pattern_matches(pattern, tree->functions, node->function))
+            refining.image[i] = copy_under(&refining, i, 0, true);
+        else
+            refining.image[i] = CALL_NONE;
+    }
+    move_cost(&refining, NULL);
+    return finish(&refining);
+}

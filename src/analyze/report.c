@@ -1,0 +1,188 @@
+// SPDX-License-Identifier: MIT
+
+#include "analyze/report.h"
+#include "analyze/callers.h"
+#include "analyze/report_frame.h"
+#include "analyze/show.h"
+#include "base/memory.h"
+#include <math.h>
+
+#define USUAL_LEAST 0.5 // per cent
+
+static int no_match(char **error, const char *what, const struct pattern *pattern)
+{
+    if (asprintf(error,
+                 "%s '%s': 'cairn report --view flat --min 0' lists all functions that were met",
+                 what, pattern_text(pattern)) < 0)
+        memory_checked(NULL);
+    return -1;
+}
+
+static struct build_options tree_options(const struct report_options *options)
+{
+    struct build_options build = options->build;
+    if (options->view == VIEW_FLAT) {
+        // A line's total is what its calls cost: they must be told apart.
+        build.lines = build.sites = options->by == FLAT_LINE;
+        build.per_process = options->by == FLAT_PROCESS;
+        if (options->by == FLAT_THREAD && build.threads == THREADS_MERGED)
+            build.threads = THREADS_BY_START;
+        else if (options->by != FLAT_THREAD)
+            build.threads = THREADS_MERGED;
+    }
+    return build;
+}
+
+// The recorded tree, cut down to the paths that were asked for.
+static struct calltree *refined_tree(struct report *report, char **error)
+{
+    const struct report_options *options = report->options;
+    struct build_options build = tree_options(options);
+    analysis_resolve(report->analysis, &build);
+    struct calltree *tree =
+        build_calltree(report->analysis->functions, report->analysis->profile, &build);
+    report->whole = calltree_total(tree, 0, report->metric);
+    bool empty = report->whole == 0;
+    if (options->through_count > 0) {
+        struct calltree *refined =
+            refine_through(tree, (struct pattern **)options->through, options->through_count);
+        calltree_free(tree);
+        tree = refined;
+    }
+    if (!empty && options->through_count > 0 && tree->count == 1) {
+        calltree_free(tree);
+        no_match(error,
+                 options->through_count > 1
+                     ? "no recorded path goes through all of these, the last being"
+                     : "no recorded path goes through",
+                 options->through[options->through_count - 1]);
+        return NULL;
+    }
+    if (options->focus && options->view != VIEW_CALLERS) {
+        struct calltree *refined = refine_focus(tree, options->focus);
+        calltree_free(tree);
+        tree = refined;
+    }
+    report->part = calltree_total(tree, 0, report->metric);
+    return tree;
+}
+
+static struct show_options show_options(const struct report *report)
+{
+    const struct report_options *options = report->options;
+    double percent = options->least >= 0                              ? options->least
+                     : options->json && options->view != VIEW_CALLERS ? 0
+                                                                      : USUAL_LEAST;
+    return (struct show_options){
+        .metric = report->metric,
+        .unit = report->analysis->profile->metrics[report->metric].unit,
+        .whole = report->whole,
+        .least = (uint64_t)ceil(percent / 100 * (double)report->whole),
+        .depth = options->depth,
+        .order = report->order,
+        .fold = options->fold,
+        .wide = options->wide,
+        .calls = report->calls,
+    };
+}
+
+static enum call_order usual_order(const struct report_options *options)
+{
+    if (options->sort_given)
+        return options->sort;
+    if (options->view == VIEW_TREE)
+        return ORDER_TOTAL;
+    // Who calls a function is asked for all that it costs; a list of hot spots is not.
+    return options->view == VIEW_CALLERS && options->focus ? ORDER_TOTAL : ORDER_SELF;
+}
+
+static void print_json(struct report *report, const struct show_options *show,
+                       const struct calltree *tree, const struct flat *flat)
+{
+    struct json json;
+    json_start(&json, report->out);
+    json_object(&json);
+    report_json_head(report, &json);
+    json_key(&json, "nodes");
+    if (flat)
+        show_flat_json(&json, flat, report->analysis->functions, show);
+    else
+        show_tree_json(&json, tree, show);
+    json_end_object(&json);
+    json_finish(&json);
+}
+
+static void print_text(struct report *report, const struct show_options *show,
+                       const struct calltree *tree, const struct flat *flat)
+{
+    report_text_head(report);
+    if (report->whole == 0)
+        return;
+    struct show_hidden hidden;
+    if (flat)
+        show_flat(report->out, report->style, flat, report->analysis->functions, show, &hidden);
+    else
+        show_tree(report->out, report->style, tree, show, &hidden);
+    report_text_foot(report, show, &hidden);
+}
+
+static struct calltree *turned_around(const struct calltree *tree, const struct report *report,
+                                      const struct show_options *show)
+{
+    const struct report_options *options = report->options;
+    // --depth counts the functions themselves as the first level.
+    struct callers_options callers = {.metric = report->metric,
+                                      .order = report->order,
+                                      .least = show->least,
+                                      .depth = options->depth ? options->depth - 1 : CALLERS_DEPTH,
+                                      .focus = options->focus};
+    return callers_tree(tree, &callers);
+}
+
+static bool has_passes(const struct calltree *tree)
+{
+    for (size_t i = 0; i < tree->count; i++)
+        if (tree->nodes[i].passes > 0)
+            return true;
+    return false;
+}
+
+int report_print(FILE *out, const struct text_style *style, struct analysis *analysis,
+                 const struct report_options *options, char **error)
+{
+    struct report report = {.out = out, .style = style, .analysis = analysis, .options = options};
+    int metric = analysis_metric(analysis, options->metric, error);
+    if (metric < 0)
+        return -1;
+    report.metric = (unsigned)metric;
+    report.order = usual_order(options);
+    report.calls = analysis->profile->tracker && strcmp(analysis->profile->tracker, "walk") != 0;
+    if (report_check_selection(&report, error) < 0)
+        return -1;
+    struct calltree *tree = refined_tree(&report, error);
+    if (!tree)
+        return -1;
+    struct show_options show = show_options(&report);
+    calltree_order(tree, report.metric, report.order);
+    struct flat *flat = NULL;
+    if (options->view == VIEW_CALLERS) {
+        struct calltree *callers = turned_around(tree, &report, &show);
+        calltree_free(tree);
+        tree = callers;
+    } else if (options->view == VIEW_FLAT) {
+        flat = flat_new(tree, options->by);
+        flat_order(flat, analysis->functions, report.metric, report.order);
+    }
+    int status = 0;
+    report.has_passes = has_passes(tree);
+    bool nothing = report.whole > 0 && options->focus && tree->count == 1;
+    if (nothing)
+        status = no_match(error, "no function on the recorded paths matches", options->focus);
+    else if (options->json)
+        print_json(&report, &show, tree, flat);
+    else
+        print_text(&report, &show, tree, flat);
+    flat_free(flat);
+    calltree_free(tree);
+    return status;
+}

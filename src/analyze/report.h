@@ -1,0 +1,37 @@
+// SPDX-License-Identifier: MIT
+#ifndef CAIRN_ANALYZE_REPORT_H
+#define CAIRN_ANALYZE_REPORT_H
+
+// What `cairn report` does, from a profile to text or JSON.
+
+#include "analyze/analysis.h"
+#include "analyze/build.h"
+#include "analyze/flat.h"
+#include "analyze/refine.h"
+#include "base/text.h"
+
+enum report_view { VIEW_TREE, VIEW_CALLERS, VIEW_FLAT };
+
+// By default, a pass up from a function ends after this many callers.
+#define CALLERS_DEPTH 128
+
+struct report_options {
+    enum report_view view;
+    enum flat_by by;
+    const char *metric; // NULL: the first
+    double least;       // per cent; < 0: what suits the view
+    unsigned depth;     // 0: all
+    bool sort_given;
+    enum call_order sort;
+    struct build_options build;
+    struct pattern *through[REFINE_LIMIT];
+    unsigned through_count;
+    struct pattern *focus;
+    bool json, fold, wide;
+};
+
+// 0, or -1 and one line in *error, to be freed.
+int report_print(FILE *out, const struct text_style *style, struct analysis *analysis,
+                 const struct report_options *options, char **error);
+
+#endif

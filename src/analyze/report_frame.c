@@ -1,0 +1,247 @@
+// SPDX-License-Identifier: MIT
+
+#include "analyze/report_frame.h"
+#include "base/memory.h"
+
+#define NOTES_SHOWN 5
+
+struct sums {
+    uint64_t samples, lost, threads;
+};
+
+static struct sums sum_up(const struct report *report)
+{
+    const struct profile *profile = report->analysis->profile;
+    struct sums sums = {0};
+    for (unsigned i = 0; i < profile->tree_count; i++) {
+        const struct profile_tree *tree = &profile->trees[i];
+        if (!build_selects(report->analysis->functions, profile, tree, &report->options->build))
+            continue;
+        sums.samples += tree->stats.samples;
+        sums.lost += tree->stats.lost;
+        sums.threads += tree->threads;
+    }
+    return sums;
+}
+
+static bool selects_any(const struct report *report, const struct build_options *build)
+{
+    const struct profile *profile = report->analysis->profile;
+    for (unsigned i = 0; i < profile->tree_count; i++)
+        if (build_selects(report->analysis->functions, profile, &profile->trees[i], build))
+            return true;
+    return false;
+}
+
+int report_check_selection(const struct report *report, char **error)
+{
+    const struct build_options *build = &report->options->build;
+    const struct profile *profile = report->analysis->profile;
+    int made = 0;
+    for (unsigned i = 0; build->process && i < profile->process_count; i++) {
+        uint32_t host = profile->processes[i].merged_into;
+        if (profile->processes[i].pid == build->process && host < profile->process_count) {
+            made = asprintf(
+                error,
+                "process %u was folded into process %u while recording, for there were many: "
+                "try --process %u",
+                build->process, profile->processes[host].pid, profile->processes[host].pid);
+            return made < 0 ? (memory_checked(NULL), -1) : -1;
+        }
+    }
+    struct build_options process_only = {.process = build->process};
+    if (build->process && !selects_any(report, &process_only))
+        made = asprintf(error,
+                        "process %u is not in this profile: "
+                        "'cairn report --view flat --by process' lists them",
+                        build->process);
+    else if (build->tid && !selects_any(report, build))
+        made = asprintf(error,
+                        "thread %u is not in this profile: 'cairn report --view flat --by thread "
+                        "--per-thread=tid' lists them",
+                        build->tid);
+    else
+        return 0;
+    if (made < 0)
+        memory_checked(NULL);
+    return -1;
+}
+
+static const char *plural(uint64_t count)
+{
+    return count == 1 ? "" : "s";
+}
+
+static void put_view(const struct report *report)
+{
+    const struct report_options *options = report->options;
+    static const char *const by[] = {"function", "line", "module", "thread", "process"};
+    const char *metric = report->analysis->profile->metrics[report->metric].name;
+    if (options->view == VIEW_TREE)
+        fprintf(report->out,
+                "call tree by %s: each function under its caller; total is with all it calls",
+                metric);
+    else if (options->view == VIEW_CALLERS)
+        fprintf(report->out,
+                "callers by %s: under each function who called it; all costs are that function's",
+                metric);
+    else
+        fprintf(report->out, "%s by %s, sorted by %s", metric, by[options->by],
+                report->order == ORDER_SELF ? "self" : "total");
+    fputc('\n', report->out);
+}
+
+static void put_selection(const struct report *report)
+{
+    const struct report_options *options = report->options;
+    FILE *out = report->out;
+    const char *whole = options->build.process || options->build.tid || options->build.thread
+                            ? "what was chosen"
+                            : "the total";
+    if (options->build.process)
+        fprintf(out, "only process %u\n", options->build.process);
+    if (options->build.tid)
+        fprintf(out, "only thread %u\n", options->build.tid);
+    if (options->build.thread)
+        fprintf(out, "only threads that start in '%s'\n", pattern_text(options->build.thread));
+    for (unsigned i = 0; i < options->build.ignore_count; i++)
+        fprintf(out, "without functions like '%s': their cost is their callers'\n",
+                pattern_text(options->build.ignore[i]));
+    for (unsigned i = 0; i < options->through_count; i++)
+        fprintf(out, "%s '%s'", i ? " and" : "only paths through",
+                pattern_text(options->through[i]));
+    if (options->through_count)
+        fprintf(out, ": %s of %s\n", text_percent((double)report->part, (double)report->whole).text,
+                whole);
+    if (options->focus && options->view == VIEW_CALLERS)
+        fprintf(out, "only functions like '%s'\n", pattern_text(options->focus));
+    else if (options->focus)
+        fprintf(out, "from '%s' down: %s of %s\n", pattern_text(options->focus),
+                text_percent((double)report->part, (double)report->whole).text, whole);
+}
+
+void report_text_head(const struct report *report)
+{
+    const struct profile *profile = report->analysis->profile;
+    const struct profile_metric *metric = &profile->metrics[report->metric];
+    struct sums sums = sum_up(report);
+    char *command = analysis_command(profile);
+    char *cut = text_cut(command, report->options->wide ? 0 : 60, report->style);
+    text_put(report->out, report->style, TEXT_BOLD, cut);
+    free(cut);
+    free(command);
+    fprintf(report->out, ": %s of %s in %s sample%s, ",
+            text_amount(report->whole, metric->unit).text, metric->name,
+            text_count(sums.samples).text, plural(sums.samples));
+    fprintf(report->out, "%s process%s, %s thread%s\n", text_count(profile->process_count).text,
+            profile->process_count == 1 ? "" : "es", text_count(sums.threads).text,
+            plural(sums.threads));
+    if (report->whole == 0) {
+        fprintf(
+            report->out,
+            "nothing was sampled: the program was too short or idle. Try 'cairn record -F 10000', "
+            "or '-e wall' for time spent waiting.\n");
+        return;
+    }
+    put_view(report);
+    put_selection(report);
+    fputc('\n', report->out);
+}
+
+static void put_hidden(const struct report *report, const struct show_options *show,
+                       const struct show_hidden *hidden)
+{
+    FILE *out = report->out;
+    // Costs of hidden paths add up only where nothing is counted twice.
+    bool adds_up = report->options->view == VIEW_TREE || report->options->view == VIEW_FLAT;
+    double whole = (double)report->whole;
+    if (hidden->small_count > 0) {
+        fprintf(out, "Not shown: %s %s below %.3g %%", text_count(hidden->small_count).text,
+                report->options->view == VIEW_FLAT ? "rows" : "paths",
+                100 * (double)show->least / whole);
+        if (adds_up)
+            fprintf(out, ", together %s", text_percent((double)hidden->small_cost, whole).text);
+        fputs(" (--min 0 shows them).\n", out);
+    }
+    if (hidden->deep_count > 0) {
+        fprintf(out, "Not shown: %s paths deeper than %u calls",
+                text_count(hidden->deep_count).text, show->depth);
+        if (adds_up)
+            fprintf(out, ", together %s", text_percent((double)hidden->deep_cost, whole).text);
+        fputs(" (--depth).\n", out);
+    }
+}
+
+static void put_notes(const struct report *report)
+{
+    unsigned count = 0;
+    for (const char *note; (note = analysis_note(report->analysis, count)); count++)
+        if (count < NOTES_SHOWN)
+            fprintf(report->out, "Note: %s\n", note);
+    if (count > NOTES_SHOWN)
+        fprintf(report->out, "%u more notes: 'cairn info' has them all.\n", count - NOTES_SHOWN);
+}
+
+void report_text_foot(const struct report *report, const struct show_options *show,
+                      const struct show_hidden *hidden)
+{
+    static const char *const more[] = {
+        "More: --view callers (who calls the costly functions), --focus NAME (from a function "
+        "down), "
+        "--lines, 'cairn help report'.",
+        "More: --focus NAME (who calls one function), --view tree, 'cairn help report'.",
+        "More: --by line, --by module, --view callers --focus NAME, 'cairn help report'.",
+    };
+    fputc('\n', report->out);
+    put_hidden(report, show, hidden);
+    if (report->has_passes && !report->calls && report->options->view != VIEW_FLAT)
+        fputs(
+            "returns: how often the marked frame of that path was seen to return between samples; "
+            "compare them, but they are no call counts.\n",
+            report->out);
+    put_notes(report);
+    text_put(report->out, report->style, TEXT_DIM, more[report->options->view]);
+    fputc('\n', report->out);
+}
+
+void report_json_head(const struct report *report, struct json *json)
+{
+    static const char *const views[] = {"tree", "callers", "flat"};
+    static const char *const by[] = {"function", "line", "module", "thread", "process"};
+    const struct profile *profile = report->analysis->profile;
+    struct sums sums = sum_up(report);
+    json_key(json, "view");
+    json_string(json, views[report->options->view]);
+    if (report->options->view == VIEW_FLAT) {
+        json_key(json, "by");
+        json_string(json, by[report->options->by]);
+    }
+    json_key(json, "command");
+    json_array(json);
+    for (char **word = profile->command; word && *word; word++)
+        json_string(json, *word);
+    json_end_array(json);
+    json_key(json, "metrics");
+    json_array(json);
+    for (unsigned i = 0; i < profile->metric_count; i++) {
+        json_object(json);
+        json_key(json, "name");
+        json_string(json, profile->metrics[i].name);
+        json_key(json, "unit");
+        json_string(json, profile->metrics[i].unit);
+        json_end_object(json);
+    }
+    json_end_array(json);
+    json_key(json, "metric"); // the one that rows are sorted and left out by
+    json_string(json, profile->metrics[report->metric].name);
+    json_key(json, "samples");
+    json_unsigned(json, sums.samples);
+    json_key(json, "whole"); // before refinement
+    json_unsigned(json, report->whole);
+    json_key(json, "notes");
+    json_array(json);
+    const char *note;
+    for (unsigned i = 0; (note = analysis_note(report->analysis, i)); i++)
+        json_string(json, note);
+    json_end_array(json);
+}

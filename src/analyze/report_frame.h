@@ -1,0 +1,31 @@
+// SPDX-License-Identifier: MIT
+#ifndef CAIRN_ANALYZE_REPORT_FRAME_H
+#define CAIRN_ANALYZE_REPORT_FRAME_H
+
+// What stands around the table of a report: what was recorded, what is shown, how to see more.
+
+#include "analyze/report.h"
+#include "analyze/show.h"
+
+struct report {
+    FILE *out;
+    const struct text_style *style;
+    struct analysis *analysis;
+    const struct report_options *options;
+    unsigned metric;
+    enum call_order order;
+    bool calls;      // the tracker counts calls, not returns
+    bool has_passes; // and did
+    uint64_t whole;  // cost of the chosen threads and processes
+    uint64_t part;   // of that, what the refinement left
+};
+
+// -1 and *error if --process or --thread choose nothing.
+int report_check_selection(const struct report *report, char **error);
+
+void report_text_head(const struct report *report);
+void report_text_foot(const struct report *report, const struct show_options *show,
+                      const struct show_hidden *hidden);
+void report_json_head(const struct report *report, struct json *json);
+
+#endif

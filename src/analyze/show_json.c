@@ -1,0 +1,174 @@
+// SPDX-License-Identifier: MIT
+
+#include "analyze/show.h"
+#include "base/memory.h"
+
+static const char *const kind_names[] = {"root", "process", "thread", "function", "inlined"};
+
+static void put_known(struct json *json, const char *key, uint64_t value)
+{
+    json_key(json, key);
+    if (value)
+        json_unsigned(json, value);
+    else
+        json_null(json);
+}
+
+static void put_text(struct json *json, const char *key, const char *text)
+{
+    json_key(json, key);
+    json_string(json, text);
+}
+
+static void put_values(struct json *json, const char *key, const uint64_t *values, unsigned metrics)
+{
+    json_key(json, key);
+    json_array(json);
+    for (unsigned i = 0; i < metrics; i++)
+        json_unsigned(json, values[i]);
+    json_end_array(json);
+}
+
+// A tracker counts either calls or returns; the other one is not known.
+static void put_passes(struct json *json, bool known, bool calls, uint64_t passes)
+{
+    json_key(json, "calls");
+    if (known && calls)
+        json_unsigned(json, passes);
+    else
+        json_null(json);
+    json_key(json, "returns");
+    if (known && !calls)
+        json_unsigned(json, passes);
+    else
+        json_null(json);
+    json_key(json, "error");
+    json_null(json);
+}
+
+struct tree_writer {
+    struct json *json;
+    const struct calltree *tree;
+    const struct show_options *options;
+    uint32_t *ids; // per node
+    uint32_t *first_line, *lines;
+};
+
+static void put_lines(struct tree_writer *writer, uint32_t node)
+{
+    const struct calltree *tree = writer->tree;
+    json_key(writer->json, "lines");
+    json_array(writer->json);
+    for (uint32_t i = writer->first_line[node]; i < writer->first_line[node + 1]; i++) {
+        const struct call_line *line = &tree->lines[writer->lines[i]];
+        json_object(writer->json);
+        put_text(writer->json, "file", functions_file(tree->functions, line->file));
+        put_known(writer->json, "line", line->line);
+        put_values(writer->json, "self",
+                   tree->line_values + (size_t)writer->lines[i] * tree->metrics, tree->metrics);
+        json_end_object(writer->json);
+    }
+    json_end_array(writer->json);
+}
+
+static void put_node(struct tree_writer *writer, uint32_t node)
+{
+    const struct calltree *tree = writer->tree;
+    struct json *json = writer->json;
+    const struct call_node *call = &tree->nodes[node];
+    const struct function *function = calltree_function(tree, node);
+    json_object(json);
+    json_key(json, "id");
+    json_unsigned(json, writer->ids[node]);
+    json_key(json, "parent");
+    if (call->parent == CALL_NONE)
+        json_null(json);
+    else
+        json_unsigned(json, writer->ids[call->parent]);
+    put_text(json, "function", function->name);
+    put_text(json, "module", functions_module(tree->functions, function->module));
+    put_text(json, "file", functions_file(tree->functions, function->file));
+    put_known(json, "line", function->line);
+    put_known(json, "call_line", call->call_line == LINE_SEVERAL ? 0 : call->call_line);
+    put_values(json, "self", tree->self + (size_t)node * tree->metrics, tree->metrics);
+    put_values(json, "total", tree->total + (size_t)node * tree->metrics, tree->metrics);
+    put_passes(json, call->kind == CALL_FUNCTION, writer->options->calls, call->passes);
+    put_text(json, "kind", kind_names[call->kind]);
+    if (tree->keep_lines)
+        put_lines(writer, node);
+    json_end_object(json);
+}
+
+static bool is_shown(const struct tree_writer *writer, uint32_t node, unsigned depth)
+{
+    const struct calltree *tree = writer->tree;
+    const struct show_options *options = writer->options;
+    if (node == 0)
+        return true;
+    uint64_t cost = options->order == ORDER_SELF ? calltree_self(tree, node, options->metric)
+                                                 : calltree_total(tree, node, options->metric);
+    return cost >= options->least && (options->depth == 0 || depth <= options->depth);
+}
+
+void show_tree_json(struct json *json, const struct calltree *tree,
+                    const struct show_options *options)
+{
+    struct tree_writer writer = {.json = json, .tree = tree, .options = options};
+    writer.ids = memory_array(tree->count, sizeof *writer.ids);
+    if (tree->keep_lines)
+        writer.first_line = calltree_lines(tree, &writer.lines);
+    uint32_t next = 0;
+    struct calltree_walk walk;
+    json_spread_array(json);
+    calltree_walk_start(&walk, tree);
+    for (enum walk_event event; (event = calltree_walk_next(&walk)) != WALK_END;) {
+        if (event != WALK_ENTER)
+            continue;
+        if (!is_shown(&writer, walk.node, walk.depth)) {
+            calltree_walk_skip(&walk);
+            continue;
+        }
+        writer.ids[walk.node] = next++;
+        put_node(&writer, walk.node);
+    }
+    calltree_walk_end(&walk);
+    json_end_array(json);
+    free(writer.ids);
+    free(writer.first_line);
+    free(writer.lines);
+}
+
+static void put_row(struct json *json, const struct flat *flat, const struct functions *functions,
+                    const struct show_options *options, uint32_t id, uint32_t number)
+{
+    const struct flat_row *row = &flat->rows[number];
+    const struct function *function = functions_get(functions, row->function);
+    bool by_line = flat->by == FLAT_LINE;
+    json_object(json);
+    json_key(json, "id");
+    json_unsigned(json, id);
+    put_text(json, "function", row->function ? function->name : NULL);
+    put_text(json, "module", functions_module(functions, row->module));
+    put_text(json, "file", functions_file(functions, by_line ? row->file : function->file));
+    put_known(json, "line", by_line ? row->line : function->line);
+    put_known(json, "call_line", 0);
+    put_values(json, "self", flat->self + (size_t)number * flat->metrics, flat->metrics);
+    put_values(json, "total", flat->total + (size_t)number * flat->metrics, flat->metrics);
+    put_passes(json, flat->by == FLAT_FUNCTION && !row->inlined, options->calls, row->passes);
+    if (flat->by == FLAT_FUNCTION || by_line)
+        put_text(json, "kind", row->inlined ? "inlined" : "function");
+    json_end_object(json);
+}
+
+void show_flat_json(struct json *json, const struct flat *flat, const struct functions *functions,
+                    const struct show_options *options)
+{
+    const uint64_t *values = options->order == ORDER_SELF ? flat->self : flat->total;
+    json_spread_array(json);
+    for (size_t i = 0; i < flat->count; i++) {
+        uint32_t number = flat->order[i];
+        if (values[(size_t)number * flat->metrics + options->metric] >= options->least)
+            put_row(json, flat, functions, options, (uint32_t)i, number);
+    }
+    json_end_array(json);
+}

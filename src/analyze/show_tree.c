@@ -1,0 +1,299 @@
+// SPDX-License-Identifier: MIT
+
+// A tree as rows. Only branches indent: a chain of calls that goes nowhere else takes one row, so
+// that what lies 300 calls deep is still on the screen.
+
+#include "analyze/show_row.h"
+#include "base/memory.h"
+
+#define CHAIN_NAMES 8     // names in a row; more are cut out of the middle
+#define CHAIN_HEAD 2      // of these, before the cut
+#define NAME_IN_CHAIN 40  // columns of a name that is not alone in its row
+#define GUIDES 24         // levels of indentation that are drawn
+#define NUMBER_COLUMNS 62 // a guess at what the other columns take, to cut chains in the middle
+
+struct link {
+    uint32_t node;
+    unsigned times; // the same function again and again
+};
+
+struct tree_printer {
+    const struct calltree *tree;
+    const struct show_options *options;
+    const struct text_style *style;
+    struct show_hidden *hidden;
+    struct text_table *table;
+    uint32_t *level; // per node: how far it is indented
+    bool *chained;   // per node: shares the row of its only child
+    bool *last;      // per level: no sibling follows
+    size_t last_capacity;
+    struct link *chain;
+    size_t chain_count, chain_capacity;
+    uint32_t *first_line, *lines;
+};
+
+static uint64_t cost_of(const struct tree_printer *printer, uint32_t node)
+{
+    const struct show_options *options = printer->options;
+    return options->order == ORDER_SELF ? calltree_self(printer->tree, node, options->metric)
+                                        : calltree_total(printer->tree, node, options->metric);
+}
+
+static bool is_small(const struct tree_printer *printer, uint32_t node)
+{
+    uint64_t cost = cost_of(printer, node);
+    return cost < printer->options->least || cost == 0;
+}
+
+// Children are sorted by cost: those that are shown come first.
+static bool is_shown_child(const struct tree_printer *printer, uint32_t parent, uint32_t position)
+{
+    const struct calltree *tree = printer->tree;
+    uint32_t child = tree->first[parent] + position;
+    return child < tree->first[parent + 1] && !is_small(printer, tree->children[child]);
+}
+
+// Whether nearly all of a node's cost is that of its only child. (A thousandth less would print the
+// same.)
+static bool is_passage(const struct tree_printer *printer, uint32_t node)
+{
+    const struct calltree *tree = printer->tree;
+    if (!printer->options->fold || !call_is_code(&tree->nodes[node]) ||
+        !is_shown_child(printer, node, 0) || is_shown_child(printer, node, 1))
+        return false;
+    uint32_t child = tree->children[tree->first[node]];
+    return cost_of(printer, child) >= cost_of(printer, node) - cost_of(printer, node) / 1000;
+}
+
+static void add_link(struct tree_printer *printer, uint32_t node)
+{
+    if (printer->chain_count > 0) {
+        struct link *previous = &printer->chain[printer->chain_count - 1];
+        if (printer->tree->nodes[previous->node].function == printer->tree->nodes[node].function) {
+            previous->node = node;
+            previous->times++;
+            return;
+        }
+    }
+    printer->chain = memory_grown(printer->chain, &printer->chain_capacity,
+                                  printer->chain_count + 1, sizeof *printer->chain);
+    printer->chain[printer->chain_count++] = (struct link){.node = node, .times = 1};
+}
+
+static char *link_name(const struct tree_printer *printer, const struct link *link)
+{
+    const struct calltree *tree = printer->tree;
+    const struct function *function = calltree_function(tree, link->node);
+    bool cut = printer->chain_count > 1 && !printer->options->wide;
+    char *name = text_cut(function->name, cut ? NAME_IN_CHAIN : 0, printer->style);
+    char times[24] = "";
+    if (link->times > 1)
+        snprintf(times, sizeof times, " %s%u", printer->style->unicode ? "×" : "x", link->times);
+    const char *inlined = tree->nodes[link->node].kind == CALL_INLINED ? " [inlined]" : "";
+    const char *thread = tree->nodes[link->node].kind == CALL_THREAD ? "thread: " : "";
+    char *text = NULL;
+    if (asprintf(&text, "%s%s%s%s", thread, name, times, inlined) < 0)
+        memory_checked(NULL);
+    free(name);
+    return text;
+}
+
+static void put_guides(const struct tree_printer *printer, FILE *out, uint32_t level)
+{
+    static const char *const ascii[] = {"| ", "  ", "|-", "`-", ".."};
+    static const char *const drawn[] = {"│ ", "  ", "├─", "└─", "⋯ "};
+    const char *const *guides = printer->style->unicode ? drawn : ascii;
+    if (level == 0)
+        return;
+    uint32_t from = 1;
+    if (level > GUIDES) {
+        from = level - GUIDES + 1;
+        fputs(guides[4], out);
+    }
+    for (uint32_t i = from; i < level; i++)
+        fputs(guides[printer->last[i] ? 1 : 0], out);
+    fputs(guides[printer->last[level] ? 3 : 2], out);
+}
+
+// The names of a chain, with a cut in the middle if they are too many or too long.
+static void put_chain(const struct tree_printer *printer, FILE *out, uint32_t level)
+{
+    size_t count = printer->chain_count, head = count, skipped = 0;
+    char **names = memory_array(count, sizeof *names);
+    unsigned width = 0;
+    unsigned room = printer->style->width > NUMBER_COLUMNS + 2 * level + 20
+                        ? printer->style->width - NUMBER_COLUMNS - 2 * level
+                        : 20;
+    for (size_t i = 0; i < count; i++) {
+        names[i] = link_name(printer, &printer->chain[i]);
+        width += text_width(names[i]) + 3;
+    }
+    if (!printer->options->wide && count > 2) {
+        head = CHAIN_HEAD;
+        if (count > CHAIN_NAMES)
+            skipped = count - CHAIN_NAMES;
+        for (size_t i = 0; i < skipped; i++)
+            width -= text_width(names[head + i]) + 3;
+        while (printer->style->width && width > room && head + skipped + 1 < count)
+            width -= text_width(names[head + skipped++]) + 3;
+        if (skipped == 0)
+            head = count;
+    }
+    const char *arrow = printer->style->unicode ? " › " : " > ";
+    for (size_t i = 0; i < count; i++) {
+        if (i > 0)
+            fputs(arrow, out);
+        if (i == head && skipped > 0) {
+            fprintf(out, printer->style->unicode ? "… %zu more …%s" : "... %zu more ...%s", skipped,
+                    arrow);
+            i += skipped;
+        }
+        fputs(names[i], out);
+    }
+    for (size_t i = 0; i < count; i++)
+        free(names[i]);
+    free(names);
+}
+
+static char *row_name(const struct tree_printer *printer, uint32_t level)
+{
+    char *text = NULL;
+    size_t bytes = 0;
+    FILE *out = memory_checked(open_memstream(&text, &bytes));
+    put_guides(printer, out, level);
+    if (level > 0)
+        fputc(' ', out);
+    put_chain(printer, out, level);
+    fclose(out);
+    return memory_checked(text);
+}
+
+static char *row_where(const struct tree_printer *printer, uint32_t node)
+{
+    const struct calltree *tree = printer->tree;
+    const struct call_node *call = &tree->nodes[node];
+    const struct function *function = calltree_function(tree, node);
+    if (!tree->sites || !call_is_code(call) || call->call_line == 0)
+        return show_where(tree->functions, function->file, function->line, function->module);
+    char *where = show_where(tree->functions, call->call_file, call->call_line, MODULE_NONE);
+    char *text = NULL;
+    if (asprintf(&text, "called at %s", where) < 0)
+        memory_checked(NULL);
+    free(where);
+    return text;
+}
+
+static void print_lines(struct tree_printer *printer, uint32_t node, bool children_follow)
+{
+    const struct calltree *tree = printer->tree;
+    uint32_t level = printer->level[node] + 1;
+    printer->last = memory_grown(printer->last, &printer->last_capacity, (size_t)level + 1,
+                                 sizeof *printer->last);
+    uint32_t pending = CALL_NONE; // the next to be shown: only then is it known whether one follows
+    for (uint32_t i = printer->first_line[node]; i <= printer->first_line[node + 1]; i++) {
+        bool end = i == printer->first_line[node + 1];
+        uint64_t value = end ? 0
+                             : tree->line_values[(size_t)printer->lines[i] * tree->metrics +
+                                                 printer->options->metric];
+        if (!end && (value == 0 || value < printer->options->least))
+            continue;
+        if (pending != CALL_NONE) {
+            const struct call_line *line = &tree->lines[printer->lines[pending]];
+            char *where = show_where(tree->functions, line->file, line->line,
+                                     calltree_function(tree, node)->module);
+            char *text = NULL;
+            size_t bytes = 0;
+            FILE *out = memory_checked(open_memstream(&text, &bytes));
+            printer->last[level] = end && !children_follow;
+            put_guides(printer, out, level);
+            fprintf(out, line->line ? " line %s" : " %s", where);
+            fclose(out);
+            uint64_t cost = tree->line_values[(size_t)printer->lines[pending] * tree->metrics +
+                                              printer->options->metric];
+            show_row(printer->table, printer->options,
+                     &(struct show_row){.total = cost, .self = cost, .name = text, .where = ""});
+            free(where);
+            free(text);
+        }
+        pending = i;
+    }
+}
+
+static void print_node(struct tree_printer *printer, uint32_t node, bool children_follow)
+{
+    const struct calltree *tree = printer->tree;
+    unsigned metric = printer->options->metric;
+    char *name = row_name(printer, printer->level[node]);
+    char *where = row_where(printer, node);
+    show_row(printer->table, printer->options,
+             &(struct show_row){.total = calltree_total(tree, node, metric),
+                                .self = calltree_self(tree, node, metric),
+                                .passes = tree->nodes[node].passes,
+                                .name = name,
+                                .where = where});
+    free(name);
+    free(where);
+    printer->chain_count = 0;
+    if (tree->keep_lines)
+        print_lines(printer, node, children_follow);
+}
+
+static void enter(struct tree_printer *printer, struct calltree_walk *walk)
+{
+    const struct calltree *tree = printer->tree;
+    uint32_t node = walk->node, parent = tree->nodes[node].parent;
+    struct show_hidden *hidden = printer->hidden;
+    bool deep = printer->options->depth && walk->depth > printer->options->depth;
+    if (deep || is_small(printer, node)) {
+        uint64_t cost = cost_of(printer, node);
+        if (deep && !is_small(printer, node)) {
+            hidden->deep_count++;
+            hidden->deep_cost += cost;
+        } else if (cost > 0) {
+            hidden->small_count++;
+            hidden->small_cost += cost;
+        }
+        calltree_walk_skip(walk);
+        return;
+    }
+    bool at_bottom = printer->options->depth && walk->depth == printer->options->depth;
+    printer->chained[node] = !at_bottom && is_passage(printer, node);
+    if (printer->chained[parent]) {
+        printer->level[node] = printer->level[parent];
+    } else {
+        uint32_t level = printer->level[node] = parent == 0 ? 0 : printer->level[parent] + 1;
+        printer->last = memory_grown(printer->last, &printer->last_capacity, (size_t)level + 1,
+                                     sizeof *printer->last);
+        printer->last[level] = !is_shown_child(printer, parent, walk->cursor[parent]);
+    }
+    add_link(printer, node);
+    if (!printer->chained[node])
+        print_node(printer, node, !at_bottom && is_shown_child(printer, node, 0));
+}
+
+void show_tree(FILE *out, const struct text_style *style, const struct calltree *tree,
+               const struct show_options *options, struct show_hidden *hidden)
+{
+    *hidden = (struct show_hidden){0};
+    struct tree_printer printer = {
+        .tree = tree, .options = options, .style = style, .hidden = hidden};
+    printer.table = show_table(options, "function");
+    printer.level = memory_array(tree->count, sizeof *printer.level);
+    printer.chained = memory_array(tree->count, sizeof *printer.chained);
+    if (tree->keep_lines)
+        printer.first_line = calltree_lines(tree, &printer.lines);
+    struct calltree_walk walk;
+    calltree_walk_start(&walk, tree);
+    for (enum walk_event event; (event = calltree_walk_next(&walk)) != WALK_END;)
+        if (event == WALK_ENTER && walk.node != 0)
+            enter(&printer, &walk);
+    calltree_walk_end(&walk);
+    text_table_print(printer.table, out, style);
+    text_table_free(printer.table);
+    free(printer.level);
+    free(printer.chained);
+    free(printer.last);
+    free(printer.chain);
+    free(printer.first_line);
+    free(printer.lines);
+}

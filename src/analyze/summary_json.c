@@ -1,0 +1,189 @@
+// SPDX-License-Identifier: MIT
+
+#include "analyze/summary.h"
+
+static void put_text(struct json *json, const char *key, const char *text)
+{
+    json_key(json, key);
+    json_string(json, text);
+}
+
+static void put_number(struct json *json, const char *key, uint64_t number)
+{
+    json_key(json, key);
+    json_unsigned(json, number);
+}
+
+static void put_real(struct json *json, const char *key, double number)
+{
+    json_key(json, key);
+    json_real(json, number);
+}
+
+static void put_events(struct json *json, const struct profile *profile,
+                       const struct summary *summary)
+{
+    json_key(json, "events");
+    json_array(json);
+    for (unsigned i = 0; i < profile->metric_count; i++) {
+        const struct profile_metric *metric = &profile->metrics[i];
+        json_object(json);
+        put_text(json, "name", metric->name);
+        put_text(json, "unit", metric->unit);
+        put_number(json, "period", metric->period);
+        put_text(json, "source", metric->source);
+        put_real(json, "rate_requested", metric->rate_requested);
+        put_real(json, "rate_achieved", summary->rate);
+        json_end_object(json);
+    }
+    json_end_array(json);
+}
+
+static void put_walks(struct json *json, const struct summary *summary)
+{
+    const uint64_t *verdicts = summary->stats.verdicts;
+    json_key(json, "walks");
+    json_object(json);
+    put_number(json, "complete", verdicts[VERDICT_COMPLETE]);
+    put_number(json, "marker", verdicts[VERDICT_MARKER]);
+    put_number(json, "truncated", summary->truncated);
+    put_real(json, "complete_pct", summary->complete_percent);
+    json_key(json, "reasons");
+    json_object(json);
+    for (unsigned i = VERDICT_MARKER + 1; i < VERDICT_COUNT; i++)
+        if (verdicts[i])
+            put_number(json, verdict_name((enum verdict)i), verdicts[i]);
+    json_end_object(json);
+    json_end_object(json);
+}
+
+static void put_costs(struct json *json, const struct summary *summary)
+{
+    json_key(json, "handler_ns");
+    json_object(json);
+    put_real(json, "mean", summary->handler_mean);
+    put_real(json, "p50", summary->handler_p50);
+    put_real(json, "p99", summary->handler_p99);
+    json_end_object(json);
+    json_key(json, "frames_per_sample");
+    json_object(json);
+    put_real(json, "stack", summary->frames_stack);
+    put_real(json, "walked", summary->frames_walked);
+    json_end_object(json);
+}
+
+static void put_modules(struct json *json, const struct analysis *analysis)
+{
+    static const char *const qualities[] = {"none", "table", "dwarf"};
+    const struct profile *profile = analysis->profile;
+    json_key(json, "modules");
+    json_spread_array(json);
+    for (unsigned i = MODULE_VDSO; i < profile->module_count; i++) {
+        const struct profile_module *module = &profile->modules[i];
+        if (!module->path)
+            continue;
+        char build_id[2 * sizeof module->build_id + 1] = "";
+        for (unsigned b = 0; b < module->build_id_bytes && b < sizeof module->build_id; b++)
+            snprintf(build_id + 2 * b, 3, "%02x", module->build_id[b]);
+        json_object(json);
+        put_text(json, "path", module->path);
+        put_text(json, "build_id", build_id);
+        put_text(json, "symbols", qualities[symbols_quality(analysis->symbols, i)]);
+        json_end_object(json);
+    }
+    json_end_array(json);
+}
+
+static void put_processes(struct json *json, const struct profile *profile)
+{
+    json_key(json, "process_list");
+    json_spread_array(json);
+    for (unsigned i = 0; i < profile->process_count; i++) {
+        const struct profile_process *process = &profile->processes[i];
+        json_object(json);
+        put_number(json, "pid", process->pid);
+        put_number(json, "parent_pid", process->parent_pid);
+        json_key(json, "command");
+        json_array(json);
+        for (char **word = process->command; word && *word; word++)
+            json_string(json, *word);
+        json_end_array(json);
+        json_key(json, "forked");
+        json_bool(json, process->forked);
+        json_key(json, "ended");
+        json_bool(json, process->ended);
+        put_number(json, "duration_ns",
+                   process->end_ns > process->start_ns ? process->end_ns - process->start_ns : 0);
+        put_number(json, "threads", process->thread_starts);
+        put_number(json, "samples", process->samples);
+        put_number(json, "cost_ns", process->cost_ns);
+        json_end_object(json);
+    }
+    json_end_array(json);
+}
+
+static void put_thread_list(struct json *json, const struct profile *profile)
+{
+    json_key(json, "tree_list");
+    json_spread_array(json);
+    for (unsigned i = 0; i < profile->tree_count; i++) {
+        const struct profile_tree *tree = &profile->trees[i];
+        json_object(json);
+        put_number(json, "pid",
+                   tree->process < profile->process_count ? profile->processes[tree->process].pid
+                                                          : 0);
+        put_number(json, "tid", tree->tid);
+        put_number(json, "threads", tree->threads);
+        put_number(json, "nodes", tree->count);
+        put_number(json, "samples", tree->stats.samples);
+        put_number(json, "cost_ns", tree->stats.cost_ns);
+        put_number(json, "residue_ns", tree->stats.residue_ns);
+        json_end_object(json);
+    }
+    json_end_array(json);
+}
+
+void summary_print_json(FILE *out, const struct analysis *analysis, const struct summary *summary)
+{
+    const struct profile *profile = analysis->profile;
+    struct json writer, *json = &writer;
+    json_start(json, out);
+    json_object(json);
+    put_number(json, "format", profile->format);
+    json_key(json, "command");
+    json_array(json);
+    for (char **word = profile->command; word && *word; word++)
+        json_string(json, *word);
+    json_end_array(json);
+    put_text(json, "tracker", profile->tracker);
+    put_text(json, "tree", profile->tree_kind);
+    put_events(json, profile, summary);
+    put_number(json, "processes", profile->process_count);
+    put_number(json, "threads", summary->threads);
+    put_number(json, "start_realtime_ns", profile->start_realtime_ns);
+    put_number(json, "duration_ns", profile->duration_ns);
+    json_key(json, "complete");
+    json_bool(json, profile->complete);
+    put_number(json, "samples", summary->stats.samples);
+    put_number(json, "samples_lost", summary->stats.lost);
+    put_number(json, "samples_unplaced", summary->stats.unplaced);
+    put_number(json, "cost_ns", summary->stats.cost_ns);
+    put_walks(json, summary);
+    put_costs(json, summary);
+    put_number(json, "nodes", summary->nodes);
+    put_number(json, "node_bytes", 16 + 8 * (uint64_t)profile->metric_count);
+    put_number(json, "tree_bytes", summary->tree_bytes);
+    put_number(json, "agent_peak_bytes", summary->agent_peak_bytes);
+    put_number(json, "file_bytes", profile->file_bytes);
+    put_modules(json, analysis);
+    put_processes(json, profile);
+    put_thread_list(json, profile);
+    json_key(json, "notes");
+    json_array(json);
+    const char *note;
+    for (unsigned i = 0; (note = analysis_note(analysis, i)); i++)
+        json_string(json, note);
+    json_end_array(json);
+    json_end_object(json);
+    json_finish(json);
+}

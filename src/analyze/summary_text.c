@@ -1,0 +1,152 @@
+// SPDX-License-Identifier: MIT
+
+#include "analyze/summary.h"
+#include "base/memory.h"
+#include <stdarg.h>
+#include <time.h>
+
+#define PROCESSES_SHOWN 10
+
+// A row of the list: what it is, how much, and what that means.
+static void put(struct text_table *table, const char *what, const char *format, ...)
+    __attribute__((format(printf, 3, 4)));
+
+static void put(struct text_table *table, const char *what, const char *format, ...)
+{
+    va_list arguments;
+    va_start(arguments, format);
+    char *text = NULL;
+    if (vasprintf(&text, format, arguments) < 0)
+        memory_checked(NULL);
+    va_end(arguments);
+    text_table_cell(table, TEXT_DIM, what);
+    text_table_cell(table, TEXT_PLAIN, text);
+    free(text);
+}
+
+static void put_recording(struct text_table *table, const struct analysis *analysis,
+                          const struct summary *summary)
+{
+    const struct profile *profile = analysis->profile;
+    char *command = analysis_command(profile), when[64] = "";
+    time_t seconds = (time_t)(profile->start_realtime_ns / 1000000000);
+    struct tm local;
+    if (localtime_r(&seconds, &local))
+        strftime(when, sizeof when, "%Y-%m-%d %H:%M:%S", &local);
+    put(table, "command", "%s", command);
+    free(command);
+    put(table, "recorded", "%s, for %s%s", when, text_duration(profile->duration_ns).text,
+        profile->complete ? "" : " (cut off, or still going on)");
+    put(table, "processes", "%s, with %s thread%s", text_count(profile->process_count).text,
+        text_count(summary->threads).text, summary->threads == 1 ? "" : "s");
+    for (unsigned i = 0; i < profile->metric_count; i++) {
+        const struct profile_metric *metric = &profile->metrics[i];
+        put(table, i ? "" : "event", "%s by %s, every %s: %s samples a second asked for, %s got",
+            metric->name, metric->source ? metric->source : "?",
+            text_amount(metric->period, metric->unit).text,
+            text_count((uint64_t)(metric->rate_requested + 0.5)).text,
+            text_count((uint64_t)(summary->rate + 0.5)).text);
+    }
+    put(table, "tracker", "%s, %s tree", profile->tracker ? profile->tracker : "?",
+        profile->tree_kind ? profile->tree_kind : "?");
+}
+
+static void put_samples(struct text_table *table, const struct summary *summary)
+{
+    const struct live_stats *stats = &summary->stats;
+    put(table, "samples", "%s, %s lost; they stand for %s", text_count(stats->samples).text,
+        text_count(stats->lost).text, text_duration(stats->cost_ns).text);
+    if (stats->unplaced)
+        put(table, "",
+            "%s without room in memory: counted to the nearest known caller (see --memory)",
+            text_count(stats->unplaced).text);
+    put(table, "contexts",
+        "%.2f %% complete: %s walked to the root, %s to the marker, %s cut short",
+        summary->complete_percent, text_count(stats->verdicts[VERDICT_COMPLETE]).text,
+        text_count(stats->verdicts[VERDICT_MARKER]).text, text_count(summary->truncated).text);
+    for (unsigned i = VERDICT_MARKER + 1; i < VERDICT_COUNT; i++)
+        if (stats->verdicts[i])
+            put(table, "", "%s: %s", verdict_name((enum verdict)i),
+                text_count(stats->verdicts[i]).text);
+    put(table, "stack depth", "%.1f frames on average, of which %.1f were walked",
+        summary->frames_stack, summary->frames_walked);
+    put(table, "handler", "%s on average, half below %s, 99 %% below %s: %s of the time sampled",
+        text_duration((uint64_t)summary->handler_mean).text,
+        text_duration((uint64_t)summary->handler_p50).text,
+        text_duration((uint64_t)summary->handler_p99).text,
+        text_percent((double)stats->handler_ns, (double)stats->cost_ns).text);
+}
+
+static void put_sizes(struct text_table *table, const struct profile *profile,
+                      const struct summary *summary)
+{
+    put(table, "tree", "%s nodes of %u bytes; %s of memory in all, at most %s in one process",
+        text_count(summary->nodes).text, 16 + 8 * profile->metric_count,
+        text_bytes(summary->tree_bytes).text, text_bytes(summary->agent_peak_bytes).text);
+    put(table, "file", "%s, format %u", text_bytes(profile->file_bytes).text, profile->format);
+}
+
+static void print_modules(FILE *out, const struct text_style *style,
+                          const struct analysis *analysis)
+{
+    static const enum text_align align[] = {TEXT_LEFT, TEXT_FLEX};
+    static const char *const qualities[] = {"no symbols", "function names", "functions and lines"};
+    static const char *const head[] = {"symbols", "module"};
+    struct text_table *table = text_table_new(2, align, head);
+    for (unsigned i = MODULE_VDSO; i < analysis->profile->module_count; i++) {
+        const char *path = analysis->profile->modules[i].path;
+        if (!path)
+            continue;
+        enum symbol_quality quality = symbols_quality(analysis->symbols, i);
+        text_table_cell(table, quality == SYMBOLS_NONE ? TEXT_WARM : TEXT_PLAIN,
+                        qualities[quality]);
+        text_table_cell(table, TEXT_PLAIN, path);
+    }
+    text_table_print(table, out, style);
+    text_table_free(table);
+}
+
+static void print_processes(FILE *out, const struct text_style *style,
+                            const struct profile *profile)
+{
+    static const enum text_align align[] = {TEXT_RIGHT, TEXT_RIGHT, TEXT_RIGHT, TEXT_FLEX};
+    static const char *const head[] = {"pid", "samples", "threads", "process"};
+    if (profile->process_count < 2)
+        return;
+    struct text_table *table = text_table_new(4, align, head);
+    for (unsigned i = 0; i < profile->process_count && i < PROCESSES_SHOWN; i++) {
+        const struct profile_process *process = &profile->processes[i];
+        char pid[16];
+        snprintf(pid, sizeof pid, "%u", process->pid);
+        char *command = analysis_command(&(struct profile){.command = process->command});
+        text_table_cell(table, TEXT_PLAIN, pid);
+        text_table_cell(table, TEXT_PLAIN, text_count(process->samples).text);
+        text_table_cell(table, TEXT_PLAIN, text_count(process->thread_starts).text);
+        text_table_cell(table, TEXT_PLAIN, command);
+        free(command);
+    }
+    fputc('\n', out);
+    text_table_print(table, out, style);
+    text_table_free(table);
+    if (profile->process_count > PROCESSES_SHOWN)
+        fprintf(out, "and %u more: 'cairn report --by process'\n",
+                profile->process_count - PROCESSES_SHOWN);
+}
+
+void summary_print(FILE *out, const struct text_style *style, const struct analysis *analysis,
+                   const struct summary *summary)
+{
+    static const enum text_align align[] = {TEXT_LEFT, TEXT_FLEX};
+    struct text_table *table = text_table_new(2, align, NULL);
+    put_recording(table, analysis, summary);
+    put_samples(table, summary);
+    put_sizes(table, analysis->profile, summary);
+    text_table_print(table, out, style);
+    text_table_free(table);
+    print_processes(out, style, analysis->profile);
+    fputc('\n', out);
+    print_modules(out, style, analysis);
+    const char *note;
+    for (unsigned i = 0; (note = analysis_note(analysis, i)); i++)
+        fprintf(out, "%sNote: %s\n", i ? "" : "\n", note);
+}

@@ -1,0 +1,41 @@
+// SPDX-License-Identifier: MIT
+#ifndef CAIRN_BASE_JSON_H
+#define CAIRN_BASE_JSON_H
+
+// Writes JSON as a stream: commas, quotes and escapes are taken care of, and what comes out is
+// valid whatever bytes a file name or a symbol holds. Every value inside of an object follows a
+// json_key().
+
+#include <stdbool.h>
+#include <stdint.h>
+#include <stdio.h>
+
+#define JSON_DEPTH 16
+
+struct json {
+    FILE *out;
+    unsigned depth;
+    bool after_key;
+    bool filled[JSON_DEPTH]; // something stands at this level already
+    bool spread[JSON_DEPTH]; // each member of this level on a line of its own
+};
+
+// Lines make the two outer levels readable and let line tools look at one member at a time.
+void json_start(struct json *json, FILE *out);
+void json_finish(struct json *json); // the last newline
+
+void json_object(struct json *json);
+void json_end_object(struct json *json);
+void json_array(struct json *json);
+void json_spread_array(struct json *json); // one member a line
+void json_end_array(struct json *json);
+
+void json_key(struct json *json, const char *key);
+void json_string(struct json *json, const char *text); // NULL becomes null
+void json_unsigned(struct json *json, uint64_t value);
+void json_real(struct json *json,
+               double value); // what JSON cannot say (NaN, infinity) becomes null
+void json_bool(struct json *json, bool value);
+void json_null(struct json *json);
+
+#endif

@@ -1,0 +1,147 @@
+// SPDX-License-Identifier: MIT
+
+#include "base/text.h"
+#include "base/memory.h"
+#include <stdlib.h>
+#include <string.h>
+#include <strings.h>
+#include <sys/ioctl.h>
+#include <unistd.h>
+
+struct text_number text_count(uint64_t count)
+{
+    struct text_number number;
+    char digits[24];
+    int length = snprintf(digits, sizeof digits, "%llu", (unsigned long long)count);
+    char *to = number.text;
+    for (int i = 0; i < length; i++) {
+        if (i > 0 && (length - i) % 3 == 0)
+            *to++ = ',';
+        *to++ = digits[i];
+    }
+    *to = '\0';
+    return number;
+}
+
+// Three significant digits, as many as one reads at a glance.
+static struct text_number scaled(double value, const char *unit)
+{
+    struct text_number number;
+    int decimals = value >= 99.95 ? 0 : value >= 9.995 ? 1 : 2;
+    snprintf(number.text, sizeof number.text, "%.*f %s", decimals, value, unit);
+    return number;
+}
+
+struct text_number text_duration(uint64_t ns)
+{
+    if (ns < 1000) {
+        struct text_number number;
+        snprintf(number.text, sizeof number.text, "%u ns", (unsigned)ns);
+        return number;
+    }
+    double value = (double)ns;
+    if (value < 999.5e3)
+        return scaled(value / 1e3, "us");
+    if (value < 999.5e6)
+        return scaled(value / 1e6, "ms");
+    if (value < 999.5e9)
+        return scaled(value / 1e9, "s");
+    return scaled(value / 3600e9, "h");
+}
+
+struct text_number text_bytes(uint64_t bytes)
+{
+    static const char *const units[] = {"kB", "MB", "GB", "TB"};
+    if (bytes < 1000) {
+        struct text_number number;
+        snprintf(number.text, sizeof number.text, "%u B", (unsigned)bytes);
+        return number;
+    }
+    double value = (double)bytes / 1e3;
+    unsigned unit = 0;
+    for (; value >= 999.5 && unit < 3; unit++)
+        value /= 1e3;
+    return scaled(value, units[unit]);
+}
+
+struct text_number text_percent(double part, double whole)
+{
+    struct text_number number;
+    snprintf(number.text, sizeof number.text, "%.1f %%", whole > 0 ? 100 * part / whole : 0.0);
+    return number;
+}
+
+struct text_number text_amount(uint64_t amount, const char *unit)
+{
+    if (unit && strcmp(unit, "ns") == 0)
+        return text_duration(amount);
+    if (unit && (strcmp(unit, "bytes") == 0 || strcmp(unit, "B") == 0))
+        return text_bytes(amount);
+    return text_count(amount);
+}
+
+static bool locale_is_utf8(void)
+{
+    static const char *const variables[] = {"LC_ALL", "LC_CTYPE", "LANG"};
+    for (unsigned i = 0; i < 3; i++) {
+        const char *value = getenv(variables[i]);
+        if (value && *value)
+            return strcasestr(value, "utf-8") || strcasestr(value, "utf8");
+    }
+    return false;
+}
+
+struct text_style text_style(FILE *out)
+{
+    struct text_style style = {.unicode = locale_is_utf8()};
+    int fd = fileno(out);
+    if (fd < 0 || !isatty(fd))
+        return style;
+    const char *no_colour = getenv("NO_COLOR"), *terminal = getenv("TERM");
+    style.colour = !(no_colour && *no_colour) && terminal && strcmp(terminal, "dumb") != 0;
+    struct winsize size;
+    if (ioctl(fd, TIOCGWINSZ, &size) == 0 && size.ws_col >= 40)
+        style.width = size.ws_col;
+    else
+        style.width = 80;
+    return style;
+}
+
+static bool starts_character(char byte)
+{
+    return ((unsigned char)byte & 0xc0) != 0x80;
+}
+
+unsigned text_width(const char *text)
+{
+    unsigned width = 0;
+    for (; *text; text++)
+        width += starts_character(*text);
+    return width;
+}
+
+char *text_cut(const char *text, unsigned width, const struct text_style *style)
+{
+    if (width == 0 || text_width(text) <= width)
+        return memory_text(text);
+    const char *dots = style->unicode ? "…" : "...";
+    unsigned dots_width = text_width(dots);
+    unsigned keep = width > dots_width ? width - dots_width : 0;
+    const char *end = text;
+    for (unsigned seen = 0; *end; end++)
+        if (starts_character(*end) && seen++ == keep)
+            break;
+    char *cut = NULL;
+    if (asprintf(&cut, "%.*s%s", (int)(end - text), text, dots) < 0)
+        memory_checked(NULL);
+    return cut;
+}
+
+void text_put(FILE *out, const struct text_style *style, enum text_tone tone, const char *text)
+{
+    static const char *const codes[] = {"", "\033[2m", "\033[1m", "\033[1;31m", "\033[33m"};
+    if (!style->colour || tone == TEXT_PLAIN)
+        fputs(text, out);
+    else
+        fprintf(out, "%s%s\033[0m", codes[tone], text);
+}

@@ -1,0 +1,190 @@
+// SPDX-License-Identifier: MIT
+
+// `cairn export`
+
+#include "export/export.h"
+#include "analyze/build.h"
+#include "base/memory.h"
+#include "cmd/cmd.h"
+#include <errno.h>
+#include <getopt.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+struct arguments {
+    const struct export_format *format;
+    const char *path, *output, *metric;
+    struct analysis_options analysis;
+    struct build_options build;
+    bool help;
+};
+
+static int unknown_format(const char *name)
+{
+    char list[256] = "";
+    for (size_t i = 0; export_formats[i]; i++) {
+        strncat(list, i ? ", " : "", sizeof list - strlen(list) - 1);
+        strncat(list, export_formats[i]->name, sizeof list - strlen(list) - 1);
+    }
+    if (!name)
+        return misuse(&command_export, "export: which format? -f with one of: %s", list);
+    return misuse(&command_export, "export: there is no format '%s', but: %s", name, list);
+}
+
+static int parse(int argc, char **argv, struct arguments *arguments)
+{
+    enum { OPTION_METRIC = 256, OPTION_NO_INLINES, OPTION_NO_DEBUGINFOD };
+    static const struct option options[] = {
+        {"format", required_argument, NULL, 'f'},
+        {"output", required_argument, NULL, 'o'},
+        {"metric", required_argument, NULL, OPTION_METRIC},
+        {"no-inlines", no_argument, NULL, OPTION_NO_INLINES},
+        {"no-debuginfod", no_argument, NULL, OPTION_NO_DEBUGINFOD},
+        {"help", no_argument, NULL, 'h'},
+        {NULL, 0, NULL, 0},
+    };
+    opterr = 0;
+    optind = 0; // glibc: start anew
+    for (int option; (option = getopt_long(argc, argv, ":hf:o:", options, NULL)) != -1;) {
+        switch (option) {
+        case 'f':
+            arguments->format = export_find(optarg);
+            if (!arguments->format)
+                return unknown_format(optarg);
+            break;
+        case 'o':
+            arguments->output = strcmp(optarg, "-") == 0 ? NULL : optarg;
+            break;
+        case 'h':
+            arguments->help = true;
+            return 0;
+        case OPTION_METRIC:
+            arguments->metric = optarg;
+            break;
+        case OPTION_NO_INLINES:
+            arguments->analysis.inlines = false;
+            break;
+        case OPTION_NO_DEBUGINFOD:
+            arguments->analysis.debuginfod = false;
+            break;
+        default:
+            return misuse_of_option(&command_export, option, argv);
+        }
+    }
+    if (!arguments->format)
+        return unknown_format(NULL);
+    if (argc - optind > 1)
+        return misuse(&command_export, "export: one profile at a time, not '%s' as well",
+                      argv[optind + 1]);
+    arguments->path = optind < argc ? argv[optind] : DEFAULT_PROFILE;
+    return 0;
+}
+
+static int cannot_write(const char *path, int error)
+{
+    complain("export: cannot write %s: %s", path ? path : "to stdout", strerror(error));
+    return STATUS_FAILED;
+}
+
+// What is there stays there until all is written. A pipe or a device is written to as it is.
+static int write_file(const struct arguments *arguments, const struct export_input *input)
+{
+    const char *path = arguments->output;
+    struct stat status, profile;
+    bool exists = stat(path, &status) == 0;
+    if (exists && stat(arguments->path, &profile) == 0 && status.st_dev == profile.st_dev &&
+        status.st_ino == profile.st_ino)
+        return misuse(&command_export, "export: %s is the profile itself: choose another -o", path);
+    bool replace = !exists || S_ISREG(status.st_mode);
+    char *beside = NULL;
+    if (asprintf(&beside, "%s.%ld.tmp", path, (long)getpid()) < 0)
+        memory_checked(NULL);
+    FILE *out = fopen(replace ? beside : path, "w");
+    int error = out ? 0 : errno;
+    if (out) {
+        error = -arguments->format->write(out, input);
+        if (fclose(out) != 0 && error == 0)
+            error = errno;
+        if (error == 0 && replace && rename(beside, path) != 0)
+            error = errno;
+        if (error && replace)
+            unlink(beside);
+    }
+    free(beside);
+    return error ? cannot_write(path, error) : 0;
+}
+
+static int write_out(const struct arguments *arguments, const struct export_input *input)
+{
+    if (arguments->output)
+        return write_file(arguments, input);
+    int error = -arguments->format->write(stdout, input);
+    if (fflush(stdout) != 0 && error == 0)
+        error = errno;
+    return error ? cannot_write(NULL, error) : 0;
+}
+
+static int export_profile(const struct arguments *arguments)
+{
+    char *error = NULL;
+    struct analysis analysis;
+    if (analysis_open(&analysis, arguments->path, &arguments->analysis, &error) < 0) {
+        complain("%s", error);
+        free(error);
+        return STATUS_MISUSE;
+    }
+    int status;
+    int metric = analysis_metric(&analysis, arguments->metric, &error);
+    if (metric < 0) {
+        status = misuse(&command_export, "export: %s", error);
+        free(error);
+    } else {
+        analysis_resolve(&analysis, &arguments->build);
+        struct calltree *tree =
+            build_calltree(analysis.functions, analysis.profile, &arguments->build);
+        calltree_order(tree, (unsigned)metric, ORDER_TOTAL);
+        status = write_out(arguments, &(struct export_input){.analysis = &analysis,
+                                                             .tree = tree,
+                                                             .metric = (unsigned)metric});
+        calltree_free(tree);
+    }
+    analysis_close(&analysis);
+    return status;
+}
+
+static int run_export(int argc, char **argv)
+{
+    struct arguments arguments = {.analysis = {.inlines = true, .debuginfod = true}};
+    int status = parse(argc, argv, &arguments);
+    if (status)
+        return status;
+    return arguments.help ? print_command_help(&command_export) : export_profile(&arguments);
+}
+
+static const char help[] =
+    "usage: cairn export -f FORMAT [-o OUT] [FILE] [OPTION...]\n"
+    "\n"
+    "Writes a profile (cairn.out if not said) for other tools, to stdout or to OUT.\n"
+    "\n"
+    "    cairn export -f folded | flamegraph.pl > flames.svg\n"
+    "    cairn export -f folded -o app.folded     for speedscope.app, inferno\n"
+    "\n"
+    "Formats:\n"
+    "    folded    'outer;...;inner COUNT', a line per call path, functions only: a path begins "
+    "with the\n"
+    "              outermost function of its thread, as _start or clone3. COUNT is in units of "
+    "the\n"
+    "              metric (ns for cpu and wall). ';' in names becomes ':'.\n"
+    "\n"
+    "    -f, --format FORMAT\n"
+    "    -o, --output OUT      '-' is stdout\n"
+    "    --metric NAME         which metric, if there are several\n"
+    "    --no-inlines          inlined functions count as part of what they were inlined into\n"
+    "    --no-debuginfod       do not ask the servers in DEBUGINFOD_URLS for debug files\n";
+
+const struct command command_export = {
+    .name = "export",
+    .summary = "write a profile for other tools, as flame graphs",
+    .help = help,
+    .run = run_export,
+};

@@ -1,0 +1,89 @@
+// SPDX-License-Identifier: MIT
+
+// `cairn info`
+
+#include "analyze/summary.h"
+#include "cmd/cmd.h"
+#include <errno.h>
+#include <getopt.h>
+#include <stdlib.h>
+#include <string.h>
+
+static int print_info(const char *path, bool json, bool debuginfod)
+{
+    char *error = NULL;
+    struct analysis analysis;
+    struct analysis_options options = {.inlines = true, .debuginfod = debuginfod};
+    if (analysis_open(&analysis, path, &options, &error) < 0) {
+        complain("%s", error);
+        free(error);
+        return STATUS_MISUSE;
+    }
+    struct summary summary;
+    summary_of(analysis.profile, &summary);
+    if (json) {
+        summary_print_json(stdout, &analysis, &summary);
+    } else {
+        struct text_style style = text_style(stdout);
+        summary_print(stdout, &style, &analysis, &summary);
+    }
+    analysis_close(&analysis);
+    if (fflush(stdout) != 0 || ferror(stdout)) {
+        complain("info: cannot write: %s", strerror(errno));
+        return STATUS_FAILED;
+    }
+    return 0;
+}
+
+static int run_info(int argc, char **argv)
+{
+    enum { OPTION_JSON = 256, OPTION_NO_DEBUGINFOD };
+    static const struct option options[] = {
+        {"json", no_argument, NULL, OPTION_JSON},
+        {"no-debuginfod", no_argument, NULL, OPTION_NO_DEBUGINFOD},
+        {"help", no_argument, NULL, 'h'},
+        {NULL, 0, NULL, 0},
+    };
+    bool json = false, debuginfod = true;
+    opterr = 0;
+    optind = 0; // glibc: start anew
+    for (int option; (option = getopt_long(argc, argv, ":h", options, NULL)) != -1;) {
+        if (option == 'h')
+            return print_command_help(&command_info);
+        if (option == OPTION_JSON)
+            json = true;
+        else if (option == OPTION_NO_DEBUGINFOD)
+            debuginfod = false;
+        else
+            return misuse_of_option(&command_info, option, argv);
+    }
+    if (argc - optind > 1)
+        return misuse(&command_info, "info: one profile at a time, not '%s' as well",
+                      argv[optind + 1]);
+    return print_info(optind < argc ? argv[optind] : DEFAULT_PROFILE, json, debuginfod);
+}
+
+static const char help[] = "usage: cairn info [FILE] [--json] [--no-debuginfod]\n"
+                           "\n"
+                           "Tells how a recording went (cairn.out if not said): how many samples, "
+                           "how many call paths are\n"
+                           "complete, what the sampling itself cost, how large the tree is, and "
+                           "which modules have symbols.\n"
+                           "\n"
+                           "    cairn info                              for people\n"
+                           "    cairn info --json                       for programs\n"
+                           "    cairn info --json | jq .walks           the share of complete call "
+                           "paths, and why others are not\n"
+                           "\n"
+                           "A call path is complete when the walk came to the root of the thread, "
+                           "or to the marker under which\n"
+                           "the rest is known. 'lost' are signals that came while no sample could "
+                           "be taken; their time is\n"
+                           "counted with the next sample.\n";
+
+const struct command command_info = {
+    .name = "info",
+    .summary = "tell how a recording went: samples, completeness, cost, symbols",
+    .help = help,
+    .run = run_info,
+};

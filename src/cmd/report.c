@@ -1,0 +1,352 @@
+// SPDX-License-Identifier: MIT
+
+// `cairn report`
+
+#include "analyze/report.h"
+#include "base/memory.h"
+#include "cmd/cmd.h"
+#include <errno.h>
+#include <getopt.h>
+
+enum {
+    OPTION_VIEW = 256,
+    OPTION_BY,
+    OPTION_METRIC,
+    OPTION_MIN,
+    OPTION_DEPTH,
+    OPTION_FOCUS,
+    OPTION_IGNORE,
+    OPTION_THROUGH,
+    OPTION_SITES,
+    OPTION_NO_SITES,
+    OPTION_LINES,
+    OPTION_SORT,
+    OPTION_PER_PROCESS,
+    OPTION_PER_THREAD,
+    OPTION_PROCESS,
+    OPTION_THREAD,
+    OPTION_NO_INLINES,
+    OPTION_NO_FOLD,
+    OPTION_NO_DEBUGINFOD,
+    OPTION_WIDE,
+    OPTION_JSON,
+    OPTION_HELP,
+};
+
+static const struct option long_options[] = {
+    {"view", required_argument, NULL, OPTION_VIEW},
+    {"by", required_argument, NULL, OPTION_BY},
+    {"metric", required_argument, NULL, OPTION_METRIC},
+    {"min", required_argument, NULL, OPTION_MIN},
+    {"depth", required_argument, NULL, OPTION_DEPTH},
+    {"focus", required_argument, NULL, OPTION_FOCUS},
+    {"ignore", required_argument, NULL, OPTION_IGNORE},
+    {"through", required_argument, NULL, OPTION_THROUGH},
+    {"sites", no_argument, NULL, OPTION_SITES},
+    {"no-sites", no_argument, NULL, OPTION_NO_SITES},
+    {"lines", no_argument, NULL, OPTION_LINES},
+    {"sort", required_argument, NULL, OPTION_SORT},
+    {"per-process", no_argument, NULL, OPTION_PER_PROCESS},
+    {"per-thread", optional_argument, NULL, OPTION_PER_THREAD},
+    {"process", required_argument, NULL, OPTION_PROCESS},
+    {"thread", required_argument, NULL, OPTION_THREAD},
+    {"no-inlines", no_argument, NULL, OPTION_NO_INLINES},
+    {"no-fold", no_argument, NULL, OPTION_NO_FOLD},
+    {"no-debuginfod", no_argument, NULL, OPTION_NO_DEBUGINFOD},
+    {"wide", no_argument, NULL, OPTION_WIDE},
+    {"json", no_argument, NULL, OPTION_JSON},
+    {"help", no_argument, NULL, OPTION_HELP},
+    {NULL, 0, NULL, 0},
+};
+
+struct arguments {
+    struct report_options report;
+    struct analysis_options analysis;
+    struct pattern *ignore[REFINE_LIMIT];
+    enum { SITES_USUAL, SITES_YES, SITES_NO } sites;
+    bool by_given, help;
+    const char *path;
+};
+
+// The position of a word in a list that ends with NULL; complains and returns -1 if it is not
+// there.
+static int choose(const char *option, const char *word, const char *const *words)
+{
+    for (int i = 0; words[i]; i++)
+        if (strcmp(word, words[i]) == 0)
+            return i;
+    char list[128] = "";
+    for (int i = 0; words[i]; i++) {
+        strncat(list, i ? ", " : "", sizeof list - strlen(list) - 1);
+        strncat(list, words[i], sizeof list - strlen(list) - 1);
+    }
+    misuse(&command_report, "report: --%s '%s' is not one of: %s", option, word, list);
+    return -1;
+}
+
+static int parse_percent(const char *text, double *percent)
+{
+    char *end;
+    errno = 0;
+    *percent = strtod(text, &end);
+    if (*end == '%')
+        end++;
+    if (end == text || *end || errno || !(*percent >= 0 && *percent <= 100))
+        return misuse(&command_report, "report: --min '%s' is not a percentage from 0 to 100",
+                      text);
+    return 0;
+}
+
+static int parse_number(const char *option, const char *text, uint32_t *number)
+{
+    char *end;
+    errno = 0;
+    unsigned long value = strtoul(text, &end, 10);
+    if (end == text || *end || errno || *text == '-' || value == 0 || value > INT32_MAX)
+        return misuse(&command_report, "report: --%s '%s' is not a positive number", option, text);
+    *number = (uint32_t)value;
+    return 0;
+}
+
+static int parse_pattern(const char *option, const char *text, struct pattern **pattern)
+{
+    char *error = NULL;
+    struct pattern *made = pattern_new(text, &error);
+    if (made) {
+        pattern_free(*pattern);
+        *pattern = made;
+        return 0;
+    }
+    int status = misuse(&command_report, "report: --%s: %s", option, error);
+    free(error);
+    return status;
+}
+
+static int parse_list(const char *option, const char *text, struct pattern **patterns,
+                      unsigned *count)
+{
+    if (*count == REFINE_LIMIT)
+        return misuse(&command_report, "report: --%s at most %d times; use 'one|other'", option,
+                      REFINE_LIMIT);
+    int status = parse_pattern(option, text, &patterns[*count]);
+    *count += status == 0;
+    return status;
+}
+
+static int parse_thread(const char *text, struct build_options *build)
+{
+    if (text[strspn(text, "0123456789")] == '\0')
+        return parse_number("thread", text, &build->tid);
+    return parse_pattern("thread", strcmp(text, "main") == 0 ? "^main thread$" : text,
+                         &build->thread);
+}
+
+static int parse_choice(int option, const char *text, struct arguments *arguments)
+{
+    static const char *const views[] = {"tree", "callers", "flat", NULL};
+    static const char *const by[] = {"function", "line", "module", "thread", "process", NULL};
+    static const char *const sorts[] = {"total", "self", NULL};
+    static const char *const threads[] = {"start", "tid", NULL};
+    struct report_options *report = &arguments->report;
+    int chosen = 0;
+    switch (option) {
+    case OPTION_VIEW:
+        chosen = choose("view", text, views);
+        report->view = (enum report_view)chosen;
+        break;
+    case OPTION_BY:
+        chosen = choose("by", text, by);
+        report->by = (enum flat_by)chosen;
+        arguments->by_given = true;
+        break;
+    case OPTION_SORT:
+        chosen = choose("sort", text, sorts);
+        report->sort = chosen == 0 ? ORDER_TOTAL : ORDER_SELF;
+        report->sort_given = true;
+        break;
+    case OPTION_PER_THREAD:
+        chosen = text ? choose("per-thread", text, threads) : 0;
+        report->build.threads = chosen == 0 ? THREADS_BY_START : THREADS_APART;
+        break;
+    }
+    return chosen < 0 ? STATUS_MISUSE : 0;
+}
+
+static int parse_option(int option, const char *text, struct arguments *arguments)
+{
+    struct report_options *report = &arguments->report;
+    switch (option) {
+    case OPTION_METRIC:
+        report->metric = text;
+        return 0;
+    case OPTION_MIN:
+        return parse_percent(text, &report->least);
+    case OPTION_DEPTH:
+        return parse_number("depth", text, &report->depth);
+    case OPTION_FOCUS:
+        return parse_pattern("focus", text, &report->focus);
+    case OPTION_IGNORE:
+        return parse_list("ignore", text, arguments->ignore, &report->build.ignore_count);
+    case OPTION_THROUGH:
+        return parse_list("through", text, report->through, &report->through_count);
+    case OPTION_SITES:
+        arguments->sites = SITES_YES;
+        return 0;
+    case OPTION_NO_SITES:
+        arguments->sites = SITES_NO;
+        return 0;
+    case OPTION_LINES:
+        report->build.lines = true;
+        return 0;
+    case OPTION_PER_PROCESS:
+        report->build.per_process = true;
+        return 0;
+    case OPTION_PROCESS:
+        return parse_number("process", text, &report->build.process);
+    case OPTION_THREAD:
+        return parse_thread(text, &report->build);
+    case OPTION_NO_INLINES:
+        arguments->analysis.inlines = false;
+        return 0;
+    case OPTION_NO_FOLD:
+        report->fold = false;
+        return 0;
+    case OPTION_NO_DEBUGINFOD:
+        arguments->analysis.debuginfod = false;
+        return 0;
+    case OPTION_WIDE:
+        report->wide = true;
+        return 0;
+    case OPTION_JSON:
+        report->json = true;
+        return 0;
+    case OPTION_HELP:
+        arguments->help = true;
+        return 0;
+    default:
+        return parse_choice(option, text, arguments);
+    }
+}
+
+static int parse(int argc, char **argv, struct arguments *arguments)
+{
+    opterr = 0;
+    optind = 0; // glibc: start anew
+    for (int option; (option = getopt_long(argc, argv, ":h", long_options, NULL)) != -1;) {
+        if (option == '?' || option == ':')
+            return misuse_of_option(&command_report, option, argv);
+        int status = parse_option(option == 'h' ? OPTION_HELP : option, optarg, arguments);
+        if (status || arguments->help)
+            return status;
+    }
+    if (argc - optind > 1)
+        return misuse(&command_report, "report: one profile at a time, not '%s' as well",
+                      argv[optind + 1]);
+    arguments->path = optind < argc ? argv[optind] : DEFAULT_PROFILE;
+    if (arguments->by_given && arguments->report.view != VIEW_FLAT)
+        arguments->report.view = VIEW_FLAT; // --by says what kind of list
+    arguments->report.build.ignore = arguments->ignore;
+    // In JSON every node has its call line; for people that is one row too many.
+    arguments->report.build.sites = arguments->sites == SITES_YES ||
+                                    (arguments->sites == SITES_USUAL && arguments->report.json);
+    return 0;
+}
+
+static int print_report(const struct arguments *arguments)
+{
+    char *error = NULL;
+    struct analysis analysis;
+    if (analysis_open(&analysis, arguments->path, &arguments->analysis, &error) < 0) {
+        complain("%s", error);
+        free(error);
+        return STATUS_MISUSE;
+    }
+    struct text_style style = text_style(stdout);
+    if (arguments->report.wide)
+        style.width = 0;
+    int status = 0;
+    if (report_print(stdout, &style, &analysis, &arguments->report, &error) < 0) {
+        complain("report: %s", error);
+        free(error);
+        status = STATUS_MISUSE;
+    }
+    analysis_close(&analysis);
+    if (fflush(stdout) != 0 || ferror(stdout)) {
+        complain("report: cannot write the report: %s", strerror(errno));
+        return STATUS_FAILED;
+    }
+    return status;
+}
+
+static int run_report(int argc, char **argv)
+{
+    struct arguments arguments = {
+        .report = {.least = -1, .fold = true},
+        .analysis = {.inlines = true, .debuginfod = true},
+    };
+    int status = parse(argc, argv, &arguments);
+    if (status == 0)
+        status = arguments.help ? print_command_help(&command_report) : print_report(&arguments);
+    for (unsigned i = 0; i < REFINE_LIMIT; i++) {
+        pattern_free(arguments.ignore[i]);
+        pattern_free(arguments.report.through[i]);
+    }
+    pattern_free(arguments.report.focus);
+    pattern_free(arguments.report.build.thread);
+    return status;
+}
+
+static const char help[] =
+    "usage: cairn report [FILE] [OPTION...]\n"
+    "\n"
+    "Shows where the cost went in a profile that 'cairn record' made (cairn.out if not said).\n"
+    "\n"
+    "    cairn report                            the call tree, the costly paths first\n"
+    "    cairn report --view callers             the costly functions, and who called them\n"
+    "    cairn report --view callers --focus '^malloc$'   who called malloc, at what cost\n"
+    "    cairn report --by function              a list; also: line, module, thread, process\n"
+    "    cairn report --focus parse              the tree from 'parse' down, whoever called it\n"
+    "    cairn report --through read --through parse      only paths with both on them\n"
+    "    cairn report --ignore '^std::'          such functions count as part of their callers\n"
+    "    cairn report --json | jq '.nodes[0]'    everything, for programs\n"
+    "\n"
+    "What is shown:\n"
+    "    --view tree|callers|flat   top-down (usual), bottom-up, or a list\n"
+    "    --by function|line|module|thread|process   a list by these\n"
+    "    --lines                    under each function of a tree, the lines of its own cost\n"
+    "    --sites, --no-sites        calls from different lines apart (usual in JSON), or merged\n"
+    "    --per-process              a tree for each process\n"
+    "    --per-thread[=start|tid]   a tree for each start routine, or for each thread\n"
+    "    --no-inlines               inlined functions count as part of what they were inlined "
+    "into\n"
+    "    --metric NAME              which metric, if there are several\n"
+    "    --sort total|self\n"
+    "\n"
+    "What is left out:\n"
+    "    --min PCT                  what costs less than this share (0.5; in JSON 0)\n"
+    "    --depth N                  what is more than N calls deep\n"
+    "    --focus RE                 paths without a function that matches, and what is above it\n"
+    "    --through RE               paths without a match; may be repeated: all must match\n"
+    "    --ignore RE                functions that match; their cost goes to their callers\n"
+    "    --process PID              other processes\n"
+    "    --thread NAME|TID          other threads; NAME is a start routine, or 'main'\n"
+    "RE is an extended regular expression that matches anywhere in a function's name.\n"
+    "\n"
+    "How:\n"
+    "    --wide                     names in full length\n"
+    "    --no-fold                  one function a row, also where calls do not branch\n"
+    "    --no-debuginfod            do not ask the servers in DEBUGINFOD_URLS for debug files\n"
+    "    --json                     everything, for programs\n"
+    "\n"
+    "total is the cost of a function with all it calls, self that of the function alone. returns "
+    "says\n"
+    "how often the frame that carried the marker was left between samples: more returns for the "
+    "same\n"
+    "time mean shorter calls, but they do not count calls.\n";
+
+const struct command command_report = {
+    .name = "report",
+    .summary = "show where the cost went: call tree, callers, or a list",
+    .help = help,
+    .run = run_report,
+};

@@ -1,0 +1,74 @@
+// SPDX-License-Identifier: MIT
+
+// The flame graph convention: a line per call path, `outer;...;inner COUNT`. Functions only: a path
+// begins with the outermost function of its thread (_start, clone3), and COUNT is in units of the
+// metric, so that all counts together are the recorded cost.
+
+#include "base/memory.h"
+#include "export/export.h"
+#include <errno.h>
+
+struct path {
+    char *text;
+    size_t length, capacity;
+};
+
+// A semicolon would be taken for the end of a name, and a line break for the end of the path.
+static char harmless(char byte)
+{
+    return byte == ';' ? ':' : (unsigned char)byte < ' ' ? ' ' : byte;
+}
+
+static void push(struct path *path, const char *name)
+{
+    size_t length = strlen(name), start = path->length > 0;
+    path->text = memory_grown(path->text, &path->capacity, path->length + length + start, 1);
+    if (start)
+        path->text[path->length++] = ';';
+    for (size_t i = 0; i < length; i++)
+        path->text[path->length++] = harmless(name[i]);
+}
+
+// As long as push() made it longer.
+static void pop(struct path *path, const char *name)
+{
+    path->length -= strlen(name);
+    if (path->length > 0)
+        path->length--;
+}
+
+static int write_folded(FILE *out, const struct export_input *input)
+{
+    const struct calltree *tree = input->tree;
+    struct path path = {0};
+    struct calltree_walk walk;
+    calltree_walk_start(&walk, tree);
+    for (enum walk_event event; (event = calltree_walk_next(&walk)) != WALK_END;) {
+        if (!call_is_code(&tree->nodes[walk.node]))
+            continue;
+        const char *name = calltree_function(tree, walk.node)->name;
+        if (event == WALK_LEAVE) {
+            pop(&path, name);
+            continue;
+        }
+        if (calltree_total(tree, walk.node, input->metric) == 0) {
+            // Still entered, and left: the walk sees it once more.
+            calltree_walk_skip(&walk);
+        }
+        push(&path, name);
+        uint64_t cost = calltree_self(tree, walk.node, input->metric);
+        if (cost == 0)
+            continue;
+        fwrite(path.text, 1, path.length, out);
+        fprintf(out, " %llu\n", (unsigned long long)cost);
+    }
+    calltree_walk_end(&walk);
+    free(path.text);
+    return ferror(out) ? -EIO : 0;
+}
+
+const struct export_format export_folded = {
+    .name = "folded",
+    .summary = "flamegraph.pl, speedscope, inferno: outer;...;inner COUNT",
+    .write = write_folded,
+};
