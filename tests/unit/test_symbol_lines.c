@@ -1,0 +1,258 @@
+// SPDX-License-Identifier: MIT
+// Files, lines and inlined functions out of DWARF of several versions, compilers and languages.
+#include "symbol_fixture.h"
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+struct expected_frame {
+    const char *function;
+    const char *source;
+    const char *mark; // "at NAME" in the source
+};
+
+static void assert_frames(const struct symbol *symbol, const struct expected_frame *expected,
+                          unsigned count)
+{
+    assert_int_equal(symbol->count, count);
+    for (unsigned i = 0; i < count; i++) {
+        assert_string_equal(symbol->frames[i].function, expected[i].function);
+        assert_non_null(symbol->frames[i].file);
+        assert_string_equal(strrchr(symbol->frames[i].file, '/') + 1, expected[i].source);
+        assert_int_equal(symbol->frames[i].line,
+                         fixture_line(expected[i].source, expected[i].mark));
+    }
+}
+
+static const struct expected_frame inlined[] = {
+    {"innermost", "inlines.c", "innermost"},
+    {"middle", "inlines.c", "middle"},
+    {"outer", "inlines.c", "outer"},
+};
+static const struct expected_frame plain[] = {{"plain", "inlines.c", "plain"}};
+
+static void assert_inlines(const char *path, const char *file)
+{
+    struct fixture fixture;
+    fixture_open(&fixture, path, WITH_LINES);
+    uint64_t mark = fixture_offset(file, "mark_innermost");
+    symbols_want(fixture.symbols, 0, place_make(FIXTURE_MODULE, mark));
+    symbols_want(fixture.symbols, 0,
+                 place_make(FIXTURE_MODULE, fixture_offset(file, "mark_plain")));
+    symbols_resolve(fixture.symbols);
+    const struct symbol *symbol = fixture_at(&fixture, mark);
+    assert_frames(symbol, inlined, 3);
+    assert_true(symbol->function == place_make(FIXTURE_MODULE, fixture_offset(file, "outer")));
+    assert_frames(fixture_at(&fixture, fixture_offset(file, "mark_plain")), plain, 1);
+    assert_int_equal(symbols_quality(fixture.symbols, FIXTURE_MODULE), SYMBOLS_DWARF);
+    assert_int_equal(fixture_notes(&fixture), 0);
+    fixture_close(&fixture);
+}
+
+static void inlined_functions_are_unfolded(void **state)
+{
+    (void)state;
+    static const char *const flags[] = {"-g",
+                                        "-gdwarf-4",
+                                        "-gdwarf-3",
+                                        "-gdwarf-5 -no-pie",
+                                        "-g -gz=zlib",
+                                        "-g -gsplit-dwarf",
+                                        "-g -flto",
+                                        "-g -ffunction-sections",
+                                        "-g -fdebug-types-section",
+                                        "-g -Wl,-Ttext-segment=0x10000000"};
+    for (size_t i = 0; i < sizeof flags / sizeof *flags; i++) {
+        fixture_run("gcc -O2 %s $SOURCES/inlines.c $SOURCES/main.c -o inlines", flags[i]);
+        assert_inlines(fixture_path("inlines"), "inlines");
+    }
+}
+
+static void clang_needs_no_table_of_ranges(void **state)
+{
+    (void)state;
+    if (!fixture_has("clang")) {
+        print_message("skipped: no clang\n");
+        skip();
+    }
+    static const char *const flags[] = {"-g", "-gdwarf-4", "-g -gsplit-dwarf"};
+    for (size_t i = 0; i < sizeof flags / sizeof *flags; i++) {
+        fixture_run("clang -O2 %s $SOURCES/inlines.c $SOURCES/main.c -o clanged", flags[i]);
+        assert_inlines(fixture_path("clanged"), "clanged");
+    }
+}
+
+static void cold_parts_have_lines_of_their_function(void **state)
+{
+    (void)state;
+    fixture_run("gcc -O2 -g $SOURCES/inlines.c $SOURCES/main.c -o cold");
+    struct fixture fixture;
+    fixture_open(&fixture, fixture_path("cold"), WITH_LINES);
+    const struct symbol *symbol = fixture_at(&fixture, fixture_offset("cold", "splits.cold"));
+    assert_string_equal(symbol->frames[symbol->count - 1].function, "splits");
+    assert_non_null(symbol->frames[symbol->count - 1].file);
+    assert_true(symbol->function == place_make(FIXTURE_MODULE, fixture_offset("cold", "splits")));
+    fixture_close(&fixture);
+}
+
+static void lines_come_out_of_separate_files(void **state)
+{
+    (void)state;
+    fixture_run("gcc -O2 -g $SOURCES/inlines.c $SOURCES/main.c -o joined");
+    fixture_run("objcopy --only-keep-debug joined split.debug && strip -o split joined && "
+                "objcopy --add-gnu-debuglink=split.debug split");
+    assert_inlines(fixture_path("split"), "joined");
+}
+
+static void shared_debug_information_is_followed(void **state)
+{
+    (void)state;
+    if (!fixture_has("dwz")) {
+        print_message("skipped: no dwz\n");
+        skip();
+    }
+    // Two programs of the same sources: what they share moves to a third file.
+    fixture_run("gcc -O2 -g -gdwarf-4 $SOURCES/inlines.c $SOURCES/main.c -o first");
+    fixture_run("gcc -O2 -g -gdwarf-4 -no-pie $SOURCES/inlines.c $SOURCES/main.c -o second");
+    fixture_run("dwz -m shared.dwz -M %s first second", fixture_path("shared.dwz"));
+    fixture_run("readelf -S first | grep -q gnu_debugaltlink");
+    assert_inlines(fixture_path("first"), "first");
+    assert_inlines(fixture_path("second"), "second");
+}
+
+static void nothing_is_unfolded_unless_asked_for(void **state)
+{
+    (void)state;
+    fixture_run("gcc -O2 -g $SOURCES/inlines.c $SOURCES/main.c -o unasked");
+    struct fixture fixture;
+    fixture_open(&fixture, fixture_path("unasked"), WITHOUT_LINES);
+    const struct symbol *symbol = fixture_at(&fixture, fixture_offset("unasked", "mark_innermost"));
+    assert_int_equal(symbol->count, 1);
+    assert_string_equal(symbol->frames[0].function, "outer");
+    assert_null(symbol->frames[0].file);
+    assert_int_equal(symbols_quality(fixture.symbols, FIXTURE_MODULE), SYMBOLS_DWARF);
+    fixture_close(&fixture);
+}
+
+static void cplusplus_names_are_qualified(void **state)
+{
+    (void)state;
+    if (!fixture_has("g++")) {
+        print_message("skipped: no g++\n");
+        skip();
+    }
+    static const struct expected_frame expected[] = {
+        {"shapes::(anonymous namespace)::Hidden::twice", "shapes.cc", "twice"},
+        {"shapes::Box<long>::area", "shapes.cc", "area"},
+    };
+    static const char *const compilers[] = {"g++", "clang++"};
+    for (int i = 0; i < 2; i++) {
+        if (!fixture_has(compilers[i]))
+            continue;
+        fixture_run("%s -O2 -g $SOURCES/shapes.cc -o shapes", compilers[i]);
+        struct fixture fixture;
+        fixture_open(&fixture, fixture_path("shapes"), WITH_LINES);
+        assert_frames(fixture_at(&fixture, fixture_offset("shapes", "mark_twice")), expected, 2);
+        fixture_close(&fixture);
+    }
+}
+
+static void rust_names_are_readable(void **state)
+{
+    (void)state;
+    if (!fixture_has("rustc")) {
+        print_message("skipped: no rustc\n");
+        skip();
+    }
+    static const struct expected_frame expected[] = {
+        {"rusty::inner::absorbed", "rusty.rs", "absorbed"},
+        {"rusty::inner::kept", "rusty.rs", "kept"},
+    };
+    static const char *const flags[] = {"", "-C symbol-mangling-version=v0"};
+    for (int i = 0; i < 2; i++) {
+        fixture_run("rustc -O -g %s $SOURCES/rusty.rs -o rusty", flags[i]);
+        struct fixture fixture;
+        fixture_open(&fixture, fixture_path("rusty"), WITH_LINES);
+        assert_frames(fixture_at(&fixture, fixture_offset("rusty", "mark_absorbed")), expected, 2);
+        fixture_close(&fixture);
+    }
+}
+
+static void missing_lines_are_said_once_with_what_helps(void **state)
+{
+    (void)state;
+    fixture_run("gcc -O2 $SOURCES/inlines.c $SOURCES/main.c -o bare");
+    struct fixture fixture;
+    fixture_open(&fixture, fixture_path("bare"), WITH_LINES);
+    fixture_at(&fixture, fixture_offset("bare", "outer"));
+    fixture_at(&fixture, fixture_offset("bare", "plain"));
+    assert_int_equal(fixture_notes(&fixture), 1);
+    assert_true(fixture_has_note(&fixture, "no line numbers for bare: compile it with -g"));
+    fixture_close(&fixture);
+    // Nobody asked for lines: nothing to say.
+    fixture_open(&fixture, fixture_path("bare"), WITHOUT_LINES);
+    fixture_at(&fixture, fixture_offset("bare", "outer"));
+    assert_int_equal(fixture_notes(&fixture), 0);
+    fixture_close(&fixture);
+}
+
+static void missing_lines_of_a_cold_module_are_not_mentioned(void **state)
+{
+    (void)state;
+    fixture_run("gcc -O2 $SOURCES/inlines.c $SOURCES/main.c -o chilly");
+    uint64_t outer = fixture_offset("chilly", "outer");
+    struct profile_node nodes[] = {
+        {.parent = PROFILE_NO_PARENT},
+        {.parent = 0, .site = place_make(FIXTURE_MODULE, outer)},
+        {.parent = 0, .site = place_make(MODULE_VDSO, 16)},
+    };
+    uint64_t values[] = {0, 10, 990};
+    struct profile_tree tree = {.count = 3, .nodes = nodes, .values = values};
+    struct fixture fixture;
+    fixture_open(&fixture, fixture_path("chilly"), WITH_LINES);
+    fixture_close(&fixture);
+    fixture.profile.metric_count = 1;
+    fixture.profile.tree_count = 1;
+    fixture.profile.trees = &tree;
+    for (int hot = 0; hot < 2; hot++) {
+        values[1] = hot ? 30 : 10;
+        fixture.symbols = symbols_new(&fixture.profile, &(struct symbols_options){.inlines = true});
+        assert_string_equal(fixture_name(&fixture, outer), "outer");
+        assert_int_equal(fixture_notes(&fixture), hot);
+        fixture_close(&fixture);
+    }
+}
+
+static void packages_are_named_for_system_files(void **state)
+{
+    (void)state;
+    if (access("/var/lib/dpkg/info", R_OK) != 0 || access("/usr/bin/dpkg", R_OK) != 0) {
+        print_message("skipped: not Debian\n");
+        skip();
+    }
+    struct fixture fixture;
+    fixture_open(&fixture, "/usr/bin/dpkg", WITH_LINES);
+    fixture_at(&fixture, 0x5000);
+    if (symbols_quality(fixture.symbols, FIXTURE_MODULE) != SYMBOLS_DWARF)
+        assert_true(fixture_has_note(&fixture, "no line numbers for dpkg: install dpkg-dbgsym"));
+    fixture_close(&fixture);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(inlined_functions_are_unfolded),
+        cmocka_unit_test(clang_needs_no_table_of_ranges),
+        cmocka_unit_test(cold_parts_have_lines_of_their_function),
+        cmocka_unit_test(lines_come_out_of_separate_files),
+        cmocka_unit_test(shared_debug_information_is_followed),
+        cmocka_unit_test(nothing_is_unfolded_unless_asked_for),
+        cmocka_unit_test(cplusplus_names_are_qualified),
+        cmocka_unit_test(rust_names_are_readable),
+        cmocka_unit_test(missing_lines_are_said_once_with_what_helps),
+        cmocka_unit_test(missing_lines_of_a_cold_module_are_not_mentioned),
+        cmocka_unit_test(packages_are_named_for_system_files),
+    };
+    return cmocka_run_group_tests(tests, fixture_setup, fixture_teardown);
+}
