@@ -18,7 +18,7 @@ ARROWS = {
     "profile": ["live", "tree"],
     "symbol": ["profile"],
     "analyze": ["symbol", "profile"],
-    "export": ["symbol", "profile"],
+    "export": ["analyze", "symbol", "profile"],
     "cmd": ["analyze", "export"],
     # the agent
     "loadmap": ["base"],
