@@ -2,23 +2,35 @@
 #ifndef CAIRN_LOADMAP_LOADMAP_H
 #define CAIRN_LOADMAP_LOADMAP_H
 
-// What is mapped where. Never asks the loader from a signal handler: a pc that is not in the table is
-// looked up with _dl_find_object (documented async-signal-safe; glibc 2.35), or, where that is
+// What is mapped where. Never asks the loader from a signal handler: a pc that is not in the table
+// is looked up with _dl_find_object (documented async-signal-safe; glibc 2.35), or, where that is
 // missing, in /proc/self/maps read by plain system calls; what is found joins the table.
 //
-// A library that is unloaded and loaded again, anywhere, keeps its module id (same path and build id).
+// A library that is unloaded and loaded again, anywhere, keeps its module id (same path and build
+// id).
+//
+// The table is kept twice. A writer (under a lock) changes one copy while readers use the other, so
+// a signal handler that interrupts a writer on its own thread still finds a whole table.
+//
+// Modules found by loadmap_start are taken to stay for good (a program's start-up libraries are
+// never unloaded); all others are `permanent = false`, and are refused while anybody is inside
+// dlclose.
 
 #include "base/place.h"
+#include <stdatomic.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
 // What a walk needs to know of the module at a pc; a copy, valid while a loadmap_enter() is open.
 struct module_ref {
-    unsigned id;                 // place_t module; MODULE_ANONYMOUS if the pc is in no file
-    uintptr_t base;              // place offset = pc - base
-    uintptr_t start, end;        // extent in memory
-    const unsigned char *eh_frame_hdr; // NULL if it has none
+    unsigned id;                        // place_t module
+    unsigned permanent;                 // never unloaded: knowledge about its pcs holds for ever
+    uintptr_t base;                     // place offset = pc - base
+    uintptr_t start, end;               // extent in memory; may have holes that cannot be read
+    const unsigned char *eh_frame_hdr;  // NULL if it has none
+    uintptr_t tables_start, tables_end; // the readable segment that holds eh_frame_hdr
+    uintptr_t code_start, code_end;     // the executable segment
 };
 
 // What the agent publishes about a module that was met for the first time, or loaded elsewhere.
@@ -31,27 +43,41 @@ struct module_info {
     const unsigned char *build_id;
 };
 
-// Fills the table with what is loaded now. Not signal-safe. `found` is called for each module, then and
-// later, in a signal handler too; it must not block. Returns 0 or -errno.
+// Fills the table with what is loaded now. Not signal-safe. `found` is called for each module, then
+// and later, in a signal handler too; it must not block. Returns 0 or -errno.
 int loadmap_start(void (*found)(const struct module_info *module));
 
 // In a forked child: forget who was inside the map (those threads do not exist here).
 void loadmap_after_fork(void);
 
-// Brackets around everything that reads a module's memory (unwind tables). enter() fails while a
-// library is being unloaded, for modules that can be unloaded. Signal-safe, nests.
+// Brackets around everything that reads a module's memory (unwind tables, code). Signal-safe,
+// nests.
 void loadmap_enter(void);
 void loadmap_leave(void);
 
-// The module at pc. Call between enter and leave. False: not code of any file (id is MODULE_ANONYMOUS), or
-// *unloading is set: it may vanish. Signal-safe.
+// The module at pc. Call between enter and leave. False: not code of any file (id is
+// MODULE_ANONYMOUS if pc is in executable memory of no file, MODULE_NONE if it is not known to be
+// code at all), or *unloading is set: it may vanish. Signal-safe.
 bool loadmap_find(uintptr_t pc, struct module_ref *module, bool *unloading);
+
+// The same for an address that may well be no code, such as a word met on a stack: what is known,
+// or can be had from the loader for nothing; never reads /proc. Signal-safe.
+bool loadmap_peek(uintptr_t pc, struct module_ref *module);
 
 // Around dlclose, in normal context. before() waits until no walk is inside a table.
 void loadmap_before_unload(void);
 void loadmap_after_unload(void);
 
-// Changes whenever a pc may mean something else than before: cached knowledge about pcs carries it.
-uint32_t loadmap_generation(void);
+// Changes whenever a pc of a module that is not permanent may mean something else than before:
+// cached knowledge about such pcs carries it. Never 0. Signal-safe.
+extern _Atomic uint32_t loadmap_generation_count; // written by loadmap alone
+static inline uint32_t loadmap_generation(void)
+{
+    return atomic_load_explicit(&loadmap_generation_count, memory_order_acquire);
+}
+
+// True if the eight bytes at address (aligned to 8) can be read. Signal-safe: a system call that
+// does nothing else. Keeps errno.
+bool loadmap_readable(uintptr_t address);
 
 #endif

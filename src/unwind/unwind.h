@@ -2,24 +2,29 @@
 #ifndef CAIRN_UNWIND_UNWIND_H
 #define CAIRN_UNWIND_UNWIND_H
 
-// From a frame to its caller. Everything here is safe in a signal handler: no allocation, no lock, no
-// load that can fault.
+// From a frame to its caller. Everything here is safe in a signal handler: no allocation, no lock,
+// no load that can fault.
 //
 //   struct unwind_cursor c;
 //   unwind_start(&c, registers of the interrupted code, stack bounds);
 //   do use(c.frame); while ((v = unwind_step(&c)) == UNWIND_OK);
 //
-// `frame` describes the frame that the cursor stands in; a step goes to its caller. The first time that
-// a pc is met its FDE is interpreted, and the result (a recipe) is kept in a cache keyed by pc and load-map
-// generation; warm, a step is a few loads. Shared by all threads without a lock: an entry's words are
-// xored into its key, so a torn entry never matches.
+// `frame` describes the frame that the cursor stands in; a step goes to its caller. The first time
+// that a pc is met its FDE is interpreted, and the result (a recipe) is kept in a cache keyed by pc
+// and load-map generation; warm, a step is a few loads. Shared by all threads without a lock
+// (recipe.h).
+//
+// Only rsp and rbp are followed at every step. A rule on another register makes a second, slower
+// cursor over all registers that a call preserves catch up with the first: it starts where the
+// first did, and never goes the same way twice.
 
 #include "base/place.h"
 #include "base/verdict.h"
 #include <stdbool.h>
 #include <stdint.h>
 
-// DWARF numbers of the registers a cursor may know (x86-64: 0..15, 7 = rsp, 6 = rbp; 16 = return address).
+// DWARF numbers of the registers a cursor may know (x86-64: 0..15, 7 = rsp, 6 = rbp; 16 = return
+// address).
 #define UNWIND_REGISTERS 17
 
 struct unwind_bounds {
@@ -27,19 +32,35 @@ struct unwind_bounds {
 };
 
 enum {
-    FRAME_CFI = 1,       // found through an FDE (the others are guesses: frame pointer or scan)
-    FRAME_SIGNAL = 2,    // a signal trampoline: its caller was interrupted, not calling
-    FRAME_EH_RETURN = 4, // a function that may return elsewhere (an unwinder at work): saves rax or rdx
-    FRAME_INTERRUPTED = 8, // pc is an interrupted instruction (leaf, or caller of a trampoline), not a return address
+    FRAME_CFI = 1,    // found through an FDE (the others are guesses: frame pointer or scan)
+    FRAME_SIGNAL = 2, // a signal trampoline: its caller was interrupted, not calling
+    FRAME_EH_RETURN =
+        4, // a function that may return elsewhere (an unwinder at work): saves rax or rdx
+    FRAME_INTERRUPTED = 8, // pc is an interrupted instruction (leaf, or caller of a trampoline),
+                           // not a return address
 };
 
 struct unwind_frame {
     uintptr_t pc;
-    place_t place;    // of pc
-    place_t function; // of the function's first instruction, offset PLACE_OFFSET_UNKNOWN if not known
-    uintptr_t cfa;       // set by unwind_step for the frame it leaves: see below
-    uintptr_t ra_slot;   // address of the slot that holds the return address (0: none, e.g. signal frame)
+    place_t place; // of pc
+    place_t
+        function;  // of the function's first instruction, offset PLACE_OFFSET_UNKNOWN if not known
+    uintptr_t cfa; // set by unwind_step for the frame it leaves: see below
+    uintptr_t
+        ra_slot; // address of the slot that holds the return address (0: none, e.g. signal frame)
     unsigned flags;
+};
+
+// How to leave the frame of one pc; what the cache holds.
+struct unwind_recipe {
+    place_t function; // where the function begins; in a module without a table, the place of the pc
+                      // itself
+    int32_t cfa_offset;  // of kind DEREF: two signed halves, inner and outer
+    int32_t distance;    // of the pc from the function's first instruction
+    int16_t fp_offset;   // of the saved frame pointer, in words
+    uint8_t kind;        // enum recipe_kind
+    uint8_t detail;      // see recipe.h
+    uint32_t generation; // 0: holds for ever
 };
 
 struct unwind_cursor {
@@ -47,12 +68,19 @@ struct unwind_cursor {
     struct unwind_frame left;  // the frame that the last step left: complete, cfa and ra_slot too
     uintptr_t sp, bp;
     // private to the unwinder from here
-    uintptr_t registers[UNWIND_REGISTERS]; // of the leaf, for rules on other registers
-    uint32_t known;                        // which of them hold for the current frame
+    struct unwind_recipe recipe; // of frame.pc
+    struct unwind_bounds
+        region; // loads within are direct: bounds, the alternate stack, or probed pages
     struct unwind_bounds bounds;
-    struct unwind_bounds other;            // alternate signal stack in use, or a window copied from elsewhere
-    unsigned char *window;                 // copy of foreign stack memory [other.low, other.high), or NULL
     unsigned depth;
+    unsigned switches;   // from one stack to another, and signal frames: bounded, as nothing else
+                         // makes an end
+    unsigned guesses;    // frames left without a table
+    unsigned base_depth; // the frame for which `registers` hold
+    uint32_t known;      // which of them do
+    bool base_interrupted;
+    uintptr_t corrected_slot, corrected_pc;
+    uintptr_t registers[UNWIND_REGISTERS];
 };
 
 enum unwind_result { UNWIND_OK, UNWIND_END };
@@ -64,15 +92,16 @@ void unwind_start(struct unwind_cursor *cursor, const void *ucontext, struct unw
 void unwind_start_here(struct unwind_cursor *cursor, uintptr_t pc, uintptr_t sp, uintptr_t bp,
                        struct unwind_bounds bounds);
 
-// Goes to the caller. UNWIND_OK, or UNWIND_END with the reason in *verdict (VERDICT_COMPLETE at the root).
-// The new frame.pc is the raw word in the slot: if it is a marker's stub, tell the cursor the truth with
-// unwind_correct() before the next step.
+// Goes to the caller. UNWIND_OK, or UNWIND_END with the reason in *verdict (VERDICT_COMPLETE at the
+// root). The new frame.pc is the raw word in the slot: if it is a marker's stub, tell the cursor
+// the truth with unwind_correct() before the next step.
 enum unwind_result unwind_step(struct unwind_cursor *cursor, enum verdict *verdict);
 
 // Replaces the pc of the current frame (the true return address behind a marker).
 void unwind_correct(struct unwind_cursor *cursor, uintptr_t pc);
 
-// True if the instruction before `ra` is a call. Reads code safely: false if ra is not in a known module.
+// True if the instruction before `ra` is a call. Reads code safely: false if ra is not in a known
+// module.
 bool unwind_follows_call(uintptr_t ra);
 
 // Bytes of static and private memory that the unwinder uses.

@@ -1,0 +1,98 @@
+// SPDX-License-Identifier: MIT
+#include "loadmap/gate.h"
+#include "loadmap/loadmap.h"
+#include <sched.h>
+#include <stdatomic.h>
+
+// Readers count themselves in one of two counters; which one is switched by a thread that wants to
+// unload, so that it waits for those who were inside before and not for those who keep coming.
+//
+// Reader: counter++ then look at `closing`. Unloader: closing++ then look at the counters. Both
+// sequentially consistent: either the reader sees that somebody is unloading and keeps off what can
+// vanish, or the unloader sees the reader and waits.
+static _Atomic uint32_t inside[2];
+static _Atomic uint32_t current;
+static _Atomic uint32_t closing;
+static _Atomic uint32_t draining; // held by the unloader that waits
+
+// Initial-exec: the first access of any other kind may allocate, and this is used in signal
+// handlers.
+static __thread struct {
+    unsigned depth, counter;
+    unsigned
+        unloads; // before_unload without its after_unload (destructors may unload, so they nest)
+} self __attribute__((tls_model("initial-exec")));
+
+// A signal may come between any two lines of these: its own pairs leave `depth` as it was, and do
+// not touch `counter` unless `depth` was 0, when it means nothing.
+void loadmap_enter(void)
+{
+    if (self.depth != 0) {
+        self.depth++;
+        return;
+    }
+    unsigned counter = atomic_load(&current) & 1;
+    atomic_fetch_add(&inside[counter], 1);
+    self.depth = 1;
+    atomic_signal_fence(memory_order_seq_cst);
+    self.counter = counter;
+}
+
+void loadmap_leave(void)
+{
+    if (self.depth != 1) {
+        self.depth--;
+        return;
+    }
+    unsigned counter = self.counter;
+    atomic_signal_fence(memory_order_seq_cst);
+    self.depth = 0;
+    atomic_fetch_sub(&inside[counter], 1);
+}
+
+bool gate_is_closing(void)
+{
+    return atomic_load(&closing) != 0;
+}
+
+static void drain_one(void)
+{
+    unsigned old = atomic_fetch_xor(&current, 1) & 1;
+    // Whoever unloads from within a walk (a program's handler on top of ours) must not wait for
+    // itself.
+    uint32_t own = self.depth && self.counter == old;
+    while (atomic_load(&inside[old]) > own)
+        sched_yield();
+}
+
+void loadmap_before_unload(void)
+{
+    self.unloads++;
+    atomic_fetch_add(&closing, 1);
+    uint32_t nobody = 0;
+    while (!atomic_compare_exchange_weak(&draining, &nobody, 1)) {
+        nobody = 0;
+        sched_yield();
+    }
+    drain_one();
+    drain_one();
+    atomic_store(&draining, 0);
+}
+
+void gate_open(void)
+{
+    if (self.unloads == 0)
+        return;
+    self.unloads--;
+    atomic_fetch_sub(&closing, 1);
+}
+
+void gate_after_fork(void)
+{
+    // The thread that forked is the only one here: what others were doing will not be ended.
+    atomic_store(&inside[0], 0);
+    atomic_store(&inside[1], 0);
+    atomic_store(&closing, self.unloads);
+    atomic_store(&draining, 0);
+    self.depth = 0;
+}

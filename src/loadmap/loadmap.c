@@ -1,0 +1,458 @@
+// SPDX-License-Identifier: MIT
+#include "loadmap/loadmap.h"
+#include "loadmap/gate.h"
+#include "loadmap/image.h"
+#include "loadmap/maps.h"
+#include "loadmap/table.h"
+#include <dlfcn.h>
+#include <errno.h>
+#include <sched.h>
+#include <signal.h>
+#include <string.h>
+#include <sys/auxv.h>
+#include <sys/syscall.h>
+#include <time.h>
+#include <unistd.h>
+
+#define IDENTITIES 4096
+
+// What has an id: a path and a build id, as a hash of both. Under the lock.
+struct identity {
+    uint64_t hash;
+    uintptr_t base; // where it was when it was last announced
+};
+
+_Atomic uint32_t loadmap_generation_count = 1;
+
+static void (*announce)(const struct module_info *module);
+static struct identity identities[IDENTITIES];
+static unsigned identity_count;
+static uint32_t resync_count;
+static bool started;
+
+// Who holds the lock: the address of a thread-local variable, 0 if nobody. Taken for ever in normal
+// context, only tried for a while in a handler, and at once given up there if the holder is the
+// very thread that was interrupted. Guards identities, scratch, and the writing of the table.
+static _Atomic uintptr_t owner;
+static __thread char self __attribute__((tls_model("initial-exec")));
+
+// Too large for the stack of a handler. Under the lock.
+static struct {
+    struct maps_reader maps;
+    struct image image;
+    char path[PATH_MAX];
+} scratch;
+
+// Reading /proc/self/maps costs tens of microseconds and more: a thread in generated code that is
+// not known yet may ask at every sample, so it is done only if the last one was long ago compared
+// to its cost.
+static _Atomic uint64_t maps_not_before;
+#define MAPS_PAUSE_LEAST 10000000 // ns
+#define MAPS_PAUSE_TIMES 100
+
+static bool try_lock(unsigned tries)
+{
+    for (unsigned i = 0; i < tries; i++) {
+        uintptr_t holder = 0;
+        if (atomic_compare_exchange_strong(&owner, &holder, (uintptr_t)&self))
+            return true;
+        if (holder == (uintptr_t)&self)
+            return false;
+    }
+    return false;
+}
+
+static void lock(void)
+{
+    while (!try_lock(1000))
+        sched_yield();
+}
+
+static void unlock(void)
+{
+    atomic_store(&owner, 0);
+}
+
+bool loadmap_readable(uintptr_t address)
+{
+    // The kernel copies the new mask in before it looks at `how`, and refuses this `how`: EFAULT if
+    // it could not be read, else EINVAL. Allowed in every sandbox.
+    int saved = errno;
+    bool readable = syscall(SYS_rt_sigprocmask, ~0, address, NULL, 8) == -1 && errno == EINVAL;
+    errno = saved;
+    return readable;
+}
+
+static uint64_t hash_bytes(uint64_t hash, const void *bytes, size_t count)
+{
+    const unsigned char *byte = bytes;
+    for (size_t i = 0; i < count; i++)
+        hash = (hash ^ byte[i]) * UINT64_C(0x100000001b3);
+    return hash;
+}
+
+static uint64_t hash_object(const char *name, const struct image *image)
+{
+    uint64_t hash = hash_bytes(UINT64_C(0xcbf29ce484222325), name, strlen(name) + 1);
+    return hash_bytes(hash, image->build_id, image->build_id_bytes);
+}
+
+// The id of a path and build id; 0 if all ids are taken. *moved: to be announced.
+static unsigned identify(uint64_t hash, uintptr_t base, bool *moved)
+{
+    for (unsigned i = 0; i < identity_count; i++)
+        if (identities[i].hash == hash) {
+            *moved = identities[i].base != base;
+            identities[i].base = base;
+            return MODULE_FIRST_FILE + i;
+        }
+    if (identity_count == IDENTITIES)
+        return 0;
+    *moved = true;
+    identities[identity_count] = (struct identity){hash, base};
+    return MODULE_FIRST_FILE + identity_count++;
+}
+
+static void announce_module(const struct image *image, unsigned id, const char *path)
+{
+    struct module_info info = {
+        .id = id,
+        .path = path,
+        .base = image->ref.base,
+        .bytes = image->ref.end - image->ref.start,
+        .build_id_bytes = image->build_id_bytes,
+        .build_id = image->build_id,
+    };
+    if (announce)
+        announce(&info);
+}
+
+// Under the lock. `object` tells whether what is there later is still this.
+static void add_module(struct image *image, const char *path, uint64_t object, bool from_loader)
+{
+    bool moved = false;
+    unsigned id = MODULE_VDSO;
+    if (strcmp(path, "[vdso]") == 0)
+        moved = true;
+    else
+        id = identify(hash_object(path, image), image->ref.base, &moved);
+    if (id == 0) { // unwound all the same, but nameless
+        id = MODULE_ANONYMOUS;
+        image->ref.base = 0;
+    } else if (moved) {
+        announce_module(image, id, path);
+    }
+    image->ref.id = id;
+    image->ref.permanent = !started;
+    struct table_module module = {
+        .ref = image->ref,
+        .object = object,
+        .seen = resync_count,
+        .from_loader = from_loader,
+    };
+    table_insert(&module);
+}
+
+// The path that an absolute name is; any other name (the main program's is empty, a plugin's may be
+// relative to a directory that is no longer the current one) is looked up by address. Under the
+// lock.
+static const char *path_of(const char *name, uintptr_t start)
+{
+    if (name[0] == '/' && strlen(name) < PATH_MAX)
+        return strcpy(scratch.path, name);
+    if (maps_read(&scratch.maps, start) && scratch.maps.path[0])
+        return scratch.maps.path;
+    if (name[0] == 0) {
+        long got = syscall(SYS_readlink, "/proc/self/exe", scratch.path, sizeof scratch.path - 1);
+        if (got > 0) {
+            scratch.path[got] = 0;
+            return scratch.path;
+        }
+    }
+    return strncpy(scratch.path, name[0] ? name : "[main]", sizeof scratch.path - 1);
+}
+
+#ifdef DLFO_STRUCT_HAS_EH_DBASE
+extern __typeof__(_dl_find_object) _dl_find_object __attribute__((weak));
+
+static bool ask_loader(uintptr_t pc, struct dl_find_object *object)
+{
+    return _dl_find_object && _dl_find_object((void *)pc, object) == 0;
+}
+
+static bool loader_can_be_asked(void)
+{
+    return _dl_find_object != NULL;
+}
+
+static const char *object_name(const struct dl_find_object *object)
+{
+    const char *name = object->dlfo_link_map ? object->dlfo_link_map->l_name : NULL;
+    return name ? name : "";
+}
+
+// Without reading the image: for one that has no headers in memory that can be relied on.
+static void image_from_object(struct image *image, const struct dl_find_object *object)
+{
+    memset(image, 0, sizeof *image);
+    image->ref.base = image->ref.start = (uintptr_t)object->dlfo_map_start;
+    image->ref.end = (uintptr_t)object->dlfo_map_end;
+    image->ref.eh_frame_hdr = object->dlfo_eh_frame;
+    image->ref.code_start = image->ref.start;
+    image->ref.code_end = image->ref.end;
+    // Where its segments end is not known; the tables are read only as far as they are in their
+    // page and those after it that can be read.
+    image->ref.tables_start = (uintptr_t)object->dlfo_eh_frame;
+    image->ref.tables_end = image->ref.tables_start;
+    uintptr_t page = image->ref.tables_start & ~(uintptr_t)4095;
+    while (page && page < image->ref.end && loadmap_readable(page))
+        image->ref.tables_end = page += 4096;
+}
+
+static void describe_object(struct image *image, const struct dl_find_object *object)
+{
+    uintptr_t start = (uintptr_t)object->dlfo_map_start, end = (uintptr_t)object->dlfo_map_end;
+    uintptr_t bias = object->dlfo_link_map ? object->dlfo_link_map->l_addr : 0;
+    if (!image_from_memory(image, start, end, object->dlfo_link_map ? &bias : NULL) ||
+        image->ref.eh_frame_hdr != object->dlfo_eh_frame)
+        image_from_object(image, object);
+}
+
+// Still what the table says? A library may be gone without our knowing: libc unloads its own.
+static bool is_current(const struct table_module *module)
+{
+    struct dl_find_object object;
+    if (!loader_can_be_asked() || !module->from_loader)
+        return true;
+    return ask_loader(module->ref.start, &object) &&
+           (uintptr_t)object.dlfo_map_start == module->ref.start &&
+           (!module->ref.eh_frame_hdr ||
+            (const void *)module->ref.eh_frame_hdr == object.dlfo_eh_frame);
+}
+
+// A pc that is in no module of the table, or in one that is no more: ask the loader, remember the
+// answer.
+static bool add_from_loader(uintptr_t pc)
+{
+    struct dl_find_object object;
+    if (!ask_loader(pc, &object) || !try_lock(10000))
+        return false;
+    describe_object(&scratch.image, &object);
+    const char *name = object_name(&object);
+    uint64_t hash = hash_object(name, &scratch.image);
+    add_module(&scratch.image, path_of(name, scratch.image.ref.start), hash, true);
+    unlock();
+    return true;
+}
+#else
+static bool loader_can_be_asked(void)
+{
+    return false;
+}
+
+static bool is_current(const struct table_module *module)
+{
+    (void)module;
+    return true;
+}
+
+static bool add_from_loader(uintptr_t pc)
+{
+    (void)pc;
+    return false;
+}
+#endif
+
+static uint64_t now(void)
+{
+    struct timespec time;
+    clock_gettime(CLOCK_MONOTONIC, &time);
+    return (uint64_t)time.tv_sec * 1000000000 + (uint64_t)time.tv_nsec;
+}
+
+static void add_mapped_file(const struct maps_reader *maps)
+{
+    struct image *image = &scratch.image;
+    bool elf = image_from_memory(image, maps->start, maps->end, NULL);
+    if (!elf || loader_can_be_asked()) {
+        // Not the loader's: it can be unmapped by anybody at any time, so that it has a name
+        // here, and offsets, but nothing in it may be read without care.
+        memset(&image->ref, 0, sizeof image->ref);
+        image->ref.base = image->ref.start = maps->start;
+        image->ref.end = maps->end;
+        if (!elf)
+            image->build_id_bytes = 0;
+    }
+    add_module(image, maps->path, hash_object(maps->path, image), false);
+}
+
+// Takes in what /proc/self/maps says about pc: a file that the loader does not know of, or code
+// that was generated. Rarely.
+static void add_from_maps(uintptr_t pc)
+{
+    uint64_t begin = now();
+    if (begin < atomic_load(&maps_not_before) || !try_lock(1))
+        return;
+    struct maps_reader *maps = &scratch.maps;
+    if (maps_read(maps, pc)) {
+        table_set_ranges(maps->range, maps->ranges);
+        if (maps->path[0] && maps->executable)
+            add_mapped_file(maps);
+    }
+    unlock();
+    uint64_t cost = now() - begin, pause = cost * MAPS_PAUSE_TIMES;
+    atomic_store(&maps_not_before, begin + (pause > MAPS_PAUSE_LEAST ? pause : MAPS_PAUSE_LEAST));
+}
+
+// Takes a module out that is no longer there. True if it was not.
+static bool drop_if_stale(const struct table_module *module)
+{
+    if (module->ref.permanent || is_current(module))
+        return false;
+    if (!try_lock(10000))
+        return true;
+    for (unsigned i = 0; i < table_count(); i++)
+        if (table_at(i)->ref.start == module->ref.start && table_at(i)->object == module->object) {
+            table_remove(i);
+            atomic_fetch_add(&loadmap_generation_count, 1);
+            break;
+        }
+    unlock();
+    return true;
+}
+
+static bool find(uintptr_t pc, struct module_ref *module, bool *unloading, bool rare)
+{
+    struct table_module found;
+    int saved = errno;
+    bool known = table_find(pc, &found);
+    *unloading = false;
+    if (!(known && found.ref.permanent)) {
+        *unloading = gate_is_closing() && (known || rare);
+        if (!*unloading && (!known || drop_if_stale(&found)))
+            known = add_from_loader(pc) && table_find(pc, &found);
+        if (!*unloading && !known && rare && !table_is_anonymous_code(pc)) {
+            add_from_maps(pc);
+            known = table_find(pc, &found);
+        }
+    }
+    errno = saved;
+    if (known && !*unloading) {
+        *module = found.ref;
+        return true;
+    }
+    memset(module, 0, sizeof *module);
+    if (!known && table_is_anonymous_code(pc)) {
+        module->id = MODULE_ANONYMOUS;
+        *unloading = false;
+    }
+    return false;
+}
+
+bool loadmap_find(uintptr_t pc, struct module_ref *module, bool *unloading)
+{
+    return find(pc, module, unloading, true);
+}
+
+bool loadmap_peek(uintptr_t pc, struct module_ref *module)
+{
+    bool unloading;
+    return find(pc, module, &unloading, false);
+}
+
+static int add_loaded(struct dl_phdr_info *info, size_t size, void *context)
+{
+    (void)size;
+    (void)context;
+    lock();
+    image_from_headers(&scratch.image, info->dlpi_addr, info->dlpi_phdr, info->dlpi_phnum);
+    uintptr_t vdso = getauxval(AT_SYSINFO_EHDR);
+    uintptr_t start = scratch.image.ref.start;
+    if (start && start != vdso) {
+        const char *name = info->dlpi_name ? info->dlpi_name : "";
+        uint64_t object = hash_object(name, &scratch.image);
+        add_module(&scratch.image, path_of(name, start), object, true);
+    }
+    unlock();
+    return 0;
+}
+
+static void add_vdso(void)
+{
+    uintptr_t start = getauxval(AT_SYSINFO_EHDR);
+    lock();
+    if (start && image_from_memory(&scratch.image, start, start + 64 * 4096, NULL))
+        add_module(&scratch.image, "[vdso]", 0, false);
+    unlock();
+}
+
+int loadmap_start(void (*found)(const struct module_info *module))
+{
+    if (started)
+        return -EALREADY;
+    int saved = errno;
+    announce = found;
+    add_vdso();
+    dl_iterate_phdr(add_loaded, NULL);
+    started = true;
+    errno = saved;
+    return table_count() ? 0 : -ENOENT;
+}
+
+static int mark_loaded(struct dl_phdr_info *info, size_t size, void *context)
+{
+    (void)size;
+    const uint32_t *number = context;
+    struct image *image = &scratch.image;
+    lock();
+    image_from_headers(image, info->dlpi_addr, info->dlpi_phdr, info->dlpi_phnum);
+    uint64_t object = hash_object(info->dlpi_name ? info->dlpi_name : "", image);
+    for (unsigned i = 0; i < table_count(); i++) {
+        const struct table_module *module = table_at(i);
+        if (module->ref.start == image->ref.start && module->object == object &&
+            module->seen < *number)
+            table_mark_seen(i, *number);
+    }
+    unlock();
+    return 0;
+}
+
+static void drop_unseen(uint32_t number)
+{
+    bool dropped = false;
+    lock();
+    for (unsigned i = 0; i < table_count();) {
+        const struct table_module *module = table_at(i);
+        if (!module->ref.permanent && module->seen < number) {
+            table_remove(i);
+            dropped = true;
+        } else {
+            i++;
+        }
+    }
+    if (dropped)
+        atomic_fetch_add(&loadmap_generation_count, 1);
+    unlock();
+}
+
+void loadmap_after_unload(void)
+{
+    int saved = errno;
+    lock();
+    uint32_t number = ++resync_count; // what is added from here on is new
+    unlock();
+    // Not under our lock: the loader holds its own while it calls back, and a destructor that
+    // unloads comes here with the loader's lock held.
+    dl_iterate_phdr(mark_loaded, &number);
+    drop_unseen(number);
+    gate_open();
+    errno = saved;
+}
+
+void loadmap_after_fork(void)
+{
+    gate_after_fork();
+    if (atomic_load(&owner) != 0)
+        table_repair();
+    atomic_store(&owner, 0);
+}

@@ -1,0 +1,40 @@
+// SPDX-License-Identifier: MIT
+#ifndef CAIRN_LOADMAP_MAPS_H
+#define CAIRN_LOADMAP_MAPS_H
+
+// /proc/self/maps, read by system calls alone into memory of the caller. Signal-safe; errno may
+// change.
+
+#include <limits.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+#define MAPS_RANGES 256
+
+struct maps_range {
+    uintptr_t start, end;
+};
+
+struct maps_reader {
+    // The file mapped at the address that was asked for, with all of its neighbouring mappings.
+    uintptr_t start, end;
+    bool executable; // at the address itself
+    char path[PATH_MAX];
+    // Executable memory that belongs to no file, in order of address, neighbours joined.
+    unsigned ranges;
+    struct maps_range range[MAPS_RANGES];
+    // Working memory.
+    char buffer[4096];
+    char line[PATH_MAX + 128];
+    char run_path[PATH_MAX];
+};
+
+// Reads all of it. True if it could be read; reader->path is empty if the address is not in a file.
+bool maps_read(struct maps_reader *reader, uintptr_t address);
+
+// Takes one line (without its end); for maps_read, and for tests. State: see maps_begin/maps_end.
+void maps_begin(struct maps_reader *reader);
+void maps_line(struct maps_reader *reader, uintptr_t address, const char *line);
+void maps_end(struct maps_reader *reader, uintptr_t address);
+
+#endif

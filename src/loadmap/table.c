@@ -1,0 +1,198 @@
+// SPDX-License-Identifier: MIT
+#include "loadmap/table.h"
+#include <stdatomic.h>
+#include <string.h>
+
+// Read while they are written: every field is a whole number of 8-byte words and is moved by words
+// with relaxed atomics. What was read counts only if the sequence number stood still.
+struct copy {
+    uint64_t modules, ranges;
+    struct table_module module[TABLE_MODULES];
+    struct maps_range range[MAPS_RANGES];
+};
+
+_Static_assert(sizeof(struct table_module) % 8 == 0, "moved by words");
+
+static struct copy copies[2];
+
+// Written by the holder of the lock, twice per change; release after each copy is whole, acquire
+// before it is read.
+static _Atomic uint32_t sequence;
+
+#define MOST_TRIES 64
+
+static uint64_t load(const void *word)
+{
+    return __atomic_load_n((const uint64_t *)word, __ATOMIC_RELAXED);
+}
+
+static void move_words(void *to, const void *from, size_t bytes)
+{
+    uint64_t *target = to;
+    const uint64_t *source = from;
+    for (size_t i = 0; i < bytes / 8; i++)
+        __atomic_store_n(&target[i], __atomic_load_n(&source[i], __ATOMIC_RELAXED),
+                         __ATOMIC_RELAXED);
+}
+
+// The last module that starts at or below pc, as far as this copy can be trusted.
+static bool search(const struct copy *copy, uintptr_t pc, struct table_module *module)
+{
+    uint64_t low = 0, high = load(&copy->modules);
+    if (high > TABLE_MODULES)
+        return false;
+    while (low < high) {
+        uint64_t middle = low + (high - low) / 2;
+        if (load(&copy->module[middle].ref.start) <= pc)
+            low = middle + 1;
+        else
+            high = middle;
+    }
+    if (low == 0 || pc >= load(&copy->module[low - 1].ref.end))
+        return false;
+    move_words(module, &copy->module[low - 1], sizeof *module);
+    return true;
+}
+
+static bool search_ranges(const struct copy *copy, uintptr_t pc)
+{
+    uint64_t count = load(&copy->ranges);
+    for (uint64_t i = 0; i < count && i < MAPS_RANGES; i++)
+        if (pc >= load(&copy->range[i].start) && pc < load(&copy->range[i].end))
+            return true;
+    return false;
+}
+
+static const struct copy *begin_read(uint32_t *number)
+{
+    *number = atomic_load_explicit(&sequence, memory_order_acquire);
+    return &copies[*number & 1];
+}
+
+static bool read_was_whole(uint32_t number)
+{
+    atomic_thread_fence(memory_order_acquire);
+    return atomic_load_explicit(&sequence, memory_order_relaxed) == number;
+}
+
+bool table_find(uintptr_t pc, struct table_module *module)
+{
+    for (unsigned tries = 0; tries < MOST_TRIES; tries++) {
+        uint32_t number;
+        const struct copy *copy = begin_read(&number);
+        bool found = search(copy, pc, module);
+        if (read_was_whole(number))
+            return found;
+    }
+    return false;
+}
+
+bool table_is_anonymous_code(uintptr_t pc)
+{
+    for (unsigned tries = 0; tries < MOST_TRIES; tries++) {
+        uint32_t number;
+        const struct copy *copy = begin_read(&number);
+        bool found = search_ranges(copy, pc);
+        if (read_was_whole(number))
+            return found;
+    }
+    return false;
+}
+
+unsigned table_count(void)
+{
+    return (unsigned)copies[0].modules;
+}
+
+const struct table_module *table_at(unsigned index)
+{
+    return &copies[0].module[index];
+}
+
+static void set_modules(struct copy *copy, uint64_t count)
+{
+    __atomic_store_n(&copy->modules, count, __ATOMIC_RELAXED);
+}
+
+static void remove_from(struct copy *copy, unsigned index)
+{
+    uint64_t count = copy->modules;
+    move_words(&copy->module[index], &copy->module[index + 1],
+               (count - index - 1) * sizeof copy->module[0]);
+    set_modules(copy, count - 1);
+}
+
+static void insert_into(struct copy *copy, const struct table_module *module)
+{
+    unsigned at = 0;
+    while (at < copy->modules && copy->module[at].ref.start < module->ref.start)
+        at++;
+    for (uint64_t i = copy->modules; i > at; i--)
+        move_words(&copy->module[i], &copy->module[i - 1], sizeof copy->module[0]);
+    move_words(&copy->module[at], module, sizeof *module);
+    set_modules(copy, copy->modules + 1);
+}
+
+static bool overlap(const struct table_module *one, const struct table_module *other)
+{
+    return one->ref.start < other->ref.end && other->ref.start < one->ref.end;
+}
+
+static void replace_in(struct copy *copy, const struct table_module *module)
+{
+    for (unsigned i = 0; i < copy->modules;) {
+        if (overlap(&copy->module[i], module))
+            remove_from(copy, i);
+        else
+            i++;
+    }
+    insert_into(copy, module);
+}
+
+// A change is a function applied to both copies, each while readers are on the other one.
+static struct copy *begin_change(unsigned which)
+{
+    // Even to odd opens copy 0 to the writer, odd to even opens copy 1. The fence keeps the writes
+    // from being seen before the number.
+    atomic_fetch_add_explicit(&sequence, 1, memory_order_acq_rel);
+    atomic_thread_fence(memory_order_release);
+    return &copies[which];
+}
+
+bool table_insert(const struct table_module *module)
+{
+    if (copies[0].modules == TABLE_MODULES)
+        return false;
+    for (unsigned which = 0; which < 2; which++)
+        replace_in(begin_change(which), module);
+    return true;
+}
+
+void table_mark_seen(unsigned index, uint32_t seen)
+{
+    for (unsigned which = 0; which < 2; which++)
+        __atomic_store_n(&begin_change(which)->module[index].seen, seen, __ATOMIC_RELAXED);
+}
+
+void table_remove(unsigned index)
+{
+    for (unsigned which = 0; which < 2; which++)
+        remove_from(begin_change(which), index);
+}
+
+void table_set_ranges(const struct maps_range *range, unsigned count)
+{
+    for (unsigned which = 0; which < 2; which++) {
+        struct copy *copy = begin_change(which);
+        __atomic_store_n(&copy->ranges, count, __ATOMIC_RELAXED);
+        move_words(copy->range, range, count * sizeof *range);
+    }
+}
+
+void table_repair(void)
+{
+    uint32_t number = atomic_load(&sequence);
+    copies[~number & 1] = copies[number & 1];
+    if (number & 1)
+        atomic_store(&sequence, number + 1);
+}

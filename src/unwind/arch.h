@@ -1,0 +1,55 @@
+// SPDX-License-Identifier: MIT
+#ifndef CAIRN_UNWIND_ARCH_H
+#define CAIRN_UNWIND_ARCH_H
+
+// All that the unwinder knows of a processor. One file implements it: x86_64.c.
+
+#include "unwind/unwind.h"
+#include <stddef.h>
+
+#if defined(__x86_64__)
+enum {
+    ARCH_FP = 6,
+    ARCH_SP = 7,
+    ARCH_RA = 16,
+    ARCH_TRACKED = 8, // registers whose rules are followed: those that a call preserves, and the RA
+    ARCH_FP_SLOT = 1, // the index of the frame pointer among them
+    ARCH_SP_SLOT = 2, // that of the stack pointer, which is the CFA if nothing is said
+    ARCH_RA_SLOT = 7, // that of the return address: the last
+    ARCH_RA_OFFSET = -8, // where a call leaves the return address, from the CFA
+    ARCH_CALL_MOST = 7,  // bytes of the longest call instruction
+    ARCH_PATTERN = 16,   // bytes of code that arch_is_sigreturn and arch_guess_slot look at
+};
+#else
+#error "this processor needs its own arch.h constants and its own <arch>.c"
+#endif
+
+#define ARCH_ALL_KNOWN ((UINT32_C(1) << UNWIND_REGISTERS) - 1)
+
+// The DWARF number of the n-th tracked register, and back (-1: not tracked).
+extern const unsigned char arch_tracked[ARCH_TRACKED];
+int arch_tracked_slot(uint64_t reg);
+
+// A register that may hold the result of a function: saved only by code that returns elsewhere.
+static inline bool arch_is_result(uint64_t reg)
+{
+    return reg <= 1;
+}
+
+// Where a ucontext_t keeps a register, in bytes from its start.
+size_t arch_context_offset(unsigned reg);
+
+// True if the bytes before `end` are a call instruction; `start` is as far back as may be read.
+bool arch_follows_call(const unsigned char *start, const unsigned char *end);
+
+// True if the code is the system call that ends a signal handler, from its first instruction.
+bool arch_is_sigreturn(const unsigned char *code, size_t bytes);
+#define ARCH_SIGRETURN_SECOND 7 // the distance of its second instruction from the first
+
+// For interrupted code without a table: where the return address must be, in words from the stack
+// pointer, if the instructions around pc tell (first of a function, its prologue, a return); -1 if
+// not. *saved_fp: the frame pointer was pushed below it.
+int arch_guess_slot(const unsigned char *start, const unsigned char *pc, const unsigned char *end,
+                    bool *saved_fp);
+
+#endif

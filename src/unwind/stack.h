@@ -1,0 +1,27 @@
+// SPDX-License-Identifier: MIT
+#ifndef CAIRN_UNWIND_STACK_H
+#define CAIRN_UNWIND_STACK_H
+
+// Loads from the stack that the walk is on. Inside of the cursor's region they are direct;
+// elsewhere the region moves first: to the thread's own stack, to the alternate signal stack, or to
+// pages that the kernel was asked about.
+
+#include "unwind/unwind.h"
+
+static inline bool stack_holds(const struct unwind_bounds *bounds, uintptr_t address)
+{
+    return address >= bounds->low && address < bounds->high && bounds->high - address >= 8;
+}
+
+// Moves the region to where the word at address is. False if it cannot be read.
+bool stack_move(struct unwind_cursor *cursor, uintptr_t address);
+
+static inline bool stack_load(struct unwind_cursor *cursor, uintptr_t address, uintptr_t *value)
+{
+    if (__builtin_expect(!stack_holds(&cursor->region, address), 0) && !stack_move(cursor, address))
+        return false;
+    *value = *(const uintptr_t *)address;
+    return true;
+}
+
+#endif

@@ -1,0 +1,36 @@
+// SPDX-License-Identifier: MIT
+#ifndef CAIRN_UNWIND_WALK_H
+#define CAIRN_UNWIND_WALK_H
+
+// Between the files of the unwinder: the ways to find a caller that are not the fast one.
+
+#include "unwind/unwind.h"
+
+// The caller of the frame that the cursor stands in.
+struct caller {
+    uintptr_t cfa, fp, pc;
+    uintptr_t sp;     // almost always the CFA
+    uintptr_t slot;   // where pc was read from, 0 if not from a slot
+    bool interrupted; // pc is an instruction, not a return address
+};
+
+// Where the tables say something that a recipe cannot hold: interprets them with all registers.
+// False with the reason in *verdict, VERDICT_COMPLETE if there is no caller.
+bool full_step(struct unwind_cursor *cursor, struct caller *caller, enum verdict *verdict);
+
+// Makes cursor->registers those of the current frame. False if that cannot be done.
+bool full_catch_up(struct unwind_cursor *cursor);
+
+// The registers are known anew, or no longer, from the current frame on.
+void full_restart(struct unwind_cursor *cursor, uint32_t known);
+
+// Where there are no tables: the frame pointer, or a search. False if nothing sane is found.
+bool guess_step(struct unwind_cursor *cursor, struct caller *caller);
+
+// The very first frame of the process, which is code of the loader without a table.
+bool guess_is_root(const struct unwind_cursor *cursor);
+
+// A call instruction ends at ra, as far as it can be read; also where no code is known to be.
+bool guess_follows_call_anywhere(uintptr_t ra);
+
+#endif

@@ -1,0 +1,86 @@
+// SPDX-License-Identifier: MIT
+#include "unwind/arch.h"
+#include <string.h>
+#include <ucontext.h>
+
+// rbx, rbp, rsp, r12 to r15, return address
+const unsigned char arch_tracked[ARCH_TRACKED] = {3, 6, 7, 12, 13, 14, 15, 16};
+
+int arch_tracked_slot(uint64_t reg)
+{
+    static const signed char slot[UNWIND_REGISTERS] = {-1, -1, -1, 0, -1, -1, 1, 2, -1,
+                                                       -1, -1, -1, 3, 4,  5,  6, 7};
+    return reg < UNWIND_REGISTERS ? slot[reg] : -1;
+}
+
+size_t arch_context_offset(unsigned reg)
+{
+    static const unsigned char index[UNWIND_REGISTERS] = {
+        REG_RAX, REG_RDX, REG_RCX, REG_RBX, REG_RSI, REG_RDI, REG_RBP, REG_RSP, REG_R8,
+        REG_R9,  REG_R10, REG_R11, REG_R12, REG_R13, REG_R14, REG_R15, REG_RIP,
+    };
+    return offsetof(ucontext_t, uc_mcontext.gregs) + sizeof(greg_t) * index[reg];
+}
+
+// FF /2 with a ModRM byte at `modrm`: how long is it, opcode included?
+static size_t indirect_call_bytes(unsigned char modrm, unsigned char sib)
+{
+    unsigned mode = modrm >> 6, rm = modrm & 7;
+    if (((modrm >> 3) & 7) != 2)
+        return 0;
+    if (mode == 3)
+        return 2;
+    size_t bytes = 2;
+    if (rm == 4)
+        bytes++;
+    if (mode == 1)
+        return bytes + 1;
+    if (mode == 2 || rm == 5 || (rm == 4 && (sib & 7) == 5))
+        return bytes + 4;
+    return bytes;
+}
+
+bool arch_follows_call(const unsigned char *start, const unsigned char *end)
+{
+    size_t before = (size_t)(end - start);
+    if (before >= 5 && end[-5] == 0xe8)
+        return true;
+    // A REX prefix in front changes nothing about the length of the rest.
+    for (size_t bytes = 2; bytes <= 7 && bytes <= before; bytes++)
+        if (end[-(ptrdiff_t)bytes] == 0xff &&
+            indirect_call_bytes(end[1 - (ptrdiff_t)bytes],
+                                bytes > 2 ? end[2 - (ptrdiff_t)bytes] : 0) == bytes)
+            return true;
+    return false;
+}
+
+bool arch_is_sigreturn(const unsigned char *code, size_t bytes)
+{
+    // mov $15, %rax (or %eax); syscall
+    static const unsigned char wide[] = {0x48, 0xc7, 0xc0, 15, 0, 0, 0, 0x0f, 0x05};
+    static const unsigned char narrow[] = {0xb8, 15, 0, 0, 0, 0x0f, 0x05};
+    return (bytes >= sizeof wide && memcmp(code, wide, sizeof wide) == 0) ||
+           (bytes >= sizeof narrow && memcmp(code, narrow, sizeof narrow) == 0);
+}
+
+int arch_guess_slot(const unsigned char *start, const unsigned char *pc, const unsigned char *end,
+                    bool *saved_fp)
+{
+    static const unsigned char endbr[] = {0xf3, 0x0f, 0x1e, 0xfa};
+    size_t after = (size_t)(end - pc), before = (size_t)(pc - start);
+    *saved_fp = false;
+    if (after >= 4 && memcmp(pc, endbr, 4) == 0)
+        return 0;
+    if (after < 3)
+        return -1;
+    if (pc[0] == 0xc3 || pc[0] == 0xc2 || (pc[0] == 0xf3 && pc[1] == 0xc3) ||
+        pc[0] == 0x55) // ret, or push %rbp
+        return 0;
+    // mov %rsp, %rbp after push %rbp
+    if (before >= 1 && pc[-1] == 0x55 && pc[0] == 0x48 &&
+        ((pc[1] == 0x89 && pc[2] == 0xe5) || (pc[1] == 0x8b && pc[2] == 0xec))) {
+        *saved_fp = true;
+        return 1;
+    }
+    return -1;
+}

@@ -1,0 +1,90 @@
+// SPDX-License-Identifier: MIT
+#include "unwind_support.h"
+#include <dlfcn.h>
+#include <pthread.h>
+#include <stdio.h>
+#include <ucontext.h>
+#include <unwind.h>
+
+struct unwind_bounds own_bounds(void)
+{
+    pthread_attr_t attributes;
+    void *low;
+    size_t bytes;
+    pthread_getattr_np(pthread_self(), &attributes);
+    pthread_attr_getstack(&attributes, &low, &bytes);
+    pthread_attr_destroy(&attributes);
+    return (struct unwind_bounds){(uintptr_t)low, (uintptr_t)low + bytes};
+}
+
+void walk_ours(struct walk *walk, const void *ucontext, struct unwind_bounds bounds)
+{
+    struct unwind_cursor cursor;
+    unwind_start(&cursor, ucontext, bounds);
+    walk->count = 0;
+    for (;;) {
+        unsigned i = walk->count++;
+        walk->pc[i] = cursor.frame.pc;
+        walk->flags[i] = cursor.frame.flags;
+        walk->function[i] = cursor.frame.function;
+        walk->place[i] = cursor.frame.place;
+        if (i > 0)
+            walk->cfa[i - 1] = cursor.left.cfa;
+        if (walk->count == WALK_MOST || unwind_step(&cursor, &walk->verdict) != UNWIND_OK)
+            break;
+    }
+}
+
+struct reference_state {
+    struct walk *walk;
+    uintptr_t pc;
+    int started;
+};
+
+static _Unwind_Reason_Code take_frame(struct _Unwind_Context *context, void *argument)
+{
+    struct reference_state *state = argument;
+    int before;
+    uintptr_t pc = _Unwind_GetIPInfo(context, &before);
+    if (!state->started && !(before && pc == state->pc))
+        return _URC_NO_REASON;
+    state->started = 1;
+    if (pc && state->walk->count < WALK_MOST)
+        state->walk->pc[state->walk->count++] = pc;
+    return _URC_NO_REASON;
+}
+
+void walk_reference(struct walk *walk, uintptr_t pc)
+{
+    struct reference_state state = {walk, pc, 0};
+    walk->count = 0;
+    walk->verdict = VERDICT_COMPLETE;
+    _Unwind_Backtrace(take_frame, &state);
+}
+
+int walk_difference(const struct walk *ours, const struct walk *reference)
+{
+    for (unsigned i = 0; i < ours->count && i < reference->count; i++)
+        if (ours->pc[i] != reference->pc[i])
+            return (int)i;
+    if (ours->count != reference->count)
+        return (int)(ours->count < reference->count ? ours->count : reference->count);
+    return -1;
+}
+
+void walk_print(const char *name, const struct walk *walk)
+{
+    fprintf(stderr, "%s: %u frames, %s\n", name, walk->count, verdict_name(walk->verdict));
+    for (unsigned i = 0; i < walk->count && i < 40; i++) {
+        Dl_info info = {0};
+        dladdr((void *)walk->pc[i], &info);
+        fprintf(stderr, "  %2u %#lx %s %s+%#lx\n", i, (unsigned long)walk->pc[i],
+                info.dli_fname ? info.dli_fname : "?", info.dli_sname ? info.dli_sname : "?",
+                (unsigned long)(walk->pc[i] - (uintptr_t)info.dli_saddr));
+    }
+}
+
+uintptr_t interrupted_pc(const void *ucontext)
+{
+    return (uintptr_t)((const ucontext_t *)ucontext)->uc_mcontext.gregs[REG_RIP];
+}
