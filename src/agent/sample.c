@@ -28,6 +28,7 @@ void sample_tick(void *ucontext)
     // Relaxed: the tool opens and closes the recording at some moment, no other data depends on it.
     if (!atomic_load_explicit(&agent.session->recording, memory_order_relaxed))
         return;
+    clock_resume(&thread->clock, options);
     struct live_stats *stats = &thread->record->stats;
     ref_t node = walk_sample(&thread->walker, ucontext);
     tree_add(&agent.arena, node, 0, weight);

@@ -119,6 +119,25 @@ static void on_signal(int signal, siginfo_t *info, void *context)
     }
 }
 
+// What the kernel takes. libc's sigaction() never blocks the two signals that libc keeps for
+// itself; but the one of asynchronous cancellation would unwind a thread out of the middle of a
+// sample.
+struct kernel_action {
+    void *handler;
+    unsigned long flags;
+    void *restorer;
+    uint64_t mask;
+};
+
+static int block_everything(int signal)
+{
+    struct kernel_action action;
+    if (syscall(SYS_rt_sigaction, signal, NULL, &action, sizeof action.mask))
+        return -errno;
+    action.mask = ~UINT64_C(0);
+    return syscall(SYS_rt_sigaction, signal, &action, NULL, sizeof action.mask) ? -errno : 0;
+}
+
 int signals_start(void)
 {
     struct sigaction action;
@@ -127,9 +146,13 @@ int signals_start(void)
     action.sa_flags = SA_SIGINFO | SA_RESTART | SA_ONSTACK;
     // Nothing interrupts a sample.
     sigfillset(&action.sa_mask);
-    for (size_t i = 0; i < OURS; i++)
+    for (size_t i = 0; i < OURS; i++) {
         if (REAL(sigaction)(ours[i], &action, &believed[i]))
             return -errno;
+        int error = block_everything(ours[i]);
+        if (error)
+            return error;
+    }
     return 0;
 }
 

@@ -11,6 +11,7 @@
 #include "unwind/unwind.h"
 #include <errno.h>
 #include <fcntl.h>
+#include <pthread.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/resource.h>
@@ -220,6 +221,23 @@ static void copy_command(const struct live_process *parent, const struct arena *
     agent.process->command = ref;
 }
 
+static void join_as_child(struct live_process *parent, const struct arena *parent_arena,
+                          size_t parent_mapped)
+{
+    // From here on nothing may touch the parent's trees, whatever else fails.
+    if (!agent.session->options.follow_fork || agent_take_slice(true)) {
+        agent.active = false;
+        thread_after_fork();
+        return;
+    }
+    set_state(LIVE_STARTING);
+    copy_command(parent, parent_arena);
+    copy_modules(parent_arena, atomic_load_explicit(&parent->modules, memory_order_acquire));
+    thread_after_fork();
+    munmap(parent, parent_mapped);
+    set_state(LIVE_RUNNING);
+}
+
 void agent_after_fork(void)
 {
     if (!agent.active)
@@ -229,26 +247,17 @@ void agent_after_fork(void)
     size_t parent_mapped = agent.slice_mapped;
     loadmap_after_fork();
     agent.pid = getpid();
-    // From here on nothing may touch the parent's trees, whatever else fails.
-    if (!agent.session->options.follow_fork || agent_take_slice(true)) {
-        agent.active = false;
-        thread_after_fork();
-        return;
-    }
-    set_state(LIVE_STARTING);
-    copy_command(parent, &parent_arena);
-    copy_modules(&parent_arena, atomic_load_explicit(&parent->modules, memory_order_acquire));
-    thread_after_fork();
-    munmap(parent, parent_mapped);
-    set_state(LIVE_RUNNING);
+    int cancellable;
+    pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &cancellable);
+    join_as_child(parent, &parent_arena, parent_mapped);
+    pthread_setcancelstate(cancellable, NULL);
 }
 
 void agent_finish(void)
 {
     if (!agent.active || agent_in_vfork_child())
         return;
-    if (thread_current)
-        thread_settle(thread_current);
+    thread_settle_all();
     atomic_store_explicit(&agent.process->end_ns, now_ns(), memory_order_relaxed);
 }
 

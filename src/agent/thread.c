@@ -13,6 +13,7 @@
 #include <unistd.h>
 
 #define POOL_BYTES 65536
+#define SHORTEST_NS 10000 // to a first tick that is due already: the kernel can do no shorter
 #define UNLIMITED_STACK (UINT64_C(64) << 30) // what a stack without a limit may reach
 
 __thread struct thread *thread_current;
@@ -147,10 +148,16 @@ static int begin_thread(struct thread *thread, struct unwind_bounds stack)
     if (error)
         return error;
     signals_open_thread(thread);
-    thread->last = clock_now(options->event);
+    // Threads that take turns at one tree are sampled as if they were one: many short ones get
+    // their share.
+    const uint64_t pending = record->pending, period = options->period_ns;
+    record->pending = 0;
+    thread->last = clock_now(options->event) - pending;
+    thread->last_node = record->last_node;
     thread_current = thread;
     walk_current = &thread->walker;
-    error = clock_open(&thread->clock, options);
+    error = clock_open(&thread->clock, options,
+                       pending + SHORTEST_NS < period ? period - pending : SHORTEST_NS);
     if (!error)
         publish_source(&thread->clock);
     return error;
@@ -158,11 +165,14 @@ static int begin_thread(struct thread *thread, struct unwind_bounds stack)
 
 static void end_thread(struct thread *thread)
 {
-    thread_settle(thread);
     // After this a late signal finds no thread and goes away.
     thread_current = NULL;
     atomic_signal_fence(memory_order_seq_cst);
     clock_close(&thread->clock);
+    if (thread->record) {
+        thread->record->pending = clock_now(agent.session->options.event) - thread->last;
+        thread->record->last_node = thread->last_node;
+    }
     walk_close(&thread->walker);
     walk_current = NULL;
     if (thread->record) // Release: the next owner finds the tree as we left it.
@@ -170,24 +180,49 @@ static void end_thread(struct thread *thread)
     give_thread(thread);
 }
 
-void thread_settle(struct thread *thread)
+// Charges a cost that no sample came for to where the last sample was; to the root, if there never
+// was one.
+static void settle(struct live_thread *record, ref_t node, uint64_t rest)
 {
-    struct live_thread *record = thread->record;
-    if (!record || !atomic_load_explicit(&agent.session->recording, memory_order_relaxed))
-        return;
-    // Blocked for the moment: a sample in between would be charged twice.
-    sigset_t all, before;
-    sigfillset(&all);
-    REAL(pthread_sigmask)(SIG_SETMASK, &all, &before);
-    uint64_t now = clock_now(agent.session->options.event);
-    uint64_t rest = now - thread->last;
-    thread->last = now;
-    ref_t node = thread->last_node;
     if (!node)
         node = tree_unplaced(&agent.arena, record->tree, tree_root(&agent.arena, record->tree));
     tree_add(&agent.arena, node, 0, rest);
     record->stats.cost_ns += rest;
     record->stats.residue_ns += rest;
+}
+
+static void settle_ended(void)
+{
+    ref_t ref = atomic_load_explicit(&agent.process->threads, memory_order_acquire);
+    while (ref) {
+        struct live_thread *record = arena_at(&agent.arena, ref);
+        uint32_t unowned = 0;
+        if (atomic_compare_exchange_strong_explicit(&record->owned, &unowned, 1,
+                                                    memory_order_acquire, memory_order_relaxed)) {
+            if (record->pending)
+                settle(record, record->last_node, record->pending);
+            record->pending = 0;
+            atomic_store_explicit(&record->owned, 0, memory_order_release);
+        }
+        ref = record->next;
+    }
+}
+
+void thread_settle_all(void)
+{
+    if (!atomic_load_explicit(&agent.session->recording, memory_order_relaxed))
+        return;
+    // Blocked for the moment: a sample in between would be charged twice.
+    sigset_t all, before;
+    sigfillset(&all);
+    REAL(pthread_sigmask)(SIG_SETMASK, &all, &before);
+    struct thread *thread = thread_current;
+    if (thread) {
+        uint64_t now = clock_now(agent.session->options.event);
+        settle(thread->record, thread->last_node, now - thread->last);
+        thread->last = now;
+    }
+    settle_ended();
     REAL(pthread_sigmask)(SIG_SETMASK, &before, NULL);
 }
 
@@ -227,10 +262,14 @@ static void *thread_entry(void *argument)
     struct thread *thread = argument;
     void *(*start)(void *) = thread->start;
     argument = thread->argument;
+    // A cancellation that waits already must strike in the program's code, not in ours.
+    int cancellable;
+    pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &cancellable);
     if (begin_thread(thread, thread_stack(thread)))
         end_thread(thread);
     else
         pthread_setspecific(end_key, thread);
+    pthread_setcancelstate(cancellable, NULL);
     return start(argument);
 }
 

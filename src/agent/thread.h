@@ -31,7 +31,8 @@ int thread_start_main(void);
 // In a forked child: the threads of the parent do not exist; the calling one begins anew.
 void thread_after_fork(void);
 
-// Charges the time since the last sample of the calling thread, which ends.
-void thread_settle(struct thread *thread);
+// The process ends: charges what the calling thread, and threads that have ended, had since their
+// last samples.
+void thread_settle_all(void);
 
 #endif

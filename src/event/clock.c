@@ -25,6 +25,13 @@ struct perf_siginfo {
     unsigned long data;
 };
 
+// close() is a point where a thread may be cancelled: never in a signal handler.
+static void close_raw(int fd)
+{
+    syscall(SYS_close, fd);
+}
+
+// Opened disabled: start_event() comes when the signal is set up.
 static int open_event(uint64_t config, uint64_t period, bool sigtrap, bool exclude_kernel)
 {
     struct perf_event_attr attributes;
@@ -35,16 +42,28 @@ static int open_event(uint64_t config, uint64_t period, bool sigtrap, bool exclu
     attributes.sample_period = period;
     attributes.exclude_kernel = exclude_kernel;
     attributes.exclude_hv = 1;
+    attributes.disabled = 1;
     if (sigtrap) {
         attributes.sigtrap = 1;
         attributes.remove_on_exec = 1;
         attributes.sig_data = TICK_COOKIE;
     } else {
-        attributes.disabled = 1;
         attributes.wakeup_events = 1;
     }
     int fd = (int)syscall(SYS_perf_event_open, &attributes, 0, -1, -1, PERF_FLAG_FD_CLOEXEC);
     return fd < 0 ? -errno : fd;
+}
+
+// A shortened period is good for one tick: at its own pace it would be a storm.
+static int start_event(int fd, bool once)
+{
+    long failed = once ? syscall(SYS_ioctl, fd, PERF_EVENT_IOC_REFRESH, 1)
+                       : syscall(SYS_ioctl, fd, PERF_EVENT_IOC_ENABLE, 0);
+    if (!failed)
+        return 0;
+    int error = -errno;
+    close_raw(fd);
+    return error;
 }
 
 // Ties the event's life to a mapping instead of a descriptor.
@@ -53,54 +72,74 @@ static void keep_event(struct thread_clock *clock, int index, int fd)
     void *page = mmap(NULL, PAGE, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
     if (page != MAP_FAILED) {
         clock->pages[index] = page;
-        close(fd);
+        close_raw(fd);
         return;
     }
     // The limit of locked memory: keep the descriptor, away from those that the program counts on.
     int high = fcntl(fd, F_DUPFD_CLOEXEC, DESCRIPTOR_FLOOR);
     if (high >= 0)
-        close(fd);
+        close_raw(fd);
     clock->descriptors[index] = high >= 0 ? high : fd;
 }
 
-static int open_sigtrap(struct thread_clock *clock, const struct live_options *options)
+// A CPU clock that sees the kernel's part as well, if we may ask for that.
+static int open_cpu_clock(struct thread_clock *clock, uint64_t period, bool sigtrap)
 {
-    int fd = open_event(PERF_COUNT_SW_TASK_CLOCK, options->period_ns, true, false);
+    int fd = open_event(PERF_COUNT_SW_TASK_CLOCK, period, sigtrap, false);
     clock->exclude_kernel = fd == -EACCES || fd == -EPERM;
-    if (clock->exclude_kernel)
-        fd = open_event(PERF_COUNT_SW_TASK_CLOCK, options->period_ns, true, true);
+    return clock->exclude_kernel ? open_event(PERF_COUNT_SW_TASK_CLOCK, period, sigtrap, true) : fd;
+}
+
+static int open_sigtrap(struct thread_clock *clock, const struct live_options *options,
+                        uint64_t first)
+{
+    int fd = open_cpu_clock(clock, first, true);
     if (fd < 0)
         return fd;
+    int error = start_event(fd, first < options->period_ns);
+    if (error)
+        return error;
     keep_event(clock, 0, fd);
     if (options->event != LIVE_EVENT_WALL)
         return 0;
     // A switch happens inside the kernel: without the right to watch it, waiting cannot be told.
     fd = open_event(PERF_COUNT_SW_CONTEXT_SWITCHES, 1, true, false);
-    if (fd >= 0)
+    if (fd < 0)
+        return fd;
+    error = start_event(fd, false);
+    if (!error)
         keep_event(clock, 1, fd);
-    return fd < 0 ? fd : 0;
+    return error;
 }
 
-static int open_signal(struct thread_clock *clock, const struct live_options *options)
+static int open_signal(struct thread_clock *clock, const struct live_options *options,
+                       uint64_t first)
 {
-    int fd = open_event(PERF_COUNT_SW_TASK_CLOCK, options->period_ns, false, false);
-    clock->exclude_kernel = fd == -EACCES || fd == -EPERM;
-    if (clock->exclude_kernel)
-        fd = open_event(PERF_COUNT_SW_TASK_CLOCK, options->period_ns, false, true);
+    int fd = open_cpu_clock(clock, first, false);
     if (fd < 0)
         return fd;
     struct f_owner_ex owner = {.type = F_OWNER_TID, .pid = (int)syscall(SYS_gettid)};
     if (fcntl(fd, F_SETFL, O_ASYNC) || fcntl(fd, F_SETSIG, CLOCK_SIGNAL) ||
-        fcntl(fd, F_SETOWN_EX, &owner) || syscall(SYS_ioctl, fd, PERF_EVENT_IOC_ENABLE, 0)) {
+        fcntl(fd, F_SETOWN_EX, &owner)) {
         int error = -errno;
-        close(fd);
+        close_raw(fd);
         return error;
     }
+    int error = start_event(fd, first < options->period_ns);
+    if (error)
+        return error;
     keep_event(clock, 0, fd);
     return 0;
 }
 
-static int open_timer(struct thread_clock *clock, const struct live_options *options)
+static struct timespec timespec_of(uint64_t ns)
+{
+    return (struct timespec){.tv_sec = (time_t)(ns / 1000000000),
+                             .tv_nsec = (long)(ns % 1000000000)};
+}
+
+static int open_timer(struct thread_clock *clock, const struct live_options *options,
+                      uint64_t first)
 {
     struct sigevent event;
     memset(&event, 0, sizeof event);
@@ -111,36 +150,64 @@ static int open_timer(struct thread_clock *clock, const struct live_options *opt
     if (timer_create(CLOCK_THREAD_CPUTIME_ID, &event, &clock->timer))
         return -errno;
     clock->has_timer = true;
-    struct timespec period = {.tv_sec = (time_t)(options->period_ns / 1000000000),
-                              .tv_nsec = (long)(options->period_ns % 1000000000)};
-    struct itimerspec setting = {.it_interval = period, .it_value = period};
+    struct itimerspec setting = {.it_interval = timespec_of(options->period_ns),
+                                 .it_value = timespec_of(first)};
     return timer_settime(clock->timer, 0, &setting, NULL) ? -errno : 0;
 }
 
 static int open_source(struct thread_clock *clock, const struct live_options *options,
-                       enum live_source source)
+                       enum live_source source, uint64_t first)
 {
     memset(clock, 0, sizeof *clock);
     clock->descriptors[0] = clock->descriptors[1] = -1;
-    int error = source == LIVE_SOURCE_SIGTRAP  ? open_sigtrap(clock, options)
-                : source == LIVE_SOURCE_SIGNAL ? open_signal(clock, options)
-                                               : open_timer(clock, options);
+    int error = source == LIVE_SOURCE_SIGTRAP  ? open_sigtrap(clock, options, first)
+                : source == LIVE_SOURCE_SIGNAL ? open_signal(clock, options, first)
+                                               : open_timer(clock, options, first);
     clock->source = source;
+    // A timer knows two periods; a perf event only one.
+    clock->shortened = source != LIVE_SOURCE_TIMER && first < options->period_ns;
     if (error)
         clock_close(clock);
     return error;
 }
 
-int clock_open(struct thread_clock *clock, const struct live_options *options)
+// A debugger takes every SIGTRAP for its own, and would stop at each sample.
+static bool is_debugged(void)
+{
+    static int answer = -1; // the first thread asks, before there are others
+    if (answer < 0) {
+        char text[1024] = "";
+        int fd = open("/proc/self/status", O_RDONLY | O_CLOEXEC);
+        ssize_t bytes = fd < 0 ? 0 : read(fd, text, sizeof text - 1);
+        if (fd >= 0)
+            close_raw(fd);
+        const char *tracer = bytes > 0 ? strstr(text, "TracerPid:\t") : NULL;
+        answer = tracer && tracer[sizeof "TracerPid:\t" - 1] != '0';
+    }
+    return answer;
+}
+
+int clock_open(struct thread_clock *clock, const struct live_options *options, uint64_t first)
 {
     if (options->source != LIVE_SOURCE_AUTO)
-        return open_source(clock, options, options->source);
-    int error = open_source(clock, options, LIVE_SOURCE_SIGTRAP);
+        return open_source(clock, options, options->source, first);
+    int error = -ENOTSUP;
+    if (options->event == LIVE_EVENT_WALL || !is_debugged())
+        error = open_source(clock, options, LIVE_SOURCE_SIGTRAP, first);
     if (!error || options->event == LIVE_EVENT_WALL)
         return error;
-    if (open_source(clock, options, LIVE_SOURCE_SIGNAL) == 0)
+    if (open_source(clock, options, LIVE_SOURCE_SIGNAL, first) == 0)
         return 0;
-    return open_source(clock, options, LIVE_SOURCE_TIMER);
+    return open_source(clock, options, LIVE_SOURCE_TIMER, first);
+}
+
+void clock_resume(struct thread_clock *clock, const struct live_options *options)
+{
+    enum live_source source = clock->source;
+    if (!clock->shortened)
+        return;
+    clock_close(clock);
+    open_source(clock, options, source, options->period_ns);
 }
 
 void clock_close(struct thread_clock *clock)
@@ -149,13 +216,14 @@ void clock_close(struct thread_clock *clock)
         if (clock->pages[i])
             munmap(clock->pages[i], PAGE);
         if (clock->descriptors[i] >= 0 && clock->source != LIVE_SOURCE_AUTO)
-            close(clock->descriptors[i]);
+            close_raw(clock->descriptors[i]);
         clock->pages[i] = NULL;
         clock->descriptors[i] = -1;
     }
     if (clock->has_timer)
         timer_delete(clock->timer);
     clock->has_timer = false;
+    clock->shortened = false;
     clock->source = LIVE_SOURCE_AUTO;
 }
 

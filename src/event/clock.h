@@ -30,10 +30,15 @@ struct thread_clock {
     timer_t timer;
     bool has_timer;
     bool exclude_kernel;
+    bool shortened; // the first tick comes early: clock_resume() when it came
 };
 
-// Opens the clock of the calling thread. 0 or -errno, and no clock runs. Not signal-safe.
-int clock_open(struct thread_clock *clock, const struct live_options *options);
+// Opens the clock of the calling thread; the first tick comes after `first` (at most a period). 0
+// or -errno, and no clock runs. Not signal-safe.
+int clock_open(struct thread_clock *clock, const struct live_options *options, uint64_t first);
+
+// After a first tick that came early: ticks at the full period from now on. Signal-safe.
+void clock_resume(struct thread_clock *clock, const struct live_options *options);
 
 // Signal-safe.
 void clock_close(struct thread_clock *clock);
