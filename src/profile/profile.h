@@ -11,11 +11,11 @@
 #include <stdint.h>
 
 struct profile_metric {
-    char *name; // "cpu"
-    char *unit; // "ns"
-    uint64_t period;         // in the metric's unit
-    double rate_requested;   // samples a second
-    char *source;            // "perf-task-clock"
+    char *name;            // "cpu"
+    char *unit;            // "ns"
+    uint64_t period;       // in the metric's unit
+    double rate_requested; // samples a second
+    char *source;          // "perf-task-clock"
 };
 
 struct profile_module {
@@ -26,15 +26,19 @@ struct profile_module {
 
 struct profile_process {
     uint32_t pid, parent_pid;
-    bool forked;   // a fork of its parent rather than a new program image
-    bool ended;    // said goodbye, or the tool saw it end
+    bool forked; // a fork of its parent rather than a new program image
+    bool ended;  // said goodbye, or the tool saw it end
     uint64_t start_ns, end_ns;
     char **command; // NULL-terminated argv
     bool exclude_kernel;
     uint64_t tree_bytes;  // of its slice, used
     uint64_t agent_bytes; // private memory of the agent
     uint64_t thread_starts;
+    uint64_t samples, cost_ns; // its own, whether its trees are still apart or not
+    uint32_t merged_into;      // process that its trees were folded into; PROFILE_NOT_MERGED: none
 };
+
+#define PROFILE_NOT_MERGED UINT32_MAX
 
 #define PROFILE_NO_PARENT UINT32_MAX
 
@@ -76,13 +80,13 @@ struct profile {
     char **notes; // warnings for the user, each one line
 };
 
-// Reads a profile, a growing one too. NULL and one line in *error (to be freed) if it is none; what can
-// be saved of a damaged one is returned, with a note that says what was lost.
+// Reads a profile, a growing one too. NULL and one line in *error (to be freed) if it is none; what
+// can be saved of a damaged one is returned, with a note that says what was lost.
 struct profile *profile_read(const char *path, char **error);
 void profile_free(struct profile *profile);
 
-// Writes a whole profile at once, compressed: to a temporary file beside path that then replaces it.
-// 0 or -errno.
+// Writes a whole profile at once, compressed: to a temporary file beside path that then replaces
+// it. 0 or -errno.
 int profile_write(const struct profile *profile, const char *path);
 
 #endif

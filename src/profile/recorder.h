@@ -2,7 +2,8 @@
 #ifndef CAIRN_PROFILE_RECORDER_H
 #define CAIRN_PROFILE_RECORDER_H
 
-// The tool's side of a recording: reads the live memory (live/live.h) and appends what is new to the profile.
+// The tool's side of a recording: reads the live memory (live/live.h) and appends what is new to
+// the profile.
 
 #include "live/live.h"
 #include <stddef.h>
@@ -11,8 +12,8 @@
 struct recorder;
 
 struct recorder_description {
-    const char *path;      // the profile
-    char *const *command;  // argv
+    const char *path;     // the profile
+    char *const *command; // argv
     const char *event, *unit;
     uint64_t period;
     double rate_requested;
@@ -30,8 +31,9 @@ struct recorder_totals {
     unsigned threads;
 };
 
-// Starts a profile; the file is made (never overwriting anything that is not a cairn profile) and has its
-// head at once. session maps page 0 of the memory file fd. NULL and *error: one line, to be freed.
+// Starts a profile; the file is made (never overwriting anything that is not a cairn profile) and
+// has its head at once. session maps page 0 of the memory file fd. NULL and *error: one line, to be
+// freed.
 struct recorder *recorder_open(const struct recorder_description *description, int fd,
                                struct live_session *session, char **error);
 

@@ -50,6 +50,17 @@ int64_t tree_scan(const struct arena *arena, uint64_t arena_bytes, ref_t ref,
     return visited;
 }
 
+unsigned tree_metrics_read(const struct arena *arena, uint64_t arena_bytes, ref_t ref)
+{
+    if (!inside(arena_bytes, ref, sizeof(struct tree)))
+        return 0;
+    const struct tree *tree = arena_at(arena, ref);
+    if (atomic_load_explicit(&tree->first_block, memory_order_acquire) == 0)
+        return 0;
+    unsigned metrics = __atomic_load_n(&tree->metrics, __ATOMIC_RELAXED);
+    return metrics <= TREE_MOST_METRICS ? metrics : 0;
+}
+
 bool tree_edge_read(const struct arena *arena, uint64_t arena_bytes, ref_t ref, struct edge *edge)
 {
     if (!inside(arena_bytes, ref, sizeof *edge))

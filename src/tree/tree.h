@@ -76,6 +76,9 @@ unsigned tree_metrics(const struct arena *arena, ref_t tree);
 int64_t tree_scan(const struct arena *arena, uint64_t arena_bytes, ref_t tree,
                   bool (*visit)(void *context, ref_t ref, const struct node *node), void *context);
 
+// How many values the nodes of a tree have; 0 if it is damaged or being made.
+unsigned tree_metrics_read(const struct arena *arena, uint64_t arena_bytes, ref_t tree);
+
 // The edge of a node that a scan has met. False if the reference leads out of the arena.
 bool tree_edge_read(const struct arena *arena, uint64_t arena_bytes, ref_t ref, struct edge *edge);
 

@@ -1,0 +1,421 @@
+// SPDX-License-Identifier: MIT
+#include "profile/loader.h"
+#include "profile/record.h"
+#include <stdlib.h>
+#include <string.h>
+
+enum { MOST_METRICS = 16 };
+
+// Whether gaps of so many records, of which at most per_byte fit into a byte of a damaged chunk,
+// can be explained by what was lost.
+static bool may_fill(struct loader *loader, uint64_t gap, unsigned per_byte)
+{
+    if (gap == 0)
+        return true;
+    uint64_t allowed = loader->scan->lost_bytes * per_byte;
+    if (gap > allowed || loader->placeholders > allowed - gap)
+        return false;
+    loader->placeholders += gap;
+    return true;
+}
+
+static bool grow(struct loader *loader, void *array, size_t count, size_t wanted, size_t each)
+{
+    if (profile_grow(array, count, wanted, each))
+        return true;
+    loader->out_of_memory = true;
+    return false;
+}
+
+static bool has_process(struct loader *loader, uint32_t index)
+{
+    struct profile *profile = loader->profile;
+    if (index < profile->process_count)
+        return true;
+    if (!may_fill(loader, index - profile->process_count, 1) ||
+        !grow(loader, &profile->processes, profile->process_count, (size_t)index + 1,
+              sizeof *profile->processes))
+        return false;
+    while (profile->process_count <= index)
+        profile->processes[profile->process_count++].merged_into = PROFILE_NOT_MERGED;
+    return true;
+}
+
+static bool has_tree(struct loader *loader, uint32_t index)
+{
+    struct profile *profile = loader->profile;
+    if (index < profile->tree_count)
+        return true;
+    if (!may_fill(loader, index - profile->tree_count, 1) ||
+        !grow(loader, &profile->trees, profile->tree_count, (size_t)index + 1,
+              sizeof *profile->trees))
+        return false;
+    profile->tree_count = index + 1;
+    return true;
+}
+
+static bool has_module(struct loader *loader, unsigned id)
+{
+    struct profile *profile = loader->profile;
+    if (id < profile->module_count)
+        return true;
+    if (!grow(loader, &profile->modules, profile->module_count, (size_t)id + 1,
+              sizeof *profile->modules))
+        return false;
+    profile->module_count = id + 1;
+    return true;
+}
+
+static bool take_string(struct loader *loader, struct cursor *cursor, char **text)
+{
+    char *taken = cursor_string(cursor);
+    if (!taken) {
+        loader->out_of_memory |= !cursor->failed;
+        return false;
+    }
+    free(*text);
+    *text = taken;
+    return true;
+}
+
+static void free_command(char **command)
+{
+    for (char **word = command; word && *word; word++)
+        free(*word);
+    free(command);
+}
+
+static bool take_command(struct loader *loader, struct cursor *cursor, char ***command)
+{
+    uint64_t count = cursor_varint(cursor);
+    if (cursor->failed || count > cursor_left(cursor))
+        return false;
+    char **words = calloc(count + 1, sizeof *words);
+    if (!words) {
+        loader->out_of_memory = true;
+        return false;
+    }
+    for (uint64_t i = 0; i < count; i++) {
+        if (!take_string(loader, cursor, &words[i])) {
+            free_command(words);
+            return false;
+        }
+    }
+    free_command(*command);
+    *command = words;
+    return true;
+}
+
+static bool set_metric_count(struct loader *loader, uint64_t count)
+{
+    struct profile *profile = loader->profile;
+    if (profile->metric_count)
+        return profile->metric_count == count;
+    if (count == 0 || count > MOST_METRICS)
+        return false;
+    profile->metrics = calloc(count, sizeof *profile->metrics);
+    if (!profile->metrics) {
+        loader->out_of_memory = true;
+        return false;
+    }
+    profile->metric_count = (unsigned)count;
+    return true;
+}
+
+static bool take_session(struct loader *loader, struct cursor *cursor)
+{
+    struct profile *profile = loader->profile;
+    profile->start_realtime_ns = cursor_varint(cursor);
+    if (!take_string(loader, cursor, &profile->tracker) ||
+        !take_string(loader, cursor, &profile->tree_kind) ||
+        !take_command(loader, cursor, &profile->command) ||
+        !set_metric_count(loader, cursor_varint(cursor)))
+        return false;
+    for (unsigned i = 0; i < profile->metric_count; i++) {
+        struct profile_metric *metric = &profile->metrics[i];
+        if (!take_string(loader, cursor, &metric->name) ||
+            !take_string(loader, cursor, &metric->unit))
+            return false;
+        metric->period = cursor_varint(cursor);
+        uint64_t rate = cursor_fixed(cursor, 8);
+        memcpy(&metric->rate_requested, &rate, sizeof rate);
+        if (!take_string(loader, cursor, &metric->source))
+            return false;
+    }
+    loader->has_session = true;
+    return !cursor->failed;
+}
+
+static bool take_module(struct loader *loader, struct cursor *cursor)
+{
+    uint64_t id = cursor_varint(cursor);
+    uint64_t build_id_bytes = cursor_varint(cursor);
+    if (cursor->failed || id >= MODULE_LIMIT ||
+        build_id_bytes > sizeof loader->profile->modules->build_id)
+        return false;
+    const uint8_t *build_id = cursor_bytes(cursor, build_id_bytes);
+    if (!build_id || !has_module(loader, (unsigned)id))
+        return false;
+    struct profile_module *module = &loader->profile->modules[id];
+    if (!take_string(loader, cursor, &module->path))
+        return false;
+    memcpy(module->build_id, build_id, build_id_bytes);
+    module->build_id_bytes = (unsigned)build_id_bytes;
+    return true;
+}
+
+static bool take_process(struct loader *loader, struct cursor *cursor)
+{
+    uint32_t index = cursor_varint32(cursor);
+    uint64_t flags = cursor_varint(cursor);
+    if (cursor->failed || !has_process(loader, index))
+        return false;
+    struct profile_process *process = &loader->profile->processes[index];
+    process->forked = flags & PROCESS_FORKED;
+    process->ended = flags & PROCESS_ENDED;
+    process->exclude_kernel = flags & PROCESS_EXCLUDES_KERNEL;
+    process->pid = cursor_varint32(cursor);
+    process->parent_pid = cursor_varint32(cursor);
+    process->start_ns = cursor_varint(cursor);
+    process->end_ns = cursor_varint(cursor);
+    process->tree_bytes = cursor_varint(cursor);
+    process->agent_bytes = cursor_varint(cursor);
+    process->thread_starts = cursor_varint(cursor);
+    process->samples = cursor_varint(cursor);
+    process->cost_ns = cursor_varint(cursor);
+    process->merged_into = flags & PROCESS_MERGED ? cursor_varint32(cursor) : PROFILE_NOT_MERGED;
+    if (flags & PROCESS_HAS_COMMAND)
+        return take_command(loader, cursor, &process->command);
+    return !cursor->failed;
+}
+
+// A module as put_module_of() tells it: 0 for no place at all.
+static bool take_module_of(struct loader *loader, struct cursor *cursor, place_t *place)
+{
+    uint64_t told = cursor_varint(cursor);
+    if (told > MODULE_LIMIT)
+        return false;
+    // Marks that there is a place: its offset is filled in by the next column.
+    *place = told ? place_make((unsigned)told - 1, PLACE_OFFSET_UNKNOWN) : 0;
+    if (told && told - 1 > loader->top_module)
+        loader->top_module = (unsigned)told - 1;
+    return true;
+}
+
+static bool take_stats(struct cursor *cursor, struct live_stats *stats)
+{
+    *stats = (struct live_stats){0};
+    uint64_t *const sums[STATS_SUMS] = {
+        &stats->samples,       &stats->lost,       &stats->unplaced, &stats->frames_stack,
+        &stats->frames_walked, &stats->handler_ns, &stats->cost_ns,  &stats->residue_ns,
+    };
+    // A later minor version may tell more of each; what is unknown is read over.
+    uint64_t count = cursor_varint(cursor);
+    for (uint64_t i = 0; i < count && !cursor->failed; i++) {
+        uint64_t value = cursor_varint(cursor);
+        if (i < STATS_SUMS)
+            *sums[i] = value;
+    }
+    count = cursor_varint(cursor);
+    for (uint64_t i = 0; i < count && !cursor->failed; i++) {
+        uint64_t value = cursor_varint(cursor);
+        if (i < VERDICT_COUNT)
+            stats->verdicts[i] = value;
+    }
+    count = cursor_varint(cursor);
+    for (uint64_t i = 0; i < count && !cursor->failed; i++) {
+        uint64_t bucket = cursor_varint(cursor);
+        uint32_t value = cursor_varint32(cursor);
+        if (bucket < LIVE_HANDLER_BUCKETS)
+            stats->handler_histogram[bucket] = value;
+    }
+    return !cursor->failed;
+}
+
+static bool take_tree(struct loader *loader, struct cursor *cursor)
+{
+    uint32_t index = cursor_varint32(cursor), process = cursor_varint32(cursor);
+    if (cursor->failed || !has_process(loader, process) || !has_tree(loader, index))
+        return false;
+    struct profile_tree *tree = &loader->profile->trees[index];
+    tree->process = process;
+    tree->tid = cursor_varint32(cursor);
+    if (!take_module_of(loader, cursor, &tree->start))
+        return false;
+    if (tree->start)
+        tree->start = place_make(place_module(tree->start), cursor_varint(cursor));
+    tree->threads = cursor_varint(cursor);
+    return take_stats(cursor, &tree->stats);
+}
+
+static bool is_lost(const struct profile_node *node)
+{
+    return node->parent != PROFILE_NO_PARENT && node->site == 0 && node->function == LOST_FUNCTION;
+}
+
+// Appends stand-ins for nodes of a lost chunk, below the root.
+static bool fill_nodes(struct loader *loader, struct profile_tree *tree, uint32_t first)
+{
+    if (first <= tree->count)
+        return first == tree->count;
+    uint32_t gap = first - tree->count;
+    if (!may_fill(loader, gap, 64))
+        return false;
+    if (!profile_grow_tree(tree, first, loader->profile->metric_count)) {
+        loader->out_of_memory = true;
+        return false;
+    }
+    for (; tree->count < first; tree->count++) {
+        bool root = tree->count == 0;
+        tree->nodes[tree->count] = (struct profile_node){root ? PROFILE_NO_PARENT : 0, 0,
+                                                         root ? tree->start : LOST_FUNCTION};
+    }
+    loader->lost_nodes += gap;
+    return true;
+}
+
+static bool is_statement(const struct profile_node *node)
+{
+    return node->function == 0 && node->parent != PROFILE_NO_PARENT;
+}
+
+static bool take_parents(struct cursor *cursor, struct profile_tree *tree, uint32_t count)
+{
+    for (uint32_t i = 0; i < count; i++) {
+        uint32_t index = tree->count + i, distance = cursor_varint32(cursor);
+        if (cursor->failed || distance > index || (distance == 0) != (index == 0))
+            return false;
+        tree->nodes[index].parent = distance ? index - distance : PROFILE_NO_PARENT;
+    }
+    return true;
+}
+
+static bool take_functions(struct loader *loader, struct cursor *cursor, struct profile_node *nodes,
+                           uint32_t count)
+{
+    for (uint32_t i = 0; i < count; i++)
+        if (!take_module_of(loader, cursor, &nodes[i].function))
+            return false;
+    for (uint32_t i = 0; i < count; i++)
+        if (nodes[i].function)
+            nodes[i].function = place_make(place_module(nodes[i].function), cursor_varint(cursor));
+    return !cursor->failed;
+}
+
+static bool take_sites(struct loader *loader, struct cursor *cursor, struct profile_node *nodes,
+                       uint32_t first, uint32_t count)
+{
+    for (uint32_t i = 0; i < count; i++)
+        if (!take_module_of(loader, cursor, &nodes[i].site))
+            return false;
+    for (uint32_t i = 0; i < count; i++)
+        if (nodes[i].site)
+            nodes[i].site = place_make(place_module(nodes[i].site),
+                                       record_site_base(nodes, first, i) +
+                                           (uint64_t)unzigzag(cursor_varint(cursor)));
+    return !cursor->failed;
+}
+
+static bool take_nodes(struct loader *loader, struct cursor *cursor)
+{
+    uint32_t index = cursor_varint32(cursor), first = cursor_varint32(cursor);
+    uint32_t count = cursor_varint32(cursor);
+    uint64_t metrics = cursor_varint(cursor);
+    // Each node takes at least three bytes and its values: no need to believe a larger count.
+    if (cursor->failed || !set_metric_count(loader, metrics) ||
+        count > cursor_left(cursor) / (3 + metrics) || first > UINT32_MAX - 1 - count ||
+        !has_tree(loader, index))
+        return false;
+    struct profile_tree *tree = &loader->profile->trees[index];
+    if (!fill_nodes(loader, tree, first))
+        return false;
+    if (!profile_grow_tree(tree, first + count, (unsigned)metrics)) {
+        loader->out_of_memory = true;
+        return false;
+    }
+    struct profile_node *nodes = tree->nodes + first;
+    uint64_t *values = tree->values + (size_t)first * metrics;
+    bool sound = take_parents(cursor, tree, count) &&
+                 take_functions(loader, cursor, nodes, count) &&
+                 take_sites(loader, cursor, nodes, first, count);
+    for (uint64_t i = 0; sound && i < count * metrics; i++)
+        values[i] = cursor_varint(cursor);
+    for (uint32_t i = 0; sound && i < count; i++)
+        sound =
+            nodes[i].parent == PROFILE_NO_PARENT || !is_statement(&tree->nodes[nodes[i].parent]);
+    if (!sound || cursor->failed) {
+        memset(values, 0, count * metrics * sizeof *values); // they stay beyond the count
+        return false;
+    }
+    tree->count = first + count;
+    return true;
+}
+
+static bool take_values(struct loader *loader, struct cursor *cursor)
+{
+    uint32_t index = cursor_varint32(cursor), count = cursor_varint32(cursor);
+    uint64_t metrics = cursor_varint(cursor);
+    if (cursor->failed || !set_metric_count(loader, metrics) ||
+        count > cursor_left(cursor) / (1 + metrics) || !has_tree(loader, index))
+        return false;
+    struct profile_tree *tree = &loader->profile->trees[index];
+    struct cursor at = *cursor;
+    for (uint32_t i = 0; i < count; i++)
+        cursor_varint(cursor); // the values stand behind the indices
+    uint64_t node = 0;
+    for (uint32_t i = 0; i < count; i++) {
+        uint32_t gap = cursor_varint32(&at);
+        node += gap;
+        if (at.failed || cursor->failed || (i > 0 && gap == 0))
+            return false;
+        bool lost = node >= tree->count || is_lost(&tree->nodes[node]);
+        loader->lost_values += lost;
+        for (unsigned metric = 0; metric < metrics; metric++) {
+            uint64_t value = cursor_varint(cursor);
+            if (!lost && !cursor->failed)
+                tree->values[node * metrics + metric] = value;
+        }
+    }
+    return !cursor->failed;
+}
+
+static bool take_note(struct loader *loader, struct cursor *cursor)
+{
+    struct profile *profile = loader->profile;
+    char *note = NULL;
+    if (!take_string(loader, cursor, &note))
+        return false;
+    if (!grow(loader, &profile->notes, profile->note_count, profile->note_count + 1u,
+              sizeof note)) {
+        free(note);
+        return false;
+    }
+    profile->notes[profile->note_count++] = note;
+    return true;
+}
+
+static bool take_state(struct loader *loader, struct cursor *cursor)
+{
+    uint64_t duration = cursor_varint(cursor), complete = cursor_varint(cursor);
+    if (cursor->failed)
+        return false;
+    loader->profile->duration_ns = duration;
+    loader->profile->complete = complete != 0;
+    return true;
+}
+
+bool loader_take(struct loader *loader, struct chunk *chunk)
+{
+    static bool (*const takers[CHUNK_TYPES])(struct loader *, struct cursor *) = {
+        [CHUNK_SESSION] = take_session,   [CHUNK_MODULES] = take_module,
+        [CHUNK_PROCESSES] = take_process, [CHUNK_TREES] = take_tree,
+        [CHUNK_NODES] = take_nodes,       [CHUNK_VALUES] = take_values,
+        [CHUNK_NOTES] = take_note,        [CHUNK_STATE] = take_state,
+    };
+    if (chunk->type >= CHUNK_TYPES || !takers[chunk->type])
+        return true;
+    while (cursor_left(&chunk->payload) > 0)
+        if (!takers[chunk->type](loader, &chunk->payload))
+            return false;
+    return true;
+}

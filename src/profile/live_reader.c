@@ -1,0 +1,351 @@
+// SPDX-License-Identifier: MIT
+#include "profile/live_reader.h"
+#include "profile/live_tree.h"
+#include "profile/loader.h"
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+enum {
+    MOST_LISTED = 1 << 20, // a longer list bites its own tail
+    MOST_COMMAND_BYTES = 1 << 20,
+    MOST_PATH_BYTES = 4096,
+    MOST_NOTE_BYTES = 1000,
+};
+
+struct live_reader {
+    const uint8_t *memory;
+    struct arena arena;
+    uint64_t bytes;                // of the slice that may be touched
+    ref_t modules, notes, threads; // heads of the lists as they were
+    uint16_t *module_map;          // from the process's modules to the profile's; 0: not known
+    unsigned module_count;
+    struct live_tree *trees;
+    unsigned tree_count;
+    struct profile_process told;
+    bool is_told;
+    bool damaged; // a list or a tree made no sense
+    bool damage_noted;
+    struct live_sink *sink; // of the update that runs
+};
+
+struct live_reader *live_reader_new(const void *memory, uint64_t bytes)
+{
+    struct live_reader *reader = calloc(1, sizeof *reader);
+    if (!reader)
+        return NULL;
+    reader->memory = memory;
+    reader->bytes = bytes;
+    // Only ever read: the arena's functions for readers take it as const.
+    reader->arena.base = (unsigned char *)(uintptr_t)memory;
+    return reader;
+}
+
+static void free_command(struct profile_process *process)
+{
+    for (char **word = process->command; word && *word; word++)
+        free(*word);
+    free(process->command);
+}
+
+void live_reader_free(struct live_reader *reader)
+{
+    if (!reader)
+        return;
+    for (unsigned i = 0; i < reader->tree_count; i++)
+        live_tree_free(&reader->trees[i]);
+    free(reader->trees);
+    free(reader->module_map);
+    free_command(&reader->told);
+    free(reader);
+}
+
+void live_reader_renumber(struct live_reader *reader, const uint32_t *tree_map)
+{
+    for (unsigned i = 0; i < reader->tree_count; i++)
+        if (reader->trees[i].index != LIVE_TREE_UNWRITTEN)
+            reader->trees[i].index = tree_map[reader->trees[i].index];
+}
+
+static const struct live_process *process_of(const struct live_reader *reader)
+{
+    return (const struct live_process *)reader->memory;
+}
+
+bool live_reader_ready(const struct live_reader *reader, uint32_t *pid)
+{
+    const struct live_process *process = process_of(reader);
+    if (reader->bytes < sizeof *process)
+        return false;
+    // The agent writes, we read. Acquire pairs with its release: what stands below is readable.
+    uint32_t state = atomic_load_explicit(&process->state, memory_order_acquire);
+    *pid = __atomic_load_n(&process->pid, __ATOMIC_RELAXED);
+    return state == LIVE_RUNNING || state == LIVE_ENDED;
+}
+
+// A record of the slice, or NULL if it does not lie in there as a whole.
+static const void *record_at(const struct live_reader *reader, ref_t ref, uint64_t bytes)
+{
+    return ref != 0 && (uint64_t)ref * 8 + bytes <= reader->bytes ? arena_at(&reader->arena, ref)
+                                                                  : NULL;
+}
+
+// What was pushed onto a list since its head was `known`, oldest first. The number of them.
+static size_t new_in_list(struct live_reader *reader, ref_t head, ref_t known, ref_t **refs)
+{
+    size_t count = 0;
+    *refs = NULL;
+    for (ref_t at = head; at != known; count++) {
+        const ref_t *next = record_at(reader, at, sizeof *next); // every record begins with it
+        if (!next || count == MOST_LISTED ||
+            !profile_grow((void **)refs, count, count + 1, sizeof **refs)) {
+            reader->damaged = true;
+            free(*refs);
+            *refs = NULL;
+            return 0;
+        }
+        (*refs)[count] = at;
+        at = __atomic_load_n(next, __ATOMIC_RELAXED);
+    }
+    for (size_t i = 0; i < count / 2; i++) {
+        ref_t other = (*refs)[count - 1 - i];
+        (*refs)[count - 1 - i] = (*refs)[i];
+        (*refs)[i] = other;
+    }
+    return count;
+}
+
+static void learn_vdso(struct live_sink *sink, const struct live_module *module,
+                       unsigned build_id_bytes)
+{
+    struct profile_module *vdso = &sink->modules->modules[MODULE_VDSO];
+    if (vdso->path)
+        return;
+    vdso->path = strdup("[vdso]");
+    memcpy(vdso->build_id, module->build_id, build_id_bytes);
+    vdso->build_id_bytes = build_id_bytes;
+    encode_module(sink->batch, MODULE_VDSO, vdso);
+}
+
+static void read_module(struct live_reader *reader, ref_t ref)
+{
+    const struct live_module *module = record_at(reader, ref, sizeof *module);
+    if (!module)
+        return;
+    uint32_t id = __atomic_load_n(&module->id, __ATOMIC_RELAXED);
+    uint32_t build_id_bytes = __atomic_load_n(&module->build_id_bytes, __ATOMIC_RELAXED);
+    uint32_t path_bytes = __atomic_load_n(&module->path_bytes, __ATOMIC_RELAXED);
+    if (id >= MODULE_LIMIT || build_id_bytes > sizeof module->build_id ||
+        path_bytes > MOST_PATH_BYTES || !record_at(reader, ref, sizeof *module + path_bytes)) {
+        reader->damaged = true;
+        return;
+    }
+    if (id == MODULE_VDSO)
+        learn_vdso(reader->sink, module, build_id_bytes);
+    if (id < MODULE_FIRST_FILE)
+        return;
+    char path[MOST_PATH_BYTES]; // a copy that does not change while it is looked at
+    memcpy(path, module->path, path_bytes);
+    uint8_t build_id[sizeof module->build_id];
+    memcpy(build_id, module->build_id, sizeof build_id);
+    if (id >= reader->module_count) {
+        if (!profile_grow((void **)&reader->module_map, reader->module_count, id + (size_t)1,
+                          sizeof *reader->module_map))
+            return;
+        reader->module_count = id + 1;
+    }
+    reader->module_map[id] = (uint16_t)module_table_id(reader->sink->modules, path, path_bytes,
+                                                       build_id, build_id_bytes);
+}
+
+static void read_modules(struct live_reader *reader)
+{
+    // The agent pushes with release: behind a head that we acquire, all records are whole.
+    ref_t head = atomic_load_explicit(&process_of(reader)->modules, memory_order_acquire);
+    ref_t *refs;
+    size_t count = new_in_list(reader, head, reader->modules, &refs);
+    for (size_t i = 0; i < count; i++)
+        read_module(reader, refs[i]);
+    reader->modules = head;
+    free(refs);
+}
+
+static place_t map_place(void *context, place_t place)
+{
+    struct live_reader *reader = context;
+    unsigned module = place_module(place);
+    if (module < MODULE_FIRST_FILE)
+        return place;
+    if (module >= reader->module_count || !reader->module_map[module])
+        read_modules(reader); // met after the list was read
+    if (module >= reader->module_count || !reader->module_map[module])
+        return LOST_FUNCTION;
+    return place_make(reader->module_map[module], place_offset(place));
+}
+
+static void read_notes(struct live_reader *reader)
+{
+    ref_t head = atomic_load_explicit(&process_of(reader)->notes, memory_order_acquire);
+    ref_t *refs;
+    size_t count = new_in_list(reader, head, reader->notes, &refs);
+    for (size_t i = 0; i < count; i++) {
+        const struct live_note *note = record_at(reader, refs[i], sizeof *note);
+        uint32_t bytes = note ? __atomic_load_n(&note->bytes, __ATOMIC_RELAXED) : 0;
+        if (note && bytes <= MOST_NOTE_BYTES && record_at(reader, refs[i], sizeof *note + bytes))
+            reader->sink->note(reader->sink->note_context, note->text, bytes);
+        else
+            reader->damaged = true;
+    }
+    reader->notes = head;
+    free(refs);
+}
+
+static void read_threads(struct live_reader *reader)
+{
+    ref_t head = atomic_load_explicit(&process_of(reader)->threads, memory_order_acquire);
+    ref_t *refs;
+    size_t count = new_in_list(reader, head, reader->threads, &refs);
+    if (count && !profile_grow((void **)&reader->trees, reader->tree_count,
+                               reader->tree_count + count, sizeof *reader->trees))
+        count = 0;
+    for (size_t i = 0; i < count; i++)
+        reader->trees[reader->tree_count++] =
+            (struct live_tree){.thread = refs[i], .index = LIVE_TREE_UNWRITTEN};
+    reader->threads = head;
+    free(refs);
+}
+
+static void read_command(struct live_reader *reader)
+{
+    const struct live_process *process = process_of(reader);
+    ref_t ref = __atomic_load_n(&process->command, __ATOMIC_RELAXED);
+    uint32_t bytes = __atomic_load_n(&process->command_bytes, __ATOMIC_RELAXED);
+    const char *text = bytes <= MOST_COMMAND_BYTES ? record_at(reader, ref, bytes) : NULL;
+    char *copy = text ? malloc(bytes + (size_t)1) : NULL;
+    size_t words = 0;
+    if (copy) {
+        memcpy(copy, text, bytes);
+        copy[bytes] = '\0';
+        for (size_t at = 0; at < bytes; at += strlen(copy + at) + 1)
+            words++;
+    }
+    reader->told.command = calloc(words + 1, sizeof *reader->told.command);
+    size_t at = 0;
+    for (size_t i = 0; reader->told.command && i < words; i++) {
+        reader->told.command[i] = strdup(copy + at);
+        at += strlen(copy + at) + 1;
+    }
+    free(copy);
+}
+
+static uint64_t now_ns(void)
+{
+    struct timespec now;
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    return (uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec;
+}
+
+static void add_to_totals(struct recorder_totals *totals, const struct profile_process *now,
+                          const struct profile_process *before, bool is_new)
+{
+    totals->processes += is_new;
+    totals->threads += (unsigned)(now->thread_starts - before->thread_starts);
+    totals->tree_bytes += now->tree_bytes - before->tree_bytes;
+}
+
+static bool same_process(const struct profile_process *a, const struct profile_process *b)
+{
+    return a->pid == b->pid && a->parent_pid == b->parent_pid && a->forked == b->forked &&
+           a->ended == b->ended && a->start_ns == b->start_ns && a->end_ns == b->end_ns &&
+           a->exclude_kernel == b->exclude_kernel && a->tree_bytes == b->tree_bytes &&
+           a->agent_bytes == b->agent_bytes && a->thread_starts == b->thread_starts &&
+           a->samples == b->samples && a->cost_ns == b->cost_ns;
+}
+
+static struct profile_process describe(const struct live_reader *reader,
+                                       enum live_presence presence)
+{
+    const struct live_process *process = process_of(reader);
+    uint64_t used = atomic_load_explicit(&process->arena.used, memory_order_relaxed);
+    struct profile_process now = {
+        .pid = __atomic_load_n(&process->pid, __ATOMIC_RELAXED),
+        .parent_pid = __atomic_load_n(&process->parent_pid, __ATOMIC_RELAXED),
+        .forked = __atomic_load_n(&process->forked, __ATOMIC_RELAXED) != 0,
+        .exclude_kernel = __atomic_load_n(&process->exclude_kernel, __ATOMIC_RELAXED) != 0,
+        .start_ns = __atomic_load_n(&process->start_ns, __ATOMIC_RELAXED),
+        .end_ns = atomic_load_explicit(&process->end_ns, memory_order_relaxed),
+        .tree_bytes = used < reader->bytes ? used : reader->bytes,
+        .agent_bytes = atomic_load_explicit(&process->agent_bytes, memory_order_relaxed),
+        .thread_starts = atomic_load_explicit(&process->thread_starts, memory_order_relaxed),
+        .merged_into = PROFILE_NOT_MERGED,
+        .command = reader->told.command,
+    };
+    uint32_t state = atomic_load_explicit(&process->state, memory_order_relaxed);
+    now.ended = state == LIVE_ENDED || presence == PROCESS_IS_GONE;
+    if (presence == PROCESS_IS_GONE && now.end_ns == 0)
+        now.end_ns = reader->told.end_ns ? reader->told.end_ns : now_ns();
+    for (unsigned i = 0; i < reader->tree_count; i++) {
+        now.samples += reader->trees[i].stats.samples;
+        now.cost_ns += reader->trees[i].stats.cost_ns;
+    }
+    return now;
+}
+
+static bool tell_process(struct live_reader *reader, uint32_t index, enum live_presence presence)
+{
+    struct live_sink *sink = reader->sink;
+    if (!reader->is_told)
+        read_command(reader);
+    struct profile_process now = describe(reader, presence);
+    if (reader->is_told && same_process(&now, &reader->told))
+        return false;
+    if (reader->is_told)
+        encode_process_again(sink->batch, index, &now);
+    else
+        encode_process(sink->batch, index, &now);
+    add_to_totals(sink->totals, &now, &reader->told, !reader->is_told);
+    reader->told = now;
+    reader->is_told = true;
+    uint32_t source = __atomic_load_n(&process_of(reader)->source, __ATOMIC_RELAXED);
+    if (sink->source == LIVE_SOURCE_AUTO)
+        sink->source = source;
+    return true;
+}
+
+static void note_damage(struct live_reader *reader)
+{
+    for (unsigned i = 0; i < reader->tree_count; i++)
+        reader->damaged |= reader->trees[i].damaged;
+    if (!reader->damaged || reader->damage_noted)
+        return;
+    reader->damage_noted = true;
+    char text[160];
+    int length = snprintf(text, sizeof text,
+                          "process %u wrote over the profiler's memory: what came after is missing",
+                          reader->told.pid);
+    reader->sink->note(reader->sink->note_context, text, (size_t)length);
+}
+
+bool live_reader_update(struct live_reader *reader, uint32_t index, uint64_t bytes,
+                        enum live_presence presence, struct live_sink *sink)
+{
+    // Not what is used now: the process may use more while we read.
+    uint64_t limit = __atomic_load_n(&process_of(reader)->arena.limit, __ATOMIC_RELAXED);
+    reader->bytes = limit < bytes ? limit : bytes;
+    if (reader->bytes < sizeof(struct live_process))
+        return false;
+    reader->sink = sink;
+    read_modules(reader);
+    read_threads(reader);
+    read_notes(reader);
+    const struct place_mapper mapper = {map_place, reader};
+    bool news = false;
+    for (unsigned i = 0; i < reader->tree_count; i++)
+        news |= live_tree_update(&reader->trees[i], &reader->arena, reader->bytes, index, presence,
+                                 &mapper, sink);
+    news |= tell_process(reader, index, presence);
+    note_damage(reader);
+    reader->sink = NULL;
+    return news;
+}

@@ -1,0 +1,46 @@
+// SPDX-License-Identifier: MIT
+#ifndef CAIRN_PROFILE_LIVE_READER_H
+#define CAIRN_PROFILE_LIVE_READER_H
+
+// Reads one process's slice of the live memory and encodes what is new since the last time.
+//
+// The profiled program may have scribbled over any byte: every reference is checked against the
+// arena's bounds before it is followed, every list ends by itself, and what contradicts what was
+// read before ends the reading of that tree, with a note.
+
+#include "profile/encode.h"
+#include "profile/module_table.h"
+#include "profile/recorder.h"
+
+// Where what is found goes, and what all processes share.
+struct live_sink {
+    struct batch *batch;
+    struct module_table *modules;
+    struct recorder_totals *totals;
+    void (*note)(void *context, const char *text, size_t bytes);
+    void *note_context;
+    uint32_t next_tree; // index of the next tree in the profile
+    uint32_t source;    // enum live_source of the first process that tells
+    unsigned metrics;
+};
+
+struct live_reader;
+
+// memory: the slice, mapped. NULL: out of memory.
+struct live_reader *live_reader_new(const void *memory, uint64_t bytes);
+void live_reader_free(struct live_reader *reader);
+
+// Whether the process has come far enough to be read; its pid then (never changes later).
+bool live_reader_ready(const struct live_reader *reader, uint32_t *pid);
+
+enum live_presence { PROCESS_RUNS, PROCESS_IS_GONE };
+
+// Encodes what is new; the process has the given index in the profile. True if anything was. bytes:
+// how much of the slice may be touched now.
+bool live_reader_update(struct live_reader *reader, uint32_t index, uint64_t bytes,
+                        enum live_presence presence, struct live_sink *sink);
+
+// Trees were renumbered when the profile was compacted.
+void live_reader_renumber(struct live_reader *reader, const uint32_t *tree_map);
+
+#endif

@@ -1,0 +1,277 @@
+// SPDX-License-Identifier: MIT
+#include "profile/live_tree.h"
+#include "profile/loader.h"
+#include "tree/tree.h"
+#include <stdlib.h>
+#include <string.h>
+
+// What one scan finds: nodes never seen before, and new values of known ones.
+struct scan {
+    struct live_tree *tree;
+    const struct arena *arena;
+    uint64_t bytes;
+    const struct place_mapper *mapper;
+    unsigned metrics;
+    ref_t units;                // a node, in units of references
+    uint32_t at;                // index of the node that comes next
+    uint32_t run;               // that it should lie in, if it is known
+    struct profile_node *nodes; // new ones
+    uint32_t new_count;
+    uint32_t *changed; // indices of known nodes
+    uint64_t *changed_values;
+    uint32_t changed_count;
+};
+
+void live_tree_free(struct live_tree *tree)
+{
+    free(tree->values);
+    free(tree->is_frame);
+    free(tree->runs);
+}
+
+static bool spoil(struct live_tree *tree)
+{
+    tree->damaged = true;
+    return false; // ends the scan
+}
+
+static uint32_t run_end(const struct live_tree *tree, uint32_t run, uint32_t count)
+{
+    return run + 1 < tree->run_count ? tree->runs[run + 1].first : count;
+}
+
+static bool in_run(const struct scan *scan, uint32_t run, uint32_t count, ref_t ref,
+                   uint32_t *index)
+{
+    const struct node_run *nodes = &scan->tree->runs[run];
+    if (ref < nodes->start || (ref - nodes->start) % scan->units != 0)
+        return false;
+    *index = nodes->first + (ref - nodes->start) / scan->units;
+    return *index < run_end(scan->tree, run, count);
+}
+
+// The index of a node by its reference. Runs ascend, but for the last one, which may be the
+// reserve.
+static bool find_index(const struct scan *scan, ref_t ref, uint32_t *index)
+{
+    const struct live_tree *tree = scan->tree;
+    if (tree->run_count == 0)
+        return false;
+    if (in_run(scan, tree->run_count - 1, scan->at, ref, index))
+        return true;
+    uint32_t low = 0, high = tree->run_count - 1;
+    while (low < high) { // the last run that starts at or before ref
+        uint32_t middle = (low + high) / 2;
+        if (tree->runs[middle].start <= ref)
+            low = middle + 1;
+        else
+            high = middle;
+    }
+    return low > 0 && in_run(scan, low - 1, scan->at, ref, index);
+}
+
+static bool known_node(struct scan *scan, ref_t ref, const struct node *node)
+{
+    struct live_tree *tree = scan->tree;
+    while (scan->at >= run_end(tree, scan->run, tree->count))
+        scan->run++;
+    const struct node_run *run = &tree->runs[scan->run];
+    if (ref != run->start + (scan->at - run->first) * scan->units)
+        return spoil(tree);
+    uint64_t *values = &tree->values[(size_t)scan->at * scan->metrics];
+    bool changed = false;
+    for (unsigned metric = 0; metric < scan->metrics; metric++) {
+        uint64_t value = __atomic_load_n(&node->value[metric], __ATOMIC_RELAXED);
+        if (value < values[metric])
+            return spoil(tree); // values only grow
+        changed |= value != values[metric];
+        values[metric] = value;
+    }
+    if (changed) {
+        if (!profile_grow((void **)&scan->changed, scan->changed_count, scan->changed_count + 1u,
+                          sizeof *scan->changed) ||
+            !profile_grow((void **)&scan->changed_values, scan->changed_count,
+                          scan->changed_count + 1u, scan->metrics * sizeof *values))
+            return spoil(tree);
+        scan->changed[scan->changed_count] = scan->at;
+        memcpy(&scan->changed_values[(size_t)scan->changed_count * scan->metrics], values,
+               scan->metrics * sizeof *values);
+        scan->changed_count++;
+    }
+    scan->at++;
+    return true;
+}
+
+static bool extend_runs(struct scan *scan, ref_t ref)
+{
+    struct live_tree *tree = scan->tree;
+    if (tree->run_count > 0) {
+        const struct node_run *last = &tree->runs[tree->run_count - 1];
+        if (ref == last->start + (scan->at - last->first) * scan->units)
+            return true;
+    }
+    if (!profile_grow((void **)&tree->runs, tree->run_count, tree->run_count + 1u,
+                      sizeof *tree->runs))
+        return false;
+    tree->runs[tree->run_count++] = (struct node_run){ref, scan->at};
+    return true;
+}
+
+static bool new_node(struct scan *scan, ref_t ref, const struct node *node)
+{
+    struct live_tree *tree = scan->tree;
+    ref_t parent_ref = __atomic_load_n(&node->parent, __ATOMIC_RELAXED);
+    uint32_t parent = PROFILE_NO_PARENT;
+    struct edge edge;
+    if (!tree_edge_read(scan->arena, scan->bytes, __atomic_load_n(&node->edge, __ATOMIC_RELAXED),
+                        &edge))
+        return spoil(tree);
+    // The first node is the root, every other one hangs below a frame that came before it.
+    if ((scan->at == 0) != (parent_ref == 0))
+        return spoil(tree);
+    if (parent_ref && (!find_index(scan, parent_ref, &parent) || !tree->is_frame[parent]))
+        return spoil(tree);
+    if (scan->at == UINT32_MAX - 1 || !extend_runs(scan, ref) ||
+        !profile_grow((void **)&scan->nodes, scan->new_count, scan->new_count + 1u,
+                      sizeof *scan->nodes) ||
+        !profile_grow((void **)&tree->is_frame, scan->at, scan->at + (size_t)1,
+                      sizeof *tree->is_frame) ||
+        !profile_grow((void **)&tree->values, scan->at, scan->at + (size_t)1,
+                      scan->metrics * sizeof *tree->values))
+        return spoil(tree);
+    scan->nodes[scan->new_count++] = (struct profile_node){
+        .parent = parent,
+        .site = edge.site ? scan->mapper->map(scan->mapper->context, edge.site) : 0,
+        .function = edge.function ? scan->mapper->map(scan->mapper->context, edge.function) : 0,
+    };
+    tree->is_frame[scan->at] = scan->at == 0 || edge.function != 0;
+    for (unsigned metric = 0; metric < scan->metrics; metric++)
+        tree->values[(size_t)scan->at * scan->metrics + metric] =
+            __atomic_load_n(&node->value[metric], __ATOMIC_RELAXED);
+    scan->at++;
+    return true;
+}
+
+static bool visit(void *context, ref_t ref, const struct node *node)
+{
+    struct scan *scan = context;
+    // The scan has checked the node for as many values as the tree's head told a moment ago.
+    if ((uint64_t)ref * 8 + sizeof *node + scan->metrics * sizeof *node->value > scan->bytes)
+        return spoil(scan->tree);
+    return scan->at < scan->tree->count ? known_node(scan, ref, node) : new_node(scan, ref, node);
+}
+
+static bool scan_nodes(struct live_tree *tree, const struct arena *arena, uint64_t bytes, ref_t ref,
+                       const struct place_mapper *mapper, struct live_sink *sink)
+{
+    unsigned metrics = tree_metrics_read(arena, bytes, ref);
+    if (metrics == 0)
+        return false; // being made
+    if (metrics != sink->metrics) {
+        spoil(tree);
+        return false;
+    }
+    struct scan scan = {
+        .tree = tree,
+        .arena = arena,
+        .bytes = bytes,
+        .mapper = mapper,
+        .metrics = metrics,
+        .units = (ref_t)((sizeof(struct node) + metrics * sizeof(uint64_t)) / 8),
+    };
+    if (tree_scan(arena, bytes, ref, visit, &scan) < 0 || scan.at < tree->count)
+        spoil(tree);
+    uint32_t first = tree->count;
+    tree->count = first + scan.new_count;
+    encode_nodes(sink->batch, tree->index, first, scan.new_count, scan.nodes,
+                 tree->values + (size_t)first * metrics, metrics);
+    encode_values(sink->batch, tree->index, scan.changed_count, scan.changed, scan.changed_values,
+                  metrics);
+    sink->totals->nodes += scan.new_count;
+    free(scan.nodes);
+    free(scan.changed);
+    free(scan.changed_values);
+    return scan.new_count > 0 || scan.changed_count > 0;
+}
+
+static uint64_t complete_walks(const struct live_stats *stats)
+{
+    return stats->verdicts[VERDICT_COMPLETE] + stats->verdicts[VERDICT_MARKER];
+}
+
+static uint64_t all_walks(const struct live_stats *stats)
+{
+    uint64_t walks = 0;
+    for (unsigned i = 0; i < VERDICT_COUNT; i++)
+        walks += stats->verdicts[i];
+    return walks;
+}
+
+static void add_to_totals(struct recorder_totals *totals, const struct live_stats *now,
+                          const struct live_stats *before)
+{
+    totals->samples += now->samples - before->samples;
+    totals->lost += now->lost - before->lost;
+    totals->unplaced += now->unplaced - before->unplaced;
+    totals->cost_ns += now->cost_ns - before->cost_ns;
+    totals->handler_ns += now->handler_ns - before->handler_ns;
+    totals->complete += complete_walks(now) - complete_walks(before);
+    totals->incomplete +=
+        (all_walks(now) - complete_walks(now)) - (all_walks(before) - complete_walks(before));
+}
+
+static bool went_back(const struct live_stats *now, const struct live_stats *before)
+{
+    return now->samples < before->samples || now->lost < before->lost ||
+           now->cost_ns < before->cost_ns || now->handler_ns < before->handler_ns;
+}
+
+static void copy_stats(struct live_stats *to, const struct live_stats *from)
+{
+    _Static_assert(sizeof *to % 8 == 0, "copied by words, so that none is torn");
+    for (size_t i = 0; i < sizeof *to / 8; i++)
+        ((uint64_t *)to)[i] = __atomic_load_n((const uint64_t *)from + i, __ATOMIC_RELAXED);
+}
+
+bool live_tree_update(struct live_tree *tree, const struct arena *arena, uint64_t bytes,
+                      uint32_t process, enum live_presence presence,
+                      const struct place_mapper *mapper, struct live_sink *sink)
+{
+    if (tree->damaged || (uint64_t)tree->thread * 8 + sizeof(struct live_thread) > bytes)
+        return false;
+    const struct live_thread *thread = arena_at(arena, tree->thread);
+    struct live_stats stats;
+    copy_stats(&stats, &thread->stats);
+    if (stats.samples == 0 && stats.cost_ns == 0 && stats.lost == 0)
+        return false; // thousands of idle threads need not fill the profile
+    if (went_back(&stats, &tree->stats)) {
+        spoil(tree);
+        return false;
+    }
+    struct profile_tree told = {
+        .process = process,
+        .tid = atomic_load_explicit(&thread->tid, memory_order_relaxed),
+        .threads = atomic_load_explicit(&thread->threads, memory_order_relaxed),
+        .stats = stats,
+    };
+    place_t start = __atomic_load_n(&thread->start, __ATOMIC_RELAXED);
+    told.start = start ? mapper->map(mapper->context, start) : 0;
+    bool news = memcmp(&stats, &tree->stats, sizeof stats) != 0 || told.tid != tree->tid ||
+                told.threads != tree->threads || tree->index == LIVE_TREE_UNWRITTEN;
+    if (news) {
+        if (tree->index == LIVE_TREE_UNWRITTEN)
+            tree->index = sink->next_tree++;
+        encode_tree(sink->batch, tree->index, &told);
+        add_to_totals(sink->totals, &stats, &tree->stats);
+        tree->stats = stats;
+        tree->tid = told.tid;
+        tree->threads = told.threads;
+    }
+    // Returns are counted after the last sample too: one more look when the samples have stopped.
+    bool changed = news;
+    if (news || tree->busy || presence == PROCESS_IS_GONE)
+        changed |= scan_nodes(tree, arena, bytes, __atomic_load_n(&thread->tree, __ATOMIC_RELAXED),
+                              mapper, sink);
+    tree->busy = news;
+    return changed;
+}

@@ -1,0 +1,45 @@
+// SPDX-License-Identifier: MIT
+#ifndef CAIRN_PROFILE_LIVE_TREE_H
+#define CAIRN_PROFILE_LIVE_TREE_H
+
+// One tree in the live memory and how much of it is in the profile already.
+
+#include "base/arena.h"
+#include "profile/live_reader.h"
+
+// Nodes that lie one behind the other, as in a block: from index `first` to the next run's first.
+struct node_run {
+    ref_t start;
+    uint32_t first;
+};
+
+struct live_tree {
+    ref_t thread;   // struct live_thread
+    uint32_t index; // in the profile; LIVE_TREE_UNWRITTEN until it has something to tell
+    struct live_stats stats;
+    uint32_t tid;
+    uint64_t threads;
+    uint32_t count;   // nodes that are in the profile
+    uint64_t *values; // count * metrics, as in the profile
+    bool *is_frame;   // count
+    struct node_run *runs;
+    uint32_t run_count;
+    bool busy;    // had something new the last time: worth another look
+    bool damaged; // contradicts itself: not read any more
+};
+
+#define LIVE_TREE_UNWRITTEN UINT32_MAX
+
+// How places of the process become places of the profile.
+struct place_mapper {
+    place_t (*map)(void *context, place_t place);
+    void *context;
+};
+
+// Reads the stats and, if there is a reason to, the nodes. True if anything was encoded.
+bool live_tree_update(struct live_tree *tree, const struct arena *arena, uint64_t bytes,
+                      uint32_t process, enum live_presence presence,
+                      const struct place_mapper *mapper, struct live_sink *sink);
+void live_tree_free(struct live_tree *tree);
+
+#endif

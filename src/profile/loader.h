@@ -1,0 +1,33 @@
+// SPDX-License-Identifier: MIT
+#ifndef CAIRN_PROFILE_LOADER_H
+#define CAIRN_PROFILE_LOADER_H
+
+// A profile that grows from chunks. Nothing in a file is believed: an index may be beyond what was
+// told, because a damaged chunk was skipped, and then a placeholder fills the gap; but placeholders
+// are limited by how much was lost, so that a malicious file cannot ask for all memory.
+
+#include "profile/chunk.h"
+#include "profile/profile.h"
+
+struct loader {
+    struct profile *profile;
+    const struct chunk_scan *scan; // how much was lost so far
+    uint64_t placeholders;         // made so far
+    uint64_t lost_nodes;           // that stand for nodes of damaged chunks
+    uint64_t lost_values;          // that belong to such nodes
+    unsigned top_module;           // highest one that a place names
+    bool has_session;
+    bool out_of_memory;
+};
+
+// Takes one chunk in. False: its content makes no sense (or memory is out).
+bool loader_take(struct loader *loader, struct chunk *chunk);
+
+// A node whose chunk was lost: a function of which nothing is known.
+#define LOST_FUNCTION place_make(MODULE_NONE, PLACE_OFFSET_UNKNOWN)
+
+// Growing arrays whose capacity is the next power of two of their count. False: out of memory.
+bool profile_grow(void **array, size_t count, size_t wanted, size_t each);
+bool profile_grow_tree(struct profile_tree *tree, uint32_t wanted, unsigned metrics);
+
+#endif

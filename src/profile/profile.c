@@ -1,0 +1,91 @@
+// SPDX-License-Identifier: MIT
+#include "profile/profile.h"
+#include "profile/encode.h"
+#include "profile/loader.h"
+#include "profile/output.h"
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+static size_t capacity_for(size_t count)
+{
+    return count <= 1 ? count : (size_t)1 << (64 - __builtin_clzll(count - 1));
+}
+
+bool profile_grow(void **array, size_t count, size_t wanted, size_t each)
+{
+    size_t old = capacity_for(count), capacity = capacity_for(wanted);
+    if (capacity <= old)
+        return true;
+    void *grown = reallocarray(*array, capacity, each);
+    if (!grown)
+        return false;
+    memset((char *)grown + old * each, 0, (capacity - old) * each);
+    *array = grown;
+    return true;
+}
+
+bool profile_grow_tree(struct profile_tree *tree, uint32_t wanted, unsigned metrics)
+{
+    // In one step or not at all: both arrays follow one count.
+    size_t old = capacity_for(tree->count), capacity = capacity_for(wanted);
+    if (capacity <= old)
+        return true;
+    struct profile_node *nodes = reallocarray(tree->nodes, capacity, sizeof *nodes);
+    if (!nodes)
+        return false;
+    tree->nodes = nodes;
+    uint64_t *values = reallocarray(tree->values, capacity, metrics * sizeof *values);
+    if (!values)
+        return false;
+    tree->values = values;
+    memset(nodes + old, 0, (capacity - old) * sizeof *nodes);
+    memset(values + old * metrics, 0, (capacity - old) * metrics * sizeof *values);
+    return true;
+}
+
+static void free_words(char **words)
+{
+    for (char **word = words; word && *word; word++)
+        free(*word);
+    free(words);
+}
+
+void profile_free(struct profile *profile)
+{
+    if (!profile)
+        return;
+    free_words(profile->command);
+    free(profile->tracker);
+    free(profile->tree_kind);
+    for (unsigned i = 0; i < profile->metric_count; i++) {
+        free(profile->metrics[i].name);
+        free(profile->metrics[i].unit);
+        free(profile->metrics[i].source);
+    }
+    free(profile->metrics);
+    for (unsigned i = 0; i < profile->module_count; i++)
+        free(profile->modules[i].path);
+    free(profile->modules);
+    for (unsigned i = 0; i < profile->process_count; i++)
+        free_words(profile->processes[i].command);
+    free(profile->processes);
+    for (unsigned i = 0; i < profile->tree_count; i++) {
+        free(profile->trees[i].nodes);
+        free(profile->trees[i].values);
+    }
+    free(profile->trees);
+    for (unsigned i = 0; i < profile->note_count; i++)
+        free(profile->notes[i]);
+    free(profile->notes);
+    free(profile);
+}
+
+int profile_write(const struct profile *profile, const char *path)
+{
+    struct batch batch = {.level = 9};
+    encode_profile(&batch, profile);
+    int result = batch.out.failed ? -ENOMEM : output_replace(path, &batch.out);
+    batch_free(&batch);
+    return result;
+}

@@ -1,0 +1,22 @@
+// SPDX-License-Identifier: MIT
+#ifndef CAIRN_PROFILE_READER_H
+#define CAIRN_PROFILE_READER_H
+
+// profile_read() on bytes that are in memory already.
+
+#include "profile/profile.h"
+
+enum profile_writer {
+    WRITER_NONE,   // a profile without an end was cut off
+    WRITER_OTHER,  // somebody is recording into it
+    WRITER_MYSELF, // the recorder reads its own file: it knows that there is no end yet
+};
+
+// name: of the file, for messages.
+struct profile *profile_parse(const uint8_t *data, size_t size, enum profile_writer writer,
+                              const char *name, char **error);
+
+// All that a file holds now. NULL and errno.
+uint8_t *profile_load_file(int fd, size_t *size);
+
+#endif

@@ -1,0 +1,33 @@
+// SPDX-License-Identifier: MIT
+#ifndef CAIRN_PROFILE_RECORD_H
+#define CAIRN_PROFILE_RECORD_H
+
+// What encode.c and decode.c must agree on, besides docs/format.md.
+
+#include "profile/profile.h"
+
+enum {
+    PROCESS_FORKED = 1,
+    PROCESS_ENDED = 2,
+    PROCESS_EXCLUDES_KERNEL = 4,
+    PROCESS_MERGED = 8,
+    PROCESS_HAS_COMMAND = 16,
+};
+
+enum { STATS_SUMS = 8 }; // samples .. residue_ns, without the verdicts
+
+// Sites are told relative to the function that they lie in, if it is in the same section: calls and
+// instructions lie near the beginning of their function, and a small number compresses.
+static inline uint64_t record_site_base(const struct profile_node *nodes, uint32_t first,
+                                        uint32_t i)
+{
+    if (nodes[i].parent == PROFILE_NO_PARENT || nodes[i].parent < first)
+        return 0;
+    place_t function = nodes[nodes[i].parent - first].function;
+    if (place_module(function) != place_module(nodes[i].site) ||
+        place_offset(function) == PLACE_OFFSET_UNKNOWN)
+        return 0;
+    return place_offset(function);
+}
+
+#endif

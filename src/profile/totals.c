@@ -1,0 +1,103 @@
+// SPDX-License-Identifier: MIT
+#include "profile/totals.h"
+
+void totals_add(struct profile_totals *totals, const struct live_stats *stats)
+{
+    totals->samples += stats->samples;
+    totals->lost += stats->lost;
+    totals->unplaced += stats->unplaced;
+    for (unsigned i = 0; i < VERDICT_COUNT; i++)
+        totals->verdicts[i] += stats->verdicts[i];
+    totals->frames_stack += stats->frames_stack;
+    totals->frames_walked += stats->frames_walked;
+    totals->handler_ns += stats->handler_ns;
+    totals->cost_ns += stats->cost_ns;
+    totals->residue_ns += stats->residue_ns;
+    for (unsigned i = 0; i < LIVE_HANDLER_BUCKETS; i++)
+        totals->handler_histogram[i] += stats->handler_histogram[i];
+}
+
+void stats_add(struct live_stats *into, const struct live_stats *stats)
+{
+    into->samples += stats->samples;
+    into->lost += stats->lost;
+    into->unplaced += stats->unplaced;
+    for (unsigned i = 0; i < VERDICT_COUNT; i++)
+        into->verdicts[i] += stats->verdicts[i];
+    into->frames_stack += stats->frames_stack;
+    into->frames_walked += stats->frames_walked;
+    into->handler_ns += stats->handler_ns;
+    into->cost_ns += stats->cost_ns;
+    into->residue_ns += stats->residue_ns;
+    for (unsigned i = 0; i < LIVE_HANDLER_BUCKETS; i++) {
+        uint64_t sum = (uint64_t)into->handler_histogram[i] + stats->handler_histogram[i];
+        into->handler_histogram[i] = sum < UINT32_MAX ? (uint32_t)sum : UINT32_MAX;
+    }
+}
+
+void profile_sum(const struct profile *profile, struct profile_totals *totals)
+{
+    *totals = (struct profile_totals){.processes = profile->process_count};
+    for (unsigned i = 0; i < profile->tree_count; i++) {
+        totals_add(totals, &profile->trees[i].stats);
+        totals->nodes += profile->trees[i].count;
+    }
+    for (unsigned i = 0; i < profile->process_count; i++) {
+        const struct profile_process *process = &profile->processes[i];
+        totals->tree_bytes += process->tree_bytes;
+        totals->threads += process->thread_starts;
+        uint64_t bytes = process->agent_bytes + process->tree_bytes;
+        if (bytes > totals->agent_bytes)
+            totals->agent_bytes = bytes;
+    }
+}
+
+uint64_t totals_walks(const struct profile_totals *totals)
+{
+    uint64_t walks = 0;
+    for (unsigned i = 0; i < VERDICT_COUNT; i++)
+        walks += totals->verdicts[i];
+    return walks;
+}
+
+uint64_t totals_complete(const struct profile_totals *totals)
+{
+    return totals->verdicts[VERDICT_COMPLETE] + totals->verdicts[VERDICT_MARKER];
+}
+
+double totals_complete_percent(const struct profile_totals *totals)
+{
+    uint64_t walks = totals_walks(totals);
+    return walks ? 100.0 * (double)totals_complete(totals) / (double)walks : 100.0;
+}
+
+uint64_t totals_handler_percentile(const struct profile_totals *totals, double share)
+{
+    uint64_t all = 0;
+    for (unsigned i = 0; i < LIVE_HANDLER_BUCKETS; i++)
+        all += totals->handler_histogram[i];
+    if (all == 0)
+        return 0;
+    // The middle of the bucket in which the wanted rank lies.
+    double rank = share * (double)all;
+    uint64_t below = 0;
+    unsigned bucket = 0;
+    while (bucket < LIVE_HANDLER_BUCKETS - 1) {
+        below += totals->handler_histogram[bucket];
+        if (below > 0 && (double)below >= rank)
+            break;
+        bucket++;
+    }
+    uint64_t low = live_bucket_floor(bucket), high = live_bucket_floor(bucket + 1);
+    return low + (high - low) / 2;
+}
+
+double totals_handler_mean(const struct profile_totals *totals)
+{
+    return totals->samples ? (double)totals->handler_ns / (double)totals->samples : 0;
+}
+
+double totals_rate(const struct profile_totals *totals)
+{
+    return totals->cost_ns ? (double)totals->samples * 1e9 / (double)totals->cost_ns : 0;
+}

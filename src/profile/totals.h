@@ -1,0 +1,39 @@
+// SPDX-License-Identifier: MIT
+#ifndef CAIRN_PROFILE_TOTALS_H
+#define CAIRN_PROFILE_TOTALS_H
+
+// Sums over all trees of a profile, for `cairn info` and the summary of `cairn record`.
+
+#include "profile/profile.h"
+
+struct profile_totals {
+    uint64_t samples, lost, unplaced;
+    uint64_t verdicts[VERDICT_COUNT];
+    uint64_t frames_stack, frames_walked;
+    uint64_t handler_ns, cost_ns, residue_ns;
+    uint64_t handler_histogram[LIVE_HANDLER_BUCKETS];
+    uint64_t nodes;
+    uint64_t tree_bytes;  // of all processes together
+    uint64_t agent_bytes; // of the process that needed most, its slice included
+    uint64_t threads;     // that ever ran
+    unsigned processes;
+};
+
+void profile_sum(const struct profile *profile, struct profile_totals *totals);
+void totals_add(struct profile_totals *totals, const struct live_stats *stats);
+
+// Adds the stats of one tree to those of another.
+void stats_add(struct live_stats *into, const struct live_stats *stats);
+
+uint64_t totals_walks(const struct profile_totals *totals);    // all that were taken
+uint64_t totals_complete(const struct profile_totals *totals); // walks that reached root or marker
+double totals_complete_percent(const struct profile_totals *totals); // 100 if there were none
+
+// Handler time below which the given share (0..1) of samples lies, to a quarter of a power of two.
+uint64_t totals_handler_percentile(const struct profile_totals *totals, double share);
+double totals_handler_mean(const struct profile_totals *totals);
+
+// Samples per second of the metered time (CPU seconds, for the cpu event).
+double totals_rate(const struct profile_totals *totals);
+
+#endif
