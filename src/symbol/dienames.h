@@ -11,6 +11,8 @@ struct dienames {
     struct pool *pool;
     struct diename *slots; // by the function's declaration: an inlined function is met many times
     size_t count, capacity;
+    struct diescope *scopes;
+    size_t scope_count, scope_capacity;
 };
 
 // NULL if it has no name. Lives in the pool.

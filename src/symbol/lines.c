@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT
 #include "symbol/lines.h"
+#include "base/memory.h"
 #include "symbol/dienames.h"
 #include "symbol/spans.h"
 #include <dwarf.h>
@@ -62,7 +63,7 @@ static void push(struct search *search, const Dwarf_Die *die)
     if (search->depth >= DEEPEST)
         return;
     search->chain =
-        pool_grow_array(search->chain, &search->capacity, search->depth, sizeof *search->chain);
+        memory_grown(search->chain, &search->capacity, search->depth + 1, sizeof *search->chain);
     search->chain[search->depth++] = *die;
 }
 
@@ -308,8 +309,8 @@ static void read_units(struct lines *lines)
             if (start > 0) // functions that the linker dropped stay behind at address 0
                 spans_add(&lines->unit_spans, start, end, (uint32_t)lines->unit_count);
         lines->damaged |= state < 0;
-        lines->units = pool_grow_array(lines->units, &lines->unit_capacity, lines->unit_count,
-                                       sizeof *lines->units);
+        lines->units = memory_grown(lines->units, &lines->unit_capacity, lines->unit_count + 1,
+                                    sizeof *lines->units);
         lines->units[lines->unit_count++] = unit;
     }
     lines->damaged |= result < 0;
@@ -321,9 +322,7 @@ struct lines *lines_open(const struct object *object, struct pool *pool)
     if (!object->elf ||
         (!object_has_section(object, ".debug_info") && !object_has_section(object, ".zdebug_info")))
         return NULL;
-    struct lines *lines = calloc(1, sizeof *lines);
-    if (!lines)
-        return NULL;
+    struct lines *lines = memory_array(1, sizeof *lines);
     lines->dwarf = dwarf_begin_elf(object->elf, DWARF_C_READ, NULL);
     lines->damaged = !lines->dwarf;
     lines->base = object->base;
@@ -350,9 +349,9 @@ bool lines_damaged(const struct lines *lines)
 
 void lines_resolve(struct lines *lines, struct lines_query *queries, size_t count)
 {
-    struct search *searches = lines->dwarf ? calloc(count, sizeof *searches) : NULL;
-    if (!searches)
+    if (!lines->dwarf)
         return;
+    struct search *searches = memory_array(count, sizeof *searches);
     if (!lines->units_read)
         read_units(lines);
     size_t used = 0;

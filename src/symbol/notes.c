@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT
 #include "symbol/notes.h"
+#include "base/memory.h"
 #include "symbol/debugfile.h"
 #include "symbol/package.h"
 #include <stdlib.h>
@@ -12,7 +13,8 @@ void notes_add(struct notes *notes, const char *text)
     for (size_t i = 0; i < notes->count; i++)
         if (notes->list[i] == kept)
             return;
-    notes->list = pool_grow_array(notes->list, &notes->capacity, notes->count, sizeof *notes->list);
+    notes->list =
+        memory_grown(notes->list, &notes->capacity, notes->count + 1, sizeof *notes->list);
     notes->list[notes->count++] = kept;
 }
 
@@ -80,13 +82,12 @@ static const char *advice(struct pool *pool, const char *package)
 
 void notes_on_lines(struct notes *notes, const struct module *const *modules, size_t count)
 {
-    const char **paths = calloc(count, sizeof *paths);
-    char **packages = calloc(count, sizeof *packages);
-    for (size_t i = 0; paths && i < count; i++)
+    const char **paths = memory_array(count, sizeof *paths);
+    char **packages = memory_array(count, sizeof *packages);
+    for (size_t i = 0; i < count; i++)
         paths[i] = modules[i]->recorded->path;
-    if (paths && packages)
-        package_owners(paths, packages, count);
-    for (size_t i = 0; packages && i < count; i++) {
+    package_owners(paths, packages, count);
+    for (size_t i = 0; i < count; i++) {
         notes_add(notes, pool_format(notes->pool, "no line numbers for %s: %s",
                                      modules[i]->short_name, advice(notes->pool, packages[i])));
         free(packages[i]);

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT
 #include "symbol/package.h"
+#include "base/memory.h"
 #include <dirent.h>
 #include <fcntl.h>
 #include <limits.h>
@@ -74,8 +75,8 @@ static void search_list(int folder, const char *file, char *(*spellings)[SPELLIN
 
 void package_owners(const char *const *paths, char **names, size_t count)
 {
-    char *(*spellings)[SPELLINGS] = calloc(count, sizeof *spellings);
-    DIR *folder = spellings ? opendir(list_folder) : NULL;
+    char *(*spellings)[SPELLINGS] = memory_array(count, sizeof *spellings);
+    DIR *folder = opendir(list_folder);
     if (folder)
         for (size_t i = 0; i < count; i++)
             spell(paths[i], spellings[i]);
@@ -88,7 +89,7 @@ void package_owners(const char *const *paths, char **names, size_t count)
         char *ending = names[i] ? strrchr(names[i], '.') : NULL;
         if (ending && strcmp(ending, ".list") == 0)
             *ending = '\0';
-        for (int j = 0; spellings && j < SPELLINGS; j++)
+        for (int j = 0; j < SPELLINGS; j++)
             free(spellings[i][j]);
     }
     if (folder)

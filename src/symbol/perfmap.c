@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT
 #include "symbol/perfmap.h"
+#include "base/memory.h"
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
@@ -23,7 +24,7 @@ static void add_line(struct perfmap *map, char *line, struct pool *pool)
     at[strcspn(at, "\r\n")] = '\0';
     if (!*at)
         return;
-    map->names = pool_grow_array(map->names, &map->capacity, map->count, sizeof *map->names);
+    map->names = memory_grown(map->names, &map->capacity, map->count + 1, sizeof *map->names);
     map->names[map->count] = pool_string(pool, at);
     spans_add(&map->spans, start, start + size, (uint32_t)map->count);
     map->count++;

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT
 #include "symbol/plt.h"
+#include "base/memory.h"
 #include <endian.h>
 #include <stdlib.h>
 #include <string.h>
@@ -39,7 +40,7 @@ static void add_relocations(struct slots *slots, const struct object *object, co
         if (index > 0 && index <= INT32_MAX && gelf_getsym(symbols, (int)index, &symbol))
             name = elf_strptr(object->elf, symbols_header.sh_link, symbol.st_name);
         slots->list =
-            pool_grow_array(slots->list, &slots->capacity, slots->count, sizeof *slots->list);
+            memory_grown(slots->list, &slots->capacity, slots->count + 1, sizeof *slots->list);
         slots->list[slots->count++] = (struct slot){relocation.r_offset, name};
     }
 }
@@ -111,8 +112,8 @@ void plt_add(struct symtab *table, const struct object *object, struct pool *poo
     add_relocations(&slots, object, ".rela.plt");
     slots.lazy_count = slots.count;
     add_relocations(&slots, object, ".rela.dyn");
-    slots.sorted = calloc(slots.count + 1, sizeof *slots.sorted);
-    if (slots.sorted && slots.count) {
+    slots.sorted = memory_array(slots.count, sizeof *slots.sorted);
+    if (slots.count) {
         memcpy(slots.sorted, slots.list, slots.count * sizeof *slots.sorted);
         qsort(slots.sorted, slots.count, sizeof *slots.sorted, by_address);
         static const char *const sections[] = {".plt", ".plt.got", ".plt.sec", ".plt.bnd"};

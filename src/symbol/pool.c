@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT
 #include "symbol/pool.h"
+#include "base/memory.h"
 #include <stdalign.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -14,21 +15,12 @@ struct pool_chunk {
 
 enum { CHUNK_BYTES = 64 * 1024 };
 
-static void *checked(void *memory)
-{
-    if (!memory) {
-        fputs("cairn: out of memory\n", stderr);
-        abort();
-    }
-    return memory;
-}
-
 void *pool_take(struct pool *pool, size_t bytes)
 {
     bytes = (bytes + alignof(max_align_t) - 1) & ~(alignof(max_align_t) - 1);
     if (bytes > pool->left) {
         size_t size = bytes > CHUNK_BYTES ? bytes : CHUNK_BYTES;
-        struct pool_chunk *chunk = checked(calloc(1, sizeof *chunk + size));
+        struct pool_chunk *chunk = memory_checked(calloc(1, sizeof *chunk + size));
         chunk->next = pool->chunks;
         chunk->bytes = size;
         pool->chunks = chunk;
@@ -52,7 +44,7 @@ uint64_t pool_hash(const void *data, size_t length)
 static void rehash(struct pool *pool)
 {
     size_t slots = pool->string_slots ? pool->string_slots * 2 : 1024;
-    const char **strings = checked(calloc(slots, sizeof *strings));
+    const char **strings = memory_array(slots, sizeof *strings);
     for (size_t i = 0; i < pool->string_slots; i++) {
         const char *text = pool->strings[i];
         if (!text)
@@ -97,7 +89,7 @@ const char *pool_format(struct pool *pool, const char *format, ...)
     va_start(arguments, format);
     int length = vasprintf(&text, format, arguments);
     va_end(arguments);
-    checked(length < 0 ? NULL : text);
+    memory_checked(length < 0 ? NULL : text);
     const char *kept = pool_substring(pool, text, (size_t)length);
     free(text);
     return kept;
@@ -112,15 +104,4 @@ void pool_free(struct pool *pool)
     }
     free(pool->strings);
     memset(pool, 0, sizeof *pool);
-}
-
-void *pool_grow_array(void *array, size_t *capacity, size_t count, size_t item_bytes)
-{
-    if (count < *capacity)
-        return array;
-    size_t wanted = *capacity ? *capacity * 2 : 16;
-    while (wanted <= count)
-        wanted *= 2;
-    *capacity = wanted;
-    return checked(reallocarray(array, wanted, item_bytes));
 }

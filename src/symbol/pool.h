@@ -25,10 +25,6 @@ const char *pool_format(struct pool *pool, const char *format, ...)
     __attribute__((format(printf, 2, 3)));
 void pool_free(struct pool *pool);
 
-// Room for one more item in an array that doubles; the new place of the array. Never NULL: a tool
-// that is out of memory has nothing better to do than to stop.
-void *pool_grow_array(void *array, size_t *capacity, size_t count, size_t item_bytes);
-
 uint64_t pool_hash(const void *data, size_t length);
 
 #endif

@@ -8,7 +8,7 @@
 
 // Without any byte the first counts, with a download under way the second. Seconds, of all files
 // together.
-enum { PATIENCE_SILENT = 8, PATIENCE_TOTAL = 60 };
+enum { PATIENCE_SILENT = 5, PATIENCE_TOTAL = 60 };
 
 struct client; // debuginfod_client
 

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT
 #include "symbol/spans.h"
+#include "base/memory.h"
 #include "symbol/pool.h"
 #include <stdlib.h>
 #include <string.h>
@@ -8,7 +9,8 @@ void spans_add(struct spans *spans, uint64_t start, uint64_t end, uint32_t item)
 {
     if (start >= end)
         return;
-    spans->list = pool_grow_array(spans->list, &spans->capacity, spans->count, sizeof *spans->list);
+    spans->list =
+        memory_grown(spans->list, &spans->capacity, spans->count + 1, sizeof *spans->list);
     // reach holds the order of adding until the list is sorted.
     spans->list[spans->count] =
         (struct span){.start = start, .end = end, .reach = spans->count, .item = item};

@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: MIT
+#include "base/memory.h"
 #include "symbol/module.h"
 #include "symbol/notes.h"
 #include "symbol/perfmap.h"
@@ -66,23 +67,17 @@ static void measure_heat(struct symbols *symbols)
 
 struct symbols *symbols_new(const struct profile *profile, const struct symbols_options *options)
 {
-    struct symbols *symbols = calloc(1, sizeof *symbols);
-    if (!symbols)
-        return NULL;
+    struct symbols *symbols = memory_array(1, sizeof *symbols);
     symbols->profile = profile;
     if (options)
         symbols->options = *options;
     symbols->notes.pool = &symbols->pool;
     symbols->module_count =
         profile->module_count > MODULE_VDSO ? profile->module_count : MODULE_VDSO + 1;
-    symbols->modules = calloc(symbols->module_count, sizeof *symbols->modules);
-    symbols->heat = calloc(symbols->module_count, sizeof *symbols->heat);
-    symbols->hinted = calloc(symbols->module_count, sizeof *symbols->hinted);
-    symbols->maps = calloc(profile->process_count + 1, sizeof *symbols->maps);
-    if (!symbols->modules || !symbols->heat || !symbols->hinted || !symbols->maps) {
-        symbols_free(symbols);
-        return NULL;
-    }
+    symbols->modules = memory_array(symbols->module_count, sizeof *symbols->modules);
+    symbols->heat = memory_array(symbols->module_count, sizeof *symbols->heat);
+    symbols->hinted = memory_array(symbols->module_count, sizeof *symbols->hinted);
+    symbols->maps = memory_array(profile->process_count + 1, sizeof *symbols->maps);
     for (unsigned i = 0; i < symbols->module_count; i++) {
         struct module *module = &symbols->modules[i];
         module->recorded = i < profile->module_count ? &profile->modules[i] : &unknown_module;
@@ -98,9 +93,9 @@ void symbols_free(struct symbols *symbols)
 {
     if (!symbols)
         return;
-    for (unsigned i = 0; symbols->modules && i < symbols->module_count; i++)
+    for (unsigned i = 0; i < symbols->module_count; i++)
         module_close(&symbols->modules[i]);
-    for (unsigned i = 0; symbols->maps && i <= symbols->profile->process_count; i++)
+    for (unsigned i = 0; i <= symbols->profile->process_count; i++)
         perfmap_free(&symbols->maps[i].map);
     server_disconnect(symbols->server);
     notes_free(&symbols->notes);
@@ -124,14 +119,12 @@ static struct answer **find_slot(struct answer **slots, size_t count, unsigned p
     return &slots[slot];
 }
 
-static bool make_room(struct symbols *symbols)
+static void make_room(struct symbols *symbols)
 {
     if (symbols->answer_count * 2 < symbols->slot_count)
-        return true;
+        return;
     size_t count = symbols->slot_count ? symbols->slot_count * 2 : 1024;
-    struct answer **slots = calloc(count, sizeof *slots);
-    if (!slots)
-        return false;
+    struct answer **slots = memory_array(count, sizeof *slots);
     for (size_t i = 0; i < symbols->slot_count; i++) {
         struct answer *answer = symbols->slots[i];
         if (answer)
@@ -140,7 +133,6 @@ static bool make_room(struct symbols *symbols)
     free(symbols->slots);
     symbols->slots = slots;
     symbols->slot_count = count;
-    return true;
 }
 
 // Code of files means the same in every process.
@@ -151,8 +143,7 @@ static unsigned process_that_matters(unsigned process, place_t place)
 
 static struct answer *want(struct symbols *symbols, unsigned process, place_t place)
 {
-    if (!make_room(symbols))
-        return NULL;
+    make_room(symbols);
     process = process_that_matters(process, place);
     struct answer **slot = find_slot(symbols->slots, symbols->slot_count, process, place);
     if (*slot)
@@ -162,8 +153,8 @@ static struct answer *want(struct symbols *symbols, unsigned process, place_t pl
     answer->process = process;
     *slot = answer;
     symbols->answer_count++;
-    symbols->pending = pool_grow_array(symbols->pending, &symbols->pending_capacity,
-                                       symbols->pending_count, sizeof *symbols->pending);
+    symbols->pending = memory_grown(symbols->pending, &symbols->pending_capacity,
+                                    symbols->pending_count + 1, sizeof *symbols->pending);
     symbols->pending[symbols->pending_count++] = answer;
     return answer;
 }
@@ -231,17 +222,12 @@ static void answer_file(struct symbols *symbols, unsigned id, struct answer **an
 {
     struct module *module = &symbols->modules[id];
     struct module_means means = means_of(symbols);
-    struct lines_query *queries = calloc(count, sizeof *queries);
-    struct symbol *found = calloc(count, sizeof *found);
-    for (size_t i = 0; queries && i < count; i++)
+    struct lines_query *queries = memory_array(count, sizeof *queries);
+    struct symbol *found = memory_array(count, sizeof *found);
+    for (size_t i = 0; i < count; i++)
         queries[i].offset = place_offset(answers[i]->place);
-    if (queries && found)
-        module_resolve(module, &means, id, queries, found, count);
+    module_resolve(module, &means, id, queries, found, count);
     for (size_t i = 0; i < count; i++) {
-        if (!queries || !found) {
-            answer_plainly(symbols, answers[i], "[unknown]");
-            continue;
-        }
         answers[i]->symbol = found[i];
         answers[i]->resolved = true;
     }
@@ -325,13 +311,13 @@ void symbols_resolve(struct symbols *symbols)
         return;
     symbols->pending_count = 0;
     qsort(symbols->pending, pending, sizeof *symbols->pending, by_place);
-    struct group *groups = calloc(symbols->module_count + 1, sizeof *groups);
-    size_t capacity = groups ? symbols->module_count + 1 : 0;
-    for (size_t first = 0, next; groups && first < pending; first = next) {
+    struct group *groups = NULL;
+    size_t capacity = 0;
+    for (size_t first = 0, next; first < pending; first = next) {
         unsigned id = place_module(symbols->pending[first]->place);
         for (next = first + 1; next < pending && place_module(symbols->pending[next]->place) == id;)
             next++;
-        groups = pool_grow_array(groups, &capacity, group_count, sizeof *groups);
+        groups = memory_grown(groups, &capacity, group_count + 1, sizeof *groups);
         groups[group_count++] =
             (struct group){.id = id,
                            .answers = &symbols->pending[first],
@@ -356,12 +342,10 @@ void symbols_resolve(struct symbols *symbols)
 
 const struct symbol *symbols_at(struct symbols *symbols, unsigned process, place_t place)
 {
-    static const struct symbol_frame nothing = {.function = "[unknown]"};
-    static const struct symbol unknown = {.count = 1, .frames = &nothing};
     struct answer *answer = want(symbols, process, place);
-    if (answer && !answer->resolved)
+    if (!answer->resolved)
         symbols_resolve(symbols);
-    return answer && answer->resolved ? &answer->symbol : &unknown;
+    return &answer->symbol;
 }
 
 enum symbol_quality symbols_quality(const struct symbols *symbols, unsigned module)

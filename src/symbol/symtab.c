@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT
 #include "symbol/symtab.h"
+#include "base/memory.h"
 #include "symbol/pool.h"
 #include <stdlib.h>
 #include <string.h>
@@ -10,7 +11,7 @@ static void add_symbol(struct symtab *table, const struct symtab_symbol *symbol,
     if (symbol->start >= end || table->count >= UINT32_MAX)
         return;
     table->symbols =
-        pool_grow_array(table->symbols, &table->capacity, table->count, sizeof *table->symbols);
+        memory_grown(table->symbols, &table->capacity, table->count + 1, sizeof *table->symbols);
     table->symbols[table->count] = *symbol;
     spans_add(&table->spans, symbol->start, end, (uint32_t)table->count);
     table->count++;
@@ -30,9 +31,9 @@ static struct section_extent *code_sections(Elf *elf, size_t *count)
     *count = 0;
     if (elf_getshdrnum(elf, count) != 0 || *count == 0)
         return NULL;
-    struct section_extent *extents = calloc(*count, sizeof *extents);
+    struct section_extent *extents = memory_array(*count, sizeof *extents);
     Elf_Scn *section = NULL;
-    while (extents && (section = elf_nextscn(elf, section))) {
+    while ((section = elf_nextscn(elf, section))) {
         GElf_Shdr header;
         size_t index = elf_ndxscn(section);
         if (index >= *count || !gelf_getshdr(section, &header))
@@ -183,24 +184,20 @@ static int by_name(const void *left, const void *right, void *context)
     return order ? order : (a->file > b->file) - (a->file < b->file);
 }
 
-static bool make_name_index(struct symtab *table)
+static void make_name_index(struct symtab *table)
 {
     if (table->by_name)
-        return true;
-    table->by_name = calloc(table->count + 1, sizeof *table->by_name);
-    if (!table->by_name)
-        return false;
+        return;
+    table->by_name = memory_array(table->count, sizeof *table->by_name);
     for (size_t i = 0; i < table->count; i++)
         table->by_name[i] = (uint32_t)i;
     qsort_r(table->by_name, table->count, sizeof *table->by_name, by_name, table);
-    return true;
 }
 
 const struct symtab_symbol *symtab_named(struct symtab *table, const char *name, size_t length,
                                          uint32_t file)
 {
-    if (!make_name_index(table))
-        return NULL;
+    make_name_index(table);
     size_t low = 0, high = table->count;
     while (low < high) {
         size_t middle = low + (high - low) / 2;

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
 // Files, lines and inlined functions out of DWARF of several versions, compilers and languages.
 #include "symbol_fixture.h"
+#include <dlfcn.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -158,6 +159,25 @@ static void cplusplus_names_are_qualified(void **state)
     }
 }
 
+// A lambda has no linkage name of its own when it is inlined.
+static void functions_within_functions_are_qualified(void **state)
+{
+    (void)state;
+    if (!fixture_has("g++")) {
+        print_message("skipped: no g++\n");
+        skip();
+    }
+    static const struct expected_frame expected[] = {
+        {"geometry::measure::{lambda}::operator()", "lambda.cc", "lambda"},
+        {"geometry::measure", "lambda.cc", "measure"},
+    };
+    fixture_run("g++ -O2 -g $SOURCES/lambda.cc -o lambda");
+    struct fixture fixture;
+    fixture_open(&fixture, fixture_path("lambda"), WITH_LINES);
+    assert_frames(fixture_at(&fixture, fixture_offset("lambda", "mark_lambda")), expected, 2);
+    fixture_close(&fixture);
+}
+
 static void rust_names_are_readable(void **state)
 {
     (void)state;
@@ -224,6 +244,42 @@ static void missing_lines_of_a_cold_module_are_not_mentioned(void **state)
     }
 }
 
+// libdebuginfod asks for /buildid/HEX/debuginfo: any web server with such a file will do.
+static void debug_files_come_from_servers(void **state)
+{
+    (void)state;
+    void *library = dlopen("libdebuginfod.so.1", RTLD_LAZY);
+    if (!library || !fixture_has("python3")) {
+        print_message("skipped: no libdebuginfod or no python3\n");
+        skip();
+    }
+    fixture_run("gcc -O2 -g -Wl,--build-id=0x1122334455667788 $SOURCES/inlines.c $SOURCES/main.c "
+                "-o remote");
+    fixture_run("mkdir -p web/buildid/1122334455667788 && objcopy --only-keep-debug remote "
+                "web/buildid/1122334455667788/debuginfo && strip -o far remote");
+    fixture_run("cd web && { python3 -u -m http.server --bind 127.0.0.1 0 > ../server.log 2>&1 & } "
+                "&& echo $! > ../server.pid");
+    fixture_run("for i in $(seq 100); do grep -q port server.log && break; sleep 0.1; done");
+    char url[64];
+    snprintf(url, sizeof url, "http://127.0.0.1:%s",
+             fixture_output("sed -n 's/.* port \\([0-9]*\\).*/\\1/p' server.log"));
+    setenv("DEBUGINFOD_URLS", url, 1);
+    setenv("DEBUGINFOD_CACHE_PATH", fixture_path("cache"), 1);
+    struct fixture fixture;
+    fixture_open(&fixture, fixture_path("far"), WITH_LINES);
+    fixture_close(&fixture);
+    struct symbols_options options = {.inlines = true, .debuginfod = true};
+    fixture.symbols = symbols_new(&fixture.profile, &options);
+    const struct symbol *symbol = fixture_at(&fixture, fixture_offset("remote", "mark_innermost"));
+    unsigned count = symbol->count;
+    if (count == 3)
+        assert_frames(symbol, inlined, 3);
+    fixture_close(&fixture);
+    unsetenv("DEBUGINFOD_URLS");
+    fixture_run("kill $(cat server.pid)");
+    assert_int_equal(count, 3);
+}
+
 static void packages_are_named_for_system_files(void **state)
 {
     (void)state;
@@ -249,9 +305,11 @@ int main(void)
         cmocka_unit_test(shared_debug_information_is_followed),
         cmocka_unit_test(nothing_is_unfolded_unless_asked_for),
         cmocka_unit_test(cplusplus_names_are_qualified),
+        cmocka_unit_test(functions_within_functions_are_qualified),
         cmocka_unit_test(rust_names_are_readable),
         cmocka_unit_test(missing_lines_are_said_once_with_what_helps),
         cmocka_unit_test(missing_lines_of_a_cold_module_are_not_mentioned),
+        cmocka_unit_test(debug_files_come_from_servers),
         cmocka_unit_test(packages_are_named_for_system_files),
     };
     return cmocka_run_group_tests(tests, fixture_setup, fixture_teardown);
