@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
 
 #include "cmd/recording.h"
+#include "cmd/descendants.h"
 #include "cmd/session.h"
 #include "cmd/status.h"
 #include "profile/recorder.h"
@@ -31,7 +32,8 @@ struct recording {
     uint64_t update_ns;     // when to read the memory next
     uint64_t on_ns, off_ns; // when to switch sampling; NEVER: not, or done
     int signals;
-    pid_t command;      // 0 once it has ended
+    pid_t command;
+    bool ended;         // the command, not necessarily all that it started
     int command_status; // as waitpid() told it
     bool write_failed;  // said once
     bool stop;          // asked to end while waiting for left-over processes
@@ -92,9 +94,9 @@ static void do_what_is_due(struct recording *recording)
 
 static void collect_command(struct recording *recording)
 {
-    if (recording->command &&
+    if (!recording->ended &&
         waitpid(recording->command, &recording->command_status, WNOHANG) == recording->command)
-        recording->command = 0;
+        recording->ended = true;
 }
 
 static void forward_signals(struct recording *recording)
@@ -107,10 +109,10 @@ static void forward_signals(struct recording *recording)
         }
         if (info.ssi_code > 0) // from the terminal: the command has got it, too
             continue;
-        if (recording->command)
-            kill(recording->command, (int)info.ssi_signo);
-        else
+        if (recording->ended)
             recording->stop = true;
+        else
+            kill(recording->command, (int)info.ssi_signo);
     }
 }
 
@@ -131,7 +133,7 @@ static void wait_a_while(struct recording *recording)
 
 static int wait_for_command(struct recording *recording)
 {
-    while (recording->command) {
+    while (!recording->ended) {
         wait_a_while(recording);
         do_what_is_due(recording);
     }
@@ -147,22 +149,21 @@ static unsigned live_processes(struct recording *recording)
     return totals.live_processes;
 }
 
-// Processes that outlive the command. One that is ending, or becoming another program just now,
-// looks like the other kind for a moment: an answer counts when it has not changed for a while.
+// Processes that outlive the command. One that is ending looks alive for a moment, and one that has
+// been forked just now is not registered yet: an answer counts when it has not changed for a while.
 static unsigned left_over_processes(struct recording *recording)
 {
+    bool follow = recording->options->follow_fork;
     unsigned live = live_processes(recording);
-    uint64_t slices =
-        atomic_load_explicit(&recording->session.shared->slices, memory_order_relaxed);
-    if (slices <= 1 && !live)
-        return 0;
-    for (int tries = 0; tries < 5; tries++) {
-        struct timespec pause = {.tv_nsec = 10 * 1000 * 1000};
-        nanosleep(&pause, NULL);
-        unsigned again = live_processes(recording);
-        if (!again && !live)
+    for (int tries = 0; tries < 20; tries++) {
+        if (!live && !(follow && descendants_run(recording->command, recording->session.path)))
             return 0;
-        live = again;
+        struct timespec pause = {.tv_nsec = 5 * 1000 * 1000};
+        nanosleep(&pause, NULL);
+        unsigned before = live;
+        live = live_processes(recording);
+        if (live && before && tries >= 10)
+            break;
     }
     return live;
 }

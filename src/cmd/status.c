@@ -99,8 +99,9 @@ static void print_why_empty(const struct record_options *options,
     else if (!summary->started)
         complain("nothing was recorded: %s ended within the --delay", options->command[0]);
     else
-        complain("no sample was taken: %s used %s of %s time in all; a higher rate (-F) sees more",
-                 options->command[0], text_duration(totals->cost_ns).text, options->event_name);
+        complain("no sample was taken: %s ran for less than a period (%s) of %s time; a higher "
+                 "rate (-F) sees more",
+                 options->command[0], text_duration(options->period_ns).text, options->event_name);
 }
 
 static void print_lines(const struct record_options *options,
@@ -111,11 +112,12 @@ static void print_lines(const struct record_options *options,
     if (totals->samples == 0) {
         print_why_empty(options, summary);
     } else {
-        fprintf(stderr, "cairn: %s samples of %s %s time in %s thread%s, %u process%s; %s lost\n",
-                text_count(totals->samples).text, text_duration(totals->cost_ns).text,
-                options->event_name, text_count(totals->threads).text,
-                totals->threads == 1 ? "" : "s", totals->processes,
-                totals->processes == 1 ? "" : "es", text_count(totals->lost).text);
+        fprintf(stderr, "cairn: %s sample%s of %s %s time in %s thread%s, %u process%s; %s lost\n",
+                text_count(totals->samples).text, totals->samples == 1 ? "" : "s",
+                text_duration(totals->cost_ns).text, options->event_name,
+                text_count(totals->threads).text, totals->threads == 1 ? "" : "s",
+                totals->processes, totals->processes == 1 ? "" : "es",
+                text_count(totals->lost).text);
         fprintf(stderr, "cairn: %.2f %% complete contexts; cost of sampling: %.2f %%\n",
                 walks ? 100.0 * (double)totals->complete / (double)walks : 100.0,
                 totals->cost_ns ? 100.0 * (double)totals->handler_ns / (double)totals->cost_ns : 0);
@@ -128,9 +130,10 @@ static void print_lines(const struct record_options *options,
     if (advice)
         complain("%s", advice);
     free(advice);
-    if (summary->running)
-        complain("%u process%s still run%s; the profile completes when they end", summary->running,
-                 summary->running == 1 ? "" : "es", summary->running == 1 ? "s" : "");
+    if (summary->running == 1)
+        complain("1 process still runs; the profile completes when it ends");
+    else if (summary->running)
+        complain("%u processes still run; the profile completes when they end", summary->running);
     bool standard = !strcmp(options->output, DEFAULT_PROFILE);
     fprintf(stderr, "cairn: %s is %s; next: cairn report%s%s\n", options->output,
             text_bytes(summary->file_bytes).text, standard ? "" : " ",

@@ -32,7 +32,7 @@ ARROWS["loadmap"].append("live")
 
 AGENT_ROOMS = {"base", "live", "tree", "loadmap", "unwind", "track", "event", "agent"}
 # What the agent may not need, wherever it stands: it is loaded into other people's programs.
-FOREIGN = re.compile(r"^(elfutils/|libelf|gelf|dwarf\.h|zstd|xxhash|libiberty|libunwind|stdio\.h$)")
+FOREIGN = re.compile(r"^(elfutils/|libelf|gelf|dwarf\.h|zstd|xxhash|libiberty|libunwind)")
 TOOL_FILES_OF_BASE = {"json", "text", "table", "memory"}
 
 INCLUDE = re.compile(r'^\s*#\s*include\s*(["<])([^">]+)[">]', re.MULTILINE)
