@@ -156,14 +156,26 @@ int signals_start(void)
     return 0;
 }
 
-void signals_open_thread(struct thread *thread)
+static sigset_t our_set(void)
 {
-    sigset_t set, before;
+    sigset_t set;
     sigemptyset(&set);
     for (size_t i = 0; i < OURS; i++)
         sigaddset(&set, ours[i]);
-    REAL(pthread_sigmask)(SIG_UNBLOCK, &set, &before);
+    return set;
+}
+
+void signals_shut_thread(struct thread *thread)
+{
+    sigset_t set = our_set(), before;
+    REAL(pthread_sigmask)(SIG_BLOCK, &set, &before);
     thread->hidden |= strip(&before);
+}
+
+void signals_open_thread(void)
+{
+    sigset_t set = our_set();
+    REAL(pthread_sigmask)(SIG_UNBLOCK, &set, NULL);
 }
 
 void signals_before_exec(void)
@@ -188,8 +200,7 @@ void signals_after_failed_exec(void)
     memcpy(keep, believed, sizeof keep);
     signals_start();
     memcpy(believed, keep, sizeof keep);
-    if (thread_current)
-        signals_open_thread(thread_current);
+    signals_open_thread();
 }
 
 // Changes to our own signals are only written down.

@@ -14,9 +14,12 @@
 // Installs the handler. Remembers what the program inherited. Not signal-safe.
 int signals_start(void);
 
-// Makes sure that the calling thread lets our signals in, and notes in thread->hidden what the
-// program thinks.
-void signals_open_thread(struct thread *thread);
+// Keeps our signals from the calling thread while it is being set up; notes in thread->hidden what
+// the program thinks.
+void signals_shut_thread(struct thread *thread);
+
+// Lets them in.
+void signals_open_thread(void);
 
 // Before exec: the new program inherits what the old one believed to be set.
 void signals_before_exec(void);

@@ -147,7 +147,8 @@ static int begin_thread(struct thread *thread, struct unwind_bounds stack)
                           options->marker);
     if (error)
         return error;
-    signals_open_thread(thread);
+    // The first tick may be due at once: it must find a thread that is all set up.
+    signals_shut_thread(thread);
     // Threads that take turns at one tree are sampled as if they were one: many short ones get
     // their share.
     const uint64_t pending = record->pending, period = options->period_ns;
@@ -158,6 +159,7 @@ static int begin_thread(struct thread *thread, struct unwind_bounds stack)
     walk_current = &thread->walker;
     error = clock_open(&thread->clock, options,
                        pending + SHORTEST_NS < period ? period - pending : SHORTEST_NS);
+    signals_open_thread();
     if (!error)
         publish_source(&thread->clock);
     return error;
