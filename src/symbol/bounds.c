@@ -13,6 +13,7 @@ struct reading {
     Dwarf_Off common;
     bool common_known;
     unsigned encoding;
+    bool signal;
 };
 
 static uint64_t read_leb128(const uint8_t **at, const uint8_t *end)
@@ -89,6 +90,7 @@ static bool know_common(struct reading *reading, const unsigned char *identity, 
     reading->common = offset;
     reading->common_known = true;
     reading->encoding = pointer_encoding(&entry.cie);
+    reading->signal = entry.cie.augmentation && strchr(entry.cie.augmentation, 'S');
     return true;
 }
 
@@ -111,7 +113,8 @@ static void add_function(struct bounds *bounds, const struct reading *reading,
         return;
     const struct object *object = reading->object;
     if (start >= object->base && start < object->end && length <= object->end - start)
-        spans_add(&bounds->functions, start - object->base, start - object->base + length, 0);
+        spans_add(&bounds->functions, start - object->base, start - object->base + length,
+                  reading->signal);
 }
 
 void bounds_read(struct bounds *bounds, const struct object *object)
@@ -147,11 +150,12 @@ void bounds_free(struct bounds *bounds)
     spans_free(&bounds->functions);
 }
 
-bool bounds_find(const struct bounds *bounds, uint64_t offset, uint64_t *start)
+bool bounds_find(const struct bounds *bounds, uint64_t offset, struct bounds_function *function)
 {
     size_t index = spans_find(&bounds->functions, offset);
     if (index == SPANS_NONE)
         return false;
-    *start = bounds->functions.list[index].start;
+    const struct span *span = &bounds->functions.list[index];
+    *function = (struct bounds_function){span->start, span->end, span->item != 0};
     return true;
 }

@@ -13,7 +13,13 @@ struct bounds {
 
 void bounds_read(struct bounds *bounds, const struct object *object);
 void bounds_free(struct bounds *bounds);
-// The offset of the first instruction of the function that holds the offset.
-bool bounds_find(const struct bounds *bounds, uint64_t offset, uint64_t *start);
+
+struct bounds_function {
+    uint64_t start, end;
+    bool signal; // it is not called: the kernel returns to it from a signal handler
+};
+
+// The function that holds the offset.
+bool bounds_find(const struct bounds *bounds, uint64_t offset, struct bounds_function *function);
 
 #endif

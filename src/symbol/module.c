@@ -89,7 +89,8 @@ void module_open(struct module *module, const struct module_means *means)
 {
     if (module->opened)
         return;
-    module->opened = true;
+    module->opened = module->examined = true;
+    module->trouble = MODULE_FINE;
     module->main.fd = module->debug.fd = -1;
     module->short_name = short_name(module->recorded);
     open_main(module);
@@ -113,14 +114,19 @@ void module_close(struct module *module)
     if (!module->opened)
         return;
     lines_close(module->lines);
+    module->lines = NULL;
     symtab_free(&module->table);
     bounds_free(&module->bounds);
     if (module->embedded)
         dwfl_end(module->embedded);
+    module->embedded = NULL;
     object_close(&module->debug);
     object_close(&module->main);
     module->opened = false;
 }
+
+// A move of the system call's number, and the call.
+enum { LONGEST_SIGNAL_RETURN = 16 };
 
 // The function an offset belongs to: its name, and where it begins.
 struct owner {
@@ -142,23 +148,37 @@ static const struct symtab_symbol *without_cold_part(struct module *module,
     return whole ? whole : symbol;
 }
 
+static struct owner named(struct module *module, const struct symtab_symbol *symbol,
+                          struct pool *pool)
+{
+    symbol = without_cold_part(module, symbol);
+    const char *plt = strstr(symbol->name, "@plt");
+    const char *name = names_display(pool, symbol->name, module->dialect);
+    if (plt && plt[4] == '\0')
+        name = pool_format(pool, "%s@plt", name);
+    return (struct owner){name, symbol->start, true};
+}
+
 static struct owner find_owner(struct module *module, uint64_t offset, struct pool *pool)
 {
     const struct symtab_symbol *symbol = symtab_find(&module->table, offset);
-    uint64_t start;
-    bool bounded = bounds_find(&module->bounds, offset, &start);
+    struct bounds_function function = {0};
+    bool bounded = bounds_find(&module->bounds, offset, &function);
     // A symbol without a size reaches to the next one, but not into the next function.
-    if (symbol && symbol->open_ended && bounded && start > symbol->start)
+    if (symbol && symbol->open_ended && bounded && function.start > symbol->start)
         symbol = NULL;
-    if (symbol) {
-        symbol = without_cold_part(module, symbol);
-        const char *plt = strstr(symbol->name, "@plt");
-        const char *name = names_display(pool, symbol->name, module->dialect);
-        if (plt && plt[4] == '\0')
-            name = pool_format(pool, "%s@plt", name);
-        return (struct owner){name, symbol->start, true};
-    }
-    return (struct owner){NULL, start, bounded};
+    if (symbol)
+        return named(module, symbol, pool);
+    if (!bounded)
+        return (struct owner){0};
+    // The function that ends signal handlers begins a byte early in unwind tables: unwinders look
+    // up return addresses less one.
+    symbol = function.signal ? symtab_find(&module->table, function.start + 1) : NULL;
+    if (symbol && symbol->start == function.start + 1)
+        return named(module, symbol, pool);
+    if (function.signal && function.end - function.start <= LONGEST_SIGNAL_RETURN)
+        return (struct owner){"__restore_rt", function.start, true};
+    return (struct owner){NULL, function.start, true};
 }
 
 static const char *unnamed(struct module *module, uint64_t offset, struct pool *pool)

@@ -20,6 +20,7 @@ struct module {
     const struct profile_module *recorded;
     bool vdso;
     bool opened;
+    bool examined; // has been open: quality and trouble are known
     enum module_trouble trouble;
     int error;               // why it is missing, -errno
     bool used_separate_file; // trouble, but a debug file with the recorded build id was found
@@ -41,6 +42,7 @@ struct module_means {
 
 // Opens all there is; once. Never fails: see trouble.
 void module_open(struct module *module, const struct module_means *means);
+// May be opened again. What was found out lives in the pool, and stays.
 void module_close(struct module *module);
 
 // What stands at each offset. symbols[i] is filled for queries[i].offset; function is a place in

@@ -30,7 +30,7 @@ struct symbols {
     struct server *server;
     bool server_known;
     struct module *modules;
-    unsigned module_count;
+    unsigned module_count, open_modules;
     uint64_t *heat; // of each module, what its own statements cost
     uint64_t total_heat;
     bool *hinted; // modules whose missing lines were spoken of, or not worth a word
@@ -218,10 +218,30 @@ static struct module_means means_of(struct symbols *symbols)
         .pool = &symbols->pool, .server = symbols->server, .lines = symbols->options.inlines};
 }
 
+// Each open module holds one or two descriptors and its tables: the first ones stay open, for the
+// next question (a live view asks each second); a profile of thousands of modules must not run out.
+enum { OPEN_MODULES_LIMIT = 128 };
+
+static void open_module(struct symbols *symbols, struct module *module)
+{
+    struct module_means means = means_of(symbols);
+    symbols->open_modules += !module->opened;
+    module_open(module, &means);
+}
+
+static void release_module(struct symbols *symbols, struct module *module)
+{
+    if (symbols->open_modules <= OPEN_MODULES_LIMIT)
+        return;
+    module_close(module);
+    symbols->open_modules--;
+}
+
 static void answer_file(struct symbols *symbols, unsigned id, struct answer **answers, size_t count)
 {
     struct module *module = &symbols->modules[id];
     struct module_means means = means_of(symbols);
+    open_module(symbols, module);
     struct lines_query *queries = memory_array(count, sizeof *queries);
     struct symbol *found = memory_array(count, sizeof *found);
     for (size_t i = 0; i < count; i++)
@@ -234,6 +254,7 @@ static void answer_file(struct symbols *symbols, unsigned id, struct answer **an
     free(queries);
     free(found);
     notes_on_module(&symbols->notes, module, symbols->profile);
+    release_module(symbols, module);
 }
 
 // The answers of one module.
@@ -355,8 +376,10 @@ enum symbol_quality symbols_quality(const struct symbols *symbols, unsigned modu
     // Asked before anything in it was wanted: opening is knowing, and no change that a caller could
     // see.
     struct symbols *mutable = (struct symbols *)symbols;
-    struct module_means means = means_of(mutable);
-    module_open(&mutable->modules[module], &means);
+    if (!symbols->modules[module].examined) {
+        open_module(mutable, &mutable->modules[module]);
+        release_module(mutable, &mutable->modules[module]);
+    }
     return symbols->modules[module].quality;
 }
 

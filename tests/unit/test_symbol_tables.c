@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/auxv.h>
+#include <sys/resource.h>
 #include <unistd.h>
 
 static void build(const char *flags, const char *name)
@@ -262,6 +263,54 @@ static void files_that_are_missing_or_not_programs_are_noted_once(void **state)
     }
 }
 
+static void the_return_from_signals_is_recognised(void **state)
+{
+    (void)state;
+    build("", "signals");
+    fixture_run("strip -o signals_stripped signals");
+    uint64_t start = fixture_offset("signals", "returns_from_signal");
+    struct fixture fixture;
+    fixture_open(&fixture, fixture_path("signals"), WITHOUT_LINES);
+    assert_function(&fixture, start - 1, "returns_from_signal", start);
+    assert_function(&fixture, start + 7, "returns_from_signal", start);
+    fixture_close(&fixture);
+    fixture_open(&fixture, fixture_path("signals_stripped"), WITHOUT_LINES);
+    assert_function(&fixture, start - 1, "__restore_rt", start - 1);
+    assert_function(&fixture, start + 7, "__restore_rt", start - 1);
+    fixture_close(&fixture);
+}
+
+static void a_profile_may_have_more_modules_than_descriptors(void **state)
+{
+    (void)state;
+    enum { MANY = 600 };
+    build("-g", "many");
+    uint64_t outer = fixture_offset("many", "outer");
+    static struct profile_module modules[MANY];
+    const char *path = fixture_path("many");
+    for (int i = MODULE_FIRST_FILE; i < MANY; i++)
+        modules[i].path = (char *)path;
+    struct profile profile = {.module_count = MANY, .modules = modules};
+    struct rlimit before, few = {.rlim_cur = 256};
+    getrlimit(RLIMIT_NOFILE, &before);
+    few.rlim_max = before.rlim_max;
+    setrlimit(RLIMIT_NOFILE, &few);
+    struct symbols *symbols = symbols_new(&profile, &(struct symbols_options){.inlines = true});
+    for (unsigned round = 0; round < 2; round++) {
+        for (unsigned i = MODULE_FIRST_FILE; i < MANY; i++)
+            symbols_want(symbols, 0, place_make(i, outer + round));
+        symbols_resolve(symbols);
+        for (unsigned i = MODULE_FIRST_FILE; i < MANY; i++) {
+            const struct symbol *symbol = symbols_at(symbols, 0, place_make(i, outer + round));
+            assert_string_equal(symbol->frames[symbol->count - 1].function, "outer");
+            assert_int_equal(symbols_quality(symbols, i), SYMBOLS_DWARF);
+        }
+    }
+    assert_null(symbols_note(symbols, 0));
+    symbols_free(symbols);
+    setrlimit(RLIMIT_NOFILE, &before);
+}
+
 static void the_vdso_is_read_from_memory(void **state)
 {
     (void)state;
@@ -308,6 +357,8 @@ int main(void)
         cmocka_unit_test(tables_embedded_in_stripped_programs_are_read),
         cmocka_unit_test(a_file_that_has_changed_gives_no_wrong_names),
         cmocka_unit_test(files_that_are_missing_or_not_programs_are_noted_once),
+        cmocka_unit_test(the_return_from_signals_is_recognised),
+        cmocka_unit_test(a_profile_may_have_more_modules_than_descriptors),
         cmocka_unit_test(the_vdso_is_read_from_memory),
         cmocka_unit_test(places_of_no_module_are_unknown),
     };

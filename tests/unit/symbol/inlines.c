@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// Compiled by the tests of src/symbol in many ways. The labels say where the tests look; the comments
-// "at NAME" say on which line that is.
+// Compiled by the tests of src/symbol in many ways. The labels say where the tests look; the
+// comments "at NAME" say on which line that is.
 #define ALWAYS static inline __attribute__((always_inline))
 
 volatile int sink;
@@ -59,3 +59,9 @@ int call_twin(int x)
 // No type and no size, as hand-written assembly often has it.
 __asm__(".text\n.balign 16\n.globl assembled\nassembled:\nnop\nnop\nnop\nret\n.balign 16\n"
         ".globl assembled_next\nassembled_next:\nnop\nret\n");
+
+// As libc returns from signal handlers: the unwind table begins one byte before the function.
+__asm__(".text\n.balign 16\n.cfi_startproc\n.cfi_signal_frame\nnop\n"
+        ".globl returns_from_signal\n.hidden returns_from_signal\n"
+        ".type returns_from_signal,@function\nreturns_from_signal:\nmov $15, %rax\nsyscall\n"
+        ".cfi_endproc\n");
