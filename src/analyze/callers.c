@@ -68,14 +68,22 @@ static void split(struct climb *climb, size_t begin, size_t end, unsigned depth)
         for (next = begin + 1; next < end && climb->climbers[next].node == node;)
             next++;
         size_t value = (size_t)node * climb->from->metrics + climb->options->metric;
-        uint64_t cost =
-            climb->options->order == ORDER_SELF ? climb->to->self[value] : climb->total[value];
-        if (cost < climb->options->least || cost == 0)
+        uint64_t self = climb->to->self[value], total = climb->total[value];
+        uint64_t cost = climb->options->order == ORDER_SELF ? self : total;
+        if (cost < climb->options->least || (self == 0 && total == 0))
             continue;
         climb->ranges = memory_grown(climb->ranges, &climb->range_capacity, climb->range_count + 1,
                                      sizeof *climb->ranges);
         climb->ranges[climb->range_count++] = (struct range){begin, next, depth};
     }
+}
+
+static bool has_self(const struct calltree *tree, uint32_t node)
+{
+    for (unsigned i = 0; i < tree->metrics; i++)
+        if (calltree_self(tree, node, i) > 0)
+            return true;
+    return false;
 }
 
 // Every occurrence of every function, at the level of the functions themselves.
@@ -99,6 +107,9 @@ static void gather(struct climb *climb)
         if (focus && !pattern_matches(focus, from->functions, node->function))
             continue;
         arrive(climb, &climber, 0);
+        // Deep recursion has very many that carry nothing.
+        if (!climber.outermost && !has_self(from, walk.node))
+            continue;
         climb->climbers = memory_grown(climb->climbers, &climb->capacity, climb->count + 1,
                                        sizeof *climb->climbers);
         climb->climbers[climb->count++] = climber;

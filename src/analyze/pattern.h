@@ -2,7 +2,8 @@
 #ifndef CAIRN_ANALYZE_PATTERN_H
 #define CAIRN_ANALYZE_PATTERN_H
 
-// Regular expressions (POSIX extended) over function names. Each function is matched once.
+// Regular expressions (POSIX extended) over function names; a part of a name matches as it is, too.
+// Each function is matched once.
 
 #include "analyze/functions.h"
 

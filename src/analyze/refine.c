@@ -59,22 +59,38 @@ static struct calltree *finish(struct refining *refining)
     return refining->to;
 }
 
-struct calltree *refine_through(const struct calltree *tree, struct pattern **patterns,
-                                unsigned count)
+// A path so far, from the root on.
+struct progress {
+    uint32_t met; // a bit per pattern of `through`
+    bool refused; // a pattern of `without` matched
+};
+
+static struct progress step(const struct calltree *tree, uint32_t number, struct progress path,
+                            const struct pattern_list *through, const struct pattern_list *without)
+{
+    const struct call_node *node = &tree->nodes[number];
+    if (!call_is_code(node))
+        return path;
+    for (unsigned p = 0; p < through->count; p++)
+        if (!(path.met & UINT32_C(1) << p) &&
+            pattern_matches(through->patterns[p], tree->functions, node->function))
+            path.met |= UINT32_C(1) << p;
+    for (unsigned p = 0; p < without->count && !path.refused; p++)
+        path.refused = pattern_matches(without->patterns[p], tree->functions, node->function);
+    return path;
+}
+
+struct calltree *refine_paths(const struct calltree *tree, const struct pattern_list *through,
+                              const struct pattern_list *without)
 {
     struct refining refining = start(tree);
-    uint32_t *met = memory_array(tree->count, sizeof *met); // a bit per pattern, from the root on
+    struct progress *paths = memory_array(tree->count, sizeof *paths);
     bool *keep = memory_array(tree->count, sizeof *keep);
     bool *needed = memory_array(tree->count, sizeof *needed); // it, or something below it, is kept
-    uint32_t all = count >= 32 ? UINT32_MAX : (UINT32_C(1) << count) - 1;
+    uint32_t all = (uint32_t)((UINT64_C(1) << through->count) - 1);
     for (uint32_t i = 1; i < tree->count; i++) {
-        const struct call_node *node = &tree->nodes[i];
-        met[i] = met[node->parent];
-        for (unsigned p = 0; p < count && call_is_code(node); p++)
-            if (!(met[i] & UINT32_C(1) << p) &&
-                pattern_matches(patterns[p], tree->functions, node->function))
-                met[i] |= UINT32_C(1) << p;
-        keep[i] = needed[i] = met[i] == all;
+        paths[i] = step(tree, i, paths[tree->nodes[i].parent], through, without);
+        keep[i] = needed[i] = paths[i].met == all && !paths[i].refused;
     }
     for (uint32_t i = (uint32_t)tree->count; i-- > 1;)
         if (needed[i])
@@ -84,7 +100,7 @@ struct calltree *refine_through(const struct calltree *tree, struct pattern **pa
             needed[i] ? copy_under(&refining, i, refining.image[tree->nodes[i].parent], false)
                       : CALL_NONE;
     move_cost(&refining, keep);
-    free(met);
+    free(paths);
     free(keep);
     free(needed);
     return finish(&refining);

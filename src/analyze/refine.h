@@ -9,9 +9,15 @@
 
 #define REFINE_LIMIT 32 // patterns at a time
 
-// Only paths on which every pattern matches some function, kept whole.
-struct calltree *refine_through(const struct calltree *tree, struct pattern **patterns,
-                                unsigned count);
+struct pattern_list {
+    struct pattern *patterns[REFINE_LIMIT];
+    unsigned count;
+};
+
+// Only paths on which every pattern of `through` matches some function, and none of `without` does.
+// They are kept whole.
+struct calltree *refine_paths(const struct calltree *tree, const struct pattern_list *through,
+                              const struct pattern_list *without);
 
 // Only paths through a match, cut off above it: what matches outermost hangs under the root, merged
 // over all its callers.

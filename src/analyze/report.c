@@ -5,7 +5,6 @@
 #include "analyze/report_frame.h"
 #include "analyze/show.h"
 #include "base/memory.h"
-#include <math.h>
 
 #define USUAL_LEAST 0.5 // per cent
 
@@ -16,6 +15,20 @@ static int no_match(char **error, const char *what, const struct pattern *patter
                  what, pattern_text(pattern)) < 0)
         memory_checked(NULL);
     return -1;
+}
+
+static void no_path(char **error, const struct report_options *options)
+{
+    const struct pattern_list *through = &options->through, *without = &options->without;
+    if (through->count > 0)
+        no_match(
+            error,
+            through->count > 1 || without->count > 0
+                ? "no recorded path is as asked for, the last condition being that it goes through"
+                : "no recorded path goes through",
+            through->patterns[through->count - 1]);
+    else
+        no_match(error, "every recorded path goes through", without->patterns[0]);
 }
 
 static struct build_options tree_options(const struct report_options *options)
@@ -42,20 +55,15 @@ static struct calltree *refined_tree(struct report *report, char **error)
     struct calltree *tree =
         build_calltree(report->analysis->functions, report->analysis->profile, &build);
     report->whole = calltree_total(tree, 0, report->metric);
-    bool empty = report->whole == 0;
-    if (options->through_count > 0) {
-        struct calltree *refined =
-            refine_through(tree, (struct pattern **)options->through, options->through_count);
+    bool refine = options->through.count > 0 || options->without.count > 0;
+    if (refine) {
+        struct calltree *refined = refine_paths(tree, &options->through, &options->without);
         calltree_free(tree);
         tree = refined;
     }
-    if (!empty && options->through_count > 0 && tree->count == 1) {
+    if (report->whole > 0 && tree->count == 1) {
         calltree_free(tree);
-        no_match(error,
-                 options->through_count > 1
-                     ? "no recorded path goes through all of these, the last being"
-                     : "no recorded path goes through",
-                 options->through[options->through_count - 1]);
+        no_path(error, options);
         return NULL;
     }
     if (options->focus && options->view != VIEW_CALLERS) {
@@ -77,11 +85,13 @@ static struct show_options show_options(const struct report *report)
         .metric = report->metric,
         .unit = report->analysis->profile->metrics[report->metric].unit,
         .whole = report->whole,
-        .least = (uint64_t)ceil(percent / 100 * (double)report->whole),
+        .least = (uint64_t)(percent / 100 * (double)report->whole + 0.999),
+        .least_percent = percent,
         .depth = options->depth,
         .order = report->order,
         .fold = options->fold,
         .wide = options->wide,
+        .upward = options->view == VIEW_CALLERS,
         .calls = report->calls,
     };
 }
@@ -90,7 +100,9 @@ static enum call_order usual_order(const struct report_options *options)
 {
     if (options->sort_given)
         return options->sort;
-    if (options->view == VIEW_TREE)
+    bool whole_rows =
+        options->view == VIEW_FLAT && (options->by == FLAT_THREAD || options->by == FLAT_PROCESS);
+    if (options->view == VIEW_TREE || whole_rows)
         return ORDER_TOTAL;
     // Who calls a function is asked for all that it costs; a list of hot spots is not.
     return options->view == VIEW_CALLERS && options->focus ? ORDER_TOTAL : ORDER_SELF;

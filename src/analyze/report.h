@@ -24,8 +24,7 @@ struct report_options {
     bool sort_given;
     enum call_order sort;
     struct build_options build;
-    struct pattern *through[REFINE_LIMIT];
-    unsigned through_count;
+    struct pattern_list through, without;
     struct pattern *focus;
     bool json, fold, wide;
 };

@@ -107,17 +107,19 @@ static void put_selection(const struct report *report)
     for (unsigned i = 0; i < options->build.ignore_count; i++)
         fprintf(out, "without functions like '%s': their cost is their callers'\n",
                 pattern_text(options->build.ignore[i]));
-    for (unsigned i = 0; i < options->through_count; i++)
-        fprintf(out, "%s '%s'", i ? " and" : "only paths through",
-                pattern_text(options->through[i]));
-    if (options->through_count)
-        fprintf(out, ": %s of %s\n", text_percent((double)report->part, (double)report->whole).text,
-                whole);
+    for (unsigned i = 0; i < options->through.count; i++)
+        fprintf(out, "only paths through '%s'\n", pattern_text(options->through.patterns[i]));
+    for (unsigned i = 0; i < options->without.count; i++)
+        fprintf(out, "only paths without '%s'\n", pattern_text(options->without.patterns[i]));
     if (options->focus && options->view == VIEW_CALLERS)
         fprintf(out, "only functions like '%s'\n", pattern_text(options->focus));
     else if (options->focus)
-        fprintf(out, "from '%s' down: %s of %s\n", pattern_text(options->focus),
-                text_percent((double)report->part, (double)report->whole).text, whole);
+        fprintf(out, "only from '%s' down\n", pattern_text(options->focus));
+    if (report->part != report->whole)
+        fprintf(out, "shown is %s of %s: %s\n",
+                text_percent((double)report->part, (double)report->whole).text, whole,
+                text_amount(report->part, report->analysis->profile->metrics[report->metric].unit)
+                    .text);
 }
 
 void report_text_head(const struct report *report)
@@ -157,8 +159,7 @@ static void put_hidden(const struct report *report, const struct show_options *s
     double whole = (double)report->whole;
     if (hidden->small_count > 0) {
         fprintf(out, "Not shown: %s %s below %.3g %%", text_count(hidden->small_count).text,
-                report->options->view == VIEW_FLAT ? "rows" : "paths",
-                100 * (double)show->least / whole);
+                report->options->view == VIEW_FLAT ? "rows" : "paths", show->least_percent);
         if (adds_up)
             fprintf(out, ", together %s", text_percent((double)hidden->small_cost, whole).text);
         fputs(" (--min 0 shows them).\n", out);

@@ -14,10 +14,12 @@ struct show_options {
     const char *unit;
     uint64_t whole;        // what 100 % is
     uint64_t least;        // what costs less is not shown
+    double least_percent;  // the same, as it was said
     unsigned depth;        // levels that are shown; 0: all
     enum call_order order; // the cost that `least` looks at
     bool fold;             // a chain of calls without branches takes one row
     bool wide;             // nothing is cut
+    bool upward;           // children are callers
     bool calls;            // passes are calls, not returns
 };
 

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT
 
+#include "analyze/build.h"
 #include "analyze/show_row.h"
 #include "base/memory.h"
 
@@ -23,7 +24,9 @@ void show_row(struct text_table *table, const struct show_options *options,
                     text_percent((double)row->total, whole).text);
     text_table_cell(table, TEXT_DIM, text_amount(row->total, options->unit).text);
     text_table_cell(table, hot ? TEXT_HOT : TEXT_PLAIN,
-                    row->self ? text_percent((double)row->self, whole).text : "");
+                    (double)row->self >= 0.0005 * whole && row->self
+                        ? text_percent((double)row->self, whole).text
+                        : "");
     text_table_cell(table, TEXT_DIM, row->passes ? text_count(row->passes).text : "");
     text_table_cell(table, hot ? TEXT_BOLD : TEXT_PLAIN, row->name);
     text_table_cell(table, TEXT_DIM, row->where);
@@ -47,7 +50,7 @@ static char *row_name(const struct flat *flat, const struct functions *functions
 {
     const struct function *function = functions_get(functions, row->function);
     const char *module = functions_module(functions, row->module);
-    const char *name = flat->by == FLAT_MODULE ? module ? module : "?" : function->name;
+    const char *name = flat->by != FLAT_MODULE ? function->name : module ? module : NO_PATH;
     char *text = NULL;
     if (asprintf(&text, "%s%s", name, row->inlined ? " [inlined]" : "") < 0)
         memory_checked(NULL);

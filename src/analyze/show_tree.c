@@ -62,7 +62,12 @@ static bool is_passage(const struct tree_printer *printer, uint32_t node)
         !is_shown_child(printer, node, 0) || is_shown_child(printer, node, 1))
         return false;
     uint32_t child = tree->children[tree->first[node]];
-    return cost_of(printer, child) >= cost_of(printer, node) - cost_of(printer, node) / 1000;
+    unsigned metric = printer->options->metric;
+    uint64_t total = calltree_total(tree, node, metric), self = calltree_self(tree, node, metric);
+    if (calltree_total(tree, child, metric) < total - total / 1000)
+        return false;
+    // Upwards, both are costs of the same function; downwards, self is the child's own.
+    return !printer->options->upward || calltree_self(tree, child, metric) >= self - self / 1000;
 }
 
 static void add_link(struct tree_printer *printer, uint32_t node)
@@ -139,7 +144,8 @@ static void put_chain(const struct tree_printer *printer, FILE *out, uint32_t le
         if (skipped == 0)
             head = count;
     }
-    const char *arrow = printer->style->unicode ? " › " : " > ";
+    static const char *const arrows[2][2] = {{" > ", " < "}, {" › ", " ‹ "}};
+    const char *arrow = arrows[printer->style->unicode][printer->options->upward];
     for (size_t i = 0; i < count; i++) {
         if (i > 0)
             fputs(arrow, out);
@@ -183,39 +189,47 @@ static char *row_where(const struct tree_printer *printer, uint32_t node)
     return text;
 }
 
+static uint64_t line_cost(const struct tree_printer *printer, uint32_t line)
+{
+    return printer->tree
+        ->line_values[(size_t)line * printer->tree->metrics + printer->options->metric];
+}
+
+static bool is_shown_line(const struct tree_printer *printer, uint32_t line)
+{
+    uint64_t cost = line_cost(printer, line);
+    return printer->tree->lines[line].line != 0 && cost > 0 && cost >= printer->options->least;
+}
+
+static void print_line(struct tree_printer *printer, uint32_t number, uint32_t level)
+{
+    const struct call_line *line = &printer->tree->lines[number];
+    char *where = show_where(printer->tree->functions, line->file, line->line, MODULE_NONE);
+    char *text = NULL;
+    size_t bytes = 0;
+    FILE *out = memory_checked(open_memstream(&text, &bytes));
+    put_guides(printer, out, level);
+    fprintf(out, " line %s", where);
+    fclose(out);
+    uint64_t cost = line_cost(printer, number);
+    show_row(printer->table, printer->options,
+             &(struct show_row){.total = cost, .self = cost, .name = text, .where = ""});
+    free(where);
+    free(text);
+}
+
 static void print_lines(struct tree_printer *printer, uint32_t node, bool children_follow)
 {
-    const struct calltree *tree = printer->tree;
-    uint32_t level = printer->level[node] + 1;
+    uint32_t level = printer->level[node] + 1, end = printer->first_line[node + 1];
     printer->last = memory_grown(printer->last, &printer->last_capacity, (size_t)level + 1,
                                  sizeof *printer->last);
-    uint32_t pending = CALL_NONE; // the next to be shown: only then is it known whether one follows
-    for (uint32_t i = printer->first_line[node]; i <= printer->first_line[node + 1]; i++) {
-        bool end = i == printer->first_line[node + 1];
-        uint64_t value = end ? 0
-                             : tree->line_values[(size_t)printer->lines[i] * tree->metrics +
-                                                 printer->options->metric];
-        if (!end && (value == 0 || value < printer->options->least))
+    for (uint32_t i = printer->first_line[node], next; i < end; i = next) {
+        for (next = i + 1; next < end && !is_shown_line(printer, printer->lines[next]);)
+            next++;
+        if (!is_shown_line(printer, printer->lines[i]))
             continue;
-        if (pending != CALL_NONE) {
-            const struct call_line *line = &tree->lines[printer->lines[pending]];
-            char *where = show_where(tree->functions, line->file, line->line,
-                                     calltree_function(tree, node)->module);
-            char *text = NULL;
-            size_t bytes = 0;
-            FILE *out = memory_checked(open_memstream(&text, &bytes));
-            printer->last[level] = end && !children_follow;
-            put_guides(printer, out, level);
-            fprintf(out, line->line ? " line %s" : " %s", where);
-            fclose(out);
-            uint64_t cost = tree->line_values[(size_t)printer->lines[pending] * tree->metrics +
-                                              printer->options->metric];
-            show_row(printer->table, printer->options,
-                     &(struct show_row){.total = cost, .self = cost, .name = text, .where = ""});
-            free(where);
-            free(text);
-        }
-        pending = i;
+        printer->last[level] = next == end && !children_follow;
+        print_line(printer, printer->lines[i], level);
     }
 }
 

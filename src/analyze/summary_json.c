@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
 
 #include "analyze/summary.h"
+#include "base/json.h"
 
 static void put_text(struct json *json, const char *key, const char *text)
 {
@@ -21,7 +22,7 @@ static void put_real(struct json *json, const char *key, double number)
 }
 
 static void put_events(struct json *json, const struct profile *profile,
-                       const struct summary *summary)
+                       const struct profile_totals *totals)
 {
     json_key(json, "events");
     json_array(json);
@@ -33,21 +34,21 @@ static void put_events(struct json *json, const struct profile *profile,
         put_number(json, "period", metric->period);
         put_text(json, "source", metric->source);
         put_real(json, "rate_requested", metric->rate_requested);
-        put_real(json, "rate_achieved", summary->rate);
+        put_real(json, "rate_achieved", totals_rate(totals));
         json_end_object(json);
     }
     json_end_array(json);
 }
 
-static void put_walks(struct json *json, const struct summary *summary)
+static void put_walks(struct json *json, const struct profile_totals *totals)
 {
-    const uint64_t *verdicts = summary->stats.verdicts;
+    const uint64_t *verdicts = totals->verdicts;
     json_key(json, "walks");
     json_object(json);
     put_number(json, "complete", verdicts[VERDICT_COMPLETE]);
     put_number(json, "marker", verdicts[VERDICT_MARKER]);
-    put_number(json, "truncated", summary->truncated);
-    put_real(json, "complete_pct", summary->complete_percent);
+    put_number(json, "truncated", totals_walks(totals) - totals_complete(totals));
+    put_real(json, "complete_pct", totals_complete_percent(totals));
     json_key(json, "reasons");
     json_object(json);
     for (unsigned i = VERDICT_MARKER + 1; i < VERDICT_COUNT; i++)
@@ -57,18 +58,18 @@ static void put_walks(struct json *json, const struct summary *summary)
     json_end_object(json);
 }
 
-static void put_costs(struct json *json, const struct summary *summary)
+static void put_costs(struct json *json, const struct profile_totals *totals)
 {
     json_key(json, "handler_ns");
     json_object(json);
-    put_real(json, "mean", summary->handler_mean);
-    put_real(json, "p50", summary->handler_p50);
-    put_real(json, "p99", summary->handler_p99);
+    put_real(json, "mean", totals_handler_mean(totals));
+    put_number(json, "p50", totals_handler_percentile(totals, 0.50));
+    put_number(json, "p99", totals_handler_percentile(totals, 0.99));
     json_end_object(json);
     json_key(json, "frames_per_sample");
     json_object(json);
-    put_real(json, "stack", summary->frames_stack);
-    put_real(json, "walked", summary->frames_walked);
+    put_real(json, "stack", summary_per_sample(totals, totals->frames_stack));
+    put_real(json, "walked", summary_per_sample(totals, totals->frames_walked));
     json_end_object(json);
 }
 
@@ -143,7 +144,8 @@ static void put_thread_list(struct json *json, const struct profile *profile)
     json_end_array(json);
 }
 
-void summary_print_json(FILE *out, const struct analysis *analysis, const struct summary *summary)
+void summary_print_json(FILE *out, const struct analysis *analysis,
+                        const struct profile_totals *totals)
 {
     const struct profile *profile = analysis->profile;
     struct json writer, *json = &writer;
@@ -157,23 +159,23 @@ void summary_print_json(FILE *out, const struct analysis *analysis, const struct
     json_end_array(json);
     put_text(json, "tracker", profile->tracker);
     put_text(json, "tree", profile->tree_kind);
-    put_events(json, profile, summary);
+    put_events(json, profile, totals);
     put_number(json, "processes", profile->process_count);
-    put_number(json, "threads", summary->threads);
+    put_number(json, "threads", totals->threads);
     put_number(json, "start_realtime_ns", profile->start_realtime_ns);
     put_number(json, "duration_ns", profile->duration_ns);
     json_key(json, "complete");
     json_bool(json, profile->complete);
-    put_number(json, "samples", summary->stats.samples);
-    put_number(json, "samples_lost", summary->stats.lost);
-    put_number(json, "samples_unplaced", summary->stats.unplaced);
-    put_number(json, "cost_ns", summary->stats.cost_ns);
-    put_walks(json, summary);
-    put_costs(json, summary);
-    put_number(json, "nodes", summary->nodes);
-    put_number(json, "node_bytes", 16 + 8 * (uint64_t)profile->metric_count);
-    put_number(json, "tree_bytes", summary->tree_bytes);
-    put_number(json, "agent_peak_bytes", summary->agent_peak_bytes);
+    put_number(json, "samples", totals->samples);
+    put_number(json, "samples_lost", totals->lost);
+    put_number(json, "samples_unplaced", totals->unplaced);
+    put_number(json, "cost_ns", totals->cost_ns);
+    put_walks(json, totals);
+    put_costs(json, totals);
+    put_number(json, "nodes", totals->nodes);
+    put_number(json, "node_bytes", summary_node_bytes(profile));
+    put_number(json, "tree_bytes", totals->tree_bytes);
+    put_number(json, "agent_peak_bytes", totals->agent_bytes);
     put_number(json, "file_bytes", profile->file_bytes);
     put_modules(json, analysis);
     put_processes(json, profile);

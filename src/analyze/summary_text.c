@@ -25,7 +25,7 @@ static void put(struct text_table *table, const char *what, const char *format, 
 }
 
 static void put_recording(struct text_table *table, const struct analysis *analysis,
-                          const struct summary *summary)
+                          const struct profile_totals *totals)
 {
     const struct profile *profile = analysis->profile;
     char *command = analysis_command(profile), when[64] = "";
@@ -38,51 +38,52 @@ static void put_recording(struct text_table *table, const struct analysis *analy
     put(table, "recorded", "%s, for %s%s", when, text_duration(profile->duration_ns).text,
         profile->complete ? "" : " (cut off, or still going on)");
     put(table, "processes", "%s, with %s thread%s", text_count(profile->process_count).text,
-        text_count(summary->threads).text, summary->threads == 1 ? "" : "s");
+        text_count(totals->threads).text, totals->threads == 1 ? "" : "s");
     for (unsigned i = 0; i < profile->metric_count; i++) {
         const struct profile_metric *metric = &profile->metrics[i];
         put(table, i ? "" : "event", "%s by %s, every %s: %s samples a second asked for, %s got",
             metric->name, metric->source ? metric->source : "?",
             text_amount(metric->period, metric->unit).text,
             text_count((uint64_t)(metric->rate_requested + 0.5)).text,
-            text_count((uint64_t)(summary->rate + 0.5)).text);
+            text_count((uint64_t)(totals_rate(totals) + 0.5)).text);
     }
     put(table, "tracker", "%s, %s tree", profile->tracker ? profile->tracker : "?",
         profile->tree_kind ? profile->tree_kind : "?");
 }
 
-static void put_samples(struct text_table *table, const struct summary *summary)
+static void put_samples(struct text_table *table, const struct profile_totals *totals)
 {
-    const struct live_stats *stats = &summary->stats;
-    put(table, "samples", "%s, %s lost; they stand for %s", text_count(stats->samples).text,
-        text_count(stats->lost).text, text_duration(stats->cost_ns).text);
-    if (stats->unplaced)
+    put(table, "samples", "%s, %s lost; they stand for %s", text_count(totals->samples).text,
+        text_count(totals->lost).text, text_duration(totals->cost_ns).text);
+    if (totals->unplaced)
         put(table, "",
             "%s without room in memory: counted to the nearest known caller (see --memory)",
-            text_count(stats->unplaced).text);
+            text_count(totals->unplaced).text);
     put(table, "contexts",
         "%.2f %% complete: %s walked to the root, %s to the marker, %s cut short",
-        summary->complete_percent, text_count(stats->verdicts[VERDICT_COMPLETE]).text,
-        text_count(stats->verdicts[VERDICT_MARKER]).text, text_count(summary->truncated).text);
+        totals_complete_percent(totals), text_count(totals->verdicts[VERDICT_COMPLETE]).text,
+        text_count(totals->verdicts[VERDICT_MARKER]).text,
+        text_count(totals_walks(totals) - totals_complete(totals)).text);
     for (unsigned i = VERDICT_MARKER + 1; i < VERDICT_COUNT; i++)
-        if (stats->verdicts[i])
+        if (totals->verdicts[i])
             put(table, "", "%s: %s", verdict_name((enum verdict)i),
-                text_count(stats->verdicts[i]).text);
+                text_count(totals->verdicts[i]).text);
     put(table, "stack depth", "%.1f frames on average, of which %.1f were walked",
-        summary->frames_stack, summary->frames_walked);
+        summary_per_sample(totals, totals->frames_stack),
+        summary_per_sample(totals, totals->frames_walked));
     put(table, "handler", "%s on average, half below %s, 99 %% below %s: %s of the time sampled",
-        text_duration((uint64_t)summary->handler_mean).text,
-        text_duration((uint64_t)summary->handler_p50).text,
-        text_duration((uint64_t)summary->handler_p99).text,
-        text_percent((double)stats->handler_ns, (double)stats->cost_ns).text);
+        text_duration((uint64_t)totals_handler_mean(totals)).text,
+        text_duration(totals_handler_percentile(totals, 0.50)).text,
+        text_duration(totals_handler_percentile(totals, 0.99)).text,
+        text_percent((double)totals->handler_ns, (double)totals->cost_ns).text);
 }
 
 static void put_sizes(struct text_table *table, const struct profile *profile,
-                      const struct summary *summary)
+                      const struct profile_totals *totals)
 {
     put(table, "tree", "%s nodes of %u bytes; %s of memory in all, at most %s in one process",
-        text_count(summary->nodes).text, 16 + 8 * profile->metric_count,
-        text_bytes(summary->tree_bytes).text, text_bytes(summary->agent_peak_bytes).text);
+        text_count(totals->nodes).text, summary_node_bytes(profile),
+        text_bytes(totals->tree_bytes).text, text_bytes(totals->agent_bytes).text);
     put(table, "file", "%s, format %u", text_bytes(profile->file_bytes).text, profile->format);
 }
 
@@ -134,13 +135,13 @@ static void print_processes(FILE *out, const struct text_style *style,
 }
 
 void summary_print(FILE *out, const struct text_style *style, const struct analysis *analysis,
-                   const struct summary *summary)
+                   const struct profile_totals *totals)
 {
     static const enum text_align align[] = {TEXT_LEFT, TEXT_FLEX};
     struct text_table *table = text_table_new(2, align, NULL);
-    put_recording(table, analysis, summary);
-    put_samples(table, summary);
-    put_sizes(table, analysis->profile, summary);
+    put_recording(table, analysis, totals);
+    put_samples(table, totals);
+    put_sizes(table, analysis->profile, totals);
     text_table_print(table, out, style);
     text_table_free(table);
     print_processes(out, style, analysis->profile);

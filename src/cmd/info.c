@@ -19,13 +19,13 @@ static int print_info(const char *path, bool json, bool debuginfod)
         free(error);
         return STATUS_MISUSE;
     }
-    struct summary summary;
-    summary_of(analysis.profile, &summary);
+    struct profile_totals totals;
+    profile_sum(analysis.profile, &totals);
     if (json) {
-        summary_print_json(stdout, &analysis, &summary);
+        summary_print_json(stdout, &analysis, &totals);
     } else {
         struct text_style style = text_style(stdout);
-        summary_print(stdout, &style, &analysis, &summary);
+        summary_print(stdout, &style, &analysis, &totals);
     }
     analysis_close(&analysis);
     if (fflush(stdout) != 0 || ferror(stdout)) {

@@ -17,6 +17,7 @@ enum {
     OPTION_FOCUS,
     OPTION_IGNORE,
     OPTION_THROUGH,
+    OPTION_WITHOUT,
     OPTION_SITES,
     OPTION_NO_SITES,
     OPTION_LINES,
@@ -42,6 +43,7 @@ static const struct option long_options[] = {
     {"focus", required_argument, NULL, OPTION_FOCUS},
     {"ignore", required_argument, NULL, OPTION_IGNORE},
     {"through", required_argument, NULL, OPTION_THROUGH},
+    {"without", required_argument, NULL, OPTION_WITHOUT},
     {"sites", no_argument, NULL, OPTION_SITES},
     {"no-sites", no_argument, NULL, OPTION_NO_SITES},
     {"lines", no_argument, NULL, OPTION_LINES},
@@ -62,7 +64,7 @@ static const struct option long_options[] = {
 struct arguments {
     struct report_options report;
     struct analysis_options analysis;
-    struct pattern *ignore[REFINE_LIMIT];
+    struct pattern_list ignore;
     enum { SITES_USUAL, SITES_YES, SITES_NO } sites;
     bool by_given, help;
     const char *path;
@@ -122,14 +124,13 @@ static int parse_pattern(const char *option, const char *text, struct pattern **
     return status;
 }
 
-static int parse_list(const char *option, const char *text, struct pattern **patterns,
-                      unsigned *count)
+static int parse_list(const char *option, const char *text, struct pattern_list *list)
 {
-    if (*count == REFINE_LIMIT)
+    if (list->count == REFINE_LIMIT)
         return misuse(&command_report, "report: --%s at most %d times; use 'one|other'", option,
                       REFINE_LIMIT);
-    int status = parse_pattern(option, text, &patterns[*count]);
-    *count += status == 0;
+    int status = parse_pattern(option, text, &list->patterns[list->count]);
+    list->count += status == 0;
     return status;
 }
 
@@ -186,9 +187,11 @@ static int parse_option(int option, const char *text, struct arguments *argument
     case OPTION_FOCUS:
         return parse_pattern("focus", text, &report->focus);
     case OPTION_IGNORE:
-        return parse_list("ignore", text, arguments->ignore, &report->build.ignore_count);
+        return parse_list("ignore", text, &arguments->ignore);
     case OPTION_THROUGH:
-        return parse_list("through", text, report->through, &report->through_count);
+        return parse_list("through", text, &report->through);
+    case OPTION_WITHOUT:
+        return parse_list("without", text, &report->without);
     case OPTION_SITES:
         arguments->sites = SITES_YES;
         return 0;
@@ -245,7 +248,8 @@ static int parse(int argc, char **argv, struct arguments *arguments)
     arguments->path = optind < argc ? argv[optind] : DEFAULT_PROFILE;
     if (arguments->by_given && arguments->report.view != VIEW_FLAT)
         arguments->report.view = VIEW_FLAT; // --by says what kind of list
-    arguments->report.build.ignore = arguments->ignore;
+    arguments->report.build.ignore = arguments->ignore.patterns;
+    arguments->report.build.ignore_count = arguments->ignore.count;
     // In JSON every node has its call line; for people that is one row too many.
     arguments->report.build.sites = arguments->sites == SITES_YES ||
                                     (arguments->sites == SITES_USUAL && arguments->report.json);
@@ -288,8 +292,9 @@ static int run_report(int argc, char **argv)
     if (status == 0)
         status = arguments.help ? print_command_help(&command_report) : print_report(&arguments);
     for (unsigned i = 0; i < REFINE_LIMIT; i++) {
-        pattern_free(arguments.ignore[i]);
-        pattern_free(arguments.report.through[i]);
+        pattern_free(arguments.ignore.patterns[i]);
+        pattern_free(arguments.report.through.patterns[i]);
+        pattern_free(arguments.report.without.patterns[i]);
     }
     pattern_free(arguments.report.focus);
     pattern_free(arguments.report.build.thread);
@@ -327,10 +332,12 @@ static const char help[] =
     "    --depth N                  what is more than N calls deep\n"
     "    --focus RE                 paths without a function that matches, and what is above it\n"
     "    --through RE               paths without a match; may be repeated: all must match\n"
+    "    --without RE               paths with a match; may be repeated\n"
     "    --ignore RE                functions that match; their cost goes to their callers\n"
     "    --process PID              other processes\n"
     "    --thread NAME|TID          other threads; NAME is a start routine, or 'main'\n"
-    "RE is an extended regular expression that matches anywhere in a function's name.\n"
+    "RE is an extended regular expression that matches anywhere in a function's name, or simply a\n"
+    "part of the name.\n"
     "\n"
     "How:\n"
     "    --wide                     names in full length\n"

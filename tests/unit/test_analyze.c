@@ -1,0 +1,393 @@
+// SPDX-License-Identifier: MIT
+
+#include "analyze/callers.h"
+#include "analyze/flat.h"
+#include "analyze/refine.h"
+#include "analyze_fixture.h"
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+static struct calltree *build(const struct build_options *options)
+{
+    struct analysis *analysis = fixture_analysis();
+    build_resolve(analysis->functions, analysis->profile, options);
+    struct calltree *tree = build_calltree(analysis->functions, analysis->profile, options);
+    calltree_order(tree, 0, ORDER_TOTAL);
+    return tree;
+}
+
+static uint64_t total(const struct calltree *tree, const char *path)
+{
+    return calltree_total(tree, fixture_find(tree, path), 0);
+}
+
+static uint64_t self(const struct calltree *tree, const char *path)
+{
+    return calltree_self(tree, fixture_find(tree, path), 0);
+}
+
+static void test_figure1(void **state)
+{
+    (void)state;
+    fixture_start();
+    fixture_figure1();
+    struct calltree *tree = build(&(struct build_options){0});
+    assert_int_equal(calltree_total(tree, 0, 0), 100);
+    assert_int_equal(self(tree, "main"), 1);
+    assert_int_equal(total(tree, "main;a"), 42);
+    assert_int_equal(total(tree, "main;b"), 57);
+    assert_int_equal(self(tree, "main;b;c"), 54);
+    assert_int_equal(tree->nodes[fixture_find(tree, "main;a;c")].passes, 7);
+    assert_int_equal(tree->nodes[fixture_find(tree, "main;b;c")].passes, 70);
+    const struct call_node *c = &tree->nodes[fixture_find(tree, "main;b;c")];
+    assert_int_equal(c->call_line, 33);
+    assert_string_equal(functions_file(tree->functions, c->call_file), "/src/b.c");
+    assert_int_equal(calltree_function(tree, fixture_find(tree, "main;b;c"))->line, 40);
+    calltree_free(tree);
+    fixture_end();
+}
+
+static void test_threads_and_processes_merge(void **state)
+{
+    (void)state;
+    fixture_start();
+    fixture_figure1();
+    place_t worker = fixture_function(PROGRAM, 0x2000, "worker", 100);
+    for (uint32_t tid = 101; tid < 103; tid++) {
+        uint32_t root = fixture_tree(worker, tid);
+        fixture_statement(fixture_frame(root, 0, worker, 0), worker + 8, 10);
+    }
+    fixture_process(200, "/bin/child");
+    uint32_t root = fixture_tree(0, 200);
+    fixture_statement(fixture_frame(root, 0, worker, 0), worker + 8, 5);
+
+    struct calltree *tree = build(&(struct build_options){0});
+    assert_int_equal(total(tree, "worker"), 25);
+    calltree_free(tree);
+
+    tree = build(&(struct build_options){.per_process = true, .threads = THREADS_BY_START});
+    assert_int_equal(total(tree, "prog [100];main thread;main"), 100);
+    assert_int_equal(total(tree, "prog [100];worker;worker"), 20);
+    assert_int_equal(total(tree, "child [200];main thread;worker"), 5);
+    calltree_free(tree);
+
+    tree = build(&(struct build_options){.threads = THREADS_APART});
+    assert_int_equal(total(tree, "worker [101];worker"), 10);
+    calltree_free(tree);
+
+    tree = build(&(struct build_options){.process = 200});
+    assert_int_equal(calltree_total(tree, 0, 0), 5);
+    calltree_free(tree);
+    tree = build(&(struct build_options){.thread = fixture_pattern("^work")});
+    assert_int_equal(calltree_total(tree, 0, 0), 20);
+    calltree_free(tree);
+    tree = build(&(struct build_options){.tid = 102});
+    assert_int_equal(calltree_total(tree, 0, 0), 10);
+    calltree_free(tree);
+    fixture_end();
+}
+
+// r calls itself from two lines; 3 deep.
+static void add_recursion(void)
+{
+    place_t main_ = fixture_function(PROGRAM, 0x1000, "main", 10);
+    place_t r = fixture_function(PROGRAM, 0x1100, "r", 20);
+    uint32_t frame = fixture_frame(fixture_tree(0, 100), 0, main_, 0);
+    frame = fixture_frame(frame, main_ + 0x11, r, 0);
+    fixture_statement(frame, r + 0x40, 1);
+    uint32_t first = fixture_frame(frame, r + 0x11, r, 0);
+    fixture_statement(first, r + 0x40, 10);
+    uint32_t second = fixture_frame(frame, r + 0x21, r, 0);
+    fixture_statement(second, r + 0x40, 100);
+    fixture_statement(fixture_frame(second, r + 0x21, r, 0), r + 0x40, 1000);
+}
+
+static const struct flat_row *flat_find(const struct flat *flat, const struct calltree *tree,
+                                        const char *name, unsigned line, uint64_t *self_cost,
+                                        uint64_t *total_cost)
+{
+    for (size_t i = 0; i < flat->count; i++) {
+        const struct flat_row *row = &flat->rows[i];
+        if (strcmp(functions_get(tree->functions, row->function)->name, name) == 0 &&
+            row->line == line) {
+            *self_cost = flat->self[i];
+            *total_cost = flat->total[i];
+            return row;
+        }
+    }
+    fail_msg("no row of %s line %u", name, line);
+    return NULL;
+}
+
+static void test_recursion_counts_once(void **state)
+{
+    (void)state;
+    fixture_start();
+    add_recursion();
+    struct calltree *tree = build(&(struct build_options){0});
+    // Both sites in r are one node.
+    assert_int_equal(total(tree, "main;r;r"), 1110);
+    assert_int_equal(tree->nodes[fixture_find(tree, "main;r;r")].call_line, LINE_SEVERAL);
+    struct flat *flat = flat_new(tree, FLAT_FUNCTION);
+    uint64_t self_cost, total_cost;
+    flat_find(flat, tree, "r", 0, &self_cost, &total_cost);
+    assert_int_equal(self_cost, 1111);
+    assert_int_equal(total_cost, 1111);
+    flat_find(flat, tree, "main", 0, &self_cost, &total_cost);
+    assert_int_equal(self_cost, 0);
+    assert_int_equal(total_cost, 1111);
+    flat_free(flat);
+
+    struct callers_options options = {.order = ORDER_TOTAL, .depth = 10};
+    struct calltree *callers = callers_tree(tree, &options);
+    assert_int_equal(total(callers, "r"), 1111);
+    assert_int_equal(self(callers, "r"), 1111);
+    assert_int_equal(total(callers, "r;main"), 1111);
+    assert_int_equal(self(callers, "r;main"), 1);
+    assert_int_equal(self(callers, "r;r"), 1110);
+    assert_int_equal(total(callers, "r;r"), 0); // those samples were counted at the outermost r
+    assert_int_equal(self(callers, "r;r;r;main"), 1000);
+    calltree_free(callers);
+    calltree_free(tree);
+    fixture_end();
+}
+
+static void test_sites_and_lines(void **state)
+{
+    (void)state;
+    fixture_start();
+    add_recursion();
+    struct calltree *tree = build(&(struct build_options){.sites = true, .lines = true});
+    unsigned found = 0;
+    for (uint32_t i = 0; i < tree->count; i++)
+        if (tree->nodes[i].parent == fixture_find(tree, "main;r")) {
+            found++;
+            assert_int_equal(calltree_total(tree, i, 0), tree->nodes[i].call_line == 21   ? 10
+                                                         : tree->nodes[i].call_line == 22 ? 1100
+                                                                                          : 0);
+        }
+    assert_int_equal(found, 2);
+    struct flat *flat = flat_new(tree, FLAT_LINE);
+    uint64_t self_cost, total_cost;
+    flat_find(flat, tree, "r", 24, &self_cost, &total_cost);
+    assert_int_equal(self_cost, 1111);
+    assert_int_equal(total_cost, 1111);
+    flat_find(flat, tree, "r", 22, &self_cost, &total_cost);
+    assert_int_equal(self_cost, 0);
+    assert_int_equal(total_cost, 1100); // not 2100: twice on one path
+    flat_find(flat, tree, "main", 11, &self_cost, &total_cost);
+    assert_int_equal(total_cost, 1111);
+    flat_free(flat);
+    calltree_free(tree);
+    fixture_end();
+}
+
+static void test_inlined_frames(void **state)
+{
+    (void)state;
+    fixture_start();
+    place_t main_ = fixture_function(PROGRAM, 0x1000, "main", 10);
+    place_t leaf = fixture_function(PROGRAM, 0x1100, "leaf", 20);
+    fixture_inline(main_ + 0x20, main_ + 0x60, "outer", 70);
+    fixture_inline(main_ + 0x40, main_ + 0x60, "inner", 80);
+    uint32_t frame = fixture_frame(fixture_tree(0, 100), 0, main_, 0);
+    fixture_statement(frame, main_ + 0x30, 1);
+    fixture_statement(frame, main_ + 0x50, 2);
+    // Returns right behind the inlined part: the call itself lies in it.
+    fixture_statement(fixture_frame(frame, main_ + 0x60, leaf, 0), leaf + 4, 4);
+    struct calltree *tree = build(&(struct build_options){.sites = true});
+    assert_int_equal(self(tree, "main;outer"), 1);
+    assert_int_equal(self(tree, "main;outer;inner"), 2);
+    assert_int_equal(self(tree, "main;outer;inner;leaf"), 4);
+    assert_int_equal(self(tree, "main"), 0);
+    assert_int_equal(tree->nodes[fixture_find(tree, "main;outer")].kind, CALL_INLINED);
+    assert_int_equal(tree->nodes[fixture_find(tree, "main;outer;inner;leaf")].kind, CALL_FUNCTION);
+    assert_int_equal(tree->nodes[fixture_find(tree, "main;outer;inner;leaf")].call_line, 80);
+    assert_int_equal(tree->nodes[fixture_find(tree, "main;outer;inner")].call_line, 70);
+    calltree_free(tree);
+
+    struct pattern *ignore[] = {fixture_pattern("^outer$")};
+    tree = build(&(struct build_options){.ignore = ignore, .ignore_count = 1});
+    assert_int_equal(self(tree, "main"), 1);
+    assert_int_equal(self(tree, "main;inner;leaf"), 4);
+    calltree_free(tree);
+    fixture_end();
+}
+
+static void test_agent_and_ignored_frames(void **state)
+{
+    (void)state;
+    fixture_start();
+    place_t start = fixture_function(LIBRARY, 0x1000, "start_thread", 10);
+    place_t hook = fixture_function(AGENT, 0x1000, "thread_hook", 10);
+    place_t work = fixture_function(PROGRAM, 0x1000, "work", 20);
+    uint32_t frame = fixture_frame(fixture_tree(work, 101), 0, start, 0);
+    frame = fixture_frame(frame, start + 0x21, hook, 5);
+    fixture_statement(frame, hook + 4, 1);
+    frame = fixture_frame(frame, hook + 0x31, work, 6);
+    fixture_statement(frame, work + 4, 2);
+    struct calltree *tree = build(&(struct build_options){.sites = true});
+    assert_int_equal(self(tree, "start_thread"), 1);
+    assert_int_equal(self(tree, "start_thread;work"), 2);
+    assert_int_equal(tree->nodes[fixture_find(tree, "start_thread;work")].call_line, 12);
+    assert_int_equal(tree->nodes[fixture_find(tree, "start_thread;work")].passes, 6);
+    calltree_free(tree);
+    struct pattern *ignore[] = {fixture_pattern("^start_"), fixture_pattern("^nothing$")};
+    tree = build(&(struct build_options){.ignore = ignore, .ignore_count = 2});
+    assert_int_equal(total(tree, "work"), 2);
+    assert_int_equal(total(tree, NO_PATH), 1); // nobody is left to have called it
+    calltree_free(tree);
+    fixture_end();
+}
+
+static void test_names_of_odd_frames(void **state)
+{
+    (void)state;
+    fixture_start();
+    place_t main_ = fixture_function(PROGRAM, 0x1000, "main", 10);
+    place_t restore = fixture_function(LIBRARY, 0x2001, "__restore_rt", 1);
+    place_t handler = fixture_function(PROGRAM, 0x1100, "on_signal", 20);
+    place_t hidden = fixture_function(PROGRAM, 0x1200, "hidden", 30);
+    uint32_t frame = fixture_frame(fixture_tree(0, 100), 0, main_, 0);
+    // The unwind entry of the trampoline begins one byte before it.
+    uint32_t signal = fixture_frame(frame, main_ + 0x11, restore - 1, 3);
+    fixture_statement(fixture_frame(signal, restore + 1, handler, 0), handler + 4, 1);
+    // A function whose beginning is not known is named by what lies in it.
+    uint32_t odd = fixture_frame(frame, main_ + 0x21, place_make(PROGRAM, PLACE_OFFSET_UNKNOWN), 0);
+    fixture_statement(odd, hidden + 0x30, 2);
+    // Nothing is known of two addresses, but that they lie in one function.
+    uint32_t stripped = fixture_frame(frame, main_ + 0x31, place_make(LIBRARY, 0x9000), 0);
+    fixture_statement(stripped, place_make(LIBRARY, 0x9010), 4);
+    fixture_statement(stripped, place_make(LIBRARY, 0x9020), 8);
+    // Not even a statement.
+    uint32_t lost = fixture_frame(frame, 0, place_make(PROGRAM, PLACE_OFFSET_UNKNOWN), 0);
+    fixture_statement(lost, 0, 16);
+    struct calltree *tree = build(&(struct build_options){0});
+    assert_int_equal(total(tree, "main;" SIGNAL_HANDLER ";on_signal"), 1);
+    assert_int_equal(tree->nodes[fixture_find(tree, "main;" SIGNAL_HANDLER)].passes, 3);
+    assert_int_equal(self(tree, "main;hidden"), 2);
+    assert_int_equal(self(tree, "main;m4+0x9000"), 12);
+    assert_int_equal(self(tree, "main;<unknown in prog>"), 16);
+    calltree_free(tree);
+    fixture_end();
+}
+
+static void test_through(void **state)
+{
+    (void)state;
+    fixture_start();
+    fixture_figure1();
+    struct calltree *tree = build(&(struct build_options){0});
+    struct pattern_list none = {.count = 0};
+    struct pattern_list c = {{fixture_pattern("^c$")}, 1};
+    struct pattern_list c_and_b = {{fixture_pattern("^c$"), fixture_pattern("^b$")}, 2};
+    struct calltree *refined = refine_paths(tree, &c, &none);
+    assert_int_equal(calltree_total(refined, 0, 0), 94);
+    assert_int_equal(self(refined, "main;a"), 0);
+    assert_int_equal(total(refined, "main;a;c"), 40);
+    calltree_free(refined);
+    refined = refine_paths(tree, &c_and_b, &none);
+    assert_int_equal(calltree_total(refined, 0, 0), 54);
+    assert_false(fixture_has(refined, "main;a"));
+    calltree_free(refined);
+    refined = refine_paths(tree, &none, &c);
+    assert_int_equal(calltree_total(refined, 0, 0), 6);
+    assert_false(fixture_has(refined, "main;a;c"));
+    assert_int_equal(self(refined, "main;b"), 3);
+    calltree_free(refined);
+    calltree_free(tree);
+    fixture_end();
+}
+
+static void test_focus(void **state)
+{
+    (void)state;
+    fixture_start();
+    fixture_figure1();
+    struct calltree *tree = build(&(struct build_options){.lines = true});
+    struct calltree *refined = refine_focus(tree, fixture_pattern("^(c|a)$"));
+    assert_int_equal(total(refined, "a"), 42);
+    assert_int_equal(total(refined, "a;c"), 40); // the outermost match is the top
+    assert_int_equal(total(refined, "c"), 54);
+    assert_int_equal(calltree_total(refined, 0, 0), 96);
+    assert_int_equal(refined->line_count, 4);
+    calltree_free(refined);
+    refined = refine_focus(tree, fixture_pattern("^c$"));
+    assert_int_equal(total(refined, "c"), 94);
+    assert_int_equal(refined->nodes[fixture_find(refined, "c")].passes, 77);
+    calltree_free(refined);
+    calltree_free(tree);
+    fixture_end();
+}
+
+static void test_callers(void **state)
+{
+    (void)state;
+    fixture_start();
+    fixture_figure1();
+    struct calltree *tree = build(&(struct build_options){0});
+    struct callers_options options = {.order = ORDER_SELF, .depth = 10, .least = 45};
+    struct calltree *callers = callers_tree(tree, &options);
+    assert_int_equal(self(callers, "c"), 94);
+    assert_int_equal(self(callers, "c;b"), 54);
+    assert_int_equal(self(callers, "c;b;main"), 54);
+    assert_int_equal(self(callers, "c;a"), 40);
+    assert_false(fixture_has(callers, "c;a;main")); // not worth following
+    calltree_free(callers);
+    options = (struct callers_options){
+        .order = ORDER_TOTAL, .depth = 1, .focus = fixture_pattern("^[ab]$")};
+    callers = callers_tree(tree, &options);
+    assert_int_equal(total(callers, "a;main"), 42);
+    assert_int_equal(total(callers, "b"), 57);
+    assert_false(fixture_has(callers, "c"));
+    calltree_free(callers);
+    calltree_free(tree);
+    fixture_end();
+}
+
+static void test_modules(void **state)
+{
+    (void)state;
+    fixture_start();
+    place_t main_ = fixture_function(PROGRAM, 0x1000, "main", 10);
+    place_t sort = fixture_function(LIBRARY, 0x1000, "qsort", 10);
+    place_t compare = fixture_function(PROGRAM, 0x1100, "compare", 20);
+    uint32_t frame = fixture_frame(fixture_tree(0, 100), 0, main_, 0);
+    fixture_statement(frame, main_ + 4, 1);
+    frame = fixture_frame(frame, main_ + 0x11, sort, 0);
+    fixture_statement(frame, sort + 4, 2);
+    fixture_statement(fixture_frame(frame, sort + 0x11, compare, 0), compare + 4, 4);
+    struct calltree *tree = build(&(struct build_options){0});
+    struct flat *flat = flat_new(tree, FLAT_MODULE);
+    assert_int_equal(flat->count, 2);
+    for (size_t i = 0; i < 2; i++) {
+        bool program = flat->rows[i].module == PROGRAM;
+        assert_int_equal(flat->self[i], program ? 5 : 2);
+        assert_int_equal(flat->total[i], program ? 7 : 6);
+    }
+    flat_free(flat);
+    calltree_free(tree);
+    fixture_end();
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_figure1),
+        cmocka_unit_test(test_threads_and_processes_merge),
+        cmocka_unit_test(test_recursion_counts_once),
+        cmocka_unit_test(test_sites_and_lines),
+        cmocka_unit_test(test_inlined_frames),
+        cmocka_unit_test(test_agent_and_ignored_frames),
+        cmocka_unit_test(test_names_of_odd_frames),
+        cmocka_unit_test(test_through),
+        cmocka_unit_test(test_focus),
+        cmocka_unit_test(test_callers),
+        cmocka_unit_test(test_modules),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,395 @@
+// SPDX-License-Identifier: MIT
+
+// What is printed, letter by letter, and that programs can read what is meant for them.
+
+#include "analyze/summary.h"
+#include "analyze_fixture.h"
+#include "export/export.h"
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/wait.h>
+
+#include <cmocka.h>
+
+#define NOTE "Note: no debug file for libc.so.6\n"
+#define HEAD "./prog -x: 100 ns of cpu in 6 samples, 1 process, 1 thread\n"
+
+static void expect(struct report_options options, struct text_style style, const char *expected)
+{
+    char *text = fixture_styled_report(options, style);
+    assert_non_null(text);
+    assert_string_equal(text, expected);
+    free(text);
+}
+
+// The same, without what is the same below every table.
+static void expect_table(struct report_options options, struct text_style style,
+                         const char *expected)
+{
+    char *text = fixture_styled_report(options, style);
+    assert_non_null(text);
+    char *end = strstr(text, "\n\n");
+    char *table = end ? end + 2 : text;
+    end = strstr(table, "\n\n");
+    if (end)
+        end[1] = '\0';
+    assert_string_equal(table, expected);
+    free(text);
+}
+
+static const struct text_style plain, drawn = {.unicode = true};
+
+static void test_tree(void **state)
+{
+    (void)state;
+    fixture_start();
+    fixture_figure1();
+    expect(fixture_options(), plain,
+           HEAD
+           "call tree by cpu: each function under its caller; total is with all it calls\n"
+           "\n"
+           "  total            self  returns  function  where\n"
+           "100.0 %  100 ns   1.0 %           main      main.c:10\n"
+           " 57.0 %   57 ns   3.0 %        2  |- b      b.c:30\n"
+           " 54.0 %   54 ns  54.0 %       70  | `- c    c.c:40\n"
+           " 42.0 %   42 ns   2.0 %        1  `- a      a.c:20\n"
+           " 40.0 %   40 ns  40.0 %        7    `- c    c.c:40\n"
+           "\n"
+           "returns: how often the marked frame of that path was seen to return between samples; "
+           "compare them, but they are no call counts.\n" NOTE
+           "More: --view callers (who calls the costly functions), --focus NAME (from a "
+           "function down), --lines, 'cairn help report'.\n");
+    struct report_options options = fixture_options();
+    options.build.sites = options.build.lines = true;
+    options.least = 3;
+    expect_table(options, drawn,
+                 "  total            self  returns  function            where\n"
+                 "100.0 %  100 ns   1.0 %           main                main.c:10\n"
+                 " 57.0 %   57 ns   3.0 %        2  ├─ b                called at main.c:12\n"
+                 "  3.0 %    3 ns   3.0 %           │ ├─ line b.c:33\n"
+                 " 54.0 %   54 ns  54.0 %       70  │ └─ c              called at b.c:33\n"
+                 " 50.0 %   50 ns  50.0 %           │   ├─ line c.c:41\n"
+                 "  4.0 %    4 ns   4.0 %           │   └─ line c.c:42\n"
+                 " 42.0 %   42 ns   2.0 %        1  └─ a                called at main.c:11\n"
+                 " 40.0 %   40 ns  40.0 %        7    └─ c              called at a.c:22\n"
+                 " 40.0 %   40 ns  40.0 %               └─ line c.c:41\n");
+    fixture_end();
+}
+
+static void test_hidden_is_said(void **state)
+{
+    (void)state;
+    fixture_start();
+    fixture_figure1();
+    struct report_options options = fixture_options();
+    options.least = 41;
+    char *text = fixture_report(options);
+    assert_non_null(strstr(text, "Not shown: 1 paths below 41 %, together 40.0 % (--min 0"));
+    assert_non_null(strstr(text, "`- a"));
+    free(text);
+    options = fixture_options();
+    options.depth = 2;
+    text = fixture_report(options);
+    assert_non_null(strstr(text, "Not shown: 2 paths deeper than 2 calls, together 94.0 %"));
+    assert_null(strstr(text, "- c"));
+    free(text);
+    fixture_end();
+}
+
+// A recursion 31 deep, then a chain, an inlined function at its end.
+static void add_chain(void)
+{
+    place_t deep = fixture_function(LIBRARY, 0x3000, "deep", 300);
+    place_t bottom = fixture_function(LIBRARY, 0x3100, "bottom", 310);
+    fixture_inline(bottom + 0x20, bottom + 0x60, "swap<int>", 70);
+    uint32_t frame = fixture_frame(fixture_tree(deep, 101), 0, deep, 0);
+    for (int i = 0; i < 30; i++)
+        frame = fixture_frame(frame, deep + 0x11, deep, 0);
+    frame = fixture_frame(frame, deep + 0x11, bottom, 9);
+    fixture_statement(frame, bottom + 0x30, 90);
+    fixture_statement(0, 0, 10);
+}
+
+static void test_chains(void **state)
+{
+    (void)state;
+    fixture_start();
+    add_chain();
+    expect_table(fixture_options(), drawn,
+                 " total           self  function                                 where\n"
+                 "90.0 %  90 ns  90.0 %  deep ×31 › bottom › swap<int> [inlined]  inlined.h\n"
+                 "10.0 %  10 ns  10.0 %  <no call path>\n");
+    struct report_options options = fixture_options();
+    options.build.threads = THREADS_APART;
+    options.fold = false;
+    options.depth = 3;
+    expect_table(options, plain,
+                 "  total            self  function            where\n"
+                 "100.0 %  100 ns          thread: deep [101]\n"
+                 " 90.0 %   90 ns          |- deep             deep.c:300\n"
+                 " 90.0 %   90 ns          | `- deep           deep.c:300\n"
+                 " 10.0 %   10 ns  10.0 %  `- <no call path>\n");
+    options = fixture_options();
+    options.view = VIEW_CALLERS;
+    expect_table(options, plain,
+                 " total           self  function                                 where\n"
+                 "90.0 %  90 ns  90.0 %  swap<int> [inlined] < bottom < deep x31  deep.c:300\n"
+                 "10.0 %  10 ns  10.0 %  <no call path>\n");
+    fixture_end();
+}
+
+static void test_width(void **state)
+{
+    (void)state;
+    fixture_start();
+    place_t function = fixture_function(
+        PROGRAM, 0x1000, "a::name<that, nobody, would, like, to, read>::in(full)", 1);
+    fixture_statement(fixture_frame(fixture_tree(0, 1), 0, function, 0), function + 1, 1);
+    struct text_style narrow = {.width = 110};
+    char *text = fixture_styled_report(fixture_options(), narrow);
+    for (char *line = strstr(text, "\n\n") + 2; *line && *line != '\n';
+         line = strchr(line, '\n') + 1)
+        assert_true(strchr(line, '\n') - line <= 110);
+    assert_non_null(strstr(text, "a::name<that, nobody"));
+    free(text);
+    fixture_end();
+}
+
+static void test_callers_and_flat(void **state)
+{
+    (void)state;
+    fixture_start();
+    fixture_figure1();
+    struct report_options options = fixture_options();
+    options.view = VIEW_CALLERS;
+    options.focus = fixture_pattern("^[bc]$");
+    expect_table(options, plain,
+                 " total           self  returns  function     where\n"
+                 "94.0 %  94 ns  94.0 %       77  c            c.c:40\n"
+                 "54.0 %  54 ns  54.0 %       70  |- b < main  main.c:10\n"
+                 "40.0 %  40 ns  40.0 %        7  `- a < main  main.c:10\n"
+                 "57.0 %  57 ns   3.0 %        2  b < main     main.c:10\n");
+    options = fixture_options();
+    options.view = VIEW_FLAT;
+    expect_table(options, plain,
+                 "  total            self  returns  function  where\n"
+                 " 94.0 %   94 ns  94.0 %       77  c         c.c:40\n"
+                 " 57.0 %   57 ns   3.0 %        2  b         b.c:30\n"
+                 " 42.0 %   42 ns   2.0 %        1  a         a.c:20\n"
+                 "100.0 %  100 ns   1.0 %           main      main.c:10\n");
+    options.by = FLAT_LINE;
+    options.sort_given = true;
+    options.sort = ORDER_TOTAL;
+    expect_table(options, plain,
+                 " total           self  function  where\n"
+                 "90.0 %  90 ns  90.0 %  c         c.c:41\n"
+                 "57.0 %  57 ns   3.0 %  b         b.c:33\n"
+                 "57.0 %  57 ns          main      main.c:12\n"
+                 "42.0 %  42 ns          main      main.c:11\n"
+                 "40.0 %  40 ns          a         a.c:22\n"
+                 " 4.0 %   4 ns   4.0 %  c         c.c:42\n"
+                 " 2.0 %   2 ns   2.0 %  a         a.c:23\n"
+                 " 1.0 %   1 ns   1.0 %  main      main.c:13\n");
+    options = fixture_options();
+    options.view = VIEW_FLAT;
+    options.by = FLAT_PROCESS;
+    expect_table(options, plain,
+                 "  total          process\n"
+                 "100.0 %  100 ns  prog [100]\n");
+    fixture_end();
+}
+
+static void test_refusals(void **state)
+{
+    (void)state;
+    fixture_start();
+    fixture_figure1();
+    struct report_options options = fixture_options();
+    options.focus = fixture_pattern("nowhere");
+    assert_null(fixture_report(options));
+    assert_non_null(strstr(fixture_error, "matches 'nowhere'"));
+    free(fixture_error);
+    options = fixture_options();
+    options.through = (struct pattern_list){{fixture_pattern("^a$"), fixture_pattern("^b$")}, 2};
+    assert_null(fixture_report(options));
+    assert_non_null(strstr(fixture_error, "goes through '^b$'"));
+    free(fixture_error);
+    options = fixture_options();
+    options.metric = "bytes";
+    assert_null(fixture_report(options));
+    assert_string_equal(fixture_error, "this profile has no metric 'bytes', but cpu");
+    free(fixture_error);
+    options = fixture_options();
+    options.build.process = 4711;
+    assert_null(fixture_report(options));
+    assert_non_null(strstr(fixture_error, "process 4711 is not in this profile"));
+    fixture_end();
+}
+
+static void test_nothing_sampled(void **state)
+{
+    (void)state;
+    fixture_start();
+    fixture_tree(0, 100);
+    char *text = fixture_report(fixture_options());
+    assert_non_null(strstr(text, "nothing was sampled"));
+    free(text);
+    fixture_end();
+}
+
+// Runs a Python program on JSON: `d` is the parsed text.
+static void check_json(const char *json, const char *program)
+{
+    char *command = NULL;
+    assert_true(asprintf(&command, "python3 -c 'import json, sys\nd = json.load(sys.stdin)\n%s'",
+                         program) > 0);
+    FILE *python = popen(command, "w");
+    assert_non_null(python);
+    fputs(json, python);
+    assert_int_equal(pclose(python), 0);
+    free(command);
+}
+
+static void test_tree_json(void **state)
+{
+    (void)state;
+    fixture_start();
+    fixture_figure1();
+    fixture_function(PROGRAM, 0x5000, "odd \"name\\ \xff\n", 1);
+    add_chain();
+    uint32_t odd = fixture_frame(fixture_tree(0, 102), 0, place_make(PROGRAM, 0x5000), 0);
+    fixture_statement(odd, place_make(PROGRAM, 0x5001), 1);
+    struct report_options options = fixture_options();
+    options.json = options.build.sites = options.build.lines = true;
+    char *text = fixture_report(options);
+    check_json(
+        text,
+        "n = d[\"nodes\"]\n"
+        "assert d[\"metrics\"] == [{\"name\": \"cpu\", \"unit\": \"ns\"}]\n"
+        "assert n[0][\"parent\"] is None and n[0][\"total\"] == [201]\n"
+        "assert all(x[\"parent\"] < x[\"id\"] for x in n[1:])\n"
+        "assert [x[\"id\"] for x in n] == list(range(len(n)))\n"
+        "for x in n:\n"
+        "    below = sum(y[\"total\"][0] for y in n if y[\"parent\"] == x[\"id\"])\n"
+        "    assert x[\"total\"][0] == x[\"self\"][0] + below, x\n"
+        "    assert sum(l[\"self\"][0] for l in x[\"lines\"]) == x[\"self\"][0], x\n"
+        "    assert x[\"calls\"] is None and x[\"error\"] is None\n"
+        "c = [x for x in n if x[\"function\"] == \"c\"]\n"
+        "assert sorted(x[\"returns\"] for x in c) == [7, 70]\n"
+        "assert sorted(x[\"call_line\"] for x in c) == [22, 33]\n"
+        "assert c[0][\"module\"] == \"prog\" and c[0][\"file\"] == \"/src/c.c\"\n"
+        "assert c[0][\"line\"] == 40\n"
+        "assert [x[\"kind\"] for x in n if x[\"function\"] == \"swap<int>\"] == [\"inlined\"]\n"
+        "assert any(x[\"function\"].startswith(\"odd \\\"name\\\\ \") for x in n)\n");
+    free(text);
+    fixture_end();
+}
+
+static void test_flat_json(void **state)
+{
+    (void)state;
+    fixture_start();
+    fixture_figure1();
+    struct report_options options = fixture_options();
+    options.json = true;
+    options.view = VIEW_FLAT;
+    char *text = fixture_report(options);
+    check_json(text, "n = {x[\"function\"]: x for x in d[\"nodes\"]}\n"
+                     "assert set(n) == {\"main\", \"a\", \"b\", \"c\"}\n"
+                     "assert all(\"parent\" not in x for x in d[\"nodes\"])\n"
+                     "assert n[\"c\"][\"self\"] == n[\"c\"][\"total\"] == [94]\n"
+                     "assert n[\"c\"][\"returns\"] == 77 and n[\"main\"][\"total\"] == [100]\n");
+    free(text);
+    fixture_end();
+}
+
+static void test_folded(void **state)
+{
+    (void)state;
+    struct analysis *analysis = fixture_start();
+    fixture_figure1();
+    place_t strange = fixture_function(PROGRAM, 0x6000, "strange;name", 1);
+    fixture_statement(fixture_frame(fixture_tree(strange, 101), 0, strange, 0), strange, 7);
+    fixture_statement(0, 0, 5);
+    struct build_options options = {.per_process = false};
+    analysis_resolve(analysis, &options);
+    struct calltree *tree = build_calltree(analysis->functions, analysis->profile, &options);
+    calltree_order(tree, 0, ORDER_TOTAL);
+    char *text = NULL;
+    size_t bytes = 0;
+    FILE *out = open_memstream(&text, &bytes);
+    const struct export_format *folded = export_find("folded");
+    assert_non_null(folded);
+    assert_null(export_find("unfolded"));
+    assert_int_equal(folded->write(out, &(struct export_input){analysis, tree, 0}), 0);
+    fclose(out);
+    assert_string_equal(text, "main 1\n"
+                              "main;b 3\n"
+                              "main;b;c 54\n"
+                              "main;a 2\n"
+                              "main;a;c 40\n"
+                              "strange:name 7\n"
+                              "<no call path> 5\n");
+    free(text);
+    calltree_free(tree);
+    fixture_end();
+}
+
+static void test_info(void **state)
+{
+    (void)state;
+    struct analysis *analysis = fixture_start();
+    fixture_figure1();
+    struct live_stats *stats = &analysis->profile->trees[0].stats;
+    stats->verdicts[VERDICT_COMPLETE] = 2;
+    stats->verdicts[VERDICT_MARKER] = 3;
+    stats->verdicts[VERDICT_NO_CFI] = 1;
+    stats->frames_stack = 60;
+    stats->frames_walked = 12;
+    stats->handler_ns = 6000;
+    stats->handler_histogram[live_bucket(1000)] = 6;
+    struct profile_totals totals;
+    profile_sum(analysis->profile, &totals);
+    char *text = NULL;
+    size_t bytes = 0;
+    FILE *out = open_memstream(&text, &bytes);
+    summary_print_json(out, analysis, &totals);
+    fclose(out);
+    check_json(text,
+               "w = d[\"walks\"]\n"
+               "assert (w[\"complete\"], w[\"marker\"], w[\"truncated\"]) == (2, 3, 1)\n"
+               "assert abs(w[\"complete_pct\"] - 83.33333) < 0.001\n"
+               "assert w[\"reasons\"] == {\"no-unwind-table\": 1}\n"
+               "assert d[\"frames_per_sample\"] == {\"stack\": 10, \"walked\": 2}\n"
+               "assert d[\"node_bytes\"] == 24 and d[\"nodes\"] == 12 and d[\"samples\"] == 6\n"
+               "assert d[\"handler_ns\"][\"mean\"] == 1000\n"
+               "assert 800 < d[\"handler_ns\"][\"p99\"] < 1300\n"
+               "m = [x for x in d[\"modules\"] if x[\"path\"] == \"/bin/prog\"]\n"
+               "assert m[0][\"symbols\"] == \"dwarf\"\n"
+               "assert d[\"events\"][0][\"source\"] == \"test\"\n"
+               "assert d[\"command\"] == [\"./prog\", \"-x\"] and d[\"format\"] == 1\n"
+               "assert \"encode\" not in d\n");
+    free(text);
+    out = open_memstream(&text, &bytes);
+    summary_print(out, &plain, analysis, &totals);
+    fclose(out);
+    assert_non_null(strstr(text, "83.33 % complete: 2 walked to the root, 3 to the marker, 1 cut"));
+    assert_non_null(strstr(text, "functions and lines  /bin/prog\n"));
+    free(text);
+    fixture_end();
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_tree),      cmocka_unit_test(test_hidden_is_said),
+        cmocka_unit_test(test_chains),    cmocka_unit_test(test_width),
+        cmocka_unit_test(test_refusals),  cmocka_unit_test(test_callers_and_flat),
+        cmocka_unit_test(test_tree_json), cmocka_unit_test(test_nothing_sampled),
+        cmocka_unit_test(test_flat_json), cmocka_unit_test(test_folded),
+        cmocka_unit_test(test_info),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

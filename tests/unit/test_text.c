@@ -1,0 +1,173 @@
+// SPDX-License-Identifier: MIT
+
+#include "base/json.h"
+#include "base/memory.h"
+#include "base/text.h"
+#include <math.h>
+#include <setjmp.h>
+#include <stdarg.h>
+
+#include <cmocka.h>
+
+static void test_numbers(void **state)
+{
+    (void)state;
+    assert_string_equal(text_count(0).text, "0");
+    assert_string_equal(text_count(999).text, "999");
+    assert_string_equal(text_count(1000).text, "1,000");
+    assert_string_equal(text_count(1234567).text, "1,234,567");
+    assert_string_equal(text_count(UINT64_MAX).text, "18,446,744,073,709,551,615");
+    assert_string_equal(text_duration(0).text, "0 ns");
+    assert_string_equal(text_duration(999).text, "999 ns");
+    assert_string_equal(text_duration(1500).text, "1.50 us");
+    assert_string_equal(text_duration(999600).text, "1.00 ms");
+    assert_string_equal(text_duration(99960000).text, "100 ms");
+    assert_string_equal(text_duration(2510000000).text, "2.51 s");
+    assert_string_equal(text_duration(UINT64_C(7200000000000)).text, "2.00 h");
+    assert_string_equal(text_bytes(512).text, "512 B");
+    assert_string_equal(text_bytes(13200000).text, "13.2 MB");
+    assert_string_equal(text_percent(1, 3).text, "33.3 %");
+    assert_string_equal(text_percent(1, 0).text, "0.0 %");
+    assert_string_equal(text_amount(5000, "calls").text, "5,000");
+    assert_string_equal(text_amount(5000, "bytes").text, "5.00 kB");
+}
+
+static void test_cut(void **state)
+{
+    (void)state;
+    struct text_style ascii = {0}, drawn = {.unicode = true};
+    char *text = text_cut("abcdefghij", 6, &ascii);
+    assert_string_equal(text, "abc...");
+    free(text);
+    text = text_cut("αβγδεζ", 4, &drawn);
+    assert_string_equal(text, "αβγ…");
+    free(text);
+    text = text_cut("αβγδεζ", 6, &drawn);
+    assert_string_equal(text, "αβγδεζ");
+    free(text);
+    assert_int_equal(text_width("αβ c"), 4);
+}
+
+static char *printed(struct text_table *table, struct text_style style)
+{
+    char *text = NULL;
+    size_t bytes = 0;
+    FILE *out = open_memstream(&text, &bytes);
+    text_table_print(table, out, &style);
+    fclose(out);
+    text_table_free(table);
+    return text;
+}
+
+static struct text_table *small_table(void)
+{
+    static const enum text_align align[] = {TEXT_RIGHT, TEXT_RIGHT, TEXT_FLEX, TEXT_LEFT};
+    static const char *const head[] = {"cost", "empty", "name", "where"};
+    struct text_table *table = text_table_new(4, align, head);
+    static const char *const cells[] = {
+        "1", "", "first", "a.c:1", "20", "", "the second of them all", ""};
+    for (unsigned i = 0; i < 8; i++)
+        text_table_cell(table, i == 2 ? TEXT_HOT : TEXT_PLAIN, cells[i]);
+    return table;
+}
+
+static void test_table(void **state)
+{
+    (void)state;
+    char *text = printed(small_table(), (struct text_style){0});
+    assert_string_equal(text, "cost  name                    where\n"
+                              "   1  first                   a.c:1\n"
+                              "  20  the second of them all\n");
+    free(text);
+    text = printed(small_table(), (struct text_style){.width = 31, .colour = true});
+    assert_string_equal(text, "\033[2mcost\033[0m  \033[2mname\033[0m                "
+                              "\033[2mwhere\033[0m\n"
+                              "   1  \033[1;31mfirst\033[0m               a.c:1\n"
+                              "  20  the second of t...\n");
+    free(text);
+}
+
+static char *json_text(void (*write)(struct json *json))
+{
+    char *text = NULL;
+    size_t bytes = 0;
+    FILE *out = open_memstream(&text, &bytes);
+    struct json json;
+    json_start(&json, out);
+    write(&json);
+    json_finish(&json);
+    fclose(out);
+    return text;
+}
+
+static void write_values(struct json *json)
+{
+    json_array(json);
+    json_unsigned(json, 0);
+    json_unsigned(json, UINT64_MAX);
+    json_real(json, 0.1);
+    json_real(json, NAN);
+    json_real(json, 1e300 * 1e300);
+    json_bool(json, true);
+    json_string(json, NULL);
+    json_string(json, "tab\t quote\" back\\ \x01 \x7f ü \xff \xed\xa0\x80 \xc0\x80");
+    json_object(json);
+    json_end_object(json);
+    json_array(json);
+    json_end_array(json);
+    json_end_array(json);
+}
+
+static void test_json_values(void **state)
+{
+    (void)state;
+    char *text = json_text(write_values);
+    assert_string_equal(
+        text, "[0, 18446744073709551615, 0.1, null, null, true, null, "
+              "\"tab\\t quote\\\" back\\\\ \\u0001 \\u007f ü \xef\xbf\xbd "
+              "\xef\xbf\xbd\xef\xbf\xbd\xef\xbf\xbd \xef\xbf\xbd\xef\xbf\xbd\", {}, []]\n");
+    free(text);
+}
+
+static void write_levels(struct json *json)
+{
+    json_object(json);
+    json_key(json, "a\"b");
+    json_unsigned(json, 1);
+    json_key(json, "rows");
+    json_spread_array(json);
+    for (unsigned i = 0; i < 2; i++) {
+        json_object(json);
+        json_key(json, "x");
+        json_unsigned(json, i);
+        json_key(json, "y");
+        json_null(json);
+        json_end_object(json);
+    }
+    json_end_array(json);
+    json_end_object(json);
+}
+
+static void test_json_levels(void **state)
+{
+    (void)state;
+    char *text = json_text(write_levels);
+    assert_string_equal(text, "{\n"
+                              "  \"a\\\"b\": 1,\n"
+                              "  \"rows\": [\n"
+                              "    {\"x\": 0, \"y\": null},\n"
+                              "    {\"x\": 1, \"y\": null}\n"
+                              "  ]\n"
+                              "}\n");
+    free(text);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_numbers),     cmocka_unit_test(test_cut),
+        cmocka_unit_test(test_table),       cmocka_unit_test(test_json_values),
+        cmocka_unit_test(test_json_levels),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
