@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
 #include "agent/signals.h"
 #include "agent/real.h"
+#include "unwind/arch.h"
 #include <errno.h>
 #include <stddef.h>
 #include <string.h>
@@ -113,6 +114,8 @@ static void on_signal(int signal, siginfo_t *info, void *context)
     int saved_errno = errno;
     if (clock_is_tick(signal, info)) {
         sample_tick(context);
+        if (clock_is_last_tick(info))
+            arch_repeat_call(context); // the only tick that interrupts a system call
         errno = saved_errno;
     } else {
         pass_on(index_of(signal), info, context);

@@ -210,10 +210,32 @@ static void settle_ended(void)
     }
 }
 
+// Time that a thread waits is charged when it goes on. Those that wait to the end of the process
+// must be asked where they are: each takes one more sample. What does not answer soon stays out.
+static void ask_waiting(void)
+{
+    const pid_t self = (pid_t)syscall(SYS_gettid);
+    for (ref_t ref = atomic_load_explicit(&agent.process->threads, memory_order_acquire); ref;) {
+        struct live_thread *record = arena_at(&agent.arena, ref);
+        const pid_t thread = (pid_t)atomic_load_explicit(&record->tid, memory_order_relaxed);
+        const uint64_t before = __atomic_load_n(&record->stats.samples, __ATOMIC_RELAXED);
+        ref = record->next;
+        if (thread == self || !atomic_load_explicit(&record->owned, memory_order_relaxed) ||
+            clock_send_last_tick(agent.pid, thread))
+            continue;
+        struct timespec moment = {.tv_nsec = 100000};
+        for (int i = 0;
+             i < 50 && __atomic_load_n(&record->stats.samples, __ATOMIC_RELAXED) == before; i++)
+            syscall(SYS_nanosleep, &moment, NULL);
+    }
+}
+
 void thread_settle_all(void)
 {
     if (!atomic_load_explicit(&agent.session->recording, memory_order_relaxed))
         return;
+    if (agent.session->options.event == LIVE_EVENT_WALL)
+        ask_waiting();
     // Blocked for the moment: a sample in between would be charged twice.
     sigset_t all, before;
     sigfillset(&all);

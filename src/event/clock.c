@@ -234,9 +234,25 @@ bool clock_is_tick(int signal, const siginfo_t *info)
                ((const struct perf_siginfo *)info)->data == TICK_COOKIE;
     if (signal != CLOCK_SIGNAL)
         return false;
-    if (info->si_code == SI_TIMER)
+    if (info->si_code == SI_TIMER || info->si_code == SI_QUEUE)
         return (uint64_t)info->si_value.sival_ptr == TICK_COOKIE;
     return info->si_code >= POLL_IN && info->si_code <= POLL_HUP;
+}
+
+int clock_send_last_tick(pid_t process, pid_t thread)
+{
+    siginfo_t info;
+    memset(&info, 0, sizeof info);
+    info.si_signo = CLOCK_SIGNAL;
+    info.si_code = SI_QUEUE;
+    info.si_pid = process;
+    info.si_value.sival_ptr = (void *)TICK_COOKIE;
+    return syscall(SYS_rt_tgsigqueueinfo, process, thread, CLOCK_SIGNAL, &info) ? -errno : 0;
+}
+
+bool clock_is_last_tick(const siginfo_t *info)
+{
+    return info->si_signo == CLOCK_SIGNAL && info->si_code == SI_QUEUE;
 }
 
 uint64_t clock_now(enum live_event event)

@@ -46,6 +46,11 @@ void clock_close(struct thread_clock *clock);
 // True if this signal is a tick of ours rather than the program's business. Signal-safe.
 bool clock_is_tick(int signal, const siginfo_t *info);
 
+// A tick by hand, for a thread that waits and will not get one by itself: the process is about to
+// end.
+int clock_send_last_tick(pid_t process, pid_t thread);
+bool clock_is_last_tick(const siginfo_t *info);
+
 // What the event counts, now, for the calling thread: its CPU time, or the time of day.
 // Signal-safe.
 uint64_t clock_now(enum live_event event);

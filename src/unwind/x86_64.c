@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT
 #include "unwind/arch.h"
+#include <errno.h>
 #include <string.h>
 #include <ucontext.h>
 
@@ -83,4 +84,18 @@ int arch_guess_slot(const unsigned char *start, const unsigned char *pc, const u
         return 1;
     }
     return -1;
+}
+
+bool arch_repeat_call(void *ucontext)
+{
+    greg_t *registers = ((ucontext_t *)ucontext)->uc_mcontext.gregs;
+    const unsigned char *pc = (const unsigned char *)registers[REG_RIP];
+    // mov $number, %eax; syscall: the number is not in a register any more
+    if (registers[REG_RAX] != -EINTR || pc[-2] != 0x0f || pc[-1] != 0x05 || pc[-7] != 0xb8)
+        return false;
+    int32_t number;
+    memcpy(&number, pc - 6, sizeof number);
+    registers[REG_RAX] = number;
+    registers[REG_RIP] -= 2;
+    return true;
 }
