@@ -1,0 +1,659 @@
+// SPDX-License-Identifier: MIT
+#include "make_live.h"
+#include "profile/profile.h"
+#include "profile/recorder.h"
+#include "profile/totals.h"
+#include "tree/tree.h"
+#include <errno.h>
+#include <fcntl.h>
+#include <setjmp.h>
+#include <signal.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/resource.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+enum { SLICE = 1 << 20, NO_SUCH_PID = 1 << 23 /* beyond what Linux gives */ };
+
+static char folder[] = "/tmp/cairn-test-XXXXXX";
+static char path[64];
+static char *const command[] = {"app", "--fast", NULL};
+
+static int make_folder(void **state)
+{
+    (void)state;
+    snprintf(path, sizeof path, "%s/profile", mkdtemp(folder));
+    return 0;
+}
+
+static int remove_folder(void **state)
+{
+    (void)state;
+    unlink(path);
+    return rmdir(folder);
+}
+
+// What a test that failed has left behind must not fail the next one.
+static int clear_folder(void **state)
+{
+    (void)state;
+    unlink(path);
+    return 0;
+}
+
+static struct recorder *try_open(struct fake_live *live, char **error)
+{
+    struct recorder_description description = {
+        .path = path,
+        .command = command,
+        .event = "cpu",
+        .unit = "ns",
+        .period = 1000000,
+        .rate_requested = 1000,
+        .tracker = "walk",
+        .tree_kind = "full",
+    };
+    return recorder_open(&description, live->fd, live->session, error);
+}
+
+static struct recorder *open_recorder(struct fake_live *live)
+{
+    char *error = NULL;
+    struct recorder *recorder = try_open(live, &error);
+    if (!recorder)
+        fail_msg("%s", error);
+    return recorder;
+}
+
+static struct profile *read_back(void)
+{
+    char *error = NULL;
+    struct profile *profile = profile_read(path, &error);
+    if (!profile)
+        fail_msg("%s", error);
+    return profile;
+}
+
+static bool says(const struct profile *profile, const char *words)
+{
+    for (unsigned i = 0; i < profile->note_count; i++)
+        if (strstr(profile->notes[i], words))
+            return true;
+    return false;
+}
+
+static uint64_t total_cost(const struct profile *profile)
+{
+    uint64_t cost = 0;
+    for (unsigned i = 0; i < profile->tree_count; i++)
+        for (uint32_t n = 1; n < profile->trees[i].count; n++)
+            if (profile->trees[i].nodes[n].function == 0)
+                cost += profile->trees[i].values[n];
+    return cost;
+}
+
+static struct fake_process new_process(struct fake_live *live, pid_t pid, const char *program)
+{
+    struct fake_process process = fake_process_new(live, pid, program, strlen(program) + 1);
+    fake_module(&process, 3, "/usr/bin/app");
+    return process;
+}
+
+static uint64_t held_bytes(const struct fake_live *live)
+{
+    struct stat status;
+    assert_int_equal(fstat(live->fd, &status), 0);
+    return (uint64_t)status.st_blocks * 512;
+}
+
+static void test_growth(void **state)
+{
+    (void)state;
+    struct fake_live live = fake_live_new(SLICE, 4);
+    struct recorder *recorder = open_recorder(&live);
+    struct profile *profile = read_back(); // has its head at once
+    assert_string_equal(profile->command[1], "--fast");
+    assert_string_equal(profile->metrics[0].name, "cpu");
+    assert_true(says(profile, "still being recorded"));
+    assert_int_equal(profile->tree_count, 0);
+    profile_free(profile);
+
+    struct fake_process process = fake_process_new(&live, getpid(), "app\0--fast", 11);
+    fake_module(&process, 3, "/usr/bin/app");
+    struct live_thread *thread = fake_thread(&process, 0);
+    fake_thread(&process, place_make(3, 99)); // never sampled: not in the profile
+    uint64_t cost = 0;
+    for (unsigned round = 0; round < 20; round++) {
+        for (unsigned i = 0; i < 50; i++) {
+            uint64_t functions[3] = {0x100, 0x200 + round * 16, 0x1000 + i * 16};
+            fake_sample(&process, thread, functions, 3, functions[2] + 4, 1000 + i);
+            cost += 1000 + i;
+        }
+        if (round == 7)
+            fake_module(&process, 4, "/usr/lib/late.so");
+        assert_int_equal(recorder_update(recorder), 0);
+        profile = read_back();
+        assert_int_equal(total_cost(profile), cost);
+        assert_false(profile->complete);
+        profile_free(profile);
+    }
+    fake_note(&process, "a note\nof the agent");
+    fake_note(&process, "a note\nof the agent");
+    recorder_note(recorder, "a note of the tool");
+    struct recorder_totals totals;
+    recorder_totals(recorder, &totals);
+    assert_int_equal(totals.samples, 1000);
+    assert_int_equal(totals.cost_ns, cost);
+    assert_int_equal(totals.complete, 1000);
+    assert_int_equal(totals.incomplete, 0);
+    assert_int_equal(totals.processes, 1);
+    assert_int_equal(totals.live_processes, 1);
+    assert_int_equal(totals.threads, 2);
+    assert_int_equal(totals.nodes, tree_nodes(&process.arena, thread->tree));
+
+    struct stat before, after;
+    stat(path, &before);
+    assert_int_equal(recorder_update(recorder), 0); // the two notes
+    assert_int_equal(recorder_update(recorder), 0);
+    stat(path, &after);
+    assert_int_equal(recorder_update(recorder), 0);
+    stat(path, &before);
+    assert_int_equal(before.st_size, after.st_size); // nothing new: nothing written
+
+    assert_int_equal(recorder_close(recorder), 0);
+    profile = read_back();
+    assert_true(profile->complete);
+    assert_true(profile->file_bytes < (uint64_t)after.st_size);
+    assert_int_equal(total_cost(profile), cost);
+    assert_int_equal(profile->tree_count, 1);
+    assert_int_equal(profile->trees[0].count, tree_nodes(&process.arena, thread->tree));
+    assert_int_equal(profile->trees[0].stats.samples, 1000);
+    assert_int_equal(profile->process_count, 1);
+    assert_int_equal(profile->processes[0].pid, getpid());
+    assert_int_equal(profile->processes[0].samples, 1000);
+    assert_false(profile->processes[0].ended);
+    assert_string_equal(profile->processes[0].command[1], "--fast");
+    assert_string_equal(profile->metrics[0].source, "perf-task-clock");
+    assert_int_equal(profile->note_count, 2);
+    assert_true(says(profile, "a note of the agent"));
+    assert_int_equal(profile->module_count, 5);
+    assert_string_equal(profile->modules[4].path, "/usr/lib/late.so");
+    profile_free(profile);
+    fake_process_free(&process);
+    fake_live_free(&live);
+}
+
+static void test_modules_of_two_processes(void **state)
+{
+    (void)state;
+    struct fake_live live = fake_live_new(SLICE, 4);
+    struct fake_process one = new_process(&live, NO_SUCH_PID, "one");
+    struct fake_process two = fake_process_new(&live, NO_SUCH_PID + 1, "two", 4);
+    // Other numbers for the same files: one list in the profile. 3 stands for another file here.
+    fake_module(&one, 4, "/lib/libc.so");
+    fake_module(&two, 3, "/usr/bin/other");
+    fake_module(&two, 2, "[vdso]");
+    struct live_thread *thread = fake_thread(&two, place_make(9, 5)); // a module never told
+    fake_sample(&two, thread, (uint64_t[]){0x100}, 1, 0x104, 5);
+    thread = fake_thread(&one, 0);
+    fake_sample(&one, thread, (uint64_t[]){0x100}, 1, 0x104, 5);
+    struct recorder *recorder = open_recorder(&live);
+    assert_int_equal(recorder_close(recorder), 0);
+    struct profile *profile = read_back();
+    assert_int_equal(profile->module_count, 6);
+    assert_string_equal(profile->modules[2].path, "[vdso]");
+    assert_int_equal(profile->modules[2].build_id_bytes, 20);
+    unsigned module = place_module(profile->trees[0].nodes[2].function);
+    assert_string_equal(profile->modules[module].path, "/usr/bin/app");
+    module = place_module(profile->trees[1].nodes[2].function);
+    assert_string_equal(profile->modules[module].path, "/usr/bin/other");
+    assert_int_equal(place_module(profile->trees[1].start), MODULE_NONE);
+    assert_true(profile->trees[1].start != 0);
+    assert_true(profile->processes[0].ended && profile->processes[1].ended);
+    profile_free(profile);
+    fake_process_free(&one);
+    fake_process_free(&two);
+    fake_live_free(&live);
+}
+
+static void assert_refused(struct fake_live *live, const char *words)
+{
+    char *error = NULL;
+    assert_null(try_open(live, &error));
+    assert_non_null(strstr(error, words));
+    assert_null(strchr(error, '\n'));
+    free(error);
+}
+
+static void test_what_is_not_overwritten(void **state)
+{
+    (void)state;
+    struct fake_live live = fake_live_new(SLICE, 1);
+    unlink(path);
+    FILE *file = fopen(path, "w");
+    fputs("my thesis, the only copy", file);
+    fclose(file);
+    assert_refused(&live, "is not a cairn profile and stays as it is");
+    char text[40] = "";
+    file = fopen(path, "r");
+    assert_non_null(fgets(text, sizeof text, file));
+    fclose(file);
+    assert_string_equal(text, "my thesis, the only copy");
+    unlink(path);
+    mkdir(path, 0777);
+    assert_refused(&live, "not an ordinary file");
+    rmdir(path);
+    struct recorder *recorder = open_recorder(&live);
+    assert_refused(&live, "is being recorded by another cairn");
+    // A reader of the old profile is not disturbed by a new one under the same name.
+    assert_int_equal(recorder_close(recorder), 0);
+    int old = open(path, O_RDONLY);
+    recorder = open_recorder(&live);
+    struct stat before, after;
+    fstat(old, &before);
+    stat(path, &after);
+    assert_true(before.st_ino != after.st_ino && before.st_size > 0);
+    close(old);
+    assert_int_equal(recorder_close(recorder), 0);
+    strcat(path, "/x");
+    assert_refused(&live, "Not a directory");
+    *strrchr(path, '/') = '\0';
+    fake_live_free(&live);
+}
+
+// Somebody else takes the name while we record: theirs is left alone.
+static void test_replaced_while_recording(void **state)
+{
+    (void)state;
+    struct fake_live live = fake_live_new(SLICE, 1);
+    struct recorder *recorder = open_recorder(&live);
+    unlink(path);
+    FILE *file = fopen(path, "w");
+    fputs("new", file);
+    fclose(file);
+    assert_int_equal(recorder_close(recorder), -ESTALE);
+    struct stat status;
+    stat(path, &status);
+    assert_int_equal(status.st_size, 3);
+    unlink(path);
+    fake_live_free(&live);
+}
+
+static void wait_until_gone(pid_t child)
+{
+    siginfo_t info;
+    assert_int_equal(waitid(P_PID, (id_t)child, &info, WEXITED | WNOWAIT), 0); // stays a zombie
+}
+
+static void test_death_gives_memory_back(void **state)
+{
+    (void)state;
+    struct fake_live live = fake_live_new(SLICE, 4);
+    int control[2];
+    assert_int_equal(pipe(control), 0);
+    pid_t child = fork();
+    if (child == 0) {
+        struct fake_process process = new_process(&live, getpid(), "child");
+        struct live_thread *thread = fake_thread(&process, 0);
+        for (unsigned i = 0; i < 5000; i++)
+            fake_sample(&process, thread, (uint64_t[]){i % 100 * 16, i % 70}, 2, i % 100 * 16 + 2,
+                        10);
+        char byte = 'r';
+        if (write(control[1], &byte, 1) != 1)
+            _exit(1);
+        for (;;)
+            pause();
+    }
+    char byte;
+    assert_int_equal(read(control[0], &byte, 1), 1);
+    struct recorder *recorder = open_recorder(&live);
+    struct recorder_totals totals;
+    assert_int_equal(recorder_update(recorder), 0);
+    recorder_totals(recorder, &totals);
+    assert_int_equal(totals.live_processes, 1);
+    assert_int_equal(totals.samples, 5000);
+    assert_true(held_bytes(&live) > 40000);
+    kill(child, SIGKILL);
+    wait_until_gone(child);
+    assert_int_equal(recorder_update(recorder), 0);
+    recorder_totals(recorder, &totals);
+    assert_int_equal(totals.live_processes, 0);
+    assert_int_equal(totals.samples, 5000);
+    assert_true(held_bytes(&live) <= 4096); // the session's page
+    assert_int_equal(recorder_close(recorder), 0);
+    waitpid(child, NULL, 0);
+    struct profile *profile = read_back();
+    assert_int_equal(total_cost(profile), 50000);
+    assert_true(profile->processes[0].ended);
+    assert_true(profile->processes[0].end_ns > 0);
+    profile_free(profile);
+    close(control[0]);
+    close(control[1]);
+    fake_live_free(&live);
+}
+
+// In a child, since what counts is which slices the process has mapped, and the recorder maps all.
+static void live_three_lives(struct fake_live *live, int from, int to)
+{
+    char byte = 0;
+    struct fake_process old = new_process(live, getpid(), "old");
+    fake_sample(&old, fake_thread(&old, 0), (uint64_t[]){16}, 1, 20, 10);
+    bool told = write(to, &byte, 1) == 1 && read(from, &byte, 1) == 1;
+    // A second slice under the same pid while the first is still mapped, as if in a pid namespace.
+    struct fake_process other = new_process(live, getpid(), "other");
+    fake_sample(&other, fake_thread(&other, 0), (uint64_t[]){16}, 1, 20, 10);
+    told = told && write(to, &byte, 1) == 1 && read(from, &byte, 1) == 1;
+    // As after an exec: the old image is unmapped.
+    fake_process_free(&old);
+    struct fake_process new = new_process(live, getpid(), "new");
+    fake_sample(&new, fake_thread(&new, 0), (uint64_t[]){16}, 1, 20, 10);
+    _exit(told && write(to, &byte, 1) == 1 && read(from, &byte, 1) == 1 ? 0 : 1);
+}
+
+static void test_exec_ends_the_older(void **state)
+{
+    (void)state;
+    static const unsigned expected[] = {1, 2, 2};
+    struct fake_live live = fake_live_new(SLICE, 4);
+    int to_child[2], to_us[2];
+    assert_true(pipe(to_child) == 0 && pipe(to_us) == 0);
+    pid_t child = fork();
+    if (child == 0)
+        live_three_lives(&live, to_child[0], to_us[1]);
+    struct recorder *recorder = open_recorder(&live);
+    for (unsigned life = 0; life < 3; life++) {
+        char byte;
+        assert_int_equal(read(to_us[0], &byte, 1), 1);
+        assert_int_equal(recorder_update(recorder), 0);
+        assert_int_equal(recorder_update(recorder), 0);
+        struct recorder_totals totals;
+        recorder_totals(recorder, &totals);
+        assert_int_equal(totals.live_processes, expected[life]);
+        if (life < 2)
+            assert_int_equal(write(to_child[1], &byte, 1), 1);
+    }
+    assert_int_equal(recorder_close(recorder), 0);
+    struct profile *profile = read_back();
+    assert_int_equal(profile->process_count, 3);
+    assert_true(profile->processes[0].ended);
+    assert_false(profile->processes[1].ended);
+    assert_false(profile->processes[2].ended);
+    assert_int_equal(total_cost(profile), 30);
+    profile_free(profile);
+    assert_int_equal(write(to_child[1], "", 1), 1);
+    waitpid(child, NULL, 0);
+    for (unsigned end = 0; end < 2; end++) {
+        close(to_child[end]);
+        close(to_us[end]);
+    }
+    fake_live_free(&live);
+}
+
+static double seconds(void)
+{
+    struct timespec now;
+    clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &now);
+    return (double)now.tv_sec + (double)now.tv_nsec / 1e9;
+}
+
+static void test_fork_storm(void **state)
+{
+    (void)state;
+    enum { ROUNDS = 12, EACH = 1000, SMALL = 64 << 10 };
+    struct fake_live live = fake_live_new(SMALL, ROUNDS * EACH + 1);
+    struct recorder *recorder = open_recorder(&live);
+    struct fake_process parent = new_process(&live, getpid(), "storm");
+    struct live_thread *thread = fake_thread(&parent, 0);
+    uint64_t cost = 0, most_held = 0;
+    double start = seconds();
+    for (unsigned round = 0; round < ROUNDS; round++) {
+        for (unsigned i = 0; i < EACH; i++) {
+            struct fake_process child = new_process(&live, NO_SUCH_PID + (pid_t)(round * EACH + i),
+                                                    i % 5 ? "storm" : "helper");
+            child.process->forked = 1;
+            struct live_thread *only = fake_thread(&child, 0);
+            for (unsigned n = 0; n < 10; n++, cost += 100)
+                fake_sample(&child, only, (uint64_t[]){16, 32 + n % 7 * 16}, 2, 40, 100);
+            fake_process_free(&child);
+        }
+        fake_sample(&parent, thread, (uint64_t[]){16, 1600 + round * 16}, 2, 40, 1000000);
+        cost += 1000000;
+        uint64_t held = held_bytes(&live);
+        most_held = held > most_held ? held : most_held;
+        assert_int_equal(recorder_update(recorder), 0);
+    }
+    struct recorder_totals totals;
+    recorder_totals(recorder, &totals);
+    assert_int_equal(totals.processes, ROUNDS * EACH + 1);
+    assert_int_equal(totals.cost_ns, cost);
+    assert_true(held_bytes(&live) <= most_held / 4 + (1100u << 14));
+    assert_int_equal(recorder_close(recorder), 0);
+    double spent = seconds() - start;
+    struct profile *profile = read_back();
+    assert_true(profile->complete);
+    assert_int_equal(profile->note_count, 0);
+    assert_int_equal(profile->process_count, ROUNDS * EACH + 1);
+    assert_int_equal(total_cost(profile), cost);
+    assert_true(profile->tree_count <= 1024 + 1);
+    struct profile_totals sums;
+    profile_sum(profile, &sums);
+    assert_int_equal(sums.samples, ROUNDS * (EACH * 10 + 1));
+    uint64_t own = 0;
+    for (unsigned i = 0; i < profile->process_count; i++)
+        own += profile->processes[i].samples;
+    assert_int_equal(own, sums.samples); // per process totals are all still there
+    print_message("%u processes: %.0f us each, file %u KB, memory held at most %u MB\n",
+                  ROUNDS * EACH, spent * 1e6 / (ROUNDS * EACH),
+                  (unsigned)(profile->file_bytes >> 10), (unsigned)(most_held >> 20));
+    profile_free(profile);
+    fake_process_free(&parent);
+    fake_live_free(&live);
+}
+
+static void test_full_disk(void **state)
+{
+    (void)state;
+    struct fake_live live = fake_live_new(SLICE, 2);
+    struct recorder *recorder = open_recorder(&live);
+    struct fake_process process = new_process(&live, getpid(), "app");
+    struct live_thread *thread = fake_thread(&process, 0);
+    signal(SIGXFSZ, SIG_IGN);
+    struct rlimit normal, tight;
+    getrlimit(RLIMIT_FSIZE, &normal);
+    struct stat status;
+    stat(path, &status);
+    tight = normal;
+    tight.rlim_cur = (rlim_t)status.st_size + 10;
+    uint64_t cost = 0;
+    for (unsigned round = 0; round < 10; round++) {
+        for (unsigned i = 0; i < 100; i++, cost += i)
+            fake_sample(&process, thread, (uint64_t[]){round * 16, i * 16}, 2, 40, i + 1);
+        setrlimit(RLIMIT_FSIZE, round < 5 ? &tight : &normal);
+        assert_int_equal(recorder_update(recorder), round < 5 ? -EFBIG : 0);
+        struct profile *profile = read_back(); // whole up to the last update that worked
+        assert_int_equal(total_cost(profile), round < 5 ? 0 : cost);
+        assert_false(says(profile, "damaged"));
+        profile_free(profile);
+    }
+    assert_int_equal(recorder_close(recorder), 0);
+    struct profile *profile = read_back();
+    assert_int_equal(total_cost(profile), cost);
+    assert_true(profile->complete);
+    profile_free(profile);
+
+    // No room for the compact copy beside it: the file that is there is ended in place.
+    recorder = open_recorder(&live);
+    assert_int_equal(recorder_update(recorder), 0);
+    stat(path, &status);
+    tight.rlim_cur = (rlim_t)status.st_size;
+    for (unsigned i = 0; i < 100; i++, cost += i)
+        fake_sample(&process, thread, (uint64_t[]){16, i * 16}, 2, 40, i + 1);
+    setrlimit(RLIMIT_FSIZE, &tight);
+    assert_int_equal(recorder_close(recorder), -EFBIG);
+    setrlimit(RLIMIT_FSIZE, &normal);
+    profile = read_back();
+    assert_false(profile->complete); // as it was before, and nothing else in the folder
+    assert_int_equal(total_cost(profile) + 5050, cost);
+    profile_free(profile);
+    fake_process_free(&process);
+    fake_live_free(&live);
+}
+
+static uint64_t random_state = 88172645463325252u;
+static uint64_t next_random(void)
+{
+    random_state ^= random_state << 13;
+    random_state ^= random_state >> 7;
+    random_state ^= random_state << 17;
+    return random_state;
+}
+
+// A program that writes over the shared memory can spoil its own profile, and no more than that.
+static void test_scribbled_memory(void **state)
+{
+    (void)state;
+    enum { SMALL = 64 << 10 };
+    unsigned noted = 0;
+    for (unsigned round = 0; round < 400; round++) {
+        struct fake_live live = fake_live_new(SMALL, 2);
+        struct fake_process good = new_process(&live, getpid(), "good");
+        struct fake_process bad = new_process(&live, getpid(), "bad");
+        fake_sample(&good, fake_thread(&good, 0), (uint64_t[]){16}, 1, 20, 4711);
+        struct recorder *recorder = open_recorder(&live);
+        struct live_thread *thread = fake_thread(&bad, 0);
+        fake_note(&bad, "hello");
+        for (unsigned step = 0; step < 4; step++) {
+            // Scribbling in between may make tree.c itself misbehave: grow only before.
+            if (step == 0)
+                for (unsigned i = 0; i < 200; i++)
+                    fake_sample(&bad, thread, (uint64_t[]){i % 9 * 16, i % 13 * 16}, 2, i, 5);
+            assert_int_equal(recorder_update(recorder), 0);
+            size_t used = atomic_load(&bad.process->arena.used);
+            size_t range = used > SMALL || used == 0 ? SMALL : used;
+            if (round % 2)
+                range = sizeof(struct live_process) + 2500;
+            for (uint64_t flips = 1 + next_random() % 20; flips > 0; flips--) {
+                size_t at = next_random() % range;
+                ((uint8_t *)bad.process)[at < SMALL ? at : 0] = (uint8_t)next_random();
+            }
+            bad.process->pid = (uint32_t)getpid();
+        }
+        assert_int_equal(recorder_close(recorder), 0);
+        struct profile *profile = read_back();
+        assert_true(profile->complete);
+        assert_false(says(profile, "damaged"));
+        assert_true(profile->tree_count >= 1);
+        assert_true(profile->trees[0].count == 4 && profile->trees[0].values[3] == 4711);
+        noted += says(profile, "wrote over the profiler's memory");
+        profile_free(profile);
+        fake_process_free(&good);
+        fake_process_free(&bad);
+        fake_live_free(&live);
+    }
+    assert_true(noted > 100);
+}
+
+// The tool itself is killed at any moment: what is in the file can be read.
+static void test_killed_recorder(void **state)
+{
+    (void)state;
+    struct fake_live live = fake_live_new(SLICE, 2);
+    uint64_t last = 0;
+    for (unsigned round = 0; round < 15; round++) {
+        pid_t child = fork();
+        if (child == 0) {
+            struct recorder *recorder = open_recorder(&live);
+            struct fake_process process = new_process(&live, getpid(), "app");
+            atomic_store(&live.session->slices, 0);
+            struct live_thread *thread = fake_thread(&process, 0);
+            atomic_store(&live.session->slices, 1);
+            for (uint64_t i = 0;; i++) {
+                fake_sample(&process, thread, (uint64_t[]){i * i % 97 * 16, i % 13 * 16}, 2, i % 50,
+                            1);
+                recorder_update(recorder);
+            }
+        }
+        usleep(3000 + round * 1700);
+        kill(child, SIGKILL);
+        waitpid(child, NULL, 0);
+        struct profile *profile = read_back();
+        struct profile_totals totals;
+        profile_sum(profile, &totals);
+        assert_int_equal(total_cost(profile), totals.cost_ns);
+        assert_false(profile->complete);
+        assert_false(says(profile, "damaged"));
+        last += totals.samples;
+        profile_free(profile);
+        memset(live.session + 1, 0, LIVE_SESSION_BYTES - sizeof *live.session);
+        assert_int_equal(fallocate(live.fd, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE,
+                                   LIVE_SESSION_BYTES, SLICE * 2),
+                         0);
+        atomic_store(&live.session->slices, 0);
+    }
+    assert_true(last > 0);
+    fake_live_free(&live);
+}
+
+// A live view: another process reads while the file grows and is compacted.
+static void test_reader_beside_the_writer(void **state)
+{
+    (void)state;
+    struct fake_live live = fake_live_new(SLICE, 2);
+    struct recorder *recorder = open_recorder(&live);
+    struct fake_process process = new_process(&live, getpid(), "app");
+    struct live_thread *thread = fake_thread(&process, 0);
+    pid_t reader = fork();
+    if (reader == 0) {
+        uint64_t before = 0;
+        for (;;) {
+            struct profile *profile = profile_read(path, NULL);
+            if (!profile)
+                _exit(2);
+            uint64_t now = total_cost(profile);
+            if (now < before || says(profile, "damaged"))
+                _exit(3);
+            before = now;
+            bool complete = profile->complete;
+            profile_free(profile);
+            if (complete)
+                _exit(before == 40000 ? 0 : 4);
+        }
+    }
+    for (unsigned i = 0; i < 40000; i++) {
+        fake_sample(&process, thread, (uint64_t[]){i * i % 97 * 16, i % 13 * 16}, 2, i % 50, 1);
+        if (i % 50 == 0)
+            assert_int_equal(recorder_update(recorder), 0);
+    }
+    assert_int_equal(recorder_close(recorder), 0);
+    int status;
+    assert_int_equal(waitpid(reader, &status, 0), reader);
+    assert_int_equal(status, 0);
+    fake_process_free(&process);
+    fake_live_free(&live);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test_setup(test_growth, clear_folder),
+        cmocka_unit_test_setup(test_modules_of_two_processes, clear_folder),
+        cmocka_unit_test_setup(test_what_is_not_overwritten, clear_folder),
+        cmocka_unit_test_setup(test_replaced_while_recording, clear_folder),
+        cmocka_unit_test_setup(test_death_gives_memory_back, clear_folder),
+        cmocka_unit_test_setup(test_exec_ends_the_older, clear_folder),
+        cmocka_unit_test_setup(test_fork_storm, clear_folder),
+        cmocka_unit_test_setup(test_full_disk, clear_folder),
+        cmocka_unit_test_setup(test_scribbled_memory, clear_folder),
+        cmocka_unit_test_setup(test_killed_recorder, clear_folder),
+        cmocka_unit_test_setup(test_reader_beside_the_writer, clear_folder),
+    };
+    return cmocka_run_group_tests(tests, make_folder, remove_folder);
+}
