@@ -1,0 +1,126 @@
+# SPDX-License-Identifier: MIT
+"""Running one command and saying what it cost: CPU of the whole tree, wall time, output, memory."""
+
+import dataclasses
+import hashlib
+import os
+import statistics
+import time
+
+
+@dataclasses.dataclass
+class Run:
+    status: int  # exit status, or 128 + signal
+    cpu: float  # user + system seconds of the command and all that it waited for
+    wall: float
+    digest: str  # of what it wrote to stdout
+    errors: str  # what it wrote to stderr
+    peak: int = 0  # bytes, only from run_watched()
+
+
+def _spawn(argv, cwd, env, out_path, err_path):
+    """A child with its own stdin (empty), stdout and stderr. fork+exec by hand: no shell, no helper
+    process whose time would count."""
+    pid = os.fork()
+    if pid:
+        return pid
+    try:
+        os.chdir(cwd)
+        for path, flags, fd in ((os.devnull, os.O_RDONLY, 0),
+                                (out_path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 1),
+                                (err_path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 2)):
+            opened = os.open(path, flags, 0o600)
+            os.dup2(opened, fd)
+            if opened > 2:
+                os.close(opened)
+        os.execve(argv[0], argv, env)
+    except OSError as error:
+        os.write(2, f"{argv[0]}: {error}\n".encode())
+    finally:
+        os._exit(127)
+
+
+def _digest(path):
+    with open(path, "rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()[:16]
+
+
+def _text(path):
+    with open(path, encoding="utf-8", errors="replace") as file:
+        return file.read()
+
+
+def _exit_status(raw):
+    return 128 + os.WTERMSIG(raw) if os.WIFSIGNALED(raw) else os.WEXITSTATUS(raw)
+
+
+def _finish(raw, usage, began, out_path, err_path, peak=0):
+    return Run(status=_exit_status(raw), cpu=usage.ru_utime + usage.ru_stime,
+               wall=time.monotonic() - began, digest=_digest(out_path), errors=_text(err_path),
+               peak=peak)
+
+
+def run(argv, work, env=None, cwd=None):
+    """Runs argv (argv[0] is a path) to its end."""
+    out_path, err_path = os.path.join(work, "stdout"), os.path.join(work, "stderr")
+    began = time.monotonic()
+    pid = _spawn(argv, cwd or work, dict(os.environ, **(env or {})), out_path, err_path)
+    _, raw, usage = os.wait4(pid, 0)
+    return _finish(raw, usage, began, out_path, err_path)
+
+
+def _family(root):
+    """The process root and all its descendants that live now."""
+    parents = {}
+    for name in os.listdir("/proc"):
+        if name.isdigit():
+            try:
+                with open(f"/proc/{name}/stat", encoding="ascii", errors="replace") as file:
+                    parents[int(name)] = int(file.read().rpartition(")")[2].split()[1])
+            except (OSError, ValueError):
+                pass  # it ended just now
+    family, grown = {root}, True
+    while grown:
+        more = {pid for pid, parent in parents.items() if parent in family} - family
+        family |= more
+        grown = bool(more)
+    return family
+
+
+def _memory(pid):
+    """The process's share of the memory it uses: pages that two processes use count half to each."""
+    try:
+        with open(f"/proc/{pid}/smaps_rollup", encoding="ascii") as file:
+            for line in file:
+                if line.startswith("Pss:"):
+                    return int(line.split()[1]) * 1024
+    except OSError:
+        pass  # it ended just now
+    return 0
+
+
+def run_watched(argv, work, env=None, cwd=None, interval=0.02):
+    """As run(), and watches how much memory the whole tree takes at its peak. The watching disturbs:
+    do not use its times."""
+    out_path, err_path = os.path.join(work, "stdout"), os.path.join(work, "stderr")
+    began = time.monotonic()
+    pid = _spawn(argv, cwd or work, dict(os.environ, **(env or {})), out_path, err_path)
+    peak = 0
+    while True:
+        peak = max(peak, sum(_memory(member) for member in _family(pid)))
+        done, raw, usage = os.wait4(pid, os.WNOHANG)
+        if done:
+            return _finish(raw, usage, began, out_path, err_path, peak)
+        time.sleep(interval)
+
+
+def median(values):
+    return statistics.median(values)
+
+
+def spread(values):
+    """Half the distance of the quartiles, over the median."""
+    if len(values) < 3:
+        return 0.0
+    low, middle, high = statistics.quantiles(values, n=4, method="inclusive")
+    return (high - low) / 2 / middle

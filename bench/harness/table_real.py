@@ -1,0 +1,240 @@
+# SPDX-License-Identifier: MIT
+"""Real programs: total CPU, samples, memory and profile size of each profiler over native."""
+
+import os
+import random
+
+from . import profilers, workloads
+from .measure import Run, median, run, run_watched, spread
+
+BAR_TOTAL = 1.025
+BAR_BEYOND_EMPTY = 0.005
+
+
+def _one(place, profiler, argv, runner=run):
+    output = place.at("profile")
+    profilers.clear(profiler, output)
+    command, env = profiler.command(argv, output)
+    return runner(command, place.work, env=env), output
+
+
+def _time_rounds(place, tools, argv, rounds, seed):
+    """CPU seconds by tool, round by round, all tools in each round in an order of its own."""
+    order = random.Random(seed)
+    times = {tool.name: [] for tool in tools}
+    facts = {}
+    native = None
+    for number in range(rounds):
+        for tool in [tools[0]] + order.sample(tools[1:], len(tools) - 1):
+            result, output = _one(place, tool, argv)
+            if tool.name == "native":
+                native = native or result
+            facts.setdefault(tool.name, {"same": True, "samples": []})
+            same = (result.status, result.digest) == (native.status, native.digest)
+            facts[tool.name]["same"] &= same
+            if not same:
+                facts[tool.name]["why"] = f"status {result.status}: {result.errors.strip()[-200:]}"
+            times[tool.name].append(result.cpu)
+            _count(tool, result, output, facts[tool.name], last=number == rounds - 1)
+    return times, facts
+
+
+def _count(tool, result: Run, output, facts, last):
+    """Samples of each run where that is cheap to learn; of the last one otherwise."""
+    if isinstance(tool, profilers.Cairn) and not last:
+        return
+    samples = tool.samples(result, output)
+    if samples is not None:
+        facts["samples"].append(samples)
+    facts["bytes"] = sum(os.path.getsize(path) for path in tool.files(output))
+    if isinstance(tool, profilers.Cairn) and tool.name != "empty":
+        info = tool.info(output)
+        facts["info"] = {key: info[key] for key in ("walks", "handler_ns", "frames_per_sample",
+                                                    "samples_lost", "nodes", "cost_ns")}
+        facts["rate"] = info["events"][0]["rate_achieved"]
+
+
+def _watch_memory(place, tools, argv, rounds, facts):
+    for tool in tools:
+        if tool.name in ("empty", "cairn250"):
+            continue
+        facts[tool.name]["peak"] = median(
+            [_one(place, tool, argv, run_watched)[0].peak for _ in range(rounds)])
+
+
+def measure(place, options, say):
+    tools = profilers.all_profilers(place)
+    programs, missing = workloads.all_workloads(place)
+    if options.programs:
+        programs = [program for program in programs if program.name.split()[0] in options.programs]
+    rows = []
+    true_times, _ = _time_rounds(place, tools, [workloads.find("true")], max(options.rounds, 5), 0)
+    say("  true: " + ", ".join(f"{name} {median(times) * 1000:.1f} ms" for name, times in true_times.items()))
+    for seed, program in enumerate(programs):
+        times, facts = _time_rounds(place, tools, program.argv, options.rounds, seed)
+        _watch_memory(place, tools, program.argv, options.memory_rounds, facts)
+        rows.append({"name": program.name, "what": program.what, "times": times, "facts": facts})
+        say(f"  {program.name}: " + ", ".join(
+            f"{name} {ratio(times, name):.3f}" for name in times if name != "native"))
+    return {"rounds": options.rounds, "tools": [[tool.name, tool.title] for tool in tools],
+            "fixed": true_times, "rows": rows, "missing": missing}
+
+
+def ratio(times, name):
+    """The median over rounds of a tool's CPU time over that of native in the same round."""
+    return median([tool / native for tool, native in zip(times[name], times["native"])])
+
+
+def _per_sample(row, name):
+    """CPU microseconds that one sample costs, all that the tool does included."""
+    samples = row["facts"][name].get("samples")
+    if not samples or not median(samples):
+        return None
+    extra = median([tool - native for tool, native in
+                    zip(row["times"][name], row["times"]["native"])])
+    return extra / median(samples) * 1e6
+
+
+def _rate(row, name):
+    samples = row["facts"][name].get("samples")
+    return median(samples) / median(row["times"]["native"]) if samples else None
+
+
+def _size(count):
+    if count is None:
+        return "–"
+    for unit, scale in (("MB", 1e6), ("kB", 1e3)):
+        if abs(count) >= scale:
+            return f"{count / scale:.1f} {unit}" if abs(count) < 10 * scale else f"{count / scale:.0f} {unit}"
+    return f"{count:.0f} B"
+
+
+def _number(value, form):
+    return "–" if value is None else format(value, form)
+
+
+def _fixed(data, name):
+    return median(data["fixed"][name]) - median(data["fixed"]["native"])
+
+
+def _mark(row, name, text):
+    return text if row["facts"][name]["same"] else f"{text} ✗"
+
+
+def _total_table(data):
+    tools = [tool for tool in data["tools"] if tool[0] != "native"]
+    lines = ["| program | native CPU | ± | " + " | ".join(title for _, title in tools) + " |",
+             "|---|---:|---:|" + "---:|" * len(tools)]
+    for row in data["rows"]:
+        native = row["times"]["native"]
+        cells = [_mark(row, name, f"{ratio(row['times'], name):.3f}") for name, _ in tools]
+        lines.append(f"| {row['name']} | {median(native):.2f} s | {spread(native) * 100:.1f} % | " +
+                     " | ".join(cells) + " |")
+    lines.append(f"| starting and ending (`true`) | {median(data['fixed']['native']) * 1000:.1f} ms | | " +
+                 " | ".join(f"+{_fixed(data, name) * 1000:.0f} ms" for name, _ in tools) + " |")
+    return lines
+
+
+def _sample_table(data):
+    tools = [tool for tool in data["tools"] if tool[0] not in ("native", "empty")]
+    lines = ["| program | " + " | ".join(title for _, title in tools) +
+             " | complete contexts | handler mean | p50 | beyond bare signals: measured | by handler time |",
+             "|---|" + "---:|" * len(tools) + "---:|---:|---:|---:|---:|"]
+    for row in data["rows"]:
+        info = row["facts"]["cairn"]["info"]
+        cells = [f"{_number(_rate(row, name), '.0f')} · {_number(_per_sample(row, name), '.0f')} µs"
+                 for name, _ in tools]
+        lines.append(f"| {row['name']} | " + " | ".join(cells) +
+                     f" | {info['walks']['complete_pct']:.2f} %"
+                     f" | {info['handler_ns']['mean'] / 1000:.1f} µs | {info['handler_ns']['p50'] / 1000:.1f} µs"
+                     f" | {beyond_empty(row) * 100:+.2f} % | {handler_share(row) * 100:.2f} % |")
+    return lines
+
+
+def _memory_table(data):
+    tools = [tool for tool in data["tools"] if tool[0] not in ("native", "empty", "cairn250")]
+    lines = ["| program | native | " + " | ".join(title for _, title in tools) + " |",
+             "|---|---:|" + "---:|" * len(tools)]
+    for row in data["rows"]:
+        native = row["facts"]["native"]["peak"]
+        cells = []
+        for name, _ in tools:
+            facts = row["facts"][name]
+            extra = facts["peak"] - native
+            cells.append(f"{'+' if extra >= 0 else '−'}{_size(abs(extra))} · {_size(facts.get('bytes'))}")
+        lines.append(f"| {row['name']} | {_size(native)} | " + " | ".join(cells) + " |")
+    return lines
+
+
+def beyond_empty(row):
+    return median([(full - empty) / native for full, empty, native in
+                   zip(row["times"]["cairn"], row["times"]["empty"], row["times"]["native"])])
+
+
+def handler_share(row):
+    """Handler time as a share of the program's CPU time: what cairn's own code adds to bare signals,
+    free of the noise of two runs."""
+    info, samples = row["facts"]["cairn"]["info"], row["facts"]["cairn"]["samples"]
+    return info["handler_ns"]["mean"] * 1e-9 * samples[-1] / median(row["times"]["native"])
+
+
+def render(data):
+    yield "## Real programs"
+    yield ""
+    yield (f"Total CPU, user and system, of program and profiler together, over the program alone: the "
+           f"median over {data['rounds']} rounds of the ratio within a round; every round runs all "
+           "columns, in an order of its own. ± is the half distance of the quartiles of the native runs: "
+           "differences below it mean nothing. *Bare signals* is cairn with an empty handler. "
+           "✗: output or exit status differ from native.")
+    yield ""
+    yield from _total_table(data)
+    yield ""
+    yield ("Samples a second of native CPU time, and what each costs in all (CPU beyond native over samples). "
+           "gperftools is asked for 1,000 a second and gets what its timer gives: compare it with cairn at "
+           "250. The last columns are cairn's at 1 kHz: what the walk and the tree add to bare signals as the "
+           "difference of two runs, and as the handler's own time over the program's CPU time.")
+    yield ""
+    yield from _sample_table(data)
+    yield ""
+    yield ("Peak memory of the whole process tree (proportional set size, looked at every 20 ms) over native, "
+           "and the size of the profile. Programs with a garbage collector vary by themselves.")
+    yield ""
+    yield from _memory_table(data)
+    if data["missing"]:
+        yield ""
+        yield "Not installed here: " + ", ".join(data["missing"]) + "."
+
+
+def _worst(rows, value):
+    row = max(rows, key=value)
+    return row["name"], value(row)
+
+
+def bars(data):
+    """(what, holds, how it came out) of each promise."""
+    rows = data["rows"]
+    names = [name for name, _ in data["tools"]]
+    different = [row["name"] for row in rows for name in ("cairn", "cairn250", "empty")
+                 if not row["facts"][name]["same"]]
+    yield "output and exit status under cairn are the same", not different, ", ".join(different) or "all"
+    name, value = _worst(rows, lambda row: ratio(row["times"], "cairn"))
+    yield f"total CPU at 1 kHz ≤ {BAR_TOTAL}", value <= BAR_TOTAL, f"worst: {name} {value:.3f}"
+    for peer, ours in (("perf-fp", "cairn"), ("perf-dwarf", "cairn"), ("gperftools", "cairn250")):
+        if peer not in names:
+            continue
+        ahead = [row for row in rows if row["facts"][peer]["same"]]
+        name, value = _worst(ahead, lambda row: ratio(row["times"], ours) - ratio(row["times"], peer))
+        yield (f"{ours} below {peer} on every program", value < 0,
+               f"closest: {name} {value * 100:+.1f} points")
+    name, value = _worst(rows, beyond_empty)
+    yield (f"beyond bare signals < {BAR_BEYOND_EMPTY * 100} %, difference of runs",
+           value < BAR_BEYOND_EMPTY, f"worst: {name} {value * 100:+.2f} %")
+    name, value = _worst(rows, handler_share)
+    yield (f"beyond bare signals < {BAR_BEYOND_EMPTY * 100} %, by handler time",
+           value < BAR_BEYOND_EMPTY, f"worst: {name} {value * 100:.2f} %")
+    jit = ("node", "java")
+    worst = min((row for row in rows if row["name"] not in jit), default=None,
+                key=lambda row: row["facts"]["cairn"]["info"]["walks"]["complete_pct"])
+    if worst:
+        share = worst["facts"]["cairn"]["info"]["walks"]["complete_pct"]
+        yield "complete contexts ≥ 99.9 % (but for JIT code)", share >= 99.9, f"worst: {worst['name']} {share:.2f} %"
