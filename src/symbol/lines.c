@@ -21,6 +21,7 @@ struct lines {
     size_t unit_count, unit_capacity;
     bool units_read;
     bool damaged;
+    const char *missing; // a file of split DWARF that is not there
 };
 
 // A query on its way: the functions around it, outermost (not inlined) first.
@@ -258,6 +259,17 @@ static void answer(struct lines *lines, struct search *search, Dwarf_Lines *rows
         note_function(lines, query, &search->chain[0]);
 }
 
+static void note_missing(struct lines *lines, Dwarf_Die *skeleton)
+{
+    Dwarf_Attribute attribute;
+    const char *name = NULL;
+    if (dwarf_attr(skeleton, DW_AT_dwo_name, &attribute) ||
+        dwarf_attr(skeleton, DW_AT_GNU_dwo_name, &attribute))
+        name = dwarf_formstring(&attribute);
+    if (!lines->missing && name)
+        lines->missing = pool_string(lines->pool, name);
+}
+
 static void resolve_unit(struct lines *lines, struct search *searches, size_t count)
 {
     Dwarf_Die unit, split;
@@ -268,6 +280,8 @@ static void resolve_unit(struct lines *lines, struct search *searches, size_t co
         return;
     }
     // A skeleton has the lines, the file it points to has the tree.
+    if (type == DW_UT_skeleton && !split.addr)
+        note_missing(lines, &unit);
     Dwarf_Die *tree = type == DW_UT_skeleton && split.addr ? &split : &unit;
     struct unit_walk walk = {.lines = lines, .searches = searches, .count = count};
     visit_children(&walk, tree, 0, count, 0);
@@ -308,7 +322,7 @@ static void read_units(struct lines *lines)
         while ((state = dwarf_ranges(&die, state, &base, &start, &end)) > 0)
             if (start > 0) // functions that the linker dropped stay behind at address 0
                 spans_add(&lines->unit_spans, start, end, (uint32_t)lines->unit_count);
-        lines->damaged |= state < 0;
+        lines->damaged |= state < 0 || dwarf_tag(&die) == DW_TAG_invalid;
         lines->units = memory_grown(lines->units, &lines->unit_capacity, lines->unit_count + 1,
                                     sizeof *lines->units);
         lines->units[lines->unit_count++] = unit;
@@ -345,6 +359,11 @@ void lines_close(struct lines *lines)
 bool lines_damaged(const struct lines *lines)
 {
     return lines && lines->damaged;
+}
+
+const char *lines_missing(const struct lines *lines)
+{
+    return lines ? lines->missing : NULL;
 }
 
 void lines_resolve(struct lines *lines, struct lines_query *queries, size_t count)

@@ -29,5 +29,7 @@ void lines_close(struct lines *lines);
 void lines_resolve(struct lines *lines, struct lines_query *queries, size_t count);
 // Something in there could not be read.
 bool lines_damaged(const struct lines *lines);
+// A file that the program's DWARF was split into and that was needed, but is not there; else NULL.
+const char *lines_missing(const struct lines *lines);
 
 #endif

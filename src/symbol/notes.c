@@ -54,9 +54,16 @@ void notes_on_module(struct notes *notes, const struct module *module,
                                      module->lines && module->debug.path && !module->main.path
                                          ? module->debug.path
                                          : path));
+    if (lines_missing(module->lines))
+        notes_add(notes, pool_format(notes->pool,
+                                     "%s: its debug file %s is missing: inlined functions are not "
+                                     "shown",
+                                     path, lines_missing(module->lines)));
     if (module->trouble == MODULE_FINE)
         note_modified(notes, module, profile);
-    if (module->trouble == MODULE_FINE || module->used_separate_file || module->vdso)
+    // Names like "[heap]" and "/memfd:code" never were files.
+    if (module->trouble == MODULE_FINE || module->used_separate_file || module->vdso ||
+        path[0] != '/' || strncmp(path, "/memfd:", 7) == 0)
         return;
     if (module->trouble == MODULE_CHANGED)
         note_changed(notes, module);

@@ -54,6 +54,11 @@ static int examine(struct object *object)
         return -ENOEXEC;
     if (header.e_type != ET_EXEC && header.e_type != ET_DYN)
         return -ENOEXEC;
+    // A file that was cut off still has its program headers, but the table of its sections was at
+    // its end.
+    size_t sections = 0;
+    if (header.e_shoff && (elf_getshdrnum(object->elf, &sections) != 0 || sections == 0))
+        return -ENOEXEC;
     object->machine = header.e_machine;
     int error = read_extent(object);
     if (error)

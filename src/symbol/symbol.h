@@ -27,6 +27,7 @@ struct symbols;
 struct symbols_options {
     bool inlines;    // expand inlined frames and lines (needs DWARF)
     bool debuginfod; // ask servers, if the environment names some
+    // Modules done, of all; while a debug file is fetched from a server, its kilobytes.
     void (*progress)(void *context, const char *module, unsigned done,
                      unsigned total); // may be NULL
     void *progress_context;

@@ -60,6 +60,7 @@ static void inlined_functions_are_unfolded(void **state)
                                         "-gdwarf-5 -no-pie",
                                         "-g -gz=zlib",
                                         "-g -gsplit-dwarf",
+                                        "-gdwarf-4 -gsplit-dwarf",
                                         "-g -flto",
                                         "-g -ffunction-sections",
                                         "-g -fdebug-types-section",
@@ -280,6 +281,37 @@ static void debug_files_come_from_servers(void **state)
     assert_int_equal(count, 3);
 }
 
+static void damaged_lines_are_noted_and_names_stay(void **state)
+{
+    (void)state;
+    fixture_run("gcc -O2 -g $SOURCES/inlines.c $SOURCES/main.c -o damaged");
+    fixture_run("head -c 3000 /dev/zero | tr '\\0' '\\377' > noise");
+    fixture_run("objcopy --update-section .debug_abbrev=noise damaged 2>/dev/null");
+    struct fixture fixture;
+    fixture_open(&fixture, fixture_path("damaged"), WITH_LINES);
+    for (int i = 0; i < 8; i++)
+        assert_string_equal(fixture_name(&fixture, fixture_offset("damaged", "outer") + i),
+                            "outer");
+    assert_int_equal(fixture_notes(&fixture), 1);
+    assert_true(fixture_has_note(&fixture, "its debug information is damaged"));
+    fixture_close(&fixture);
+}
+
+static void missing_split_files_are_said_and_lines_stay(void **state)
+{
+    (void)state;
+    fixture_run(
+        "gcc -O2 -g -gsplit-dwarf $SOURCES/inlines.c $SOURCES/main.c -o parted && rm -f *.dwo");
+    struct fixture fixture;
+    fixture_open(&fixture, fixture_path("parted"), WITH_LINES);
+    const struct symbol *symbol = fixture_at(&fixture, fixture_offset("parted", "mark_innermost"));
+    assert_int_equal(symbol->count, 1);
+    assert_string_equal(symbol->frames[0].function, "outer");
+    assert_int_equal(symbol->frames[0].line, fixture_line("inlines.c", "innermost"));
+    assert_true(fixture_has_note(&fixture, "inlines.dwo is missing"));
+    fixture_close(&fixture);
+}
+
 static void packages_are_named_for_system_files(void **state)
 {
     (void)state;
@@ -310,6 +342,8 @@ int main(void)
         cmocka_unit_test(missing_lines_are_said_once_with_what_helps),
         cmocka_unit_test(missing_lines_of_a_cold_module_are_not_mentioned),
         cmocka_unit_test(debug_files_come_from_servers),
+        cmocka_unit_test(damaged_lines_are_noted_and_names_stay),
+        cmocka_unit_test(missing_split_files_are_said_and_lines_stay),
         cmocka_unit_test(packages_are_named_for_system_files),
     };
     return cmocka_run_group_tests(tests, fixture_setup, fixture_teardown);

@@ -249,7 +249,9 @@ static void files_that_are_missing_or_not_programs_are_noted_once(void **state)
 {
     (void)state;
     fixture_run("echo hello > text && mkdir -p folder && : > empty && mkfifo pipe");
-    static const char *const names[] = {"gone", "text", "folder", "empty", "pipe"};
+    build("-g", "cutting");
+    fixture_run("head -c 5000 cutting > cut");
+    static const char *const names[] = {"gone", "text", "folder", "empty", "pipe", "cut"};
     for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
         struct fixture fixture;
         fixture_open(&fixture, fixture_path(names[i]), WITH_LINES);
