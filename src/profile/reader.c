@@ -125,7 +125,9 @@ static void fill_gaps(struct loader *loader)
     for (unsigned i = 0; i < profile->process_count; i++) {
         struct profile_process *process = &profile->processes[i];
         fill_command(loader, &process->command);
-        if (process->merged_into >= profile->process_count)
+        // One step leads to a process that has trees: no chains, no circles.
+        if (process->merged_into >= profile->process_count || process->merged_into == i ||
+            profile->processes[process->merged_into].merged_into != PROFILE_NOT_MERGED)
             process->merged_into = PROFILE_NOT_MERGED;
     }
     fill_modules(loader);

@@ -1,0 +1,66 @@
+// SPDX-License-Identifier: MIT
+#ifndef CAIRN_PROFILE_RECORDER_STATE_H
+#define CAIRN_PROFILE_RECORDER_STATE_H
+
+// What a recorder knows; for recorder.c (the file) and recorded.c (the processes) alone.
+
+#include "profile/encode.h"
+#include "profile/live_reader.h"
+#include "profile/module_table.h"
+#include "profile/presence.h"
+#include "profile/profile.h"
+#include "profile/recorder.h"
+
+enum { MOST_NOTES = 100 };
+
+// One process, from when its slice appears until it has been read for the last time.
+struct recorded {
+    uint64_t slice;
+    struct slice_place place;
+    void *memory;
+    struct live_reader *reader;
+    struct presence presence;
+    uint32_t index; // in the profile
+    bool ready;     // has come far enough to be in the profile
+    bool ends;      // another program runs under its pid
+};
+
+struct recorder {
+    char *path;
+    int file;
+    struct profile head; // what the session record tells
+    struct batch batch;
+    struct live_sink sink;
+    struct module_table modules;
+    struct recorder_totals totals;
+    int memory; // the live memory's descriptor
+    ino_t inode;
+    struct live_session *session;
+    // Copies of what the session tells: the program could overwrite the originals.
+    uint64_t slice_bytes;
+    bool per_thread;
+    uint64_t slices_seen;
+    struct recorded *processes; // that are still read
+    size_t count;
+    unsigned pidfds, unproven;
+    uint32_t next_process;
+    uint32_t told_source;
+    char *notes[MOST_NOTES];
+    unsigned note_count;
+    uint64_t start_ns, told_ns;
+    uint64_t appended, compact_size; // bytes of the file
+    unsigned ended;                  // processes since the last compaction
+};
+
+enum reading { READ_ON, READ_LAST };
+
+// Takes in the slices that were handed out since the last time. 0 or -errno.
+int recorder_find_slices(struct recorder *recorder);
+
+// Reads every process and lets go of those that are over. True if anything was new.
+bool recorder_read_processes(struct recorder *recorder, enum reading reading);
+
+// Lets go of all, without giving memory back.
+void recorder_drop_processes(struct recorder *recorder);
+
+#endif
