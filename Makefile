@@ -3,7 +3,7 @@
 
 BUILD ?= build
 PREFIX ?= /usr/local
-NINJA = ninja -C $(BUILD)
+NINJA = ninja -C $(BUILD) cairn libcairn.so
 
 .PHONY: all demo test bench lint install format clean deps
 
@@ -31,7 +31,10 @@ bench: deps all
 	@if [ -x bench/run ]; then bench/run $(abspath $(BUILD)); else echo "there is no bench/run yet"; exit 1; fi
 
 install: all
-	@meson install -C $(BUILD) --no-rebuild
+	@meson configure $(BUILD) --prefix=$(PREFIX)
+	@$(NINJA)
+	@meson install -C $(BUILD) --no-rebuild --quiet
+	@echo "installed below $(DESTDIR)$(PREFIX)"
 
 format:
 	@clang-format -i $$(git ls-files '*.c' '*.h')
