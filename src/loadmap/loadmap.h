@@ -70,7 +70,8 @@ void loadmap_after_unload(void);
 
 // Changes whenever a pc of a module that is not permanent may mean something else than before:
 // cached knowledge about such pcs carries it. Never 0. Signal-safe.
-extern _Atomic uint32_t loadmap_generation_count; // written by loadmap alone
+extern _Atomic uint32_t loadmap_generation_count // written by loadmap alone
+    __attribute__((visibility("hidden")));
 static inline uint32_t loadmap_generation(void)
 {
     return atomic_load_explicit(&loadmap_generation_count, memory_order_acquire);

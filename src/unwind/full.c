@@ -16,7 +16,6 @@ void full_restart(struct unwind_cursor *cursor, uint32_t known)
     cursor->registers[ARCH_FP] = cursor->bp;
     cursor->registers[ARCH_RA] = cursor->frame.pc;
     cursor->known = known;
-    cursor->base_depth = cursor->depth;
     cursor->base_interrupted = cursor->frame.flags & FRAME_INTERRUPTED;
 }
 
@@ -89,7 +88,6 @@ static void commit(struct unwind_cursor *cursor, const struct values *values)
     }
     if (values->ra_slot && values->ra_slot == cursor->corrected_slot)
         cursor->registers[ARCH_RA] = cursor->corrected_pc;
-    cursor->base_depth++;
 }
 
 static bool step_registers(struct unwind_cursor *cursor, struct caller *caller,
@@ -137,19 +135,27 @@ static bool step_inside(struct unwind_cursor *cursor, struct caller *caller, enu
     return stepped;
 }
 
-bool full_catch_up(struct unwind_cursor *cursor)
+bool full_is_current(const struct unwind_cursor *cursor)
+{
+    return cursor->registers[ARCH_SP] == cursor->sp &&
+           cursor->registers[ARCH_RA] == cursor->frame.pc;
+}
+
+void full_catch_up(struct unwind_cursor *cursor)
 {
     struct caller caller;
     enum verdict verdict;
-    while (cursor->base_depth < cursor->depth)
-        if (!step_inside(cursor, &caller, &verdict))
-            break;
-    if (cursor->base_depth == cursor->depth && cursor->registers[ARCH_SP] == cursor->sp &&
-        cursor->registers[ARCH_RA] == cursor->frame.pc)
-        return true;
-    // They went apart (a slot changed meanwhile, or the tables did): go on with what is sure.
-    full_restart(cursor, 1u << ARCH_SP | 1u << ARCH_FP | 1u << ARCH_RA);
-    return false;
+    uintptr_t before;
+    while (!full_is_current(cursor)) {
+        before = cursor->registers[ARCH_SP];
+        if (!step_inside(cursor, &caller, &verdict) || caller.sp <= before ||
+            caller.sp > cursor->sp) {
+            // They went apart (a slot changed meanwhile, or this is another stack): go on with what
+            // is sure.
+            full_restart(cursor, 1u << ARCH_SP | 1u << ARCH_FP | 1u << ARCH_RA);
+            return;
+        }
+    }
 }
 
 bool full_step(struct unwind_cursor *cursor, struct caller *caller, enum verdict *verdict)

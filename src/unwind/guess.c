@@ -9,15 +9,6 @@
 
 extern void *__libc_stack_end __attribute__((weak));
 
-bool guess_is_root(const struct unwind_cursor *cursor)
-{
-    // The loader starts the process with the arguments right above its frame; alignment may cost
-    // some.
-    uintptr_t end = &__libc_stack_end ? (uintptr_t)__libc_stack_end : 0;
-    return end && cursor->sp + 64 >= end && cursor->sp <= end &&
-           stack_holds(&cursor->bounds, cursor->sp);
-}
-
 bool guess_follows_call_anywhere(uintptr_t ra)
 {
     uintptr_t last = (ra - 1) & ~(uintptr_t)7, first = (ra - ARCH_CALL_MOST) & ~(uintptr_t)7;
@@ -49,12 +40,36 @@ bool unwind_follows_call(uintptr_t ra)
     return follows;
 }
 
+static bool starts_process(const struct unwind_cursor *cursor)
+{
+    // The loader starts the process with the arguments right above its frame; alignment may cost
+    // some.
+    uintptr_t end = &__libc_stack_end ? (uintptr_t)__libc_stack_end : 0;
+    return end && cursor->sp + 64 >= end && cursor->sp <= end &&
+           stack_holds(&cursor->bounds, cursor->sp);
+}
+
+static bool is_planted(const struct unwind_cursor *cursor)
+{
+    union unwind_recipe recipe;
+    if (cursor->frame.flags & FRAME_INTERRUPTED || cursor->guesses != 0)
+        return false;
+    recipe_make(cursor->frame.pc, true, &recipe);
+    return recipe.kind <= RECIPE_ROOT && recipe.distance == 0 &&
+           !unwind_follows_call(cursor->frame.pc);
+}
+
+bool guess_is_root(const struct unwind_cursor *cursor)
+{
+    return starts_process(cursor) || is_planted(cursor);
+}
+
 static bool take_slot(struct unwind_cursor *cursor, uintptr_t slot, struct caller *caller)
 {
     uintptr_t word;
     // Most words on a stack are small numbers, or point into it.
     if (!stack_load(cursor, slot, &word) || word < 65536 || word >> 47 != 0 ||
-        stack_holds(&cursor->region, word) || !follows_call(word))
+        stack_in_region(cursor, word) || !follows_call(word))
         return false;
     caller->pc = word;
     caller->slot = slot;
@@ -103,7 +118,7 @@ static bool near_top(struct unwind_cursor *cursor, struct caller *caller)
 static bool from_frame_pointer(struct unwind_cursor *cursor, struct caller *caller)
 {
     uintptr_t fp = cursor->bp, saved;
-    if (fp % WORD || fp < cursor->sp || !stack_holds(&cursor->region, fp) ||
+    if (fp % WORD || fp < cursor->sp || !stack_in_region(cursor, fp) ||
         !stack_load(cursor, fp, &saved) || !take_slot(cursor, fp + WORD, caller))
         return false;
     caller->fp = saved;

@@ -3,7 +3,12 @@
 #include "unwind/cfi.h"
 #include "unwind/expression.h"
 
-_Static_assert(sizeof(struct unwind_recipe) == 24, "an entry is half a cache line");
+_Static_assert(sizeof(union unwind_recipe) == 24, "an entry is half a cache line");
+_Static_assert(offsetof(union unwind_recipe, distance) == 12 &&
+                   offsetof(union unwind_recipe, kind) == 18 &&
+                   offsetof(union unwind_recipe, detail) == 19 &&
+                   offsetof(union unwind_recipe, generation) == 20,
+               "recipe.h takes the words apart");
 _Static_assert(sizeof(struct recipe_set) == 64, "a set is a cache line");
 
 struct recipe_set recipe_sets[RECIPE_SETS];
@@ -16,17 +21,17 @@ static bool fits(int64_t value, unsigned bits)
     return value >= -limit && value < limit;
 }
 
-static bool cfa_from_register(struct unwind_recipe *recipe, unsigned reg, int64_t offset)
+static bool cfa_from_register(union unwind_recipe *recipe, unsigned reg, int64_t offset)
 {
     if (reg >= ARCH_RA || !fits(offset, 32))
         return false;
-    recipe->kind = reg == ARCH_SP ? RECIPE_SP : reg == ARCH_FP ? RECIPE_FP : RECIPE_REGISTER;
+    recipe->kind = RECIPE_REGISTER;
     recipe->cfa_offset = (int32_t)offset;
-    recipe->detail |= (uint8_t)reg;
+    recipe->detail |= (uint8_t)(reg << DETAIL_REGISTER_SHIFT);
     return true;
 }
 
-static bool cfa_from_expression(struct unwind_recipe *recipe, const struct expression *expression)
+static bool cfa_from_expression(union unwind_recipe *recipe, const struct expression *expression)
 {
     struct term term;
     if (!expression_fold(expression, &term))
@@ -39,21 +44,22 @@ static bool cfa_from_expression(struct unwind_recipe *recipe, const struct expre
         return false;
     recipe->kind = RECIPE_LOADED;
     recipe->cfa_offset = (int32_t)((uint32_t)(uint16_t)term.inner | (uint32_t)outer << 16);
-    recipe->detail |= term.reg;
+    recipe->detail |= (uint8_t)(term.reg << DETAIL_REGISTER_SHIFT);
     return true;
 }
 
-static bool fp_from_rule(struct unwind_recipe *recipe, struct rule rule,
+static bool fp_from_rule(union unwind_recipe *recipe, struct rule rule,
                          const struct module_ref *module)
 {
     int64_t offset = rule.value;
-    unsigned where = FP_AT_CFA;
     struct term term;
     switch (rule.kind) {
     case RULE_SAME:
     case RULE_UNDEFINED: // the caller's value is lost, so nothing will ask for it
         return true;
     case RULE_OFFSET:
+        if (offset == 0) // would mean "not saved"
+            return false;
         break;
     case RULE_EXPRESSION:
         // Not with the CFA pushed first: the shape that compilers use, fp + offset, drops it.
@@ -62,16 +68,22 @@ static bool fp_from_rule(struct unwind_recipe *recipe, struct rule rule,
             term.kind != TERM_REGISTER || term.reg != ARCH_FP)
             return false;
         offset = (int64_t)term.outer;
-        where = FP_AT_FP;
+        recipe->detail |= DETAIL_FP_AT_FP;
         break;
     default:
         return false;
     }
-    if (offset % 8 || !fits(offset / 8, 16))
-        return false;
     recipe->fp_offset = (int16_t)(offset / 8);
-    recipe->detail |= (uint8_t)(where << DETAIL_FP_SHIFT);
-    return true;
+    return offset % 8 == 0 && fits(offset / 8, 16);
+}
+
+// The commonest by far get kinds of their own.
+static void make_fast(union unwind_recipe *recipe)
+{
+    unsigned reg = recipe->detail >> DETAIL_REGISTER_SHIFT;
+    if (recipe->kind == RECIPE_REGISTER && (reg == ARCH_SP || reg == ARCH_FP) &&
+        !(recipe->detail & (DETAIL_FP_AT_FP | FRAME_SIGNAL)))
+        recipe->kind = reg == ARCH_SP ? RECIPE_SP : RECIPE_FP;
 }
 
 // The trampoline that the kernel returns through, met as a return address (the byte after pc is its
@@ -88,7 +100,7 @@ static uintptr_t trampoline_at(const struct module_ref *module, uintptr_t pc)
     return 0;
 }
 
-static void recipe_from_row(struct unwind_recipe *recipe, const struct cfi_row *row,
+static void recipe_from_row(union unwind_recipe *recipe, const struct cfi_row *row,
                             const struct module_ref *module, const uintptr_t *pc)
 {
     struct rule ra = row->rule[ARCH_RA_SLOT];
@@ -110,10 +122,11 @@ static void recipe_from_row(struct unwind_recipe *recipe, const struct cfi_row *
         recipe->kind = RECIPE_FULL;
         recipe->detail = detail;
     }
+    make_fast(recipe);
 }
 
 static void recipe_in_module(const struct module_ref *module, uintptr_t pc, bool interrupted,
-                             struct unwind_recipe *recipe)
+                             union unwind_recipe *recipe)
 {
     struct cfi_function function;
     struct cfi_row row;
@@ -125,10 +138,11 @@ static void recipe_in_module(const struct module_ref *module, uintptr_t pc, bool
     if (result == CFI_OK && pc - function.start <= INT32_MAX) {
         recipe->distance = (int32_t)(pc - function.start);
         recipe->function -= (uint64_t)(int64_t)recipe->distance;
-        if (row.saves_result && !function.signal)
-            recipe->detail |= DETAIL_EH_RETURN;
+        recipe->detail = FRAME_CFI;
         if (function.signal)
-            recipe->detail |= DETAIL_SIGNAL;
+            recipe->detail |= FRAME_SIGNAL;
+        else if (row.saves_result)
+            recipe->detail |= FRAME_EH_RETURN;
         recipe_from_row(recipe, &row, module, interrupted ? &pc : NULL);
     } else {
         recipe->kind = result == CFI_NONE ? RECIPE_NO_TABLE : RECIPE_BAD;
@@ -136,10 +150,10 @@ static void recipe_in_module(const struct module_ref *module, uintptr_t pc, bool
     // Its table is right but slow to interpret, and some C libraries have none. Tables begin one
     // byte early, so that a return address in it minus one is found; its name begins here.
     uintptr_t trampoline =
-        recipe->detail & DETAIL_SIGNAL || result == CFI_NONE ? trampoline_at(module, pc) : 0;
+        recipe->detail & FRAME_SIGNAL || result == CFI_NONE ? trampoline_at(module, pc) : 0;
     if (trampoline) {
         recipe->kind = RECIPE_SIGNAL;
-        recipe->detail |= DETAIL_SIGNAL;
+        recipe->detail |= FRAME_CFI | FRAME_SIGNAL;
         recipe->function += (uint64_t)recipe->distance;
         recipe->distance = (int32_t)(pc - trampoline);
         recipe->function -= (uint64_t)(int64_t)recipe->distance;
@@ -149,11 +163,11 @@ static void recipe_in_module(const struct module_ref *module, uintptr_t pc, bool
         recipe->kind = RECIPE_NO_CODE;
 }
 
-void recipe_make(uintptr_t pc, bool interrupted, struct unwind_recipe *recipe)
+void recipe_make(uintptr_t pc, bool interrupted, union unwind_recipe *recipe)
 {
     struct module_ref module;
     bool unloading;
-    *recipe = (struct unwind_recipe){0};
+    *recipe = (union unwind_recipe){.word = {0}};
     // Before the module is looked at: knowledge must not be newer than its date.
     uint32_t generation = loadmap_generation();
     loadmap_enter();
@@ -169,29 +183,30 @@ void recipe_make(uintptr_t pc, bool interrupted, struct unwind_recipe *recipe)
     loadmap_leave();
 }
 
-void recipe_remember(uintptr_t pc, const struct unwind_recipe *recipe)
+static unsigned way_for(struct recipe_set *set, uint64_t key)
 {
     static _Atomic uint32_t turn; // which of two entries goes; any value is right
-    struct recipe_set *set = recipe_set_of(pc);
-    union {
-        uint64_t word[3];
-        struct unwind_recipe recipe;
-    } copy = {.recipe = *recipe};
     uint64_t first = atomic_load_explicit(&set->entry[0].key, memory_order_relaxed);
     uint64_t second = atomic_load_explicit(&set->entry[1].key, memory_order_relaxed);
-    unsigned way = first == pc || (first == 0 && second != pc) ? 0
-                   : second == pc || second == 0
-                       ? 1
-                       : atomic_fetch_add_explicit(&turn, 1, memory_order_relaxed) & 1;
-    uint64_t old = way ? second : first;
-    struct recipe_entry *entry = &set->entry[way];
-    if (pc <= KEY_BUSY || old == KEY_BUSY ||
+    if (first == key || (first == 0 && second != key))
+        return 0;
+    if (second == key || second == 0)
+        return 1;
+    return atomic_fetch_add_explicit(&turn, 1, memory_order_relaxed) & 1;
+}
+
+void recipe_remember(uint64_t key, const union unwind_recipe *recipe)
+{
+    struct recipe_set *set = recipe_set_of(key);
+    struct recipe_entry *entry = &set->entry[way_for(set, key)];
+    uint64_t old = atomic_load_explicit(&entry->key, memory_order_relaxed);
+    if (key <= KEY_BUSY || old == KEY_BUSY ||
         !atomic_compare_exchange_strong_explicit(&entry->key, &old, KEY_BUSY, memory_order_acquire,
                                                  memory_order_relaxed))
         return;
     // No word may be seen before "busy" is.
     atomic_thread_fence(memory_order_release);
     for (unsigned i = 0; i < 3; i++)
-        __atomic_store_n(&entry->word[i], copy.word[i], __ATOMIC_RELAXED);
-    atomic_store_explicit(&entry->key, pc, memory_order_release);
+        __atomic_store_n(&entry->word[i], recipe->word[i], __ATOMIC_RELAXED);
+    atomic_store_explicit(&entry->key, key, memory_order_release);
 }

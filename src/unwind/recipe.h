@@ -4,7 +4,7 @@
 
 // How to leave the frame of a pc, in 24 bytes, and the cache of what was found out.
 //
-//   set of 64 bytes:  [ key | recipe ][ key | recipe ]      key = the pc that was looked up
+//   set of 64 bytes:  [ key | recipe ][ key | recipe ]      key = the pc looked up, plus 1
 //
 // A reader takes the recipe if it finds the key before and after copying; a writer first replaces
 // the key by "busy" with a compare-exchange, so one entry has one writer, and a torn recipe never
@@ -15,9 +15,12 @@
 #include <stdatomic.h>
 
 enum recipe_kind {
-    RECIPE_SP,       // CFA = sp + offset; the return address lies where a call leaves it
+    // The fast ones: the return address lies where a call leaves it, the frame pointer is saved at
+    // a
+    // distance from the CFA or not at all, and the caller is calling.
+    RECIPE_SP,       // CFA = sp + offset
     RECIPE_FP,       // CFA = fp + offset
-    RECIPE_REGISTER, // CFA = another register + offset
+    RECIPE_REGISTER, // CFA = any register + offset
     RECIPE_LOADED,   // CFA = *(register + inner) + outer
     RECIPE_FULL,     // a table that says something else: interpret it each time, with all registers
     RECIPE_ROOT,     // no caller
@@ -29,20 +32,16 @@ enum recipe_kind {
     RECIPE_NO_CODE,
 };
 
-enum { FP_SAME, FP_AT_CFA, FP_AT_FP }; // where the caller's frame pointer is
-
 enum {
-    DETAIL_REGISTER = 0x0f,
-    DETAIL_FP = 0x30,
-    DETAIL_FP_SHIFT = 4,
-    DETAIL_EH_RETURN = 0x40,
-    DETAIL_SIGNAL = 0x80, // the table says so; the caller of such a frame was interrupted
+    DETAIL_FLAGS = FRAME_CFI | FRAME_SIGNAL | FRAME_EH_RETURN, // as frames have them
+    DETAIL_FP_AT_FP = 0x08, // the caller's frame pointer is at fp + fp_offset, not CFA + fp_offset
+    DETAIL_REGISTER_SHIFT = 4,
 };
 
 // Finds out, without the cache. `interrupted`: pc is an instruction, else it is inside of a call.
-void recipe_make(uintptr_t pc, bool interrupted, struct unwind_recipe *recipe);
+void recipe_make(uintptr_t pc, bool interrupted, union unwind_recipe *recipe);
 
-void recipe_remember(uintptr_t pc, const struct unwind_recipe *recipe);
+void recipe_remember(uint64_t key, const union unwind_recipe *recipe);
 
 #define RECIPE_SETS 8192
 
@@ -55,37 +54,62 @@ struct recipe_set {
     struct recipe_entry entry[2];
 } __attribute__((aligned(64)));
 
-extern struct recipe_set recipe_sets[RECIPE_SETS];
+extern struct recipe_set recipe_sets[RECIPE_SETS] __attribute__((visibility("hidden")));
 
-static inline struct recipe_set *recipe_set_of(uintptr_t pc)
+// The return address of a call is the key of the pc inside of it; no multiplication: every cycle
+// from the load of a return address to the load of its recipe is a cycle of each step.
+static inline struct recipe_set *recipe_set_of(uint64_t key)
 {
-    return &recipe_sets[(uint64_t)pc * UINT64_C(0x9e3779b97f4a7c15) >> (64 - 13)];
+    uint64_t offset = (key << 6 ^ key >> 7) & (RECIPE_SETS - 1) * sizeof(struct recipe_set);
+    return (struct recipe_set *)((char *)recipe_sets + offset);
 }
 
-// One entry, if it is this pc's and still holds.
-static inline bool recipe_take(struct recipe_entry *entry, uintptr_t pc,
-                               struct unwind_recipe *recipe)
+// One entry, if it is this key's and still holds. What is in *recipe after a failure means nothing.
+static inline __attribute__((always_inline)) bool recipe_take(struct recipe_entry *entry,
+                                                              uint64_t key,
+                                                              union unwind_recipe *recipe,
+                                                              place_t *function)
 {
-    union {
-        uint64_t word[3];
-        struct unwind_recipe recipe;
-    } copy;
-    if (atomic_load_explicit(&entry->key, memory_order_acquire) != pc)
+    if (atomic_load_explicit(&entry->key, memory_order_acquire) != key)
         return false;
-    for (unsigned i = 0; i < 3; i++)
-        copy.word[i] = __atomic_load_n(&entry->word[i], __ATOMIC_RELAXED);
+    uint64_t first = __atomic_load_n(&entry->word[0], __ATOMIC_RELAXED);
+    uint64_t second = __atomic_load_n(&entry->word[1], __ATOMIC_RELAXED);
+    uint64_t third = __atomic_load_n(&entry->word[2], __ATOMIC_RELAXED);
     atomic_thread_fence(memory_order_acquire);
-    if (atomic_load_explicit(&entry->key, memory_order_relaxed) != pc ||
-        (copy.recipe.generation != 0 && copy.recipe.generation != loadmap_generation()))
+    if (atomic_load_explicit(&entry->key, memory_order_relaxed) != key)
         return false;
-    *recipe = copy.recipe;
-    return true;
+    // Whole words, never through the fields: a word that was just stored is loaded fast only as it
+    // is.
+    *function = first;
+    recipe->word[1] = second;
+    recipe->word[2] = third;
+    uint32_t generation = (uint32_t)(third >> 32);
+    return generation == 0 || generation == loadmap_generation();
 }
 
-static inline bool recipe_recall(uintptr_t pc, struct unwind_recipe *recipe)
+// All but the first word of *recipe, which goes to *function: nobody looks for it there.
+static inline __attribute__((always_inline)) bool
+recipe_recall(uint64_t key, union unwind_recipe *recipe, place_t *function)
 {
-    struct recipe_set *set = recipe_set_of(pc);
-    return recipe_take(&set->entry[0], pc, recipe) || recipe_take(&set->entry[1], pc, recipe);
+    struct recipe_set *set = recipe_set_of(key);
+    return recipe_take(&set->entry[0], key, recipe, function) ||
+           recipe_take(&set->entry[1], key, recipe, function);
+}
+
+// The fields that a step needs at once, from the words.
+static inline int64_t recipe_distance(const union unwind_recipe *recipe)
+{
+    return (int64_t)recipe->word[1] >> 32;
+}
+
+static inline unsigned recipe_kind(const union unwind_recipe *recipe)
+{
+    return recipe->word[2] >> 16 & 0xff;
+}
+
+static inline unsigned recipe_detail(const union unwind_recipe *recipe)
+{
+    return recipe->word[2] >> 24 & 0xff;
 }
 
 #endif

@@ -28,12 +28,12 @@ static bool on_alternate_stack(uintptr_t address, struct unwind_bounds *bounds)
 bool stack_move(struct unwind_cursor *cursor, uintptr_t address)
 {
     if (stack_holds(&cursor->bounds, address)) {
-        cursor->region = cursor->bounds;
+        stack_set_region(cursor, cursor->bounds);
         return true;
     }
     struct unwind_bounds alternate;
     if (on_alternate_stack(address, &alternate)) {
-        cursor->region = alternate;
+        stack_set_region(cursor, alternate);
         return true;
     }
     if (address % 8 || address < PAGE || !loadmap_readable(address))
@@ -41,6 +41,6 @@ bool stack_move(struct unwind_cursor *cursor, uintptr_t address)
     uintptr_t low = address & ~(PAGE - 1), high = low + PAGE;
     for (unsigned i = 1; i < PAGES_AHEAD && loadmap_readable(high); i++)
         high += PAGE;
-    cursor->region = (struct unwind_bounds){low, high};
+    stack_set_region(cursor, (struct unwind_bounds){low, high});
     return true;
 }

@@ -13,12 +13,24 @@ static inline bool stack_holds(const struct unwind_bounds *bounds, uintptr_t add
     return address >= bounds->low && address < bounds->high && bounds->high - address >= 8;
 }
 
+static inline bool stack_in_region(const struct unwind_cursor *cursor, uintptr_t address)
+{
+    return address - cursor->region <= cursor->reach;
+}
+
+static inline void stack_set_region(struct unwind_cursor *cursor, struct unwind_bounds bounds)
+{
+    bool empty = bounds.high < bounds.low || bounds.high - bounds.low < 8;
+    cursor->region = empty ? UINTPTR_MAX : bounds.low;
+    cursor->reach = empty ? 0 : bounds.high - bounds.low - 8;
+}
+
 // Moves the region to where the word at address is. False if it cannot be read.
 bool stack_move(struct unwind_cursor *cursor, uintptr_t address);
 
 static inline bool stack_load(struct unwind_cursor *cursor, uintptr_t address, uintptr_t *value)
 {
-    if (__builtin_expect(!stack_holds(&cursor->region, address), 0) && !stack_move(cursor, address))
+    if (__builtin_expect(!stack_in_region(cursor, address), 0) && !stack_move(cursor, address))
         return false;
     *value = *(const uintptr_t *)address;
     return true;

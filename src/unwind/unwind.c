@@ -10,35 +10,44 @@
 #define LIKELY(condition) __builtin_expect(!!(condition), 1)
 
 static __attribute__((noinline)) void make_and_remember(uintptr_t pc, bool interrupted,
-                                                        struct unwind_recipe *recipe)
+                                                        union unwind_recipe *recipe)
 {
     recipe_make(pc, interrupted, recipe);
     if (recipe->kind < RECIPE_ANONYMOUS)
-        recipe_remember(pc, recipe);
+        recipe_remember(pc + 1, recipe);
+}
+
+static inline __attribute__((always_inline)) void
+describe(struct unwind_cursor *cursor, uintptr_t pc, place_t function, bool interrupted)
+{
+    const union unwind_recipe *recipe = &cursor->recipe;
+    struct unwind_frame *frame = &cursor->frame;
+    frame->pc = pc;
+    frame->place = function + (uint64_t)recipe_distance(recipe) + !interrupted;
+    frame->function = function;
+    frame->flags = (recipe_detail(recipe) & DETAIL_FLAGS) | (interrupted ? FRAME_INTERRUPTED : 0);
+    if (!LIKELY(recipe_kind(recipe) <= RECIPE_SIGNAL))
+        frame->function = place_make(place_module(function), PLACE_OFFSET_UNKNOWN);
 }
 
 // Makes pc the cursor's frame.
-static inline __attribute__((always_inline)) void settle(struct unwind_cursor *cursor, uintptr_t pc,
-                                                         bool interrupted)
+static void settle(struct unwind_cursor *cursor, uintptr_t pc, bool interrupted)
 {
-    struct unwind_recipe *recipe = &cursor->recipe;
-    struct unwind_frame *frame = &cursor->frame;
     uintptr_t lookup = pc - !interrupted;
-    if (!LIKELY(recipe_recall(lookup, recipe)))
-        make_and_remember(lookup, interrupted, recipe);
-    frame->pc = pc;
-    frame->place = recipe->function + (uint64_t)(int64_t)recipe->distance + !interrupted;
-    frame->flags = interrupted ? FRAME_INTERRUPTED : 0;
-    if (LIKELY(recipe->kind <= RECIPE_SIGNAL)) {
-        frame->function = recipe->function;
-        frame->flags |= FRAME_CFI;
-        if (recipe->detail & DETAIL_EH_RETURN)
-            frame->flags |= FRAME_EH_RETURN;
-        if (recipe->detail & DETAIL_SIGNAL)
-            frame->flags |= FRAME_SIGNAL;
-    } else {
-        frame->function = place_make(place_module(recipe->function), PLACE_OFFSET_UNKNOWN);
+    place_t function;
+    if (!recipe_recall(lookup + 1, &cursor->recipe, &function)) {
+        make_and_remember(lookup, interrupted, &cursor->recipe);
+        function = cursor->recipe.function;
     }
+    describe(cursor, pc, function, interrupted);
+}
+
+// What unwind_step may take for granted from here on.
+static void set_limit(struct unwind_cursor *cursor)
+{
+    if (!stack_in_region(cursor, cursor->sp) && stack_holds(&cursor->bounds, cursor->sp))
+        stack_set_region(cursor, cursor->bounds);
+    cursor->limit = stack_in_region(cursor, cursor->sp) ? cursor->region + cursor->reach + 8 : 0;
 }
 
 static void begin(struct unwind_cursor *cursor, struct unwind_bounds bounds, uint32_t known,
@@ -46,13 +55,14 @@ static void begin(struct unwind_cursor *cursor, struct unwind_bounds bounds, uin
 {
     cursor->sp = cursor->registers[ARCH_SP];
     cursor->bp = cursor->registers[ARCH_FP];
-    cursor->bounds = cursor->region = bounds;
-    cursor->depth = cursor->switches = cursor->guesses = 0;
+    cursor->bounds = bounds;
+    stack_set_region(cursor, bounds);
+    set_limit(cursor);
+    cursor->switches = cursor->guesses = 0;
     cursor->corrected_slot = cursor->corrected_pc = 0;
     cursor->frame = cursor->left = (struct unwind_frame){0};
     settle(cursor, cursor->registers[ARCH_RA], interrupted);
     cursor->known = known;
-    cursor->base_depth = 0;
     cursor->base_interrupted = interrupted;
     // Being executed, so it is code, whatever is known of it.
     if (cursor->recipe.kind == RECIPE_NO_CODE)
@@ -81,7 +91,7 @@ void unwind_correct(struct unwind_cursor *cursor, uintptr_t pc)
     bool interrupted = cursor->frame.flags & FRAME_INTERRUPTED;
     cursor->corrected_slot = cursor->left.ra_slot;
     cursor->corrected_pc = pc;
-    if (cursor->base_depth == cursor->depth)
+    if (full_is_current(cursor))
         cursor->registers[ARCH_RA] = pc;
     settle(cursor, pc, interrupted);
 }
@@ -89,12 +99,18 @@ void unwind_correct(struct unwind_cursor *cursor, uintptr_t pc)
 static inline __attribute__((always_inline)) void leave(struct unwind_cursor *cursor, uintptr_t cfa,
                                                         uintptr_t sp, uintptr_t fp, uintptr_t slot)
 {
-    cursor->left = cursor->frame;
-    cursor->left.cfa = cfa;
-    cursor->left.ra_slot = slot;
+    // Field by field: a copy of the whole would load eight bytes of which four were just stored
+    // (flags), and wait for them.
+    const struct unwind_frame *frame = &cursor->frame;
+    struct unwind_frame *left = &cursor->left;
+    left->pc = frame->pc;
+    left->place = frame->place;
+    left->function = frame->function;
+    left->flags = frame->flags;
+    left->cfa = cfa;
+    left->ra_slot = slot;
     cursor->sp = sp;
     cursor->bp = fp;
-    cursor->depth++;
 }
 
 static enum unwind_result end(enum verdict *verdict, enum verdict reason)
@@ -110,10 +126,25 @@ static bool goes_up(struct unwind_cursor *cursor, uintptr_t sp)
     if (sp > cursor->sp)
         return true;
     bool level = sp == cursor->sp &&
-                 (cursor->recipe.kind == RECIPE_FULL || cursor->recipe.detail & DETAIL_SIGNAL);
+                 (cursor->recipe.kind == RECIPE_FULL || cursor->recipe.detail & FRAME_SIGNAL);
     if (!level && stack_holds(&cursor->bounds, sp) && stack_holds(&cursor->bounds, cursor->sp))
         return false;
     return cursor->switches++ < SWITCHES_MOST;
+}
+
+// The pc of the frame that the cursor came to may be no code.
+static enum unwind_result check_arrival(struct unwind_cursor *cursor, enum verdict *verdict)
+{
+    bool interrupted = cursor->frame.flags & FRAME_INTERRUPTED;
+    if (cursor->recipe.kind == RECIPE_UNLOADING)
+        return end(verdict, VERDICT_UNLOADING);
+    if (cursor->recipe.kind == RECIPE_NO_CODE) {
+        // Generated code that the load map has not met yet?
+        if (!interrupted && !guess_follows_call_anywhere(cursor->frame.pc))
+            return end(verdict, VERDICT_BAD_PC);
+        cursor->recipe.kind = RECIPE_ANONYMOUS;
+    }
+    return UNWIND_OK;
 }
 
 static enum unwind_result move(struct unwind_cursor *cursor, const struct caller *caller,
@@ -123,20 +154,13 @@ static enum unwind_result move(struct unwind_cursor *cursor, const struct caller
         return end(verdict, VERDICT_BAD_STACK);
     bool by_table = cursor->frame.flags & FRAME_CFI;
     leave(cursor, caller->cfa, caller->sp, caller->fp, caller->slot);
+    set_limit(cursor);
     // Some coroutine libraries end their stacks with a null return address; so does zeroed memory
     // at the end of a guess.
     if (caller->pc == 0)
         return end(verdict, by_table && cursor->guesses == 0 ? VERDICT_COMPLETE : VERDICT_BAD_PC);
     settle(cursor, caller->pc, caller->interrupted);
-    if (cursor->recipe.kind == RECIPE_UNLOADING)
-        return end(verdict, VERDICT_UNLOADING);
-    if (cursor->recipe.kind == RECIPE_NO_CODE) {
-        // Generated code that the load map has not met yet?
-        if (!caller->interrupted && !guess_follows_call_anywhere(caller->pc))
-            return end(verdict, VERDICT_BAD_PC);
-        cursor->recipe.kind = RECIPE_ANONYMOUS;
-    }
-    return UNWIND_OK;
+    return check_arrival(cursor, verdict);
 }
 
 static bool register_value(struct unwind_cursor *cursor, unsigned reg, uintptr_t *value)
@@ -145,8 +169,7 @@ static bool register_value(struct unwind_cursor *cursor, unsigned reg, uintptr_t
         *value = reg == ARCH_SP ? cursor->sp : cursor->bp;
         return true;
     }
-    if (cursor->base_depth != cursor->depth)
-        full_catch_up(cursor);
+    full_catch_up(cursor);
     *value = cursor->registers[reg];
     return cursor->known >> reg & 1;
 }
@@ -155,10 +178,10 @@ static bool register_value(struct unwind_cursor *cursor, unsigned reg, uintptr_t
 static bool follow_recipe(struct unwind_cursor *cursor, struct caller *caller,
                           enum verdict *verdict)
 {
-    const struct unwind_recipe *recipe = &cursor->recipe;
+    const union unwind_recipe *recipe = &cursor->recipe;
     uintptr_t value, where = 0;
     *verdict = VERDICT_BAD_CFI;
-    if (!register_value(cursor, recipe->detail & DETAIL_REGISTER, &value))
+    if (!register_value(cursor, recipe->detail >> DETAIL_REGISTER_SHIFT, &value))
         return false;
     *verdict = VERDICT_BAD_STACK;
     if (recipe->kind == RECIPE_LOADED) {
@@ -169,15 +192,16 @@ static bool follow_recipe(struct unwind_cursor *cursor, struct caller *caller,
     } else {
         caller->cfa = value + (uintptr_t)(intptr_t)recipe->cfa_offset;
     }
-    unsigned fp = (recipe->detail & DETAIL_FP) >> DETAIL_FP_SHIFT;
     caller->fp = cursor->bp;
-    if (fp != FP_SAME)
-        where = (fp == FP_AT_CFA ? caller->cfa : cursor->bp) + (uintptr_t)(recipe->fp_offset * 8L);
+    if (recipe->detail & DETAIL_FP_AT_FP)
+        where = cursor->bp + (uintptr_t)(recipe->fp_offset * 8L);
+    else if (recipe->fp_offset)
+        where = caller->cfa + (uintptr_t)(recipe->fp_offset * 8L);
     if (where && !stack_load(cursor, where, &caller->fp))
         return false;
     caller->slot = caller->cfa + (uintptr_t)(intptr_t)ARCH_RA_OFFSET;
     caller->sp = caller->cfa;
-    caller->interrupted = recipe->detail & DETAIL_SIGNAL;
+    caller->interrupted = recipe->detail & FRAME_SIGNAL;
     return stack_load(cursor, caller->slot, &caller->pc);
 }
 
@@ -190,14 +214,11 @@ static enum unwind_result step_signal(struct unwind_cursor *cursor, enum verdict
         if (!stack_load(cursor, context + arch_context_offset(i), &values[i]))
             return end(verdict, VERDICT_BAD_STACK);
     leave(cursor, values[ARCH_SP], values[ARCH_SP], values[ARCH_FP], 0);
+    set_limit(cursor);
     settle(cursor, values[ARCH_RA], true);
-    if (cursor->recipe.kind == RECIPE_UNLOADING)
-        return end(verdict, VERDICT_UNLOADING);
-    if (cursor->recipe.kind == RECIPE_NO_CODE)
-        cursor->recipe.kind = RECIPE_ANONYMOUS;
     memcpy(cursor->registers, values, sizeof values);
     full_restart(cursor, ARCH_ALL_KNOWN);
-    return UNWIND_OK;
+    return check_arrival(cursor, verdict);
 }
 
 static enum unwind_result step_guess(struct unwind_cursor *cursor, enum verdict *verdict,
@@ -248,34 +269,49 @@ static __attribute__((noinline)) enum unwind_result step_slowly(struct unwind_cu
     return UNWIND_END;
 }
 
+// The cursor has left; pc is not in the cache, or not in a module.
+static __attribute__((noinline)) enum unwind_result
+arrive_slowly(struct unwind_cursor *cursor, enum verdict *verdict, uintptr_t pc)
+{
+    settle(cursor, pc, false);
+    if (cursor->recipe.kind < RECIPE_UNLOADING)
+        return UNWIND_OK;
+    return check_arrival(cursor, verdict);
+}
+
+// The fast path: no calls, one load of the recipe, loads of whole words only (a part of a word that
+// was stored a moment ago comes late). Everything out of the ordinary is step_slowly's.
 enum unwind_result unwind_step(struct unwind_cursor *cursor, enum verdict *verdict)
 {
-    const struct unwind_recipe *recipe = &cursor->recipe;
+    uint64_t second = cursor->recipe.word[1], third = cursor->recipe.word[2];
     uintptr_t sp = cursor->sp, fp = cursor->bp;
-    if (!LIKELY(recipe->kind <= RECIPE_FP) || recipe->detail & (FP_AT_FP << DETAIL_FP_SHIFT))
+    unsigned kind = third >> 16 & 0xff;
+    if (!LIKELY(kind <= RECIPE_FP))
         return step_slowly(cursor, verdict);
-    uintptr_t cfa = (recipe->kind == RECIPE_SP ? sp : fp) + (uintptr_t)(intptr_t)recipe->cfa_offset;
-    uintptr_t slot = cfa + (uintptr_t)(intptr_t)ARCH_RA_OFFSET;
-    if (!LIKELY(cfa > sp && stack_holds(&cursor->region, slot)) || recipe->detail & DETAIL_SIGNAL)
+    // A branch, not a selection: guessed right, the next load need not wait for the kind.
+    uintptr_t cfa = sp;
+    if (kind == RECIPE_FP)
+        __asm__("" : "=r"(cfa) : "0"(fp));
+    cfa += (uintptr_t)(intptr_t)(int32_t)second;
+    // sp is on a stack that ends at the limit, so what is between them can be loaded.
+    if (!LIKELY(cfa > sp + 7 && cfa <= cursor->limit))
         return step_slowly(cursor, verdict);
-    if (recipe->detail & (FP_AT_CFA << DETAIL_FP_SHIFT)) {
-        uintptr_t where = cfa + (uintptr_t)(recipe->fp_offset * 8L);
-        if (!LIKELY(stack_holds(&cursor->region, where)))
+    int64_t fp_offset = (int16_t)third;
+    if (fp_offset) {
+        uintptr_t where = cfa + (uintptr_t)(fp_offset * 8);
+        if (!LIKELY(where >= sp && fp_offset < 0))
             return step_slowly(cursor, verdict);
         fp = *(const uintptr_t *)where;
     }
+    uintptr_t slot = cfa + (uintptr_t)(intptr_t)ARCH_RA_OFFSET;
     uintptr_t ra = *(const uintptr_t *)slot;
     if (!LIKELY(ra != 0))
         return step_slowly(cursor, verdict);
     leave(cursor, cfa, cfa, fp, slot);
-    settle(cursor, ra, false);
-    if (LIKELY(cursor->recipe.kind < RECIPE_UNLOADING))
-        return UNWIND_OK;
-    if (cursor->recipe.kind == RECIPE_UNLOADING)
-        return end(verdict, VERDICT_UNLOADING);
-    if (!guess_follows_call_anywhere(ra))
-        return end(verdict, VERDICT_BAD_PC);
-    cursor->recipe.kind = RECIPE_ANONYMOUS;
+    place_t function;
+    if (!LIKELY(recipe_recall(ra, &cursor->recipe, &function)))
+        return arrive_slowly(cursor, verdict, ra);
+    describe(cursor, ra, function, false);
     return UNWIND_OK;
 }
 

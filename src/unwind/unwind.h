@@ -52,15 +52,17 @@ struct unwind_frame {
 };
 
 // How to leave the frame of one pc; what the cache holds.
-struct unwind_recipe {
-    place_t function; // where the function begins; in a module without a table, the place of the pc
-                      // itself
-    int32_t cfa_offset;  // of kind DEREF: two signed halves, inner and outer
-    int32_t distance;    // of the pc from the function's first instruction
-    int16_t fp_offset;   // of the saved frame pointer, in words
-    uint8_t kind;        // enum recipe_kind
-    uint8_t detail;      // see recipe.h
-    uint32_t generation; // 0: holds for ever
+union unwind_recipe {
+    struct {
+        place_t function; // where the function begins; without a table, the place of the pc itself
+        int32_t cfa_offset;  // of kind RECIPE_LOADED: two signed halves, inner and outer
+        int32_t distance;    // of the pc from the function's first instruction
+        int16_t fp_offset;   // of the saved frame pointer, in words; 0: not saved
+        uint8_t kind;        // enum recipe_kind
+        uint8_t detail;      // see recipe.h
+        uint32_t generation; // 0: holds for ever
+    };
+    uint64_t word[3];
 };
 
 struct unwind_cursor {
@@ -68,16 +70,16 @@ struct unwind_cursor {
     struct unwind_frame left;  // the frame that the last step left: complete, cfa and ra_slot too
     uintptr_t sp, bp;
     // private to the unwinder from here
-    struct unwind_recipe recipe; // of frame.pc
-    struct unwind_bounds
-        region; // loads within are direct: bounds, the alternate stack, or probed pages
+    uintptr_t limit;            // end of the stack that sp is on, 0 if that is not known
+    union unwind_recipe recipe; // of frame.pc; its first word is not kept
+    // Loads from [region, region + reach] are direct: bounds, the alternate stack, probed pages.
+    uintptr_t region, reach;
     struct unwind_bounds bounds;
-    unsigned depth;
-    unsigned switches;   // from one stack to another, and signal frames: bounded, as nothing else
-                         // makes an end
-    unsigned guesses;    // frames left without a table
-    unsigned base_depth; // the frame for which `registers` hold
-    uint32_t known;      // which of them do
+    // Moves to another stack, and signal frames: bounded, as nothing else makes an end.
+    unsigned switches;
+    unsigned guesses; // frames left without a table
+    uint32_t
+        known; // which of `registers` are; they hold for the frame that [sp] and [ra] of them name
     bool base_interrupted;
     uintptr_t corrected_slot, corrected_pc;
     uintptr_t registers[UNWIND_REGISTERS];

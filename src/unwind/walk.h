@@ -18,8 +18,12 @@ struct caller {
 // False with the reason in *verdict, VERDICT_COMPLETE if there is no caller.
 bool full_step(struct unwind_cursor *cursor, struct caller *caller, enum verdict *verdict);
 
-// Makes cursor->registers those of the current frame. False if that cannot be done.
-bool full_catch_up(struct unwind_cursor *cursor);
+// cursor->registers are those of the current frame.
+bool full_is_current(const struct unwind_cursor *cursor);
+
+// Makes them so; where that cannot be done, only those that the cursor follows anyway are known
+// afterwards.
+void full_catch_up(struct unwind_cursor *cursor);
 
 // The registers are known anew, or no longer, from the current frame on.
 void full_restart(struct unwind_cursor *cursor, uint32_t known);
@@ -27,7 +31,8 @@ void full_restart(struct unwind_cursor *cursor, uint32_t known);
 // Where there are no tables: the frame pointer, or a search. False if nothing sane is found.
 bool guess_step(struct unwind_cursor *cursor, struct caller *caller);
 
-// The very first frame of the process, which is code of the loader without a table.
+// Nobody called this frame, which has no table: the very first of the process, which is the loader's, or the
+// first instruction of a function as a return address, which was put there by hand (makecontext).
 bool guess_is_root(const struct unwind_cursor *cursor);
 
 // A call instruction ends at ra, as far as it can be read; also where no code is known to be.
