@@ -154,7 +154,10 @@ static uint32_t place_number(struct functions *functions, uint32_t process, plac
 
 void functions_want(struct functions *functions, uint32_t process, place_t place)
 {
-    if (place_is_known(place) && place_module(place) < functions->profile->module_count)
+    unsigned module = place_module(place);
+    // The agent's own frames are left out by their module: nobody needs their names.
+    if (place_is_known(place) && module < functions->profile->module_count &&
+        !functions->module_is_agent[module])
         place_number(functions, process, place, true);
 }
 

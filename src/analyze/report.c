@@ -91,6 +91,7 @@ static struct show_options show_options(const struct report *report)
         .order = report->order,
         .fold = options->fold,
         .wide = options->wide,
+        .narrow = report->style->width != 0,
         .upward = options->view == VIEW_CALLERS,
         .calls = report->calls,
     };
@@ -186,7 +187,7 @@ int report_print(FILE *out, const struct text_style *style, struct analysis *ana
         flat_order(flat, analysis->functions, report.metric, report.order);
     }
     int status = 0;
-    report.has_passes = has_passes(tree);
+    show.has_passes = report.has_passes = has_passes(tree);
     bool nothing = report.whole > 0 && options->focus && tree->count == 1;
     if (nothing)
         status = no_match(error, "no function on the recorded paths matches", options->focus);

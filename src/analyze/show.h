@@ -19,7 +19,9 @@ struct show_options {
     enum call_order order; // the cost that `least` looks at
     bool fold;             // a chain of calls without branches takes one row
     bool wide;             // nothing is cut
+    bool narrow;           // for a terminal: long file names are cut
     bool upward;           // children are callers
+    bool has_passes;       // some row has calls or returns
     bool calls;            // passes are calls, not returns
 };
 

@@ -4,6 +4,9 @@
 #include "analyze/show_row.h"
 #include "base/memory.h"
 
+#define NUMBER_COLUMNS 27 // what the columns before the names take at most, gaps included
+#define PASSES_COLUMNS 11
+
 struct text_table *show_table(const struct show_options *options, const char *name_head)
 {
     static const enum text_align align[] = {TEXT_RIGHT, TEXT_RIGHT, TEXT_RIGHT,
@@ -12,6 +15,25 @@ struct text_table *show_table(const struct show_options *options, const char *na
         "total", "", "self", options->calls ? "calls" : "returns", name_head, "where",
     };
     return text_table_new(6, align, head);
+}
+
+// The end of a long file name, with the line, says more than its beginning.
+static void put_where(struct text_table *table, const struct show_options *options,
+                      const char *where)
+{
+    unsigned width = text_width(where);
+    if (!options->narrow || width <= SHOW_WHERE_COLUMNS) {
+        text_table_cell(table, TEXT_DIM, where);
+        return;
+    }
+    for (unsigned skip = width - SHOW_WHERE_COLUMNS + 3; skip > 0; skip--)
+        for (where++; ((unsigned char)*where & 0xc0) == 0x80;)
+            where++;
+    char *text = NULL;
+    if (asprintf(&text, "...%s", where) < 0)
+        memory_checked(NULL);
+    text_table_cell(table, TEXT_DIM, text);
+    free(text);
 }
 
 void show_row(struct text_table *table, const struct show_options *options,
@@ -29,7 +51,18 @@ void show_row(struct text_table *table, const struct show_options *options,
                         : "");
     text_table_cell(table, TEXT_DIM, row->passes ? text_count(row->passes).text : "");
     text_table_cell(table, hot ? TEXT_BOLD : TEXT_PLAIN, row->name);
-    text_table_cell(table, TEXT_DIM, row->where);
+    put_where(table, options, row->where);
+}
+
+unsigned show_room(const struct show_options *options, const struct text_style *style,
+                   unsigned indent)
+{
+    unsigned taken = NUMBER_COLUMNS + SHOW_WHERE_COLUMNS + 2 + indent;
+    if (options->has_passes)
+        taken += PASSES_COLUMNS;
+    if (style->width == 0)
+        return 0;
+    return style->width > taken + SHOW_LEAST_NAME ? style->width - taken : SHOW_LEAST_NAME;
 }
 
 char *show_where(const struct functions *functions, uint32_t file, uint32_t line, uint32_t module)
@@ -45,15 +78,55 @@ char *show_where(const struct functions *functions, uint32_t file, uint32_t line
     return where;
 }
 
+// Leaves out what stands between the outermost angle brackets. Those of operators are no brackets.
+static char *without_arguments(const char *name, const char *dots)
+{
+    char *text = NULL;
+    size_t bytes = 0;
+    unsigned depth = 0;
+    FILE *out = memory_checked(open_memstream(&text, &bytes));
+    for (const char *at = name; *at; at++) {
+        if (strncmp(at, "operator", 8) == 0) {
+            size_t length = 8 + strspn(at + 8, "<>-=");
+            if (depth == 0)
+                fwrite(at, 1, length, out);
+            at += length - 1;
+            continue;
+        }
+        bool closes = *at == '>' && depth > 0 && at[-1] != '-';
+        depth -= closes;
+        if (depth == 0)
+            fputc(*at, out);
+        if (*at == '<' && depth++ == 0)
+            fputs(dots, out);
+    }
+    fclose(out);
+    return memory_checked(text);
+}
+
+char *show_name(const char *name, unsigned width, const struct text_style *style)
+{
+    if (width == 0 || text_width(name) <= width)
+        return memory_text(name);
+    char *shorter = without_arguments(name, style->unicode ? "…" : "..");
+    char *cut = text_cut(shorter, width, style);
+    free(shorter);
+    return cut;
+}
+
 static char *row_name(const struct flat *flat, const struct functions *functions,
-                      const struct flat_row *row)
+                      const struct flat_row *row, const struct show_options *options,
+                      const struct text_style *style)
 {
     const struct function *function = functions_get(functions, row->function);
     const char *module = functions_module(functions, row->module);
     const char *name = flat->by != FLAT_MODULE ? function->name : module ? module : NO_PATH;
+    const char *inlined = row->inlined ? " [inlined]" : "";
+    char *shown = show_name(name, show_room(options, style, text_width(inlined)), style);
     char *text = NULL;
-    if (asprintf(&text, "%s%s", name, row->inlined ? " [inlined]" : "") < 0)
+    if (asprintf(&text, "%s%s", shown, inlined) < 0)
         memory_checked(NULL);
+    free(shown);
     return text;
 }
 
@@ -76,7 +149,7 @@ void show_flat(FILE *out, const struct text_style *style, const struct flat *fla
         }
         const struct function *function = functions_get(functions, row->function);
         bool by_line = flat->by == FLAT_LINE, placed = by_line || flat->by == FLAT_FUNCTION;
-        char *name = row_name(flat, functions, row);
+        char *name = row_name(flat, functions, row, options, style);
         char *where = !placed ? memory_text("")
                               : show_where(functions, by_line ? row->file : function->file,
                                            by_line ? row->line : function->line, row->module);

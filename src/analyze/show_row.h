@@ -16,6 +16,17 @@ struct text_table *show_table(const struct show_options *options, const char *na
 void show_row(struct text_table *table, const struct show_options *options,
               const struct show_row *row);
 
+#define SHOW_WHERE_COLUMNS 24 // on a terminal, longer file names lose their beginning
+#define SHOW_LEAST_NAME 20
+
+// The columns that a terminal leaves for a name; 0: no limit.
+unsigned show_room(const struct show_options *options, const struct text_style *style,
+                   unsigned indent);
+
+// A function's name in at most that many columns (0: any): template arguments go first, then the
+// end. To be freed.
+char *show_name(const char *name, unsigned width, const struct text_style *style);
+
 // "file.c:12", or the module where no line is known. To be freed.
 char *show_where(const struct functions *functions, uint32_t file, uint32_t line, uint32_t module);
 

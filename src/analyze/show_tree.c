@@ -6,11 +6,11 @@
 #include "analyze/show_row.h"
 #include "base/memory.h"
 
-#define CHAIN_NAMES 8     // names in a row; more are cut out of the middle
-#define CHAIN_HEAD 2      // of these, before the cut
-#define NAME_IN_CHAIN 40  // columns of a name that is not alone in its row
-#define GUIDES 24         // levels of indentation that are drawn
-#define NUMBER_COLUMNS 62 // a guess at what the other columns take, to cut chains in the middle
+#define CHAIN_NAMES 8    // names in a row; more are cut out of the middle
+#define CHAIN_HEAD 2     // of these, before the cut
+#define NAME_IN_CHAIN 40 // columns of a name that is not alone in its row
+#define GUIDES 24        // levels of indentation that are drawn
+#define CUT_COLUMNS 14   // of "… 123 more …" and an arrow
 
 struct link {
     uint32_t node;
@@ -85,17 +85,19 @@ static void add_link(struct tree_printer *printer, uint32_t node)
     printer->chain[printer->chain_count++] = (struct link){.node = node, .times = 1};
 }
 
-static char *link_name(const struct tree_printer *printer, const struct link *link)
+static char *link_name(const struct tree_printer *printer, const struct link *link, unsigned room)
 {
     const struct calltree *tree = printer->tree;
     const struct function *function = calltree_function(tree, link->node);
-    bool cut = printer->chain_count > 1 && !printer->options->wide;
-    char *name = text_cut(function->name, cut ? NAME_IN_CHAIN : 0, printer->style);
+    const char *inlined = tree->nodes[link->node].kind == CALL_INLINED ? " [inlined]" : "";
+    const char *thread = tree->nodes[link->node].kind == CALL_THREAD ? "thread: " : "";
+    unsigned width = room > text_width(inlined) ? room - text_width(inlined) : room;
+    if (printer->chain_count > 1 && (width == 0 || width > NAME_IN_CHAIN))
+        width = NAME_IN_CHAIN;
+    char *name = show_name(function->name, printer->options->wide ? 0 : width, printer->style);
     char times[24] = "";
     if (link->times > 1)
         snprintf(times, sizeof times, " %s%u", printer->style->unicode ? "×" : "x", link->times);
-    const char *inlined = tree->nodes[link->node].kind == CALL_INLINED ? " [inlined]" : "";
-    const char *thread = tree->nodes[link->node].kind == CALL_THREAD ? "thread: " : "";
     char *text = NULL;
     if (asprintf(&text, "%s%s%s%s", thread, name, times, inlined) < 0)
         memory_checked(NULL);
@@ -120,45 +122,59 @@ static void put_guides(const struct tree_printer *printer, FILE *out, uint32_t l
     fputs(guides[printer->last[level] ? 3 : 2], out);
 }
 
+// What is cut out of a chain: `skipped` names after the first `head`.
+struct cut {
+    size_t head, skipped;
+};
+
+static struct cut find_cut(const unsigned *widths, size_t count, unsigned room)
+{
+    unsigned whole = 0;
+    for (size_t i = 0; i < count; i++)
+        whole += widths[i];
+    if (count <= CHAIN_NAMES && whole <= room)
+        return (struct cut){count, 0};
+    // The last name matters most, then the first ones.
+    for (size_t head = CHAIN_HEAD + 1; head-- > 0;) {
+        unsigned width = whole + CUT_COLUMNS;
+        for (size_t skipped = 1; head + skipped < count; skipped++) {
+            width -= widths[head + skipped - 1];
+            if (width <= room && count - skipped <= CHAIN_NAMES)
+                return (struct cut){head, skipped};
+        }
+    }
+    return (struct cut){0, count - 1};
+}
+
 // The names of a chain, with a cut in the middle if they are too many or too long.
 static void put_chain(const struct tree_printer *printer, FILE *out, uint32_t level)
 {
-    size_t count = printer->chain_count, head = count, skipped = 0;
-    char **names = memory_array(count, sizeof *names);
-    unsigned width = 0;
-    unsigned room = printer->style->width > NUMBER_COLUMNS + 2 * level + 20
-                        ? printer->style->width - NUMBER_COLUMNS - 2 * level
-                        : 20;
-    for (size_t i = 0; i < count; i++) {
-        names[i] = link_name(printer, &printer->chain[i]);
-        width += text_width(names[i]) + 3;
-    }
-    if (!printer->options->wide && count > 2) {
-        head = CHAIN_HEAD;
-        if (count > CHAIN_NAMES)
-            skipped = count - CHAIN_NAMES;
-        for (size_t i = 0; i < skipped; i++)
-            width -= text_width(names[head + i]) + 3;
-        while (printer->style->width && width > room && head + skipped + 1 < count)
-            width -= text_width(names[head + skipped++]) + 3;
-        if (skipped == 0)
-            head = count;
-    }
     static const char *const arrows[2][2] = {{" > ", " < "}, {" › ", " ‹ "}};
     const char *arrow = arrows[printer->style->unicode][printer->options->upward];
+    size_t count = printer->chain_count;
+    unsigned room = show_room(printer->options, printer->style, 2 * level + (level > 0));
+    char **names = memory_array(count, sizeof *names);
+    unsigned *widths = memory_array(count, sizeof *widths);
+    for (size_t i = 0; i < count; i++) {
+        names[i] = link_name(printer, &printer->chain[i], room);
+        widths[i] = text_width(names[i]) + (i > 0 ? 3 : 0);
+    }
+    struct cut cut = {count, 0};
+    if (!printer->options->wide && count > 1)
+        cut = find_cut(widths, count, room ? room : UINT32_MAX / 2);
     for (size_t i = 0; i < count; i++) {
         if (i > 0)
             fputs(arrow, out);
-        if (i == head && skipped > 0) {
-            fprintf(out, printer->style->unicode ? "… %zu more …%s" : "... %zu more ...%s", skipped,
-                    arrow);
-            i += skipped;
+        if (i == cut.head && cut.skipped > 0) {
+            fprintf(out, "(%zu more)%s", cut.skipped, arrow);
+            i += cut.skipped;
         }
         fputs(names[i], out);
     }
     for (size_t i = 0; i < count; i++)
         free(names[i]);
     free(names);
+    free(widths);
 }
 
 static char *row_name(const struct tree_printer *printer, uint32_t level)
