@@ -12,6 +12,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <sys/signalfd.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
@@ -34,7 +35,8 @@ struct recording {
     int signals;
     pid_t command;
     bool ended;         // the command, not necessarily all that it started
-    int command_status; // as waitpid() told it
+    int command_status; // as wait4() told it
+    uint64_t cpu_ns;    // what the command and all it waited for used, by the kernel's books
     bool write_failed;  // said once
     bool stop;          // asked to end while waiting for left-over processes
 };
@@ -44,6 +46,11 @@ static uint64_t now_ns(void)
     struct timespec now;
     clock_gettime(CLOCK_MONOTONIC, &now);
     return (uint64_t)now.tv_sec * NS_PER_S + (uint64_t)now.tv_nsec;
+}
+
+static uint64_t time_ns(struct timeval time)
+{
+    return (uint64_t)time.tv_sec * NS_PER_S + (uint64_t)time.tv_usec * 1000;
 }
 
 static uint64_t earliest(uint64_t a, uint64_t b)
@@ -94,9 +101,12 @@ static void do_what_is_due(struct recording *recording)
 
 static void collect_command(struct recording *recording)
 {
-    if (!recording->ended &&
-        waitpid(recording->command, &recording->command_status, WNOHANG) == recording->command)
-        recording->ended = true;
+    struct rusage usage;
+    if (recording->ended || wait4(recording->command, &recording->command_status, WNOHANG,
+                                  &usage) != recording->command)
+        return;
+    recording->ended = true;
+    recording->cpu_ns = time_ns(usage.ru_utime) + time_ns(usage.ru_stime);
 }
 
 static void forward_signals(struct recording *recording)
@@ -174,6 +184,7 @@ static void summarise(struct recording *recording, unsigned running,
     *summary = (struct recording_summary){
         .sources = recording->sources,
         .elapsed_ns = now_ns() - recording->start_ns,
+        .cpu_ns = recording->cpu_ns,
         .running = running,
         .started = recording->options->delay_ns == 0 || recording->on_ns == NEVER,
     };
@@ -231,6 +242,7 @@ static void finish(struct recording *recording, int status, int outcome)
     recording->line.wanted = false;
     summarise(recording, running, &summary);
     char *advice = source_advice(options, &summary);
+    char *unseen = unseen_advice(options, &summary);
     if (running) {
         summary.file_bytes = file_bytes(options->output);
         print_summary(options, &summary);
@@ -240,7 +252,10 @@ static void finish(struct recording *recording, int status, int outcome)
     }
     if (advice)
         recorder_note(recording->recorder, advice);
+    if (unseen)
+        recorder_note(recording->recorder, unseen);
     free(advice);
+    free(unseen);
     int error = recorder_close(recording->recorder);
     if (running)
         return;

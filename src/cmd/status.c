@@ -88,6 +88,27 @@ char *source_advice(const struct record_options *options, const struct recording
     return length < 0 ? NULL : advice;
 }
 
+char *unseen_advice(const struct record_options *options, const struct recording_summary *summary)
+{
+    const struct recorder_totals *totals = &summary->totals;
+    char *advice = NULL;
+    // Only where the two sums are meant to be the same.
+    if (options->event != LIVE_EVENT_CPU || options->delay_ns || options->duration_ns ||
+        !options->follow_fork || options->empty_handler || summary->running)
+        return NULL;
+    // Until the agent is in, a process has loaded its libraries; the kernel may count by its tick.
+    uint64_t allowed =
+        UINT64_C(50000000) + UINT64_C(10000000) * totals->processes + summary->cpu_ns / 20;
+    if (summary->cpu_ns <= totals->cost_ns + allowed)
+        return NULL;
+    uint64_t unseen = summary->cpu_ns - totals->cost_ns;
+    int length = asprintf(&advice,
+                          "%s of the %s CPU time that the kernel counted were not seen: spent in "
+                          "programs that the agent could not get into (static, setuid), perhaps",
+                          text_duration(unseen).text, text_duration(summary->cpu_ns).text);
+    return length < 0 ? NULL : advice;
+}
+
 static void print_why_empty(const struct record_options *options,
                             const struct recording_summary *summary)
 {
@@ -130,6 +151,10 @@ static void print_lines(const struct record_options *options,
     if (advice)
         complain("%s", advice);
     free(advice);
+    advice = unseen_advice(options, summary);
+    if (advice)
+        complain("%s", advice);
+    free(advice);
     if (summary->running == 1)
         complain("1 process still runs; the profile completes when it ends");
     else if (summary->running)
@@ -157,6 +182,7 @@ static void print_json(const struct record_options *options,
         {"samples_lost", totals->lost},
         {"samples_unplaced", totals->unplaced},
         {"cost_ns", totals->cost_ns},
+        {"cpu_ns", summary->cpu_ns},
         {"handler_ns", totals->handler_ns},
         {"nodes", totals->nodes},
         {"tree_bytes", totals->tree_bytes},

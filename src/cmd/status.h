@@ -23,6 +23,7 @@ struct recording_summary {
     struct recorder_totals totals;
     struct session_sources sources;
     uint64_t elapsed_ns;
+    uint64_t cpu_ns; // that the command used by the kernel's books
     uint64_t file_bytes;
     unsigned running; // processes that go on after the command has ended
     bool started;     // false: the command ended within --delay
@@ -32,5 +33,8 @@ void print_summary(const struct record_options *options, const struct recording_
 
 // One line of advice about how samples were taken, or NULL if all is as asked for. To be freed.
 char *source_advice(const struct record_options *options, const struct recording_summary *summary);
+
+// One line if much of the CPU time was spent where the agent was not, or NULL. To be freed.
+char *unseen_advice(const struct record_options *options, const struct recording_summary *summary);
 
 #endif
