@@ -147,6 +147,8 @@ static void put_row(struct json *json, const struct flat *flat, const struct fun
     json_object(json);
     json_key(json, "id");
     json_unsigned(json, id);
+    json_key(json, "parent"); // for readers of trees: a list has none
+    json_null(json);
     put_text(json, "function", row->function ? function->name : NULL);
     put_text(json, "module", functions_module(functions, row->module));
     put_text(json, "file", functions_file(functions, by_line ? row->file : function->file));

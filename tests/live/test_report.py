@@ -58,7 +58,11 @@ class Report(LiveTest):
 
         below = self.profile.below("share_upper")
         self.assertEqual(total("--through", "share_upper"), below)
-        self.assertEqual(total("--ignore", "share_upper"), self.profile.total - below)
+        self.assertEqual(total("--without", "share_upper"), self.profile.total - below)
+        # What is ignored is part of its callers.
+        self.assertEqual(total("--ignore", "share_upper"), self.profile.total)
+        ignored = nodes_of(self.profile.report("--min", "0", "--ignore", "share_upper"))
+        self.assertNotIn("share_upper", {node.name for node in ignored})
         self.assertEqual(total("--focus", "^share_upper$"), below)
 
     def test_depth_and_min(self):

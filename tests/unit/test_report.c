@@ -298,7 +298,7 @@ static void test_flat_json(void **state)
     char *text = fixture_report(options);
     check_json(text, "n = {x[\"function\"]: x for x in d[\"nodes\"]}\n"
                      "assert set(n) == {\"main\", \"a\", \"b\", \"c\"}\n"
-                     "assert all(\"parent\" not in x for x in d[\"nodes\"])\n"
+                     "assert all(x[\"parent\"] is None for x in d[\"nodes\"])\n"
                      "assert n[\"c\"][\"self\"] == n[\"c\"][\"total\"] == [94]\n"
                      "assert n[\"c\"][\"returns\"] == 77 and n[\"main\"][\"total\"] == [100]\n");
     free(text);
