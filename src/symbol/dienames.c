@@ -155,7 +155,7 @@ static const char *qualified_name(struct dienames *names, const void *declaratio
         qualified = pool_format(names->pool, "%s::%s", around->name, qualified);
         scope = around->parent;
     }
-    return qualified;
+    return names_shortened(names->pool, qualified);
 }
 
 static void know_scopes(struct dienames *names, Dwarf_Die *declaration)

@@ -66,7 +66,7 @@ static void read_tables(struct module *module, struct pool *pool)
     if (!found && debug)
         found = symtab_add_section(&module->table, debug, ".symtab");
     if (main && !found)
-        found = symtab_add_embedded(&module->table, main, &module->embedded);
+        symtab_add_embedded(&module->table, main, &module->embedded);
     if (main) {
         symtab_add_section(&module->table, main, ".dynsym");
         plt_add(&module->table, main, pool);

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT
 #include "symbol/names.h"
+#include "base/memory.h"
 #include <libiberty/demangle.h>
 #include <stdlib.h>
 #include <string.h>
@@ -89,6 +90,30 @@ static char *demangle(const char *mangled)
     return NULL;
 }
 
+const char *names_shortened(struct pool *pool, const char *name)
+{
+    static const char full[] =
+        "std::__cxx11::basic_string<char, std::char_traits<char>, std::allocator<char> >";
+    static const char usual[] = "std::string";
+    const char *found = strstr(name, full);
+    if (!found)
+        return pool_string(pool, name);
+    char *copy = memory_text(name), *to = copy + (found - name);
+    for (const char *from = found; *from;) {
+        if (strncmp(from, full, sizeof full - 1) == 0) {
+            memcpy(to, usual, sizeof usual - 1);
+            to += sizeof usual - 1;
+            from += sizeof full - 1;
+            from += from[0] == ' ' && from[1] == '>'; // "> >" was for old compilers
+        } else {
+            *to++ = *from++;
+        }
+    }
+    const char *kept = pool_substring(pool, copy, (size_t)(to - copy));
+    free(copy);
+    return kept;
+}
+
 const char *names_display(struct pool *pool, const char *raw, enum names_dialect dialect)
 {
     if (dialect == NAMES_DOTTED)
@@ -101,7 +126,7 @@ const char *names_display(struct pool *pool, const char *raw, enum names_dialect
     char *readable = demangle(base);
     if (!readable)
         return base;
-    const char *kept = pool_string(pool, readable);
+    const char *kept = names_shortened(pool, readable);
     free(readable);
     return kept;
 }

@@ -10,8 +10,7 @@
 
 // How much of a raw name is the function's own: "foo.isra.0.cold" gives 3. *cold: it is the
 // unlikely part of another function and never entered by a call; *parent: the length of that
-// function's own raw name
-// ("foo.isra.0").
+// function's own raw name ("foo.isra.0").
 size_t names_base_length(const char *raw, bool *cold, size_t *parent);
 
 enum names_dialect {
@@ -21,5 +20,8 @@ enum names_dialect {
 
 // The name to show; lives in the pool.
 const char *names_display(struct pool *pool, const char *raw, enum names_dialect dialect);
+
+// "std::string" for what the library really calls it; lives in the pool.
+const char *names_shortened(struct pool *pool, const char *name);
 
 #endif

@@ -332,8 +332,8 @@ void symbols_resolve(struct symbols *symbols)
         return;
     symbols->pending_count = 0;
     qsort(symbols->pending, pending, sizeof *symbols->pending, by_place);
-    struct group *groups = NULL;
-    size_t capacity = 0;
+    size_t capacity = 16;
+    struct group *groups = memory_array(capacity, sizeof *groups);
     for (size_t first = 0, next; first < pending; first = next) {
         unsigned id = place_module(symbols->pending[first]->place);
         for (next = first + 1; next < pending && place_module(symbols->pending[next]->place) == id;)

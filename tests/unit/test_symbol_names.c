@@ -58,6 +58,11 @@ static void mangled_names_become_readable(void **state)
     assert_display("_ZN4core3ptr13drop_in_place17h0123456789abcdefE", "core::ptr::drop_in_place");
     assert_display("_RNvC6_123foo3bar", "123foo::bar");
     assert_display("_D3std5stdio7writelnFZv", "std.stdio.writeln()");
+    assert_display(
+        "_ZNSt3mapINSt7__cxx1112basic_stringIcSt11char_traitsIcESaIcEEEiSt4lessIS5_ESaISt4"
+        "pairIKS5_iEEEixEOS5_",
+        "std::map<std::string, int, std::less<std::string>, "
+        "std::allocator<std::pair<std::string const, int> > >::operator[]");
     assert_display("_Zbroken", "_Zbroken");
     assert_display("_", "_");
     assert_display("evil\033[2Jname\n", "evil?[2Jname?");
