@@ -24,8 +24,9 @@ class Report(LiveTest):
         self.assertEqual(sum(node.parent is None for node in self.profile.nodes), 1)
 
     def test_flat(self):
-        flat = {node.name: node for node in nodes_of(self.profile.report("--view", "flat", "--min", "0"))}
-        self.assertEqual(sum(node.own for node in flat.values()), self.profile.total)
+        rows = nodes_of(self.profile.report("--view", "flat", "--min", "0"))
+        self.assertEqual(sum(node.own for node in rows), self.profile.total)
+        flat = {node.name: node for node in rows}
         for name in ("share_leaf", "share_left", "share_recursive", "main", "burn"):
             with self.subTest(function=name):
                 self.assertEqual(flat[name].own,
