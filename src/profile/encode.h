@@ -42,7 +42,7 @@ void encode_values(struct batch *batch, uint32_t tree, uint32_t count, const uin
 void encode_note(struct batch *batch, const char *text);
 void encode_state(struct batch *batch, uint64_t duration_ns, bool complete);
 
-// A whole profile, from file head to state.
+// A whole profile, from file head to state. The batch's level is chosen by its size.
 void encode_profile(struct batch *batch, const struct profile *profile);
 
 #endif

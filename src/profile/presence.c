@@ -55,9 +55,10 @@ void presence_start(struct presence *presence, uint32_t pid, const struct slice_
     *presence = (struct presence){.pid = pid, .pidfd = open_pidfd(pid)};
     if (presence->pidfd < 0)
         return;
-    // In this order: if the process that the descriptor stands for still runs after its maps were
-    // read, they were its maps.
-    presence->proven = find_mapping(pid, place) != NOT_MAPPED && !has_exited(presence->pidfd);
+    // Maps that we may not read prove nothing: in a pid namespace, pid 1 is not our init. In this
+    // order: if the process that the descriptor stands for still runs after its maps were read,
+    // they were its maps.
+    presence->proven = find_mapping(pid, place) == MAPPED && !has_exited(presence->pidfd);
     if (!presence->proven || !keep)
         presence_end(presence);
 }

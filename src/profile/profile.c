@@ -83,7 +83,7 @@ void profile_free(struct profile *profile)
 
 int profile_write(const struct profile *profile, const char *path)
 {
-    struct batch batch = {.level = 9};
+    struct batch batch = {0};
     encode_profile(&batch, profile);
     int result = batch.out.failed ? -ENOMEM : output_replace(path, &batch.out);
     batch_free(&batch);

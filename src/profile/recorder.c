@@ -16,7 +16,6 @@
 
 enum {
     APPEND_LEVEL = 3,
-    COMPACT_LEVEL = 9,
     MOST_APART = 1024,        // ended processes that keep trees of their own
     FOLD_AFTER = 4096,        // ended processes between two compactions
     COMPACT_AFTER = 16 << 20, // bytes appended, at least
@@ -130,6 +129,9 @@ static bool start(struct recorder *recorder, const struct recorder_description *
         module_table_start(&recorder->modules) < 0 || fstat(recorder->memory, &status) < 0)
         return complain(error, "no memory to record with");
     recorder->inode = status.st_ino;
+    // If the program cut the file, our next look would be answered by SIGBUS. Best effort: not
+    // every memory file can be sealed.
+    fcntl(recorder->memory, F_ADD_SEALS, F_SEAL_SHRINK);
     recorder->start_ns = recorder->told_ns = clock_ns(CLOCK_MONOTONIC);
     chunk_put_file_head(&recorder->batch.out);
     encode_session(&recorder->batch, &recorder->head);
@@ -230,7 +232,7 @@ static int rewrite(struct recorder *recorder, struct profile *profile)
 {
     uint32_t *tree_map = calloc((size_t)profile->tree_count + 1, sizeof *tree_map);
     uint32_t trees = profile->tree_count;
-    struct batch batch = {.level = COMPACT_LEVEL};
+    struct batch batch = {0};
     bool per_thread = recorder->per_thread;
     int result = tree_map ? 0 : -ENOMEM;
     if (result == 0 && !per_thread)

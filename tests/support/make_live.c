@@ -15,7 +15,7 @@ static void must(int condition)
 struct fake_live fake_live_new(uint64_t slice_bytes, unsigned most_slices)
 {
     struct fake_live live = {.slice_bytes = slice_bytes};
-    live.fd = memfd_create("cairn-test", MFD_CLOEXEC);
+    live.fd = memfd_create("cairn-test", MFD_CLOEXEC | MFD_ALLOW_SEALING);
     must(live.fd >= 0);
     must(ftruncate(live.fd, (off_t)(LIVE_SESSION_BYTES + slice_bytes * most_slices)) == 0);
     live.session = mmap(NULL, LIVE_SESSION_BYTES, PROT_READ | PROT_WRITE, MAP_SHARED, live.fd, 0);

@@ -561,6 +561,17 @@ static void test_scribbled_memory(void **state)
     assert_true(noted > 100);
 }
 
+static void test_memory_cannot_be_cut(void **state)
+{
+    (void)state;
+    struct fake_live live = fake_live_new(SLICE, 2);
+    struct recorder *recorder = open_recorder(&live);
+    assert_int_equal(ftruncate(live.fd, 0), -1);
+    assert_int_equal(errno, EPERM);
+    assert_int_equal(recorder_close(recorder), 0);
+    fake_live_free(&live);
+}
+
 // The tool itself is killed at any moment: what is in the file can be read.
 static void test_killed_recorder(void **state)
 {
@@ -652,6 +663,7 @@ int main(void)
         cmocka_unit_test_setup(test_fork_storm, clear_folder),
         cmocka_unit_test_setup(test_full_disk, clear_folder),
         cmocka_unit_test_setup(test_scribbled_memory, clear_folder),
+        cmocka_unit_test_setup(test_memory_cannot_be_cut, clear_folder),
         cmocka_unit_test_setup(test_killed_recorder, clear_folder),
         cmocka_unit_test_setup(test_reader_beside_the_writer, clear_folder),
     };
