@@ -91,10 +91,14 @@ static uint64_t hash_bytes(uint64_t hash, const void *bytes, size_t count)
     return hash;
 }
 
+static uint64_t hash_name(const char *name)
+{
+    return hash_bytes(UINT64_C(0xcbf29ce484222325), name, strlen(name) + 1);
+}
+
 static uint64_t hash_object(const char *name, const struct image *image)
 {
-    uint64_t hash = hash_bytes(UINT64_C(0xcbf29ce484222325), name, strlen(name) + 1);
-    return hash_bytes(hash, image->build_id, image->build_id_bytes);
+    return hash_bytes(hash_name(name), image->build_id, image->build_id_bytes);
 }
 
 // The id of a path and build id; 0 if all ids are taken. *moved: to be announced.
@@ -127,8 +131,9 @@ static void announce_module(const struct image *image, unsigned id, const char *
         announce(&info);
 }
 
-// Under the lock. `object` tells whether what is there later is still this.
-static void add_module(struct image *image, const char *path, uint64_t object, bool from_loader)
+// Under the lock. The name is the loader's, by which one can tell whether what is there later is
+// still this; NULL if it is not the loader's.
+static void add_module(struct image *image, const char *path, const char *name)
 {
     bool moved = false;
     unsigned id = MODULE_VDSO;
@@ -146,9 +151,10 @@ static void add_module(struct image *image, const char *path, uint64_t object, b
     image->ref.permanent = !started;
     struct table_module module = {
         .ref = image->ref,
-        .object = object,
+        .object = hash_object(name ? name : path, image),
+        .name = hash_name(name ? name : path),
         .seen = resync_count,
-        .from_loader = from_loader,
+        .from_loader = name != NULL,
     };
     table_insert(&module);
 }
@@ -218,7 +224,8 @@ static void describe_object(struct image *image, const struct dl_find_object *ob
         image_from_object(image, object);
 }
 
-// Still what the table says? A library may be gone without our knowing: libc unloads its own.
+// Still what the table says? A library may be gone without our knowing: libc unloads its own. The
+// name counts: another one may have taken its place, at the very same addresses.
 static bool is_current(const struct table_module *module)
 {
     struct dl_find_object object;
@@ -226,8 +233,7 @@ static bool is_current(const struct table_module *module)
         return true;
     return ask_loader(module->ref.start, &object) &&
            (uintptr_t)object.dlfo_map_start == module->ref.start &&
-           (!module->ref.eh_frame_hdr ||
-            (const void *)module->ref.eh_frame_hdr == object.dlfo_eh_frame);
+           hash_name(object_name(&object)) == module->name;
 }
 
 // A pc that is in no module of the table, or in one that is no more: ask the loader, remember the
@@ -239,8 +245,7 @@ static bool add_from_loader(uintptr_t pc)
         return false;
     describe_object(&scratch.image, &object);
     const char *name = object_name(&object);
-    uint64_t hash = hash_object(name, &scratch.image);
-    add_module(&scratch.image, path_of(name, scratch.image.ref.start), hash, true);
+    add_module(&scratch.image, path_of(name, scratch.image.ref.start), name);
     unlock();
     return true;
 }
@@ -283,7 +288,7 @@ static void add_mapped_file(const struct maps_reader *maps)
         if (!elf)
             image->build_id_bytes = 0;
     }
-    add_module(image, maps->path, hash_object(maps->path, image), false);
+    add_module(image, maps->path, NULL);
 }
 
 // Takes in what /proc/self/maps says about pc: a file that the loader does not know of, or code
@@ -370,8 +375,7 @@ static int add_loaded(struct dl_phdr_info *info, size_t size, void *context)
     uintptr_t start = scratch.image.ref.start;
     if (start && start != vdso) {
         const char *name = info->dlpi_name ? info->dlpi_name : "";
-        uint64_t object = hash_object(name, &scratch.image);
-        add_module(&scratch.image, path_of(name, start), object, true);
+        add_module(&scratch.image, path_of(name, start), name);
     }
     unlock();
     return 0;
@@ -382,7 +386,7 @@ static void add_vdso(void)
     uintptr_t start = getauxval(AT_SYSINFO_EHDR);
     lock();
     if (start && image_from_memory(&scratch.image, start, start + 64 * 4096, NULL))
-        add_module(&scratch.image, "[vdso]", 0, false);
+        add_module(&scratch.image, "[vdso]", NULL);
     unlock();
 }
 

@@ -18,6 +18,7 @@ struct table_module {
     struct module_ref ref;
     uint64_t object; // what the loader said it is (name, build id): told apart from another at the
                      // same place
+    uint64_t name;   // a hash of the name that the loader has for it
     uint32_t seen;   // the last resynchronisation that met it
     uint32_t from_loader;
 };

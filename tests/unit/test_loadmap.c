@@ -1,0 +1,448 @@
+// SPDX-License-Identifier: MIT
+#include "loadmap/loadmap.h"
+#include "loadmap/maps.h"
+#include "unwind_support.h"
+#include <dlfcn.h>
+#include <limits.h>
+#include <pthread.h>
+#include <setjmp.h>
+#include <signal.h>
+#include <stdarg.h>
+#include <stdatomic.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/auxv.h>
+#include <sys/mman.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <ucontext.h>
+#include <unistd.h>
+// after those above
+#include <cmocka.h>
+
+#define ANNOUNCED_MOST 4096
+
+static struct {
+    unsigned id;
+    uintptr_t base;
+    size_t bytes;
+    unsigned build_id_bytes;
+    char path[300];
+} announced[ANNOUNCED_MOST];
+static _Atomic unsigned announcements;
+
+static void on_found(const struct module_info *module)
+{
+    unsigned i = announcements;
+    if (i == ANNOUNCED_MOST)
+        return;
+    announced[i].id = module->id;
+    announced[i].base = module->base;
+    announced[i].bytes = module->bytes;
+    announced[i].build_id_bytes = module->build_id_bytes;
+    snprintf(announced[i].path, sizeof announced[i].path, "%s", module->path);
+    announcements = i + 1;
+}
+
+static int find_announced(const char *part)
+{
+    for (unsigned i = announcements; i-- > 0;)
+        if (strstr(announced[i].path, part))
+            return (int)i;
+    return -1;
+}
+
+static bool find(uintptr_t pc, struct module_ref *module)
+{
+    bool unloading;
+    loadmap_enter();
+    bool found = loadmap_find(pc, module, &unloading);
+    loadmap_leave();
+    return found;
+}
+
+static void close_library(void *library)
+{
+    loadmap_before_unload();
+    dlclose(library);
+    loadmap_after_unload();
+}
+
+static void test_what_is_loaded(void **state)
+{
+    (void)state;
+    struct module_ref module;
+    Dl_info info;
+    int at = find_announced("/libc.so.6");
+    assert_true(at >= 0);
+    assert_int_equal(announced[at].build_id_bytes, 20);
+    assert_true(find((uintptr_t)qsort, &module));
+    dladdr((void *)qsort, &info);
+    assert_int_equal(module.base, (uintptr_t)info.dli_fbase);
+    assert_int_equal(module.id, announced[at].id);
+    assert_int_equal(module.base, announced[at].base);
+    assert_true(module.permanent);
+    assert_non_null(module.eh_frame_hdr);
+    assert_true((uintptr_t)qsort >= module.code_start && (uintptr_t)qsort < module.code_end);
+    assert_true((uintptr_t)module.eh_frame_hdr >= module.tables_start &&
+                (uintptr_t)module.eh_frame_hdr < module.tables_end);
+    char self[PATH_MAX] = "";
+    assert_true(readlink("/proc/self/exe", self, sizeof self - 1) > 0);
+    assert_true(find((uintptr_t)test_what_is_loaded, &module));
+    assert_string_equal(announced[find_announced("test_loadmap")].path, self);
+    assert_int_equal(announced[find_announced("test_loadmap")].id, module.id);
+    for (unsigned i = 0; i < announcements; i++)
+        for (unsigned j = 0; j < i; j++)
+            assert_int_not_equal(announced[i].id, announced[j].id);
+}
+
+static void test_vdso(void **state)
+{
+    (void)state;
+    struct module_ref module;
+    uintptr_t vdso = getauxval(AT_SYSINFO_EHDR);
+    if (!vdso)
+        skip();
+    assert_true(find(vdso + 0x900, &module));
+    assert_int_equal(module.id, MODULE_VDSO);
+    assert_int_equal(module.base, vdso);
+    assert_non_null(module.eh_frame_hdr);
+    assert_string_equal(announced[find_announced("vdso")].path, "[vdso]");
+}
+
+static void test_no_code(void **state)
+{
+    (void)state;
+    struct module_ref module;
+    void *heap = malloc(100);
+    static const uintptr_t nowhere[] = {0, 1, 4096, UINTPTR_MAX, (uintptr_t)1 << 47};
+    assert_false(find((uintptr_t)heap, &module));
+    assert_int_equal(module.id, MODULE_NONE);
+    for (unsigned i = 0; i < 5; i++)
+        assert_false(find(nowhere[i], &module));
+    free(heap);
+}
+
+static void test_anonymous_code(void **state)
+{
+    (void)state;
+    struct module_ref module;
+    void *code = mmap(NULL, 8192, PROT_READ | PROT_EXEC, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    assert_ptr_not_equal(code, MAP_FAILED);
+    // A lookup may have been made a moment ago, and the next one is not yet due.
+    for (int i = 0; i < 100; i++) {
+        assert_false(find((uintptr_t)code + 5, &module));
+        if (module.id == MODULE_ANONYMOUS)
+            break;
+        usleep(10000);
+    }
+    assert_int_equal(module.id, MODULE_ANONYMOUS);
+    assert_false(loadmap_peek((uintptr_t)code + 4097, &module));
+    assert_int_equal(module.id, MODULE_ANONYMOUS);
+    munmap(code, 8192);
+}
+
+static void test_found_when_met(void **state)
+{
+    (void)state;
+    struct module_ref module, again;
+    unsigned before = announcements;
+    void *library = dlopen(LIBRARY_ONE, RTLD_NOW);
+    assert_non_null(library);
+    assert_int_equal(announcements, before);
+    uintptr_t pc = (uintptr_t)dlsym(library, "loadmap_number");
+    assert_true(find(pc, &module));
+    assert_int_equal(announcements, before + 1);
+    assert_string_equal(announced[before].path, LIBRARY_ONE);
+    assert_int_equal(announced[before].id, module.id);
+    assert_true(announced[before].build_id_bytes > 0);
+    assert_false(module.permanent);
+    assert_non_null(module.eh_frame_hdr);
+    assert_true(find(pc, &again));
+    assert_int_equal(announcements, before + 1);
+    uint32_t generation = loadmap_generation();
+    close_library(library);
+    assert_int_not_equal(loadmap_generation(), generation);
+    assert_false(find(pc, &again));
+}
+
+// The same address, another library; and the first again, which is not another one.
+static void test_same_address(void **state)
+{
+    (void)state;
+    const char *path[] = {LIBRARY_ONE, LIBRARY_TWO, LIBRARY_ONE, LIBRARY_TWO};
+    unsigned id[4];
+    uintptr_t address[4];
+    for (int i = 0; i < 4; i++) {
+        struct module_ref module;
+        void *library = dlopen(path[i], RTLD_NOW);
+        assert_non_null(library);
+        address[i] = (uintptr_t)dlsym(library, "loadmap_number");
+        assert_true(find(address[i], &module));
+        id[i] = module.id;
+        // Half of the time without a word to us, as libc does with its own.
+        if (i < 2)
+            dlclose(library);
+        else
+            close_library(library);
+    }
+    assert_int_equal(id[0], id[2]);
+    assert_int_equal(id[1], id[3]);
+    assert_int_not_equal(id[0], id[1]);
+    if (address[0] != address[1])
+        print_message("libraries did not take each other's place here\n");
+}
+
+static void test_relative_path(void **state)
+{
+    (void)state;
+    struct module_ref module, same;
+    char before[PATH_MAX];
+    void *library = dlopen(LIBRARY_ONE, RTLD_NOW);
+    uintptr_t pc = (uintptr_t)dlsym(library, "loadmap_number");
+    assert_true(find(pc, &module));
+    close_library(library);
+    assert_non_null(getcwd(before, sizeof before));
+    char folder[] = LIBRARY_ONE;
+    char *name = strrchr(folder, '/');
+    *name++ = 0;
+    assert_int_equal(chdir(folder), 0);
+    char relative[PATH_MAX];
+    snprintf(relative, sizeof relative, "./%s", name);
+    library = dlopen(relative, RTLD_NOW);
+    assert_int_equal(chdir(before), 0);
+    assert_non_null(library);
+    assert_true(find((uintptr_t)dlsym(library, "loadmap_number"), &same));
+    assert_int_equal(module.id, same.id);
+    close_library(library);
+}
+
+static void test_closing(void **state)
+{
+    (void)state;
+    struct module_ref module;
+    bool unloading;
+    void *library = dlopen(LIBRARY_ONE, RTLD_NOW);
+    uintptr_t pc = (uintptr_t)dlsym(library, "loadmap_number");
+    assert_true(find(pc, &module));
+    loadmap_before_unload();
+    loadmap_enter();
+    assert_false(loadmap_find(pc, &module, &unloading));
+    assert_true(unloading);
+    assert_true(loadmap_find((uintptr_t)qsort, &module, &unloading));
+    assert_false(unloading);
+    loadmap_leave();
+    loadmap_after_unload();
+    assert_true(find(pc, &module)); // dlclose did not unload after all
+    close_library(library);
+}
+
+static _Atomic int unloader_done;
+
+static void *unload(void *library)
+{
+    close_library(library);
+    unloader_done = 1;
+    return NULL;
+}
+
+static void test_unload_waits(void **state)
+{
+    (void)state;
+    pthread_t thread;
+    void *library = dlopen(LIBRARY_ONE, RTLD_NOW);
+    loadmap_enter();
+    loadmap_enter(); // nests
+    pthread_create(&thread, NULL, unload, library);
+    loadmap_leave();
+    usleep(50000);
+    assert_int_equal(unloader_done, 0);
+    loadmap_leave();
+    pthread_join(thread, NULL);
+    assert_int_equal(unloader_done, 1);
+}
+
+// Two threads are sampled while they load, use and unload libraries that take each other's place.
+// Each walk that comes through a library must name it, by its own id.
+static unsigned library_id[3];
+static __thread struct unwind_bounds thread_bounds __attribute__((tls_model("initial-exec")));
+static __thread int expected __attribute__((tls_model("initial-exec")));
+static _Atomic unsigned long stress_walks, stress_wrong, stress_incomplete, stress_unloading;
+
+static void on_stress(int number, siginfo_t *info, void *context)
+{
+    (void)number;
+    (void)info;
+    struct unwind_cursor cursor;
+    enum verdict verdict;
+    unsigned seen = 0;
+    unwind_start(&cursor, context, thread_bounds);
+    do {
+        unsigned module = place_module(cursor.frame.place);
+        if (module == library_id[1] || module == library_id[2])
+            seen = module;
+    } while (unwind_step(&cursor, &verdict) == UNWIND_OK);
+    stress_walks++;
+    if (verdict == VERDICT_UNLOADING)
+        stress_unloading++;
+    else if (verdict != VERDICT_COMPLETE)
+        stress_incomplete++;
+    else if (expected && seen != library_id[expected])
+        stress_wrong++;
+}
+
+static int work(void *argument)
+{
+    volatile int sum = 0;
+    for (int i = 0; i < 20000; i++)
+        sum += i;
+    expected = *(int *)argument; // from here on the library's frame is above us for sure
+    raise(SIGUSR1);
+    for (int i = 0; i < 20000; i++)
+        sum += i;
+    expected = 0;
+    return 0;
+}
+
+static _Atomic int stop;
+
+static void *stress(void *argument)
+{
+    int which = (int)(intptr_t)argument;
+    thread_bounds = own_bounds();
+    while (!stop) {
+        void *library = dlopen(which == 1 ? LIBRARY_ONE : LIBRARY_TWO, RTLD_NOW);
+        if (!library)
+            continue;
+        int (*call)(int (*)(void *), void *) =
+            (int (*)(int (*)(void *), void *))dlsym(library, "loadmap_call");
+        call(work, &which);
+        close_library(library);
+        which = 3 - which;
+    }
+    return NULL;
+}
+
+static void test_stress(void **state)
+{
+    (void)state;
+    const char *path[] = {NULL, LIBRARY_ONE, LIBRARY_TWO};
+    for (int i = 1; i <= 2; i++) {
+        struct module_ref module;
+        void *library = dlopen(path[i], RTLD_NOW);
+        assert_true(find((uintptr_t)dlsym(library, "loadmap_number"), &module));
+        library_id[i] = module.id;
+        close_library(library);
+    }
+    struct sigaction action = {.sa_sigaction = on_stress, .sa_flags = SA_SIGINFO | SA_RESTART};
+    sigaction(SIGUSR1, &action, NULL);
+    pthread_t thread[2];
+    for (int i = 0; i < 2; i++)
+        pthread_create(&thread[i], NULL, stress, (void *)(intptr_t)(i + 1));
+    for (int i = 0; i < 3000; i++) {
+        usleep(300);
+        pthread_kill(thread[i % 2], SIGUSR1);
+    }
+    stop = 1;
+    for (int i = 0; i < 2; i++)
+        pthread_join(thread[i], NULL);
+    print_message("%lu walks, %lu while unloading, %lu incomplete, %lu wrong\n", stress_walks,
+                  stress_unloading, stress_incomplete, stress_wrong);
+    assert_true(stress_walks > 1000);
+    assert_int_equal(stress_wrong, 0);
+    assert_true(stress_incomplete * 1000 <= stress_walks);
+}
+
+static void test_after_fork(void **state)
+{
+    (void)state;
+    for (int i = 0; i < 20; i++) {
+        loadmap_enter();
+        pid_t child = fork();
+        if (child == 0) {
+            struct module_ref module;
+            loadmap_after_fork();
+            void *library = dlopen(LIBRARY_ONE, RTLD_NOW);
+            bool good = find((uintptr_t)qsort, &module) &&
+                        find((uintptr_t)dlsym(library, "loadmap_number"), &module);
+            close_library(library);
+            _exit(good ? 0 : 1);
+        }
+        loadmap_leave();
+        int status;
+        waitpid(child, &status, 0);
+        assert_int_equal(status, 0);
+    }
+}
+
+static void test_maps_lines(void **state)
+{
+    (void)state;
+    static struct maps_reader reader;
+    static const char *const lines[] = {
+        "55d0c0000000-55d0c0001000 r--p 00000000 fe:00 123                        /usr/bin/prog",
+        "55d0c0001000-55d0c0002000 r-xp 00001000 fe:00 123                        /usr/bin/prog",
+        "55d0c0003000-55d0c0004000 rw-p 00003000 fe:00 123                        /usr/bin/prog",
+        "55d0c0004000-55d0c0005000 rw-p 00000000 00:00 0 ",
+        "7f0000000000-7f0000010000 rwxp 00000000 00:00 0 ",
+        "7f0000010000-7f0000020000 r-xp 00000000 00:01 99                         /memfd:jit",
+        "7f0000100000-7f0000101000 r--p 00000000 fe:00 7    /opt/with space/lib x.so (deleted)",
+        "7f0000101000-7f0000102000 r-xp 00001000 fe:00 7    /opt/with space/lib x.so (deleted)",
+        "7f0000102000-7f0000103000 r-xp 00000000 fe:00 7    /opt/with space/lib x.so (deleted)",
+        "nonsense",
+        "7f",
+        "7f0000200000-7f0000201000",
+        "7f0000200000-7f0000201000 r-x",
+        "",
+        "7ffd00000000-7ffd00002000 r-xp 00000000 00:00 0                          [vdso]",
+    };
+    for (uintptr_t asked = 0; asked < 2; asked++) {
+        uintptr_t address = asked ? 0x7f0000101800 : 0x55d0c0001004;
+        maps_begin(&reader);
+        for (unsigned i = 0; i < sizeof lines / sizeof lines[0]; i++)
+            maps_line(&reader, address, lines[i]);
+        maps_end(&reader, address);
+        assert_string_equal(reader.path,
+                            asked ? "/opt/with space/lib x.so (deleted)" : "/usr/bin/prog");
+        assert_int_equal(reader.start, asked ? 0x7f0000100000 : 0x55d0c0000000);
+        assert_int_equal(reader.end, asked ? 0x7f0000102000 : 0x55d0c0004000);
+        assert_true(reader.executable);
+        assert_int_equal(reader.ranges, 1);
+        assert_int_equal(reader.range[0].start, 0x7f0000000000);
+        assert_int_equal(reader.range[0].end, 0x7f0000020000);
+    }
+}
+
+static void test_readable(void **state)
+{
+    (void)state;
+    char *pages = mmap(NULL, 8192, PROT_READ, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    assert_int_equal(mprotect(pages + 4096, 4096, PROT_NONE), 0);
+    sigset_t before, after;
+    sigprocmask(SIG_SETMASK, NULL, &before);
+    assert_true(loadmap_readable((uintptr_t)pages));
+    assert_true(loadmap_readable((uintptr_t)pages + 4088));
+    assert_false(loadmap_readable((uintptr_t)pages + 4096));
+    assert_false(loadmap_readable(0));
+    assert_false(loadmap_readable((uintptr_t)1 << 63));
+    sigprocmask(SIG_SETMASK, NULL, &after);
+    assert_memory_equal(&before, &after, 8); // all that the kernel fills in
+    munmap(pages, 8192);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_what_is_loaded), cmocka_unit_test(test_vdso),
+        cmocka_unit_test(test_no_code),        cmocka_unit_test(test_anonymous_code),
+        cmocka_unit_test(test_found_when_met), cmocka_unit_test(test_same_address),
+        cmocka_unit_test(test_relative_path),  cmocka_unit_test(test_closing),
+        cmocka_unit_test(test_unload_waits),   cmocka_unit_test(test_after_fork),
+        cmocka_unit_test(test_stress),         cmocka_unit_test(test_maps_lines),
+        cmocka_unit_test(test_readable),
+    };
+    if (loadmap_start(on_found) != 0)
+        return 1;
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
