@@ -49,6 +49,12 @@ static place_t call_place(place_t site)
     return place_offset(site) > 0 && place_is_known(site) ? site - 1 : 0;
 }
 
+// Parents stand before their children; what says otherwise is damaged, and stands for itself.
+static bool is_root(const struct profile_tree *tree, uint32_t node)
+{
+    return tree->nodes[node].parent >= node;
+}
+
 const char *build_thread_name(struct functions *functions, const struct profile_tree *tree)
 {
     if (tree->start == 0)
@@ -181,7 +187,7 @@ static struct position enter_inlined(struct builder *builder, uint32_t node,
 static struct position locate(struct builder *builder, uint32_t frame, place_t inside)
 {
     struct place_in_tree *place = &builder->places[frame];
-    if (builder->from->nodes[frame].parent == PROFILE_NO_PARENT)
+    if (is_root(builder->from, frame))
         return (struct position){place->node, 0, 0};
     const struct spot *spot = functions_at(builder->functions, builder->from->process, inside);
     uint32_t node = frame_node(builder, frame, spot);
@@ -264,6 +270,9 @@ static void add_statement(struct builder *builder, uint32_t index)
         at.node = unplaced_node(builder, at.node);
     calltree_add(builder->tree, at.node, at.file, at.line,
                  builder->from->values + (size_t)index * metrics);
+    // A damaged profile may have something below a statement.
+    builder->places[index] = (struct place_in_tree){
+        .base = at.node, .call_file = at.file, .call_line = at.line, .function = UINT32_MAX};
 }
 
 static void add_tree(struct builder *builder, const struct profile_tree *from)
@@ -274,7 +283,7 @@ static void add_tree(struct builder *builder, const struct profile_tree *from)
     uint32_t group = group_node(builder);
     for (uint32_t i = 0; i < from->count; i++) {
         const struct profile_node *node = &from->nodes[i];
-        if (node->parent == PROFILE_NO_PARENT)
+        if (is_root(from, i))
             builder->places[i] = (struct place_in_tree){.base = group, .node = group};
         else if (node->function == 0)
             add_statement(builder, i);
@@ -283,8 +292,7 @@ static void add_tree(struct builder *builder, const struct profile_tree *from)
     }
     // Frames that only returns were counted in.
     for (uint32_t i = 0; i < from->count; i++)
-        if (from->nodes[i].function != 0 && from->nodes[i].parent != PROFILE_NO_PARENT &&
-            builder->places[i].passes > 0)
+        if (from->nodes[i].function != 0 && !is_root(from, i) && builder->places[i].passes > 0)
             frame_node(builder, i, NULL);
 }
 

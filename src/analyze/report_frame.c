@@ -4,6 +4,7 @@
 #include "base/memory.h"
 
 #define NOTES_SHOWN 5
+#define TOO_SHORT "try 'cairn record -F 10000', or '-e wall' for time spent waiting.\n"
 
 struct sums {
     uint64_t samples, lost, threads;
@@ -20,6 +21,13 @@ static struct sums sum_up(const struct report *report)
         sums.samples += tree->stats.samples;
         sums.lost += tree->stats.lost;
         sums.threads += tree->threads;
+    }
+    const struct build_options *build = &report->options->build;
+    if (!build->process && !build->tid && !build->thread) {
+        // Threads that were never sampled left no tree.
+        sums.threads = 0;
+        for (unsigned i = 0; i < profile->process_count; i++)
+            sums.threads += profile->processes[i].thread_starts;
     }
     return sums;
 }
@@ -138,11 +146,11 @@ void report_text_head(const struct report *report)
     fprintf(report->out, "%s process%s, %s thread%s\n", text_count(profile->process_count).text,
             profile->process_count == 1 ? "" : "es", text_count(sums.threads).text,
             plural(sums.threads));
+    if (!profile->complete)
+        fputs("this recording is still going on, or was cut off: this is what was saved of it\n",
+              report->out);
     if (report->whole == 0) {
-        fprintf(
-            report->out,
-            "nothing was sampled: the program was too short or idle. Try 'cairn record -F 10000', "
-            "or '-e wall' for time spent waiting.\n");
+        fputs("nothing was sampled, the program was too short or idle: " TOO_SHORT, report->out);
         return;
     }
     put_view(report);
@@ -158,19 +166,37 @@ static void put_hidden(const struct report *report, const struct show_options *s
     bool adds_up = report->options->view == VIEW_TREE || report->options->view == VIEW_FLAT;
     double whole = (double)report->whole;
     if (hidden->small_count > 0) {
-        fprintf(out, "Not shown: %s %s below %.3g %%", text_count(hidden->small_count).text,
-                report->options->view == VIEW_FLAT ? "rows" : "paths", show->least_percent);
+        fprintf(out, "Not shown: %s %s%s below %.3g %%", text_count(hidden->small_count).text,
+                report->options->view == VIEW_FLAT ? "row" : "path", plural(hidden->small_count),
+                show->least_percent);
         if (adds_up)
             fprintf(out, ", together %s", text_percent((double)hidden->small_cost, whole).text);
         fputs(" (--min 0 shows them).\n", out);
     }
     if (hidden->deep_count > 0) {
-        fprintf(out, "Not shown: %s paths deeper than %u calls",
-                text_count(hidden->deep_count).text, show->depth);
+        fprintf(out, "Not shown: %s path%s deeper than %u calls",
+                text_count(hidden->deep_count).text, plural(hidden->deep_count), show->depth);
         if (adds_up)
             fprintf(out, ", together %s", text_percent((double)hidden->deep_cost, whole).text);
         fputs(" (--depth).\n", out);
     }
+}
+
+static void put_hints(const struct report *report)
+{
+    const struct profile *profile = report->analysis->profile;
+    bool by_process = report->options->build.per_process ||
+                      (report->options->view == VIEW_FLAT && report->options->by == FLAT_PROCESS);
+    uint64_t folded = 0;
+    for (unsigned i = 0; by_process && i < profile->process_count; i++)
+        folded += profile->processes[i].merged_into != PROFILE_NOT_MERGED;
+    if (folded)
+        fprintf(report->out,
+                "%s process%s counted with another one of the same program: 'cairn info --json' "
+                "has the cost of each.\n",
+                text_count(folded).text, folded == 1 ? " is" : "es are");
+    if (sum_up(report).samples == 0)
+        fputs("Too short for samples, only its time is known: " TOO_SHORT, report->out);
 }
 
 static void put_notes(const struct report *report)
@@ -200,6 +226,7 @@ void report_text_foot(const struct report *report, const struct show_options *sh
             "returns: how often the marked frame of that path was seen to return between samples; "
             "compare them, but they are no call counts.\n",
             report->out);
+    put_hints(report);
     put_notes(report);
     text_put(report->out, report->style, TEXT_DIM, more[report->options->view]);
     fputc('\n', report->out);

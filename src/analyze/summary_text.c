@@ -107,25 +107,41 @@ static void print_modules(FILE *out, const struct text_style *style,
     text_table_free(table);
 }
 
+static int compare_processes(const void *left, const void *right)
+{
+    const struct profile_process *a = *(struct profile_process *const *)left;
+    const struct profile_process *b = *(struct profile_process *const *)right;
+    if (a->cost_ns != b->cost_ns)
+        return a->cost_ns < b->cost_ns ? 1 : -1;
+    return a < b ? -1 : a > b;
+}
+
 static void print_processes(FILE *out, const struct text_style *style,
                             const struct profile *profile)
 {
-    static const enum text_align align[] = {TEXT_RIGHT, TEXT_RIGHT, TEXT_RIGHT, TEXT_FLEX};
-    static const char *const head[] = {"pid", "samples", "threads", "process"};
+    static const enum text_align align[] = {TEXT_RIGHT, TEXT_RIGHT, TEXT_RIGHT, TEXT_RIGHT,
+                                            TEXT_FLEX};
+    static const char *const head[] = {"pid", "time", "samples", "threads", "process"};
     if (profile->process_count < 2)
         return;
-    struct text_table *table = text_table_new(4, align, head);
+    const struct profile_process **sorted = memory_array(profile->process_count, sizeof *sorted);
+    for (unsigned i = 0; i < profile->process_count; i++)
+        sorted[i] = &profile->processes[i];
+    qsort(sorted, profile->process_count, sizeof *sorted, compare_processes);
+    struct text_table *table = text_table_new(5, align, head);
     for (unsigned i = 0; i < profile->process_count && i < PROCESSES_SHOWN; i++) {
-        const struct profile_process *process = &profile->processes[i];
+        const struct profile_process *process = sorted[i];
         char pid[16];
         snprintf(pid, sizeof pid, "%u", process->pid);
         char *command = analysis_command(&(struct profile){.command = process->command});
         text_table_cell(table, TEXT_PLAIN, pid);
+        text_table_cell(table, TEXT_PLAIN, text_duration(process->cost_ns).text);
         text_table_cell(table, TEXT_PLAIN, text_count(process->samples).text);
         text_table_cell(table, TEXT_PLAIN, text_count(process->thread_starts).text);
         text_table_cell(table, TEXT_PLAIN, command);
         free(command);
     }
+    free(sorted);
     fputc('\n', out);
     text_table_print(table, out, style);
     text_table_free(table);

@@ -210,6 +210,7 @@ uint32_t fixture_tree(place_t start, uint32_t tid)
     node_capacity = value_capacity = 0;
     profile.trees[profile.tree_count++] = (struct profile_tree){
         .process = profile.process_count - 1, .tid = tid, .start = start, .threads = 1};
+    profile.processes[profile.process_count - 1].thread_starts++;
     return add_node((struct profile_node){.parent = PROFILE_NO_PARENT, .function = start}, 0);
 }
 

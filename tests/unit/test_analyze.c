@@ -374,6 +374,25 @@ static void test_modules(void **state)
     fixture_end();
 }
 
+// The reader refuses most of this; what it lets through must not hurt.
+static void test_odd_shapes(void **state)
+{
+    (void)state;
+    fixture_start();
+    place_t main_ = fixture_function(PROGRAM, 0x1000, "main", 10);
+    uint32_t root = fixture_tree(0, 100);
+    fixture_statement(root, main_ + 4, 1);                                   // node 1
+    fixture_statement(fixture_frame(1, main_ + 5, main_, 0), main_ + 8, 2);  // below a statement
+    fixture_statement(fixture_frame(77, main_ + 5, main_, 0), main_ + 8, 4); // a root of its own
+    fixture_statement(root, place_make(MODULE_LIMIT, 1), 8);                 // no such module
+    fixture_frame(root, place_make(MODULE_LIMIT, 0), place_make(900, 5), 3); // only returns
+    fixture_analysis()->profile->trees[0].process = 9;
+    struct calltree *tree = build(&(struct build_options){.per_process = true});
+    assert_int_equal(calltree_total(tree, 0, 0), 15);
+    calltree_free(tree);
+    fixture_end();
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -388,6 +407,7 @@ int main(void)
         cmocka_unit_test(test_focus),
         cmocka_unit_test(test_callers),
         cmocka_unit_test(test_modules),
+        cmocka_unit_test(test_odd_shapes),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -86,7 +86,7 @@ static void test_hidden_is_said(void **state)
     struct report_options options = fixture_options();
     options.least = 41;
     char *text = fixture_report(options);
-    assert_non_null(strstr(text, "Not shown: 1 paths below 41 %, together 40.0 % (--min 0"));
+    assert_non_null(strstr(text, "Not shown: 1 path below 41 %, together 40.0 % (--min 0"));
     assert_non_null(strstr(text, "`- a"));
     free(text);
     options = fixture_options();
