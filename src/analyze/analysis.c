@@ -76,13 +76,13 @@ const char *analysis_note(const struct analysis *analysis, unsigned index)
                : symbols_note(analysis->symbols, index - profile->note_count);
 }
 
-char *analysis_command(const struct profile *profile)
+char *analysis_command(char *const *command)
 {
     char *text = NULL;
     size_t bytes = 0;
     FILE *out = memory_checked(open_memstream(&text, &bytes));
-    for (char **word = profile->command; word && *word; word++)
-        fprintf(out, "%s%s", word == profile->command ? "" : " ", *word);
+    for (char *const *word = command; word && *word; word++)
+        fprintf(out, "%s%s", word == command ? "" : " ", *word);
     fclose(out);
     for (char *at = memory_checked(text); *at; at++)
         if ((unsigned char)*at < ' ')

@@ -52,6 +52,8 @@ static struct calltree *refined_tree(struct report *report, char **error)
     const struct report_options *options = report->options;
     struct build_options build = tree_options(options);
     analysis_resolve(report->analysis, &build);
+    if (report_check_selection(report, error) < 0)
+        return NULL;
     struct calltree *tree =
         build_calltree(report->analysis->functions, report->analysis->profile, &build);
     report->whole = calltree_total(tree, 0, report->metric);
@@ -170,8 +172,6 @@ int report_print(FILE *out, const struct text_style *style, struct analysis *ana
     report.metric = (unsigned)metric;
     report.order = usual_order(options);
     report.calls = analysis->profile->tracker && strcmp(analysis->profile->tracker, "walk") != 0;
-    if (report_check_selection(&report, error) < 0)
-        return -1;
     struct calltree *tree = refined_tree(&report, error);
     if (!tree)
         return -1;

@@ -41,35 +41,49 @@ static bool selects_any(const struct report *report, const struct build_options 
     return false;
 }
 
+// Why a process is not there to be shown.
+static char *explain_process(const struct profile *profile, uint32_t pid)
+{
+    char *text = NULL;
+    int made = -1;
+    for (unsigned i = 0; i < profile->process_count && made < 0; i++) {
+        const struct profile_process *process = &profile->processes[i];
+        if (process->pid != pid)
+            continue;
+        if (process->merged_into < profile->process_count)
+            made = asprintf(&text,
+                            "process %u was folded into process %u of the same program while "
+                            "recording: try --process %u",
+                            pid, profile->processes[process->merged_into].pid,
+                            profile->processes[process->merged_into].pid);
+        else
+            made = asprintf(&text, "process %u was not sampled: it was too short or idle", pid);
+    }
+    if (made < 0)
+        made = asprintf(&text,
+                        "process %u is not in this profile: 'cairn report --by process' lists them",
+                        pid);
+    return made < 0 ? memory_checked(NULL) : text;
+}
+
 int report_check_selection(const struct report *report, char **error)
 {
     const struct build_options *build = &report->options->build;
-    const struct profile *profile = report->analysis->profile;
-    int made = 0;
-    for (unsigned i = 0; build->process && i < profile->process_count; i++) {
-        uint32_t host = profile->processes[i].merged_into;
-        if (profile->processes[i].pid == build->process && host < profile->process_count) {
-            made = asprintf(
-                error,
-                "process %u was folded into process %u while recording, for there were many: "
-                "try --process %u",
-                build->process, profile->processes[host].pid, profile->processes[host].pid);
-            return made < 0 ? (memory_checked(NULL), -1) : -1;
-        }
-    }
-    struct build_options process_only = {.process = build->process};
-    if (build->process && !selects_any(report, &process_only))
-        made = asprintf(error,
-                        "process %u is not in this profile: "
-                        "'cairn report --view flat --by process' lists them",
-                        build->process);
-    else if (build->tid && !selects_any(report, build))
-        made = asprintf(error,
-                        "thread %u is not in this profile: 'cairn report --view flat --by thread "
-                        "--per-thread=tid' lists them",
-                        build->tid);
-    else
+    if (selects_any(report, build) || (!build->process && !build->tid && !build->thread))
         return 0;
+    struct build_options process_only = {.process = build->process};
+    if (build->process && !selects_any(report, &process_only)) {
+        *error = explain_process(report->analysis->profile, build->process);
+        return -1;
+    }
+    int made =
+        build->tid
+            ? asprintf(error,
+                       "thread %u is not in this profile: 'cairn report --by thread "
+                       "--per-thread=tid' lists them",
+                       build->tid)
+            : asprintf(error, "no thread starts in '%s': 'cairn report --by thread' lists them",
+                       pattern_text(build->thread));
     if (made < 0)
         memory_checked(NULL);
     return -1;
@@ -135,7 +149,7 @@ void report_text_head(const struct report *report)
     const struct profile *profile = report->analysis->profile;
     const struct profile_metric *metric = &profile->metrics[report->metric];
     struct sums sums = sum_up(report);
-    char *command = analysis_command(profile);
+    char *command = analysis_command(profile->command);
     char *cut = text_cut(command, report->options->wide ? 0 : 60, report->style);
     text_put(report->out, report->style, TEXT_BOLD, cut);
     free(cut);

@@ -20,7 +20,7 @@ struct report {
     uint64_t part;   // of that, what the refinement left
 };
 
-// -1 and *error if --process or --thread choose nothing.
+// -1 and *error if --process or --thread choose nothing. After names were found.
 int report_check_selection(const struct report *report, char **error);
 
 void report_text_head(const struct report *report);

@@ -28,7 +28,7 @@ static void put_recording(struct text_table *table, const struct analysis *analy
                           const struct profile_totals *totals)
 {
     const struct profile *profile = analysis->profile;
-    char *command = analysis_command(profile), when[64] = "";
+    char *command = analysis_command(profile->command), when[64] = "";
     time_t seconds = (time_t)(profile->start_realtime_ns / 1000000000);
     struct tm local;
     if (localtime_r(&seconds, &local))
@@ -133,7 +133,7 @@ static void print_processes(FILE *out, const struct text_style *style,
         const struct profile_process *process = sorted[i];
         char pid[16];
         snprintf(pid, sizeof pid, "%u", process->pid);
-        char *command = analysis_command(&(struct profile){.command = process->command});
+        char *command = analysis_command(process->command);
         text_table_cell(table, TEXT_PLAIN, pid);
         text_table_cell(table, TEXT_PLAIN, text_duration(process->cost_ns).text);
         text_table_cell(table, TEXT_PLAIN, text_count(process->samples).text);

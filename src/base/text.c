@@ -10,7 +10,7 @@
 
 struct text_number text_count(uint64_t count)
 {
-    struct text_number number;
+    struct text_number number = {""};
     char digits[24];
     int length = snprintf(digits, sizeof digits, "%llu", (unsigned long long)count);
     char *to = number.text;

@@ -225,6 +225,19 @@ static void test_refusals(void **state)
     options.build.process = 4711;
     assert_null(fixture_report(options));
     assert_non_null(strstr(fixture_error, "process 4711 is not in this profile"));
+    free(fixture_error);
+    fixture_process(4711, "idle");
+    assert_null(fixture_report(options));
+    assert_non_null(strstr(fixture_error, "process 4711 was not sampled"));
+    free(fixture_error);
+    fixture_analysis()->profile->processes[1].merged_into = 0;
+    assert_null(fixture_report(options));
+    assert_non_null(strstr(fixture_error, "try --process 100"));
+    free(fixture_error);
+    options = fixture_options();
+    options.build.thread = fixture_pattern("nobody");
+    assert_null(fixture_report(options));
+    assert_non_null(strstr(fixture_error, "no thread starts in 'nobody'"));
     fixture_end();
 }
 
