@@ -8,6 +8,9 @@
 
 #include "unwind/unwind.h"
 
+// A word of somebody else's stack: of any type, and where the stack pointer is odd, not aligned.
+typedef uintptr_t stack_word __attribute__((aligned(1), may_alias));
+
 static inline bool stack_holds(const struct unwind_bounds *bounds, uintptr_t address)
 {
     return address >= bounds->low && address < bounds->high && bounds->high - address >= 8;
@@ -32,7 +35,7 @@ static inline bool stack_load(struct unwind_cursor *cursor, uintptr_t address, u
 {
     if (__builtin_expect(!stack_in_region(cursor, address), 0) && !stack_move(cursor, address))
         return false;
-    *value = *(const uintptr_t *)address;
+    *value = *(const stack_word *)address;
     return true;
 }
 

@@ -301,10 +301,10 @@ enum unwind_result unwind_step(struct unwind_cursor *cursor, enum verdict *verdi
         uintptr_t where = cfa + (uintptr_t)(fp_offset * 8);
         if (!LIKELY(where >= sp && fp_offset < 0))
             return step_slowly(cursor, verdict);
-        fp = *(const uintptr_t *)where;
+        fp = *(const stack_word *)where;
     }
     uintptr_t slot = cfa + (uintptr_t)(intptr_t)ARCH_RA_OFFSET;
-    uintptr_t ra = *(const uintptr_t *)slot;
+    uintptr_t ra = *(const stack_word *)slot;
     if (!LIKELY(ra != 0))
         return step_slowly(cursor, verdict);
     leave(cursor, cfa, cfa, fp, slot);

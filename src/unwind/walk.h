@@ -31,8 +31,9 @@ void full_restart(struct unwind_cursor *cursor, uint32_t known);
 // Where there are no tables: the frame pointer, or a search. False if nothing sane is found.
 bool guess_step(struct unwind_cursor *cursor, struct caller *caller);
 
-// Nobody called this frame, which has no table: the very first of the process, which is the loader's, or the
-// first instruction of a function as a return address, which was put there by hand (makecontext).
+// Nobody called this frame, which has no table: the very first of the process, which is the
+// loader's, or the first instruction of a function as a return address, which was put there by hand
+// (makecontext).
 bool guess_is_root(const struct unwind_cursor *cursor);
 
 // A call instruction ends at ra, as far as it can be read; also where no code is known to be.

@@ -1,0 +1,262 @@
+// SPDX-License-Identifier: MIT
+// Damaged unwind tables and stacks of garbage: nothing may be read outside of the table segment,
+// the code and the stack, and every walk must end. The tables are libc's, copied and damaged where
+// they are about to be read; the memory around them is poisoned.
+//
+//   fuzz_cfi [seconds [seed]]      by itself
+//   -DFUZZ_WITH_LIBFUZZER          as a target of libFuzzer: the input says where to damage what
+
+#include "loadmap/image.h"
+#include "unwind/cfi.h"
+#include "unwind/expression.h"
+#include "unwind/recipe.h"
+#include "unwind/unwind.h"
+#include <sanitizer/asan_interface.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <time.h>
+#include <ucontext.h>
+
+#define STACK_WORDS 512
+#define DAMAGES_MOST 16
+
+static struct module_ref module;
+static unsigned char *copy;
+static size_t copy_bytes;
+static uintptr_t stack[STACK_WORDS];
+
+// The unwinder's view of the world is one module.
+_Atomic uint32_t loadmap_generation_count = 1;
+
+void loadmap_enter(void)
+{
+}
+
+void loadmap_leave(void)
+{
+}
+
+bool loadmap_find(uintptr_t pc, struct module_ref *found, bool *unloading)
+{
+    *unloading = false;
+    memset(found, 0, sizeof *found);
+    if (pc < module.start || pc >= module.end)
+        return false;
+    *found = module;
+    return true;
+}
+
+bool loadmap_peek(uintptr_t pc, struct module_ref *found)
+{
+    bool unloading;
+    return loadmap_find(pc, found, &unloading);
+}
+
+bool loadmap_readable(uintptr_t address)
+{
+    return address >= module.code_start && address + 8 <= module.code_end;
+}
+
+static uint64_t random_state;
+
+static uint64_t next_random(void)
+{
+    random_state ^= random_state << 13;
+    random_state ^= random_state >> 7;
+    random_state ^= random_state << 17;
+    return random_state;
+}
+
+static struct image original;
+
+static int take_libc(struct dl_phdr_info *info, size_t size, void *context)
+{
+    (void)size;
+    (void)context;
+    if (!info->dlpi_name || !strstr(info->dlpi_name, "/libc.so.6"))
+        return 0;
+    image_from_headers(&original, info->dlpi_addr, info->dlpi_phdr, info->dlpi_phnum);
+    const struct module_ref *from = &original.ref;
+    copy_bytes = from->end - from->start;
+    copy = mmap(NULL, copy_bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    if (copy == MAP_FAILED)
+        return -1;
+    uintptr_t move = (uintptr_t)copy - from->start;
+    memcpy((void *)(from->tables_start + move), (void *)from->tables_start,
+           from->tables_end - from->tables_start);
+    memcpy((void *)(from->code_start + move), (void *)from->code_start,
+           from->code_end - from->code_start);
+    module = *from;
+    module.id = MODULE_FIRST_FILE;
+    module.start += move;
+    module.base += move;
+    module.end += move;
+    module.eh_frame_hdr = copy + (from->eh_frame_hdr - (const unsigned char *)from->start);
+    module.tables_start += move;
+    module.tables_end += move;
+    module.code_start += move;
+    module.code_end += move;
+    return 1;
+}
+
+static bool set_up(void)
+{
+    if (dl_iterate_phdr(take_libc, NULL) != 1)
+        return false;
+    ASAN_POISON_MEMORY_REGION(copy, copy_bytes);
+    ASAN_UNPOISON_MEMORY_REGION((void *)module.tables_start,
+                                module.tables_end - module.tables_start);
+    ASAN_UNPOISON_MEMORY_REGION((void *)module.code_start, module.code_end - module.code_start);
+    return true;
+}
+
+// The index of libc is known to be of the usual form: twelve bytes, then pairs.
+static size_t index_entries(void)
+{
+    uint32_t count;
+    memcpy(&count, module.eh_frame_hdr + 8, 4);
+    return count;
+}
+
+struct damage {
+    unsigned char *at;
+    unsigned char was;
+};
+
+struct round {
+    uintptr_t pc;
+    unsigned char *place[4]; // the head of the index, the pair, the FDE, its CIE
+    struct damage damage[DAMAGES_MOST];
+    unsigned damages;
+};
+
+static void choose(struct round *round, uint64_t which, uint64_t offset)
+{
+    unsigned char *pair = (unsigned char *)module.eh_frame_hdr + 12 + which % index_entries() * 8;
+    int32_t values[2];
+    uint32_t back;
+    memcpy(values, pair, 8);
+    round->place[0] = (unsigned char *)module.eh_frame_hdr;
+    round->place[1] = pair;
+    round->place[2] = (unsigned char *)module.eh_frame_hdr + values[1];
+    memcpy(&back, round->place[2] + 4, 4);
+    round->place[3] = round->place[2] + 4 - back;
+    round->pc = (uintptr_t)module.eh_frame_hdr + (uintptr_t)(intptr_t)values[0] + offset;
+    round->damages = 0;
+}
+
+static void damage(struct round *round, unsigned where, unsigned offset, unsigned char value)
+{
+    static const unsigned extent[4] = {12, 8, 96, 40};
+    unsigned char *at = round->place[where % 4] + offset % extent[where % 4];
+    if (round->damages == DAMAGES_MOST || (uintptr_t)at < module.tables_start ||
+        (uintptr_t)at >= module.tables_end)
+        return;
+    round->damage[round->damages++] = (struct damage){at, *at};
+    *at = value;
+}
+
+static void repair(struct round *round)
+{
+    while (round->damages) {
+        struct damage *last = &round->damage[--round->damages];
+        *last->at = last->was;
+    }
+}
+
+static unsigned long rows, walks, frames, complete;
+
+static void fill_stack(void)
+{
+    for (unsigned i = 0; i < STACK_WORDS; i++) {
+        uint64_t number = next_random();
+        stack[i] = number % 4 == 0 ? (uintptr_t)&stack[number / 4 % STACK_WORDS]
+                   : number % 4 == 1
+                       ? number >> 32
+                       : module.code_start + (number >> 16) % (module.code_end - module.code_start);
+    }
+}
+
+static void walk(uintptr_t pc)
+{
+    ucontext_t context;
+    struct unwind_cursor cursor;
+    enum verdict verdict;
+    struct unwind_bounds bounds = {(uintptr_t)stack, (uintptr_t)(stack + STACK_WORDS)};
+    for (unsigned i = 0; i < 23; i++)
+        context.uc_mcontext.gregs[i] = (greg_t)stack[next_random() % STACK_WORDS];
+    context.uc_mcontext.gregs[REG_RIP] = (greg_t)pc;
+    context.uc_mcontext.gregs[REG_RSP] = (greg_t)&stack[next_random() % 64];
+    context.uc_mcontext.gregs[REG_RBP] = (greg_t)&stack[next_random() % STACK_WORDS];
+    unwind_start(&cursor, &context, bounds);
+    unsigned steps = 0;
+    do
+        frames++;
+    while (unwind_step(&cursor, &verdict) == UNWIND_OK && steps++ < 10000);
+    if (steps >= 10000)
+        abort(); // cannot be: the stack has 512 words
+    complete += verdict == VERDICT_COMPLETE;
+    walks++;
+}
+
+static void examine(const struct round *round)
+{
+    struct cfi_function function;
+    struct cfi_row row;
+    for (uintptr_t pc = round->pc; pc < round->pc + 64; pc += 13)
+        rows += cfi_find(&module, pc, &function, &row) == CFI_OK;
+    // What is damaged must not be met again from the cache when it is whole.
+    loadmap_generation_count++;
+    walk(round->pc);
+    walk(round->pc + 1);
+    loadmap_generation_count++;
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *input, size_t size);
+
+int LLVMFuzzerTestOneInput(const uint8_t *input, size_t size)
+{
+    struct round round;
+    uint64_t head[2];
+    if ((!copy && !set_up()) || size < sizeof head)
+        return 0;
+    memcpy(head, input, sizeof head);
+    random_state = head[0] | 1;
+    fill_stack();
+    choose(&round, head[0], head[1] % 200);
+    for (size_t i = sizeof head; i + 3 <= size; i += 3)
+        damage(&round, input[i], input[i + 1], input[i + 2]);
+    examine(&round);
+    repair(&round);
+    return 0;
+}
+
+#ifndef FUZZ_WITH_LIBFUZZER
+int main(int count, char **arguments)
+{
+    time_t end = time(NULL) + (count > 1 ? atoi(arguments[1]) : 5);
+    uint64_t seed = count > 2 ? strtoull(arguments[2], NULL, 0) : 1;
+    unsigned long inputs = 0;
+    while (time(NULL) < end) {
+        for (unsigned i = 0; i < 1000; i++, inputs++) {
+            // Bytes that mean something are likelier than others.
+            static const uint8_t likely[] = {0,    1,    2,    4,    0x0a, 0x0b, 0x0c, 0x0f,
+                                             0x10, 0x16, 0x40, 0x7f, 0x80, 0x86, 0x90, 0xff};
+            uint8_t input[16 + 3 * 6];
+            random_state = (seed += 0x9e3779b97f4a7c15) | 1;
+            next_random();
+            for (unsigned j = 0; j < sizeof input; j++)
+                input[j] = (uint8_t)(next_random() >> 24);
+            for (unsigned j = 18; j < sizeof input; j += 3)
+                if (next_random() % 2)
+                    input[j] = likely[next_random() % sizeof likely];
+            LLVMFuzzerTestOneInput(input, 16 + 3 * (next_random() % 7));
+        }
+    }
+    printf("%lu inputs, %lu rows, %lu walks of %lu frames, %lu complete\n", inputs, rows, walks,
+           frames, complete);
+    return inputs && rows ? 0 : 1;
+}
+#endif
