@@ -43,8 +43,10 @@ class Cairn(Profiler):
         return [self.cairn, "record", "-q", *self.options, "-o", output, "--", *argv], {}
 
     def info(self, output):
-        text = subprocess.run([self.cairn, "info", "--json", output], capture_output=True, check=True)
-        return json.loads(text.stdout)
+        done = subprocess.run([self.cairn, "info", "--json", output], capture_output=True, check=False)
+        if done.returncode:
+            raise RuntimeError(f"cairn info: {done.stderr.decode(errors='replace').strip()}")
+        return json.loads(done.stdout)
 
     def samples(self, run, output):
         return self.info(output)["samples"] if "--empty-handler" not in self.options else None
@@ -109,9 +111,3 @@ def all_profilers(place):
         Gperftools("gperftools", "gperftools", 1000),
     ]
     return [profiler for profiler in wanted if profiler.available()]
-
-
-def clear(profiler, output):
-    for path in profiler.files(output) + glob.glob(output + "*"):
-        if os.path.exists(path):
-            os.unlink(path)

@@ -59,12 +59,12 @@ def _figure1(place, options, say):
     plain = workloads.compile_c(place, "figure1.c", "figure1", *flags)
     counted = workloads.compile_c(place, "figure1.c", "figure1-pg", *flags, "-pg", "-no-pie")
     tool = profilers.Cairn("cairn", "cairn", place.cairn, "-F", "1000")
-    output = place.at("profile")
     times = {"native": [], "gprof": [], "cairn": []}
     splits = []
     for _ in range(options.rounds):
         times["native"].append(run([plain], place.work).cpu)
         times["gprof"].append(run([counted], place.work).cpu)
+        output = place.profile()
         times["cairn"].append(run(tool.command([plain], output)[0], place.work).cpu)
         splits.append(_shares_by_cairn(place.cairn, output))
     by_gprof = _shares_by_gprof(counted, place.at("gmon.out"))
@@ -152,7 +152,7 @@ def _against_gprof(place, options, say):
         for _ in range(options.rounds):
             native = run([plain, *arguments], place.work)
             other = run([counted, *arguments], place.work)
-            ours = run(tool.command([plain, *arguments], place.at("profile"))[0], place.work)
+            ours = run(tool.command([plain, *arguments], place.profile())[0], place.work)
             same &= native.digest == other.digest == ours.digest
             for key, result in (("native", native), ("gprof", other), ("cairn", ours)):
                 times[key].append(result.cpu)

@@ -13,8 +13,10 @@ BAR_COLD = 5.0
 def measure(place, options, say):
     """None if the program is not built."""
     program = os.path.join(place.build, "bench", "unwind_micro")
-    if not os.access(program, os.X_OK):
-        say("  bench/unwind_micro is not built (it needs libunwind-dev)")
+    built = subprocess.run(["ninja", "-C", place.build, "bench/unwind_micro"], capture_output=True,
+                           text=True, check=False)
+    if built.returncode or not os.access(program, os.X_OK):
+        say(f"  bench/unwind_micro cannot be built (it needs libunwind-dev): {built.stdout.strip()[-200:]}")
         return None
     found = {}
     for _ in range(options.rounds):

@@ -14,9 +14,10 @@ BAR = 0.01
 def _program(place, program, rate, rounds):
     """Profiled under a wrapper that asks getrusage() for the program and for itself."""
     tool = profilers.Cairn("cairn", "cairn", place.cairn, "-F", str(rate))
-    output, account = place.at("profile"), place.at("account.json")
+    account = place.at("account.json")
     errors, seconds = [], []
     for _ in range(rounds):
+        output = place.profile()
         command, _env = tool.command([place.program("account"), account, *program.argv], output)
         run(command, place.work)
         with open(account, encoding="ascii") as file:
@@ -38,9 +39,9 @@ def _charged_by_thread(info):
 def _threads(place, rate, rounds, scale):
     """Each thread of the program that lives in system calls, by its own account."""
     tool = profilers.Cairn("cairn", "cairn", place.cairn, "-F", str(rate), "--per-thread")
-    output = place.at("profile")
     errors = {"read_long": [], "write_short": []}
     for _ in range(rounds):
+        output = place.profile()
         command, _env = tool.command([place.program("syscalls"), str(scale)], output)
         run(command, place.work)
         with open(place.at("stdout"), encoding="ascii") as file:

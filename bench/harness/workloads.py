@@ -2,6 +2,7 @@
 """The programs that are measured: what nobody here wrote, and one that is deep."""
 
 import dataclasses
+import glob
 import os
 import shutil
 import subprocess
@@ -29,6 +30,12 @@ class Place:
 
     def at(self, *parts):
         return os.path.join(self.work, *parts)
+
+    def profile(self):
+        """Where the next profile goes; what an earlier tool left there is gone."""
+        for path in glob.glob(self.at("profile*")):
+            os.unlink(path)
+        return self.at("profile")
 
     def program(self, name):
         return os.path.join(self.work, "programs", name)
@@ -62,7 +69,7 @@ def compile_c(place, source, name, *flags, libraries=()):
     target, path = place.program(name), os.path.join(place.source, "programs", source)
     os.makedirs(os.path.dirname(target), exist_ok=True)
     if not os.path.exists(target) or os.path.getmtime(target) < os.path.getmtime(path):
-        subprocess.run(["cc", "-g", "-O2", *flags, path, "-o", target, *libraries], check=True)
+        subprocess.run(["cc", "-D_GNU_SOURCE", "-g", "-O2", *flags, path, "-o", target, *libraries], check=True)
     return target
 
 
