@@ -118,6 +118,16 @@ static void gather(struct climb *climb)
     free(active);
 }
 
+static bool goes_on(const struct climb *climb, struct range range)
+{
+    for (size_t i = range.begin; i < range.end; i++) {
+        uint32_t above = climb->from->nodes[climb->climbers[i].at].parent;
+        if (call_is_code(&climb->from->nodes[above]))
+            return true;
+    }
+    return false;
+}
+
 static void climb_range(struct climb *climb, struct range range)
 {
     size_t kept = range.begin;
@@ -145,6 +155,8 @@ struct calltree *callers_tree(const struct calltree *tree, const struct callers_
         struct range range = climb.ranges[--climb.range_count];
         if (range.depth < options->depth)
             climb_range(&climb, range);
+        else if (options->cut && goes_on(&climb, range))
+            ++*options->cut;
     }
     free(climb.climbers);
     free(climb.ranges);

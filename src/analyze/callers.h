@@ -17,6 +17,7 @@ struct callers_options {
     enum call_order order; // by which cost a path is judged to be worth following
     uint64_t least; // paths of less cost are not followed up; they are in their callee's value
     unsigned depth; // levels of callers that are followed
+    uint64_t *cut;  // counts paths that go on beyond `depth`; may be NULL
     struct pattern *focus; // only functions that match begin a tree; NULL: all
 };
 

@@ -141,7 +141,7 @@ static void print_text(struct report *report, const struct show_options *show,
     report_text_foot(report, show, &hidden);
 }
 
-static struct calltree *turned_around(const struct calltree *tree, const struct report *report,
+static struct calltree *turned_around(const struct calltree *tree, struct report *report,
                                       const struct show_options *show)
 {
     const struct report_options *options = report->options;
@@ -150,6 +150,7 @@ static struct calltree *turned_around(const struct calltree *tree, const struct 
                                       .order = report->order,
                                       .least = show->least,
                                       .depth = options->depth ? options->depth - 1 : CALLERS_DEPTH,
+                                      .cut = &report->cut,
                                       .focus = options->focus};
     return callers_tree(tree, &callers);
 }

@@ -196,6 +196,14 @@ static void put_hidden(const struct report *report, const struct show_options *s
     }
 }
 
+static void put_cut(const struct report *report)
+{
+    unsigned depth = report->options->depth ? report->options->depth - 1 : CALLERS_DEPTH;
+    if (report->cut > 0)
+        fprintf(report->out, "Not followed beyond %u caller%s: %s path%s (--depth).\n", depth,
+                plural(depth), text_count(report->cut).text, plural(report->cut));
+}
+
 static void put_hints(const struct report *report)
 {
     const struct profile *profile = report->analysis->profile;
@@ -235,7 +243,9 @@ void report_text_foot(const struct report *report, const struct show_options *sh
     };
     fputc('\n', report->out);
     put_hidden(report, show, hidden);
-    if (report->has_passes && !report->calls && report->options->view != VIEW_FLAT)
+    put_cut(report);
+    bool column = report->options->view != VIEW_FLAT || report->options->by == FLAT_FUNCTION;
+    if (report->has_passes && !report->calls && column)
         fputs(
             "returns: how often the marked frame of that path was seen to return between samples; "
             "compare them, but they are no call counts.\n",
@@ -276,6 +286,8 @@ void report_json_head(const struct report *report, struct json *json)
     json_end_array(json);
     json_key(json, "metric"); // the one that rows are sorted and left out by
     json_string(json, profile->metrics[report->metric].name);
+    json_key(json, "complete"); // false: still being recorded, or cut off
+    json_bool(json, profile->complete);
     json_key(json, "samples");
     json_unsigned(json, sums.samples);
     json_key(json, "whole"); // before refinement

@@ -340,11 +340,17 @@ static void test_callers(void **state)
     calltree_free(callers);
     options = (struct callers_options){
         .order = ORDER_TOTAL, .depth = 1, .focus = fixture_pattern("^[ab]$")};
+    uint64_t cut = 0;
+    options.cut = &cut;
     callers = callers_tree(tree, &options);
+    assert_int_equal(cut, 0); // main is the end of both
     assert_int_equal(total(callers, "a;main"), 42);
     assert_int_equal(total(callers, "b"), 57);
     assert_false(fixture_has(callers, "c"));
     calltree_free(callers);
+    options.focus = NULL;
+    calltree_free(callers_tree(tree, &options));
+    assert_int_equal(cut, 2); // c from a, c from b
     calltree_free(tree);
     fixture_end();
 }
