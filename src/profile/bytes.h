@@ -40,7 +40,7 @@ static inline size_t cursor_left(const struct cursor *cursor)
 
 static inline uint64_t zigzag(int64_t value)
 {
-    return (uint64_t)value << 1 ^ (uint64_t)(value >> 63);
+    return (uint64_t)value << 1 ^ (0 - (uint64_t)(value < 0));
 }
 
 static inline int64_t unzigzag(uint64_t value)

@@ -210,8 +210,9 @@ ref_t tree_edge(struct arena *arena, ref_t ref, place_t site, place_t function)
     if (tree->edge_slot_count == 0)
         return 0;
     ref_t *slot = edge_slot(arena, tree, site, function);
-    if (*slot)
-        return *slot;
+    ref_t known = *slot;
+    if (known)
+        return known;
     if (tree->edge_count >= tree->edge_slot_count / 4 * 3) {
         if (grow_edge_slots(arena, tree))
             slot = edge_slot(arena, tree, site, function);
