@@ -8,7 +8,10 @@
 #include <alloca.h>
 #include <dlfcn.h>
 #include <execinfo.h>
+#include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
+#include <unwind.h>
 
 INTERPOSED int dlclose(void *handle)
 {
@@ -18,6 +21,19 @@ INTERPOSED int dlclose(void *handle)
     int result = REAL(dlclose)(handle);
     loadmap_after_unload();
     return result;
+}
+
+// No destructor runs on this way out.
+INTERPOSED void _exit(int status)
+{
+    agent_finish();
+    REAL(_exit)(status);
+    __builtin_unreachable();
+}
+
+INTERPOSED void _Exit(int status)
+{
+    _exit(status);
 }
 
 // While the program looks at its own stack, there is no marker on it. Without these the marker's
@@ -52,4 +68,31 @@ INTERPOSED int backtrace(void **buffer, int size)
     if (count > 0)
         memcpy(buffer, frames + 1, (size_t)count * sizeof *buffer);
     return count > 0 ? count : 0;
+}
+
+// The same for programs that ask the unwinder itself. Its first frame, which is ours, is kept from
+// the program.
+struct trace {
+    _Unwind_Trace_Fn function;
+    void *argument;
+    bool begun;
+};
+
+static _Unwind_Reason_Code on_frame(struct _Unwind_Context *context, void *argument)
+{
+    struct trace *trace = argument;
+    if (!trace->begun) {
+        trace->begun = true;
+        return _URC_NO_REASON;
+    }
+    return trace->function(context, trace->argument);
+}
+
+INTERPOSED _Unwind_Reason_Code _Unwind_Backtrace(_Unwind_Trace_Fn function, void *argument)
+{
+    struct walker *walker = clear_stack();
+    struct trace trace = {.function = function, .argument = argument};
+    _Unwind_Reason_Code reason = REAL(_Unwind_Backtrace)(on_frame, &trace);
+    release_stack(walker);
+    return reason;
 }

@@ -181,10 +181,32 @@ void signals_open_thread(void)
     REAL(pthread_sigmask)(SIG_UNBLOCK, &set, NULL);
 }
 
+// Takes ticks away that wait to be delivered; other signals of the kind go back.
+static void drain_ticks(void)
+{
+    const struct timespec now = {0};
+    const sigset_t set = our_set();
+    siginfo_t info;
+    for (int i = 0; i < 4; i++) {
+        int signal = (int)syscall(SYS_rt_sigtimedwait, &set, &info, &now, _NSIG / 8);
+        if (signal < 0)
+            return;
+        if (!clock_is_tick(signal, &info))
+            requeue(signal, &info);
+    }
+}
+
 void signals_before_exec(void)
 {
     struct thread *thread = thread_current;
-    sigset_t set;
+    sigset_t set = our_set();
+    if (!agent_in_vfork_child()) {
+        // A tick that is pending over the exec would kill the new program.
+        REAL(pthread_sigmask)(SIG_BLOCK, &set, NULL);
+        thread_pause_clock();
+        drain_ticks();
+        REAL(pthread_sigmask)(SIG_UNBLOCK, &set, NULL);
+    }
     sigemptyset(&set);
     restore(&set, thread ? thread->hidden : 0);
     REAL(pthread_sigmask)(SIG_BLOCK, &set, NULL);
@@ -203,6 +225,7 @@ void signals_after_failed_exec(void)
     memcpy(keep, believed, sizeof keep);
     signals_start();
     memcpy(believed, keep, sizeof keep);
+    thread_resume_clock();
     signals_open_thread();
 }
 

@@ -109,6 +109,7 @@ int agent_take_slice(bool forked)
 static void publish_module(const struct module_info *info)
 {
     size_t length = strlen(info->path);
+    forbidden_note_module(info->id, info->path);
     ref_t ref = arena_alloc(&agent.arena, sizeof(struct live_module) + length);
     if (!ref)
         return;

@@ -279,13 +279,9 @@ static struct unwind_bounds thread_stack(const struct thread *thread)
     return (struct unwind_bounds){.low = high - thread->stack_bytes, .high = high};
 }
 
-// The start routine of every thread. Ends in a jump to the program's own, so no frame of ours stays
-// on the stack.
-static void *thread_entry(void *argument)
+// Apart from thread_entry: a local whose address is taken would keep that from ending in a jump.
+static __attribute__((noinline)) void set_up_thread(struct thread *thread)
 {
-    struct thread *thread = argument;
-    void *(*start)(void *) = thread->start;
-    argument = thread->argument;
     // A cancellation that waits already must strike in the program's code, not in ours.
     int cancellable;
     pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &cancellable);
@@ -294,6 +290,16 @@ static void *thread_entry(void *argument)
     else
         pthread_setspecific(end_key, thread);
     pthread_setcancelstate(cancellable, NULL);
+}
+
+// The start routine of every thread. Ends in a jump to the program's own, so no frame of ours stays
+// on the stack.
+__attribute__((optimize("O2"))) static void *thread_entry(void *argument)
+{
+    struct thread *thread = argument;
+    void *(*start)(void *) = thread->start;
+    argument = thread->argument;
+    set_up_thread(thread);
     return start(argument);
 }
 
@@ -358,4 +364,17 @@ void thread_after_fork(void)
     thread->last_node = 0;
     if (agent.active && begin_thread(thread, stack))
         agent.active = false;
+}
+
+void thread_pause_clock(void)
+{
+    if (thread_current)
+        clock_close(&thread_current->clock);
+}
+
+void thread_resume_clock(void)
+{
+    const struct live_options *options = &agent.session->options;
+    if (thread_current)
+        clock_open(&thread_current->clock, options, options->period_ns);
 }

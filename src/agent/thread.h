@@ -31,6 +31,10 @@ int thread_start_main(void);
 // In a forked child: the threads of the parent do not exist; the calling one begins anew.
 void thread_after_fork(void);
 
+// Around exec, where a tick would find no handler any more.
+void thread_pause_clock(void);
+void thread_resume_clock(void);
+
 // The process ends: charges what the calling thread, and threads that have ended, had since their
 // last samples.
 void thread_settle_all(void);

@@ -11,6 +11,14 @@
 // Finds the functions. Not signal-safe; once, after loadmap_start().
 void forbidden_start(void);
 
+// A module was found; unwinders (which ask for their own return address) are recognised by their
+// path. Signal-safe.
+void forbidden_note_module(unsigned id, const char *path);
+
+// A function that may return elsewhere was met: an unwinder that is linked into the program.
+// Signal-safe.
+void forbidden_note_unwinder(place_t function);
+
 // A function of libcairn.so itself. Signal-safe.
 bool forbidden_is_agent(place_t function);
 

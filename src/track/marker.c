@@ -147,17 +147,20 @@ __attribute__((visibility("hidden"))) void (*marker_resume_target)(struct _Unwin
         theirs ? (__typeof__(&name))theirs : &name;                                                \
     })
 
-static _Unwind_Reason_Code stop_at_once(struct _Unwind_Context *context, void *unused)
+static _Unwind_Reason_Code stop_at_once(int version, _Unwind_Action actions,
+                                        _Unwind_Exception_Class class,
+                                        struct _Unwind_Exception *exception,
+                                        struct _Unwind_Context *context, void *unused)
 {
-    (void)context;
-    (void)unused;
-    return _URC_END_OF_STACK;
+    (void)version, (void)actions, (void)class, (void)exception, (void)context, (void)unused;
+    return _URC_FATAL_PHASE2_ERROR;
 }
 
 void marker_start(void)
 {
     // Our copy of the unwinder fills its register table on first use; _Unwind_SetGR needs it.
-    _Unwind_Backtrace(stop_at_once, NULL);
+    struct _Unwind_Exception nothing = {0};
+    _Unwind_ForcedUnwind(&nothing, stop_at_once, NULL);
 }
 
 // The personality routine of the stub's pseudo frame: an exception that passes takes the marker

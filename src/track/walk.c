@@ -102,6 +102,14 @@ static place_t site_of(const struct unwind_frame *caller)
     return caller->flags & FRAME_INTERRUPTED ? caller->place + 1 : caller->place;
 }
 
+static void note_unwinder(struct pass *pass, const struct unwind_frame *frame)
+{
+    if (!(frame->flags & FRAME_EH_RETURN))
+        return;
+    pass->unwinding = true;
+    forbidden_note_unwinder(frame->function);
+}
+
 // Notes the frame that the cursor has left; caller is where it is now (NULL: there is none). False:
 // no room.
 static bool push(struct pass *pass, const struct unwind_frame *left,
@@ -135,7 +143,7 @@ static bool push(struct pass *pass, const struct unwind_frame *left,
              !pass->guessed)
         frame->flags = WALK_CFI;
     pass->on_own_stack |= own;
-    pass->unwinding |= (left->flags & FRAME_EH_RETURN) != 0;
+    note_unwinder(pass, left);
     return true;
 }
 
@@ -218,7 +226,7 @@ static void note_tail_call(struct pass *pass)
     struct walker *walker = pass->walker;
     struct walk_frame *marked = &walker->frames[walker->marked];
     const struct unwind_frame *left = &pass->cursor.left;
-    pass->unwinding |= (left->flags & FRAME_EH_RETURN) != 0;
+    note_unwinder(pass, left);
     if (marked->function == left->function || forbidden_is_agent(left->function))
         return;
     marked->function = left->function;
