@@ -100,7 +100,7 @@ def all_workloads(place):
         ("zstd -T2", find("zstd"), ["-T2", "-10", "-q", "-c", text], "18 MB"),
         ("bzip2", find("bzip2"), ["-c", text], "18 MB"),
         ("node", find("node"), [at("work.js"), text], "trees, words, JSON"),
-        ("java", find("java"), ["-cp", place.at("inputs"), "Work", text], "trees, regular expressions"),
+        ("java", find("java"), ["-XX:+UseSerialGC", "-cp", place.at("inputs"), "Work", text], "trees, regular expressions"),
         ("gdb", find("gdb"), ["--batch", "-nx", *_read_symbols(place.cairn) * 30],
          "start, read all symbols of cairn 30 times"),
         ("deep 2,000", place.program("deep"), ["2000", "700000"], "bench/programs/deep.c"),
