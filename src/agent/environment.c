@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
 #include "agent/environment.h"
 #include "agent/agent.h"
+#include <stdlib.h>
 #include <string.h>
 
 #define PRELOAD "LD_PRELOAD"
@@ -22,9 +23,32 @@ static const char *find(char *const *environment, const char *name)
     return NULL;
 }
 
-const char *environment_session(char *const *environment)
+// The variable's value: the path, and after an exec "@" and the charged clock.
+bool environment_session(char *const *environment, char *path, size_t bytes, uint64_t *charged)
 {
-    return find(environment, LIVE_ENVIRONMENT);
+    const char *value = find(environment, LIVE_ENVIRONMENT);
+    if (!value)
+        return false;
+    size_t length = strcspn(value, "@");
+    if (length >= bytes)
+        return false;
+    memcpy(path, value, length);
+    path[length] = 0;
+    *charged = value[length] ? strtoull(value + length + 1, NULL, 10) : 0;
+    return true;
+}
+
+static char *print_number(char *text, uint64_t number)
+{
+    char digits[20];
+    size_t count = 0;
+    do
+        digits[count++] = (char)('0' + number % 10);
+    while (number /= 10);
+    while (count)
+        *text++ = digits[--count];
+    *text = 0;
+    return text;
 }
 
 // The value of LD_PRELOAD without the agent at its front; NULL if nothing else is in it.
@@ -70,14 +94,15 @@ size_t environment_preload_length(char *const *environment)
     return value ? strlen(value) : 0;
 }
 
-void environment_show(char *const *environment, const char **shown, char *text)
+void environment_show(char *const *environment, const char **shown, char *text, uint64_t charged)
 {
     const char *preload = find(environment, PRELOAD);
     for (; environment && *environment; environment++)
         if (!value_of(*environment, PRELOAD) && !value_of(*environment, LIVE_ENVIRONMENT))
             *shown++ = *environment;
     *shown++ = text;
-    text = stpcpy(stpcpy(text, LIVE_ENVIRONMENT "="), agent.session_path) + 1;
+    text = stpcpy(stpcpy(stpcpy(text, LIVE_ENVIRONMENT "="), agent.session_path), "@");
+    text = print_number(text, charged) + 1;
     *shown++ = text;
     text = stpcpy(stpcpy(text, PRELOAD "="), agent.session->agent_path);
     // A program that was itself shown our LD_PRELOAD (it asked /proc) must not load the agent

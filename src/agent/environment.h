@@ -5,10 +5,13 @@
 // The program does not see the variables that brought the agent in; the programs that it starts get
 // them again.
 
+#include <stdbool.h>
 #include <stddef.h>
+#include <stdint.h>
 
-// The path of the session's memory file, NULL if there is none.
-const char *environment_session(char *const *environment);
+// The path of the session's memory file into path (room for `bytes`), and what an old image of this
+// process says to have charged. False if there is no session.
+bool environment_session(char *const *environment, char *path, size_t bytes, uint64_t *charged);
 
 // Removes our variable and our part of LD_PRELOAD, in place.
 void environment_hide(char **environment, const char *agent_path);
@@ -23,7 +26,8 @@ size_t environment_count(char *const *environment);
 // variables. The new strings are written to text (room for ENVIRONMENT_TEXT bytes plus the length
 // of the present LD_PRELOAD).
 #define ENVIRONMENT_TEXT 2048
-void environment_show(char *const *environment, const char **shown, char *text);
+// `charged`: up to which point of its CPU clock the new image's thread was charged by the old one.
+void environment_show(char *const *environment, const char **shown, char *text, uint64_t charged);
 
 // The length of LD_PRELOAD's value in the environment.
 size_t environment_preload_length(char *const *environment);

@@ -24,13 +24,13 @@ static bool follows(void)
 }
 
 // The environment with our variables, on the caller's stack; a macro because of alloca.
-#define SHOWN(environment)                                                                         \
+#define SHOWN(environment, charged)                                                                \
     ({                                                                                             \
         char *const *given = (environment);                                                        \
         size_t entries = environment_count(given) + ENVIRONMENT_EXTRA;                             \
         const char **shown = alloca(entries * sizeof *shown);                                      \
         environment_show(given, shown,                                                             \
-                         alloca(ENVIRONMENT_TEXT + environment_preload_length(given)));            \
+                         alloca(ENVIRONMENT_TEXT + environment_preload_length(given)), (charged)); \
         (char *const *)shown;                                                                      \
     })
 
@@ -51,6 +51,16 @@ static bool follows(void)
         gathered;                                                                                  \
     })
 
+// What this image charged up to now; the next one of this process goes on from there. A vfork child
+// has no clock yet.
+static uint64_t settled_clock(void)
+{
+    if (agent_in_vfork_child())
+        return 0;
+    thread_settle_all();
+    return thread_charged();
+}
+
 // Runs an exec between what must be set for the new program and what must be set if it fails.
 #define HANDED_OVER(call)                                                                          \
     ({                                                                                             \
@@ -66,24 +76,28 @@ static bool follows(void)
 
 INTERPOSED int execve(const char *path, char *const argv[], char *const environment[])
 {
-    return HANDED_OVER(REAL(execve)(path, argv, follows() ? SHOWN(environment) : environment));
+    return HANDED_OVER(
+        REAL(execve)(path, argv, follows() ? SHOWN(environment, settled_clock()) : environment));
 }
 
 INTERPOSED int execvpe(const char *file, char *const argv[], char *const environment[])
 {
-    return HANDED_OVER(REAL(execvpe)(file, argv, follows() ? SHOWN(environment) : environment));
+    return HANDED_OVER(
+        REAL(execvpe)(file, argv, follows() ? SHOWN(environment, settled_clock()) : environment));
 }
 
 INTERPOSED int fexecve(int fd, char *const argv[], char *const environment[])
 {
-    return HANDED_OVER(REAL(fexecve)(fd, argv, follows() ? SHOWN(environment) : environment));
+    return HANDED_OVER(
+        REAL(fexecve)(fd, argv, follows() ? SHOWN(environment, settled_clock()) : environment));
 }
 
 INTERPOSED int execveat(int directory, const char *path, char *const argv[],
                         char *const environment[], int flags)
 {
-    return HANDED_OVER(
-        REAL(execveat)(directory, path, argv, follows() ? SHOWN(environment) : environment, flags));
+    return HANDED_OVER(REAL(execveat)(directory, path, argv,
+                                      follows() ? SHOWN(environment, settled_clock()) : environment,
+                                      flags));
 }
 
 INTERPOSED int execv(const char *path, char *const argv[])
@@ -129,7 +143,7 @@ INTERPOSED int posix_spawn(pid_t *pid, const char *path, const posix_spawn_file_
                            char *const environment[])
 {
     return REAL(posix_spawn)(pid, path, actions, attributes, argv,
-                             follows() ? SHOWN(environment) : environment);
+                             follows() ? SHOWN(environment, 0) : environment);
 }
 
 INTERPOSED int posix_spawnp(pid_t *pid, const char *file, const posix_spawn_file_actions_t *actions,
@@ -137,7 +151,7 @@ INTERPOSED int posix_spawnp(pid_t *pid, const char *file, const posix_spawn_file
                             char *const environment[])
 {
     return REAL(posix_spawnp)(pid, file, actions, attributes, argv,
-                              follows() ? SHOWN(environment) : environment);
+                              follows() ? SHOWN(environment, 0) : environment);
 }
 
 // libc's system() and popen() take `environ` without asking us: show them ours for the moment of
@@ -151,7 +165,7 @@ INTERPOSED FILE *popen(const char *command, const char *type)
         return REAL(popen)(command, type);
     pthread_mutex_lock(&environ_lock);
     char **own = environ;
-    environ = (char **)SHOWN(own);
+    environ = (char **)SHOWN(own, 0);
     FILE *stream = REAL(popen)(command, type);
     environ = own;
     pthread_mutex_unlock(&environ_lock);

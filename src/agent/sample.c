@@ -4,11 +4,28 @@
 #include "agent/signals.h"
 #include "agent/thread.h"
 
-static void count_handler(struct live_stats *stats, uint64_t begin)
+#define PREEMPTED_NS 16000 // a handler of this length was perhaps not on the CPU all the time
+
+// How long the handler took. The clock that costs little counts other programs' time too.
+static uint64_t handler_time(uint64_t begin, uint64_t cpu_begin)
 {
     uint64_t spent = clock_now(LIVE_EVENT_WALL) - begin;
+    if (spent < PREEMPTED_NS || !cpu_begin)
+        return spent;
+    uint64_t on_cpu = clock_now(LIVE_EVENT_CPU) - cpu_begin;
+    return on_cpu < spent ? on_cpu : spent;
+}
+
+static void count_handler(struct thread *thread, uint64_t begin, uint64_t cpu_begin)
+{
+    struct live_stats *stats = &thread->record->stats;
+    const uint64_t spent = handler_time(begin, cpu_begin);
     stats->handler_ns += spent;
     stats->handler_histogram[live_bucket(spent)]++;
+    // A rate that cannot be kept (a deep stack, no marker) must not starve the program: half of the
+    // time is its own.
+    if (spent > agent.session->options.period_ns / 2)
+        thread->not_before = thread->last + 2 * spent;
 }
 
 void sample_tick(void *ucontext)
@@ -24,6 +41,8 @@ void sample_tick(void *ucontext)
     // like all else.
     if (options->event == LIVE_EVENT_WALL && weight < options->period_ns / 2)
         return;
+    if (now < thread->not_before)
+        return;
     thread->last = now;
     // Relaxed: the tool opens and closes the recording at some moment, no other data depends on it.
     if (!atomic_load_explicit(&agent.session->recording, memory_order_relaxed))
@@ -35,5 +54,5 @@ void sample_tick(void *ucontext)
     thread->last_node = node;
     stats->samples++;
     stats->cost_ns += weight;
-    count_handler(stats, begin);
+    count_handler(thread, begin, options->event == LIVE_EVENT_CPU ? now : 0);
 }

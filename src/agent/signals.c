@@ -21,6 +21,8 @@ static struct sigaction believed[OURS];
 // that happen).
 static uint8_t hidden_in_action[_NSIG];
 
+#define SA_RESTORER_FLAG 0x04000000 // libc sets it for everybody, and shows it to those who ask
+
 static int index_of(int signal)
 {
     for (size_t i = 0; i < OURS; i++)
@@ -233,8 +235,10 @@ void signals_after_failed_exec(void)
 static int believe(int index, const struct sigaction *action, struct sigaction *before)
 {
     struct sigaction old = believed[index];
-    if (action)
+    if (action) {
         believed[index] = *action;
+        believed[index].sa_flags |= SA_RESTORER_FLAG;
+    }
     if (before)
         *before = old;
     return 0;
@@ -276,8 +280,12 @@ static sighandler_t set_handler(int signal, sighandler_t handler, int flags)
 
 INTERPOSED sighandler_t signal(int signal_number, sighandler_t handler)
 {
-    if (!agent.active || index_of(signal_number) < 0)
-        return REAL(signal)(signal_number, handler);
+    if (!agent.active || index_of(signal_number) < 0) {
+        sighandler_t before = REAL(signal)(signal_number, handler);
+        if (before != SIG_ERR)
+            hidden_in_action[signal_number] = 0;
+        return before;
+    }
     return set_handler(signal_number, handler, SA_RESTART);
 }
 
@@ -296,18 +304,19 @@ static int change_mask(int (*change)(int, const sigset_t *, sigset_t *), int how
         if (how == SIG_UNBLOCK)
             stripped = *set;
     }
-    int result = change(how, set ? &stripped : NULL, before);
-    if (result)
-        return result;
-    if (before)
-        restore(before, hidden);
+    // Before the change: what it lets in is delivered before it returns.
     if (set && how == SIG_BLOCK)
         thread->hidden |= named;
     else if (set && how == SIG_UNBLOCK)
         thread->hidden &= ~named;
     else if (set && how == SIG_SETMASK)
         thread->hidden = named;
-    return 0;
+    int result = change(how, set ? &stripped : NULL, before);
+    if (result)
+        thread->hidden = hidden;
+    else if (before)
+        restore(before, hidden);
+    return result;
 }
 
 INTERPOSED int sigprocmask(int how, const sigset_t *set, sigset_t *before)
@@ -318,4 +327,28 @@ INTERPOSED int sigprocmask(int how, const sigset_t *set, sigset_t *before)
 INTERPOSED int pthread_sigmask(int how, const sigset_t *set, sigset_t *before)
 {
     return change_mask(REAL(pthread_sigmask), how, set, before);
+}
+
+// The old ways of saying the same: libc would do them without asking us.
+static int change_one(int how, int signal)
+{
+    sigset_t set;
+    sigemptyset(&set);
+    return sigaddset(&set, signal) ? -1 : sigprocmask(how, &set, NULL);
+}
+
+INTERPOSED int sighold(int signal)
+{
+    return change_one(SIG_BLOCK, signal);
+}
+
+INTERPOSED int sigrelse(int signal)
+{
+    return change_one(SIG_UNBLOCK, signal);
+}
+
+INTERPOSED int sigignore(int signal)
+{
+    struct sigaction action = {.sa_handler = SIG_IGN};
+    return sigaction(signal, &action, NULL);
 }

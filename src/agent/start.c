@@ -171,7 +171,7 @@ static void set_state(enum live_state state)
     atomic_store_explicit(&agent.process->state, state, memory_order_release);
 }
 
-static int join_session(int argc, char **argv)
+static int join_session(int argc, char **argv, uint64_t charged)
 {
     int error = map_session();
     if (!error)
@@ -187,7 +187,7 @@ static int join_session(int argc, char **argv)
     marker_start();
     error = signals_start();
     if (!error)
-        error = thread_start_main();
+        error = thread_start_main(charged);
     if (!error)
         set_state(LIVE_RUNNING);
     return error;
@@ -264,12 +264,11 @@ void agent_finish(void)
 
 __attribute__((constructor)) static void begin(int argc, char **argv, char **environment)
 {
-    const char *path = environment_session(environment);
-    if (!path || strlen(path) >= sizeof agent.session_path)
+    uint64_t charged;
+    if (!environment_session(environment, agent.session_path, sizeof agent.session_path, &charged))
         return;
-    strcpy(agent.session_path, path);
     int saved_errno = errno;
-    int error = join_session(argc, argv);
+    int error = join_session(argc, argv, charged);
     if (agent.session)
         environment_hide(environment, agent.session->agent_path);
     agent.active = !error;

@@ -332,7 +332,7 @@ INTERPOSED int pthread_create(pthread_t *id, const pthread_attr_t *attributes,
     return error;
 }
 
-int thread_start_main(void)
+int thread_start_main(uint64_t began)
 {
     int error = pthread_key_create(&end_key, on_thread_end);
     if (error)
@@ -344,6 +344,8 @@ int thread_start_main(void)
     error = begin_thread(thread, main_stack());
     if (error)
         end_thread(thread);
+    else if (agent.session->options.event == LIVE_EVENT_CPU && thread->last > began)
+        settle(thread->record, 0, thread->last - began);
     return error;
 }
 
@@ -364,6 +366,11 @@ void thread_after_fork(void)
     thread->last_node = 0;
     if (agent.active && begin_thread(thread, stack))
         agent.active = false;
+}
+
+uint64_t thread_charged(void)
+{
+    return thread_current ? thread_current->last : 0;
 }
 
 void thread_pause_clock(void)

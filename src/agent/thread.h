@@ -12,7 +12,9 @@ struct thread {
     struct walker walker;
     struct thread_clock clock;
     struct live_thread *record;
-    uint64_t last;   // the event's clock at the last sample
+    uint64_t last; // the event's clock at the last sample
+    uint64_t
+        not_before;  // the next sample is taken after this, if the handler is too slow for its rate
     ref_t last_node; // what the last sample was charged to
     uint32_t hidden; // signals of ours that the program believes to have blocked: see signals.c
     uint32_t ending; // rounds of thread-specific destructors seen
@@ -25,8 +27,12 @@ struct thread {
 // The calling thread; NULL if it is not profiled. Read in the signal handler.
 extern __thread struct thread *thread_current;
 
-// Once, in the main thread. 0 or -errno.
-int thread_start_main(void);
+// Once, in the main thread. What it did before (loading libraries) is charged to the root: its
+// clock began at `began`. 0 or -errno.
+int thread_start_main(uint64_t began);
+
+// The clock of the calling thread up to which its cost is charged; 0 if it is not profiled.
+uint64_t thread_charged(void);
 
 // In a forked child: the threads of the parent do not exist; the calling one begins anew.
 void thread_after_fork(void);
