@@ -6,7 +6,10 @@ import unittest
 from support import MARKERS, LiveTest, program
 
 FAULTS = {
-    "main": "run_jump run_jump_alternate run_repair run_overflow fault_and_recover",
+    "main": "run_jump run_jump_alternate run_repair run_overflow",
+    "run_jump": "jump_out",
+    "run_jump_alternate": "jump_out",
+    "jump_out": "fault_and_recover",
     "fault_and_recover": "fault_now",
     "fault_now": "fault_now fault_work fault_jump",
     "touch_pages": "fault_work fault_repair",
@@ -17,7 +20,6 @@ FAULTS = {
     "run_repair": "touch_pages",
     "run_overflow": "fault_work overflow",
     "overflow": "overflow overflow_jump",
-    "*": "jump_out fault_and_recover",
 }
 
 
@@ -41,7 +43,7 @@ class Faults(LiveTest):
 
     def test_stack_overflow(self):
         # A sample at the very end of the stack has no room to be taken.
-        self.life("overflow", samples=50)
+        self.life("overflow", samples=5, options=("-F", "1000"))
 
 
 class Ends(LiveTest):

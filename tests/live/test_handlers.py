@@ -6,11 +6,11 @@ import unittest
 from support import LiveTest, program
 
 GRAPH = {
-    "main": "run_plain run_alternate run_small program_work",
-    "run_plain": "run program_work",
-    "run_alternate": "run program_work",
+    "main": "run_plain run_alternate run_small",
+    "run_plain": "run_all",
+    "run_alternate": "run_all",
     "run_small": "program_work",
-    "run": "program_work",
+    "run_all": "program_work",
     "program_work": "burn outer_handler reentrant_handler",
     "outer_handler": "handler_recursion inner_handler",
     "inner_handler": "handler_recursion",
@@ -18,7 +18,7 @@ GRAPH = {
     "tick_handler": "handler_recursion",
     "handler_recursion": "handler_recursion handler_work",
     "handler_work": "burn",
-    "*": "tick_handler run",
+    "*": "tick_handler",
 }
 
 

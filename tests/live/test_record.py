@@ -53,16 +53,18 @@ class Words(LiveTest):
 
 
 class When(LiveTest):
+    # A program that computes for one second of CPU time.
+    second = [program("signals"), "sigprof"]
+
     def test_duration(self):
-        _, profile = self.record([program("shares")], "--duration", "0.2")
-        self.assertGreater(profile.total, 0.05e9)
-        self.assertLess(profile.total, 0.25e9)
+        _, profile = self.record(self.second, "--duration", "0.3")
+        self.assertGreater(profile.total, 0.1e9)
+        self.assertLess(profile.total, 0.4e9)
 
     def test_delay(self):
-        _, all_of_it = self.record([program("shares")])
-        _, profile = self.record([program("shares")], "--delay", "0.3")
-        self.assertGreater(profile.total, 0)
-        self.assertLess(profile.total, all_of_it.total - 0.2e9)
+        _, profile = self.record(self.second, "--delay", "0.4")
+        self.assertGreater(profile.total, 0.1e9)
+        self.assertLess(profile.total, 0.8e9)
 
     def test_period(self):
         for options in (("-c", "2ms"), ("-e", "cpu:2ms"), ("-F", "500")):
@@ -79,8 +81,8 @@ class When(LiveTest):
         for marker in ("--marker=on", "--marker=off"):
             with self.subTest(marker=marker):
                 path = self.file("profile")
-                run = Run([CAIRN, "record", "-o", path, "--memory", "1M", marker, *argv],
-                          cwd=self.folder)
+                run = Run([CAIRN, "record", "-o", path, "--memory", "1M", "-F", "100", marker,
+                           *argv], cwd=self.folder)
                 self.assertEqual((run.status, run.out), (native.status, native.out))
                 self.assertIn("memory", run.words)
                 profile = Profile(path)

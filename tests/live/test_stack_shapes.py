@@ -38,11 +38,20 @@ class StackShapes(LiveTest):
     def test_recursion_20000_deep(self):
         graph = {"": "dive", "dive": "even_depth", "even_depth": "odd_depth bottom",
                  "odd_depth": "even_depth", "bottom": "burn"}
-        for profile in self.survives([program("recursion"), "20000"], graph):
+        for profile in self.survives([program("recursion"), "20000"], graph,
+                                     options=("-F", "1000")):
             deepest = max(profile.named("bottom"), key=lambda node: node.total)
             self.assertEqual(sum(name in ("even_depth", "odd_depth") for name in deepest.path()),
                              20001)
             self.assertGreater(deepest.total / profile.total, 0.9)
+
+    def test_rate_that_cannot_be_kept(self):
+        """Walks that take longer than the period: the program still gets its share of the time."""
+        argv = [program("recursion"), "20000"]
+        native = self.native(argv)
+        run, profile = self.record(argv, "-F", "10000", "--marker=off", timeout=60)
+        self.assert_same(run, native)
+        self.assert_complete(profile)
 
     def test_recursion_a_million_deep(self):
         native = self.native([program("recursion"), "1000000"])

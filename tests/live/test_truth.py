@@ -125,16 +125,15 @@ class WallTime(LiveTest):
     def test_sleeps(self):
         for marker in MARKERS:
             with self.subTest(marker=marker):
-                native = self.native([program("sleeps")])
                 run, profile = self.record([program("sleeps")], "-e", "wall", "-F", "1000", marker)
-                self.assert_same(run, native)
-                self.assert_complete(profile)
-                for name, seconds in (("sleep_short", 0.24), ("busy", 0.24)):
-                    self.assertAlmostEqual(profile.below("main", name) / 1e9, seconds, delta=0.06,
-                                           msg=name)
-                self.assertAlmostEqual(profile.below("main", "sleep_long") / 1e9, 0.72, delta=0.07)
-                self.assertAlmostEqual(profile.below("idle", "sleep_long") / 1e9, 0.06, delta=0.03)
+                self.assertEqual(run.status, 0, run.words)
                 self.assertEqual(profile.info["events"][0]["name"], "wall")
+                self.assert_complete(profile)
+                for line in run.text.splitlines():
+                    path, value = line.split()
+                    # A sleep is seen when it ends: each may be off by a period or two.
+                    self.assertAlmostEqual(profile.below(*path.split(";")) / 1e9, int(value) / 1e9,
+                                           delta=0.02 + int(value) / 1e9 * 0.03, msg=path)
 
 
 if __name__ == "__main__":

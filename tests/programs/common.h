@@ -66,9 +66,13 @@ struct mode {
 // Runs the mode that the first argument names.
 static inline int run_mode(const struct mode *modes, size_t count, int argc, char **argv)
 {
-    for (size_t i = 0; argc > 1 && i < count; i++)
-        if (strcmp(modes[i].name, argv[1]) == 0)
-            return modes[i].run();
+    for (size_t i = 0; argc > 1 && i < count; i++) {
+        if (strcmp(modes[i].name, argv[1]) == 0) {
+            int status = modes[i].run();
+            NO_TAIL_CALL();
+            return status;
+        }
+    }
     fprintf(stderr, "usage: %s MODE\n", argv[0]);
     return 2;
 }

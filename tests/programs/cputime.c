@@ -10,7 +10,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-static const uint64_t share_ns = 500000000;
+static const uint64_t share_ns = 300000000;
 static volatile uint64_t sink;
 
 NOIPA void compute(void)
@@ -26,7 +26,7 @@ NOIPA void long_calls(void)
     int zero = open("/dev/zero", O_RDONLY);
     CHECK(zero >= 0);
     while (thread_cpu_ns() < share_ns)
-        CHECK(read(zero, memory, 4 << 20) == 4 << 20);
+        CHECK(read(zero, memory, 4 << 20) > 0); // less than all if a signal comes
     close(zero);
     munmap(memory, 4 << 20);
 }

@@ -61,7 +61,7 @@ static void use_alternate_stack(void)
     CHECK(sigaltstack(&stack, NULL) == 0);
 }
 
-static int jump_out(int flags)
+static NOIPA int jump_out(int flags)
 {
     install(SIGSEGV, fault_jump, flags);
     install(SIGFPE, fault_jump, flags);
@@ -73,13 +73,17 @@ static int jump_out(int flags)
 
 static int run_jump(void)
 {
-    return jump_out(0);
+    int status = jump_out(0);
+    NO_TAIL_CALL();
+    return status;
 }
 
 static int run_jump_alternate(void)
 {
     use_alternate_stack();
-    return jump_out(SA_ONSTACK);
+    int status = jump_out(SA_ONSTACK);
+    NO_TAIL_CALL();
+    return status;
 }
 
 NOIPA void fault_repair(int number, siginfo_t *info, void *context)

@@ -74,7 +74,7 @@ static void install(int number, void (*handler)(int), int flags)
     CHECK(sigaction(number, &action, NULL) == 0);
 }
 
-static int run(int flags)
+static NOIPA int run_all(int flags)
 {
     install(SIGUSR1, outer_handler, flags);
     install(SIGHUP, reentrant_handler, flags | SA_NODEFER);
@@ -92,7 +92,9 @@ static int run(int flags)
 
 static int run_plain(void)
 {
-    return run(0);
+    int status = run_all(0);
+    NO_TAIL_CALL();
+    return status;
 }
 
 static int run_alternate(void)
@@ -100,7 +102,9 @@ static int run_alternate(void)
     static char memory[128 * 1024];
     stack_t stack = {.ss_sp = memory, .ss_size = sizeof memory};
     CHECK(sigaltstack(&stack, NULL) == 0);
-    return run(SA_ONSTACK);
+    int status = run_all(SA_ONSTACK);
+    NO_TAIL_CALL();
+    return status;
 }
 
 // An alternate stack with just the room that the system asks for, whose end is an unmapped page.

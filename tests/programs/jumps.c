@@ -63,7 +63,9 @@ NOIPA int jump_builtin(int value)
 
 NOIPA int jump_none(int value)
 {
-    return jump_descend(value % 12, value, 3);
+    int result = jump_descend(value % 12, value, 3);
+    NO_TAIL_CALL();
+    return result;
 }
 
 static int run_plain(void)
@@ -122,7 +124,7 @@ static void check_mask_is_empty(void)
         CHECK(sigismember(&now, number) != 1);
 }
 
-static int escape_many(int flags)
+static NOIPA int escape_many(int flags)
 {
     struct sigaction action = {.sa_handler = escape, .sa_flags = flags};
     CHECK(sigaction(SIGUSR1, &action, NULL) == 0);
@@ -136,7 +138,9 @@ static int escape_many(int flags)
 
 static int run_handler(void)
 {
-    return escape_many(0);
+    int status = escape_many(0);
+    NO_TAIL_CALL();
+    return status;
 }
 
 static int run_alternate(void)

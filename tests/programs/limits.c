@@ -20,7 +20,7 @@ NOIPA void limit_work(int value)
     NO_TAIL_CALL();
 }
 
-static void *limit_thread(void *argument)
+static NOIPA void *limit_thread(void *argument)
 {
     for (int i = 0; i < 50; i++)
         limit_work(i);

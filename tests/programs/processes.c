@@ -247,8 +247,11 @@ int main(int argc, char **argv)
 {
     ssize_t length = readlink("/proc/self/exe", self, sizeof self - 1);
     CHECK(length > 0);
-    if (argc > 2 && strcmp(argv[1], "child") == 0)
-        return child_work(atoi(argv[2]));
+    if (argc > 2 && strcmp(argv[1], "child") == 0) {
+        int status = child_work(atoi(argv[2]));
+        NO_TAIL_CALL();
+        return status;
+    }
     static const struct mode modes[] = {{"fork", run_fork},
                                         {"vfork", run_vfork},
                                         {"spawn", run_spawn},

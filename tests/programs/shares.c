@@ -55,7 +55,7 @@ int main(void)
     static const char *const names[] = {
         "share_upper;share_left",  "share_upper;share_right",      "share_lower;share_left",
         "share_lower;share_right", "share_recursive*3;share_left", "share_recursive*9;share_left"};
-    for (int i = 0; i < 3000; i++) {
+    for (int i = 0; i < 2000; i++) {
         share_upper(0, share_left, share_right);
         share_lower(2, share_left, share_right);
         share_recursive(2, 4, 15);

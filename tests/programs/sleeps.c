@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Waits and computes in known functions for known times.
+// Waits and computes in known functions, and says how long each took: "FUNCTION NANOSECONDS".
 
 #include "common.h"
 #include <poll.h>
@@ -25,22 +25,32 @@ NOIPA void busy(void)
         burn(1, 1);
 }
 
-static void *idle(void *unused)
+static uint64_t took(void (*function)(void))
 {
-    sleep_long();
-    return unused;
+    uint64_t start = clock_ns(CLOCK_MONOTONIC);
+    function();
+    return clock_ns(CLOCK_MONOTONIC) - start;
+}
+
+static void *idle(void *spent)
+{
+    *(uint64_t *)spent = took(sleep_long);
+    return NULL;
 }
 
 int main(void)
 {
-    pthread_t thread;
+    uint64_t in_short = 0, in_long = 0, in_busy = 0, in_thread;
     for (int i = 0; i < 12; i++) {
-        sleep_short();
-        sleep_long();
-        busy();
+        in_short += took(sleep_short);
+        in_long += took(sleep_long);
+        in_busy += took(busy);
     }
-    CHECK(pthread_create(&thread, NULL, idle, NULL) == 0);
+    pthread_t thread;
+    CHECK(pthread_create(&thread, NULL, idle, &in_thread) == 0);
     pthread_join(thread, NULL);
-    printf("slept\n");
+    printf("main;sleep_short %llu\nmain;sleep_long %llu\nmain;busy %llu\nidle;sleep_long %llu\n",
+           (unsigned long long)in_short, (unsigned long long)in_long, (unsigned long long)in_busy,
+           (unsigned long long)in_thread);
     return 0;
 }

@@ -23,34 +23,42 @@
 enum { WAIT_MS = 600 };
 static const struct timespec wait_time = {.tv_nsec = WAIT_MS * 1000000L};
 
-static int sleep_nano(void)
+static NOIPA int sleep_nano(void)
 {
-    return nanosleep(&wait_time, NULL);
+    int result = nanosleep(&wait_time, NULL);
+    NO_TAIL_CALL();
+    return result;
 }
 
-static int sleep_clock(void)
+static NOIPA int sleep_clock(void)
 {
     errno = clock_nanosleep(CLOCK_MONOTONIC, 0, &wait_time, NULL);
     return errno ? -1 : 0;
 }
 
-static int sleep_micro(void)
+static NOIPA int sleep_micro(void)
 {
-    return usleep(WAIT_MS * 1000);
+    int result = usleep(WAIT_MS * 1000);
+    NO_TAIL_CALL();
+    return result;
 }
 
-static int wait_poll(void)
+static NOIPA int wait_poll(void)
 {
-    return poll(NULL, 0, WAIT_MS);
+    int result = poll(NULL, 0, WAIT_MS);
+    NO_TAIL_CALL();
+    return result;
 }
 
-static int wait_select(void)
+static NOIPA int wait_select(void)
 {
     struct timeval time = {.tv_usec = WAIT_MS * 1000};
-    return select(0, NULL, NULL, NULL, &time);
+    int result = select(0, NULL, NULL, NULL, &time);
+    NO_TAIL_CALL();
+    return result;
 }
 
-static int wait_epoll(void)
+static NOIPA int wait_epoll(void)
 {
     int descriptor = epoll_create1(0);
     struct epoll_event event;
@@ -62,7 +70,7 @@ static int wait_epoll(void)
 
 static int pipes[2];
 
-static int read_pipe(void)
+static NOIPA int read_pipe(void)
 {
     char byte;
     return read(pipes[0], &byte, 1) == 1 ? 0 : -1;
@@ -71,7 +79,7 @@ static int read_pipe(void)
 static struct sockaddr_in address = {.sin_family = AF_INET};
 static int listener;
 
-static int accept_socket(void)
+static NOIPA int accept_socket(void)
 {
     int connection = accept(listener, NULL, NULL);
     if (connection < 0)
@@ -80,7 +88,7 @@ static int accept_socket(void)
 }
 
 // A receive time-out makes the kernel return EINTR whatever SA_RESTART says.
-static int receive_with_timeout(void)
+static NOIPA int receive_with_timeout(void)
 {
     int sockets[2];
     struct timeval time = {.tv_usec = WAIT_MS * 1000};
@@ -95,7 +103,7 @@ static int receive_with_timeout(void)
     return got < 0 && errno == EAGAIN ? 0 : -1;
 }
 
-static int wait_semaphore(void)
+static NOIPA int wait_semaphore(void)
 {
     sem_t semaphore;
     struct timespec until;
@@ -108,14 +116,14 @@ static int wait_semaphore(void)
     return result < 0 && errno == ETIMEDOUT ? 0 : -1;
 }
 
-static int wait_futex(void)
+static NOIPA int wait_futex(void)
 {
     static int word;
     long result = syscall(SYS_futex, &word, FUTEX_WAIT, 0, &wait_time, NULL, 0);
     return result < 0 && errno == ETIMEDOUT ? 0 : -1;
 }
 
-static int wait_system_v(void)
+static NOIPA int wait_system_v(void)
 {
     int set = semget(IPC_PRIVATE, 1, 0600);
     struct sembuf operation = {.sem_op = -1};
@@ -125,7 +133,7 @@ static int wait_system_v(void)
     return result < 0 && errno == EAGAIN ? 0 : -1;
 }
 
-static int wait_child(void)
+static NOIPA int wait_child(void)
 {
     pid_t pid = fork();
     if (pid == 0) {
@@ -145,7 +153,7 @@ static void wake(int number)
 }
 
 // These two do return EINTR, but only for the signal that the program sent.
-static int wait_pause(void)
+static NOIPA int wait_pause(void)
 {
     uint64_t start = clock_ns(CLOCK_MONOTONIC);
     int result = pause();
@@ -153,7 +161,7 @@ static int wait_pause(void)
     return clock_ns(CLOCK_MONOTONIC) - start > WAIT_MS * 900000u ? 0 : -1;
 }
 
-static int wait_suspended(void)
+static NOIPA int wait_suspended(void)
 {
     sigset_t none;
     sigemptyset(&none);
