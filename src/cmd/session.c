@@ -26,7 +26,8 @@ int session_create(struct session *session, const struct record_options *options
     uint64_t slice = (options->memory + LIVE_SESSION_BYTES - 1) & -(uint64_t)LIVE_SESSION_BYTES;
     if (strlen(agent_path) >= sizeof session->shared->agent_path)
         return -ENAMETOOLONG;
-    int fd = memfd_create("cairn", MFD_CLOEXEC);
+    // The recorder seals it: a program that shortens the file would let us die by SIGBUS.
+    int fd = memfd_create("cairn", MFD_CLOEXEC | MFD_ALLOW_SEALING);
     if (fd < 0)
         return -errno;
     int error = make_large(fd, LIVE_SESSION_BYTES + slice);
