@@ -9,6 +9,15 @@
 
 extern void *__libc_stack_end __attribute__((weak));
 
+bool guess_is_code(uintptr_t pc)
+{
+    struct module_ref module;
+    loadmap_enter();
+    bool code = loadmap_peek(pc, &module) || module.id == MODULE_ANONYMOUS;
+    loadmap_leave();
+    return code;
+}
+
 bool guess_follows_call_anywhere(uintptr_t ra)
 {
     uintptr_t last = (ra - 1) & ~(uintptr_t)7, first = (ra - ARCH_CALL_MOST) & ~(uintptr_t)7;
@@ -64,6 +73,14 @@ bool guess_is_root(const struct unwind_cursor *cursor)
     return starts_process(cursor) || is_planted(cursor);
 }
 
+static void set_caller(struct caller *caller, uintptr_t slot, uintptr_t ra)
+{
+    caller->pc = ra;
+    caller->slot = slot;
+    caller->cfa = caller->sp = slot + WORD;
+    caller->interrupted = false;
+}
+
 static bool take_slot(struct unwind_cursor *cursor, uintptr_t slot, struct caller *caller)
 {
     uintptr_t word;
@@ -71,10 +88,7 @@ static bool take_slot(struct unwind_cursor *cursor, uintptr_t slot, struct calle
     if (!stack_load(cursor, slot, &word) || word < 65536 || word >> 47 != 0 ||
         stack_in_region(cursor, word) || !follows_call(word))
         return false;
-    caller->pc = word;
-    caller->slot = slot;
-    caller->cfa = caller->sp = slot + WORD;
-    caller->interrupted = false;
+    set_caller(caller, slot, word);
     return true;
 }
 
@@ -115,12 +129,20 @@ static bool near_top(struct unwind_cursor *cursor, struct caller *caller)
     return false;
 }
 
+// A saved frame pointer below a return address, the older frame's above the younger one's: that is
+// proof enough where code is generated. Interpreters push return addresses without a call.
 static bool from_frame_pointer(struct unwind_cursor *cursor, struct caller *caller)
 {
-    uintptr_t fp = cursor->bp, saved;
+    uintptr_t fp = cursor->bp, saved, ra;
+    struct module_ref module;
     if (fp % WORD || fp < cursor->sp || !stack_in_region(cursor, fp) ||
-        !stack_load(cursor, fp, &saved) || !take_slot(cursor, fp + WORD, caller))
+        !stack_load(cursor, fp, &saved) || !stack_load(cursor, fp + WORD, &ra))
         return false;
+    bool chained = saved > fp && saved % WORD == 0 && stack_in_region(cursor, saved);
+    bool generated = !loadmap_peek(ra - 1, &module) && module.id == MODULE_ANONYMOUS;
+    if (!(chained && generated) && !take_slot(cursor, fp + WORD, caller))
+        return false;
+    set_caller(caller, fp + WORD, ra);
     caller->fp = saved;
     return true;
 }

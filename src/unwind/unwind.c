@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT
 #include "unwind/arch.h"
+#include "unwind/fde.h"
 #include "unwind/recipe.h"
 #include "unwind/stack.h"
 #include "unwind/walk.h"
@@ -42,12 +43,13 @@ static void settle(struct unwind_cursor *cursor, uintptr_t pc, bool interrupted)
     describe(cursor, pc, function, interrupted);
 }
 
-// What unwind_step may take for granted from here on.
+// What unwind_step may take for granted from here on: nothing after a guess.
 static void set_limit(struct unwind_cursor *cursor)
 {
     if (!stack_in_region(cursor, cursor->sp) && stack_holds(&cursor->bounds, cursor->sp))
         stack_set_region(cursor, cursor->bounds);
-    cursor->limit = stack_in_region(cursor, cursor->sp) ? cursor->region + cursor->reach + 8 : 0;
+    bool sure = cursor->guesses == 0 && stack_in_region(cursor, cursor->sp);
+    cursor->limit = sure ? cursor->region + cursor->reach + 8 : 0;
 }
 
 static void begin(struct unwind_cursor *cursor, struct unwind_bounds bounds, uint32_t known,
@@ -57,8 +59,8 @@ static void begin(struct unwind_cursor *cursor, struct unwind_bounds bounds, uin
     cursor->bp = cursor->registers[ARCH_FP];
     cursor->bounds = bounds;
     stack_set_region(cursor, bounds);
-    set_limit(cursor);
     cursor->switches = cursor->guesses = 0;
+    set_limit(cursor);
     cursor->corrected_slot = cursor->corrected_pc = 0;
     cursor->frame = cursor->left = (struct unwind_frame){0};
     settle(cursor, cursor->registers[ARCH_RA], interrupted);
@@ -260,7 +262,7 @@ static __attribute__((noinline)) enum unwind_result step_slowly(struct unwind_cu
     default:
         found = follow_recipe(cursor, &caller, verdict);
     }
-    if (found && (caller.sp > cursor->sp || cursor->guesses == 0))
+    if (found && (cursor->guesses == 0 || (caller.sp > cursor->sp && guess_is_code(caller.pc))))
         return move(cursor, &caller, verdict);
     // A guess leaves the frame pointer as it was, which may be wrong: tables that build on it lead
     // nowhere.
@@ -317,5 +319,5 @@ enum unwind_result unwind_step(struct unwind_cursor *cursor, enum verdict *verdi
 
 uint64_t unwind_bytes(void)
 {
-    return sizeof recipe_sets;
+    return sizeof recipe_sets + fde_bytes();
 }

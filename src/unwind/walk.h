@@ -36,6 +36,9 @@ bool guess_step(struct unwind_cursor *cursor, struct caller *caller);
 // (makecontext).
 bool guess_is_root(const struct unwind_cursor *cursor);
 
+// pc is in a module, or in generated code that is known.
+bool guess_is_code(uintptr_t pc);
+
 // A call instruction ends at ra, as far as it can be read; also where no code is known to be.
 bool guess_follows_call_anywhere(uintptr_t ra);
 
