@@ -55,7 +55,7 @@ void status_line_show(struct status_line *line, uint64_t elapsed_ns,
 void status_line_clear(struct status_line *line)
 {
     if (line->shown && terminal_is_free()) {
-        fputs(LINE_BEGIN LINE_END, stderr);
+        fputs("\033[J", stderr);
         fflush(stderr);
     }
     line->shown = false;
