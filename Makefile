@@ -27,8 +27,10 @@ test: deps all
 lint: deps
 	@scripts/lint
 
-bench: deps all
-	@if [ -x bench/run ]; then bench/run $(abspath $(BUILD)); else echo "there is no bench/run yet"; exit 1; fi
+bench: all
+	@scripts/install-deps bench
+	@meson setup --reconfigure $(BUILD) >/dev/null
+	@bench/run $(abspath $(BUILD))
 
 install: all
 	@meson configure $(BUILD) --prefix=$(PREFIX)
