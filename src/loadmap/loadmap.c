@@ -178,7 +178,8 @@ static const char *path_of(const char *name, uintptr_t start)
     return strncpy(scratch.path, name[0] ? name : "[main]", sizeof scratch.path - 1);
 }
 
-#ifdef DLFO_STRUCT_HAS_EH_DBASE
+// (A test has it otherwise, to try what older C libraries get.)
+#if defined(DLFO_STRUCT_HAS_EH_DBASE) && !defined(LOADMAP_WITHOUT_FIND_OBJECT)
 extern __typeof__(_dl_find_object) _dl_find_object __attribute__((weak));
 
 static bool ask_loader(uintptr_t pc, struct dl_find_object *object)

@@ -3,13 +3,14 @@
 #include "unwind/fde.h"
 #include "unwind/tables.h"
 
-#define SAVED_ROWS 4
+#define SAVED_ROWS 3 // compilers use one; each costs stack of the handler
 
 struct machine {
     const struct cie *cie;
     const struct module_ref *module;
     uintptr_t location, pc;
-    struct cfi_row row, initial;
+    struct cfi_row *row; // the caller's
+    struct cfi_row initial;
     struct cfi_row saved[SAVED_ROWS];
     unsigned depth;
 };
@@ -18,16 +19,16 @@ static void set_rule(struct machine *machine, uint64_t reg, enum rule_kind kind,
 {
     int slot = arch_tracked_slot(reg);
     if (slot >= 0)
-        machine->row.rule[slot] = (struct rule){kind, value};
+        machine->row->rule[slot] = (struct rule){kind, value};
     else if (arch_is_result(reg) && kind != RULE_SAME && kind != RULE_UNDEFINED)
-        machine->row.saves_result = true;
+        machine->row->saves_result = true;
 }
 
 static void restore_rule(struct machine *machine, uint64_t reg)
 {
     int slot = arch_tracked_slot(reg);
     if (slot >= 0)
-        machine->row.rule[slot] = machine->initial.rule[slot];
+        machine->row->rule[slot] = machine->initial.rule[slot];
 }
 
 static int64_t scaled(const struct machine *machine, uint64_t value)
@@ -44,9 +45,9 @@ static uintptr_t skip_block(struct reader *reader)
 
 static void set_cfa(struct machine *machine, uint64_t reg, int64_t offset)
 {
-    machine->row.cfa_register = reg < UNWIND_REGISTERS ? (uint16_t)reg : UINT16_MAX;
-    machine->row.cfa_offset = offset;
-    machine->row.cfa_is_expression = false;
+    machine->row->cfa_register = reg < UNWIND_REGISTERS ? (uint16_t)reg : UINT16_MAX;
+    machine->row->cfa_offset = offset;
+    machine->row->cfa_is_expression = false;
 }
 
 static void advance(struct machine *machine, uint64_t delta)
@@ -59,12 +60,12 @@ static bool run_state(struct machine *machine, uint8_t code)
     if (code == 0x0a) { // remember_state
         if (machine->depth == SAVED_ROWS)
             return false;
-        machine->saved[machine->depth++] = machine->row;
+        machine->saved[machine->depth++] = *machine->row;
         return true;
     }
     if (machine->depth == 0)
         return false;
-    machine->row = machine->saved[--machine->depth];
+    *machine->row = machine->saved[--machine->depth];
     return true;
 }
 
@@ -120,27 +121,27 @@ static bool run_cfa(struct machine *machine, struct reader *reader, uint8_t code
         return true;
     case 0x0d: // def_cfa_register; it and def_cfa_offset change one half of a rule that is no
                // expression
-        if (machine->row.cfa_is_expression)
+        if (machine->row->cfa_is_expression)
             return false;
-        set_cfa(machine, reader_uleb(reader), machine->row.cfa_offset);
+        set_cfa(machine, reader_uleb(reader), machine->row->cfa_offset);
         return true;
     case 0x0e: // def_cfa_offset
-        if (machine->row.cfa_is_expression)
+        if (machine->row->cfa_is_expression)
             return false;
-        machine->row.cfa_offset = (int64_t)reader_uleb(reader);
+        machine->row->cfa_offset = (int64_t)reader_uleb(reader);
         return true;
     case 0x0f: // def_cfa_expression
-        machine->row.cfa_offset = (int64_t)skip_block(reader);
-        machine->row.cfa_is_expression = true;
+        machine->row->cfa_offset = (int64_t)skip_block(reader);
+        machine->row->cfa_is_expression = true;
         return true;
     case 0x12: // def_cfa_sf
         reg = reader_uleb(reader);
         set_cfa(machine, reg, scaled(machine, (uint64_t)reader_sleb(reader)));
         return true;
     case 0x13: // def_cfa_offset_sf
-        if (machine->row.cfa_is_expression)
+        if (machine->row->cfa_is_expression)
             return false;
-        machine->row.cfa_offset = scaled(machine, (uint64_t)reader_sleb(reader));
+        machine->row->cfa_offset = scaled(machine, (uint64_t)reader_sleb(reader));
         return true;
     }
     return false;
@@ -210,15 +211,13 @@ enum cfi_result cfi_find(const struct module_ref *module, uintptr_t pc,
     machine.location = function->start;
     machine.pc = pc;
     machine.depth = 0;
-    memset(&machine.row, 0, sizeof machine.row);
-    machine.row.cfa_register = UINT16_MAX;
-    machine.initial = machine.row;
+    machine.row = row;
+    memset(row, 0, sizeof *row);
+    row->cfa_register = UINT16_MAX;
+    machine.initial = *row;
     if (!run(&machine, fde.cie.program))
         return CFI_BAD;
-    machine.initial = machine.row;
+    machine.initial = *row;
     machine.location = function->start;
-    if (!run(&machine, fde.program))
-        return CFI_BAD;
-    *row = machine.row;
-    return CFI_OK;
+    return run(&machine, fde.program) ? CFI_OK : CFI_BAD;
 }

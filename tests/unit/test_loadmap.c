@@ -53,12 +53,25 @@ static int find_announced(const char *part)
     return -1;
 }
 
-static bool find(uintptr_t pc, struct module_ref *module)
+static bool find_once(uintptr_t pc, struct module_ref *module)
 {
     bool unloading;
     loadmap_enter();
     bool found = loadmap_find(pc, module, &unloading);
     loadmap_leave();
+    return found;
+}
+
+// Where the loader cannot be asked, /proc/self/maps is, but not too often.
+static bool find(uintptr_t pc, struct module_ref *module)
+{
+    bool found = find_once(pc, module);
+#ifdef LOADMAP_WITHOUT_FIND_OBJECT
+    for (int i = 0; !found && i < 20; i++) {
+        usleep(10000);
+        found = find_once(pc, module);
+    }
+#endif
     return found;
 }
 
@@ -182,10 +195,13 @@ static void test_same_address(void **state)
         assert_true(find(address[i], &module));
         id[i] = module.id;
         // Half of the time without a word to us, as libc does with its own.
-        if (i < 2)
+#ifndef LOADMAP_WITHOUT_FIND_OBJECT
+        if (i < 2) {
             dlclose(library);
-        else
-            close_library(library);
+            continue;
+        }
+#endif
+        close_library(library);
     }
     assert_int_equal(id[0], id[2]);
     assert_int_equal(id[1], id[3]);
@@ -351,7 +367,9 @@ static void test_stress(void **state)
                   stress_unloading, stress_incomplete, stress_wrong);
     assert_true(stress_walks > 1000);
     assert_int_equal(stress_wrong, 0);
+#ifndef LOADMAP_WITHOUT_FIND_OBJECT
     assert_true(stress_incomplete * 1000 <= stress_walks);
+#endif
 }
 
 static void test_after_fork(void **state)
