@@ -92,10 +92,20 @@ static int check_sources(const struct record_options *options)
     return STATUS_MISUSE;
 }
 
+// If one of the first three descriptors is closed, a file of ours would take its number. The
+// command finds it closed as it was: what we put there closes on exec.
+static void fill_standard_descriptors(void)
+{
+    for (int fd = 0; fd <= 2; fd++)
+        if (fcntl(fd, F_GETFD) < 0 && open("/dev/null", O_RDWR | O_CLOEXEC) < 0)
+            return;
+}
+
 static int run_record(int argc, char **argv)
 {
     struct record_options options;
     struct launch launch = {.through_shell = false};
+    fill_standard_descriptors();
     int status = parse_record_options(argc, argv, &options);
     if (status != PROCEED)
         return status;
