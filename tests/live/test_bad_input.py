@@ -6,7 +6,7 @@ import shutil
 import subprocess
 import unittest
 
-from support import CAIRN, LiveTest, Run, program
+from support import CAIRN, LiveTest, Profile, Run, program
 
 
 def head_sum(head):
@@ -146,15 +146,15 @@ class BadCommands(BadInput):
 
     def test_no_permission_for_perf_events(self):
         """Without perf events, timers take the samples; the summary says so, and what would help."""
-        if os.geteuid() != 0 or not shutil.which("setpriv"):
-            self.skipTest("needs root and setpriv to give rights up")
-        with open("/proc/sys/kernel/perf_event_paranoid", encoding="ascii") as setting:
-            if int(setting.read()) < 3:
-                # A seccomp filter would be the other way to forbid them; the source is enough here.
-                self.skipTest("perf events are allowed to everybody here")
-        run = Run([CAIRN, "record", "-o", self.file("profile"), program("figure1")])
+        path = self.file("profile")
+        run = Run([program("without_perf"), CAIRN, "record", "-o", path, program("shares")])
         self.assertEqual(run.status, 0)
         self.assertIn("perf_event_paranoid", run.words)
+        profile = Profile(path)
+        self.assertEqual(profile.info["events"][0]["source"], "posix-timer")
+        self.assertGreater(profile.samples, 20)
+        self.assertGreater(profile.share("main", "share_leaf", "burn"), 0.8)
+        self.assertTrue(any("perf" in note for note in profile.info["notes"]))
 
     def test_unknown_subcommand(self):
         self.refuse("recrod", "true", says=("recrod", "record"))

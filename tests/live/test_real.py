@@ -153,7 +153,7 @@ class GeneratedCode(LiveTest):
     """Code that a run-time compiler made has no tables: say what is reached, and change nothing."""
 
     def reached(self, argv, least, **how):
-        for profile in self.survives(argv, samples=200, complete=0.0, options=("-F", "1000"), **how):
+        for profile in self.survives(argv, samples=200, complete=0.0, options=("-F", "10000"), **how):
             percent = profile.info["walks"]["complete_pct"]
             reasons = profile.info["walks"]["reasons"]
             print(f"{os.path.basename(argv[0])}: {percent:.2f} % complete, {reasons}")
@@ -164,7 +164,7 @@ class GeneratedCode(LiveTest):
         script = ("function fib(n) { return n < 2 ? n : fib(n - 1) + fib(n - 2) }\n"
                   "let words = {}; for (let i = 0; i < 300000; i++) { const k = 'k' + (i * 7919) % 997;"
                   " words[k] = (words[k] || 0) + 1 }\n"
-                  "console.log(fib(27), Object.keys(words).length, JSON.stringify(words).length)\n"
+                  "console.log(fib(32), Object.keys(words).length, JSON.stringify(words).length)\n"
                   "try { null.x } catch (e) { console.log(e.name) }\n"
                   "new Promise(r => setTimeout(r, 50)).then(() => { console.log('later');"
                   " process.exit(7) })\n")

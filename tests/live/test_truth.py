@@ -2,9 +2,11 @@
 """The numbers are true: they are compared with what the program and the kernel measured themselves."""
 
 import math
+import os
+import shutil
 import unittest
 
-from support import MARKERS, LiveTest, nodes_of, program
+from support import CAIRN, MARKERS, LiveTest, Profile, Run, nodes_of, program
 
 
 class Figure1(LiveTest):
@@ -32,7 +34,10 @@ class CpuTime(LiveTest):
     """The sum of all samples is what the kernel charged, within 1 %, thread by thread."""
 
     def check(self, *options):
-        run, profile = self.record([program("cputime")], *options)
+        self.compare(self.record([program("cputime")], *options), options)
+
+    def compare(self, recorded, options):
+        run, profile = recorded
         self.assertEqual(run.status, 0, run.words)
         charged = {name: int(value) for name, value in map(str.split, run.text.splitlines())}
         for name in ("compute", "long_calls", "short_calls", "page_faults"):
@@ -57,6 +62,17 @@ class CpuTime(LiveTest):
         run, profile = self.record([program("cputime")], "-F", "1000", "--per-thread")
         charged = {name: int(value) for name, value in map(str.split, run.text.splitlines())}
         self.assertAlmostEqual(profile.total / charged["rusage"], 1, delta=0.01)
+
+    @unittest.skipUnless(os.geteuid() == 0 and shutil.which("setpriv"), "needs root and setpriv")
+    def test_as_an_ordinary_user(self):
+        """No samples inside of the kernel may be asked for: its time weighs on the next one."""
+        os.chmod(self.folder, 0o777)
+        for name in (CAIRN, os.path.join(os.path.dirname(CAIRN), "libcairn.so"), program("cputime")):
+            shutil.copy(name, self.folder)
+        path = self.file("profile")
+        run = Run(["setpriv", "--reuid=65534", "--regid=65534", "--clear-groups", self.file("cairn"),
+                   "record", "-q", "-o", path, "-F", "4000", self.file("cputime")], cwd=self.folder)
+        self.compare((run, Profile(path)), "nobody")
 
     def test_other_sources(self):
         """Where perf events are not allowed, timers give fewer samples but the same sums."""
