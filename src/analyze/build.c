@@ -22,7 +22,7 @@ struct place_in_tree {
     uint32_t base;                 // what the frame hangs under
     uint32_t call_file, call_line; // where it is called
     const struct spot *entry;      // what stands at its first instruction; NULL: not known
-    uint64_t passes;               // not yet given to a node
+    bool counted;                  // its calls and returns were given to a node
     // The node it was found to be, for the function that it was taken for.
     uint32_t node, function;
 };
@@ -35,6 +35,7 @@ struct builder {
     const struct profile_tree *from;
     struct place_in_tree *places; // per node of `from`
     size_t capacity;
+    uint64_t *counts; // of one frame: its calls, 0 for other metrics
 };
 
 // Where something happens: the node, and the line in it.
@@ -139,6 +140,27 @@ static uint32_t frame_function(struct builder *builder, uint32_t frame, const st
     return functions_intern(builder->functions, name, place_module(begin));
 }
 
+// Gives calls and returns of a frame to the first node that it is found to be.
+static void give_counts(struct builder *builder, uint32_t frame, uint32_t node)
+{
+    unsigned metrics = builder->profile->metric_count;
+    const uint64_t *values = builder->from->values + (size_t)frame * metrics;
+    if (builder->places[frame].counted)
+        return;
+    builder->places[frame].counted = true;
+    bool calls = false;
+    for (unsigned i = 0; i < metrics; i++) {
+        bool counts = profile_counts_calls(&builder->profile->metrics[i]);
+        builder->counts[i] = counts ? values[i] : 0;
+        calls |= counts && values[i] > 0;
+        if (!counts)
+            builder->tree->nodes[node].returns += values[i];
+    }
+    const struct function *function = calltree_function(builder->tree, node);
+    if (calls)
+        calltree_add(builder->tree, node, function->file, function->line, builder->counts);
+}
+
 // The node of a frame. A frame that is left out has the node it hangs under.
 static uint32_t frame_node(struct builder *builder, uint32_t frame, const struct spot *inside)
 {
@@ -156,8 +178,7 @@ static uint32_t frame_node(struct builder *builder, uint32_t frame, const struct
                                                     .kind = CALL_FUNCTION,
                                                     .call_file = place->call_file,
                                                     .call_line = place->call_line});
-    builder->tree->nodes[place->node].passes += place->passes;
-    place->passes = 0;
+    give_counts(builder, frame, place->node);
     return place->node;
 }
 
@@ -235,7 +256,6 @@ static uint32_t group_node(struct builder *builder)
 static void add_frame(struct builder *builder, uint32_t index)
 {
     const struct profile_node *node = &builder->from->nodes[index];
-    unsigned metrics = builder->profile->metric_count;
     struct position caller = locate(builder, node->parent, call_place(node->site));
     const struct spot *entry =
         functions_at(builder->functions, builder->from->process, node->function);
@@ -244,7 +264,6 @@ static void add_frame(struct builder *builder, uint32_t index)
         .call_file = caller.file,
         .call_line = caller.line,
         .entry = entry,
-        .passes = metrics ? builder->from->values[(size_t)index * metrics] : 0,
         .function = UINT32_MAX,
     };
     if (entry) {
@@ -275,6 +294,15 @@ static void add_statement(struct builder *builder, uint32_t index)
         .base = at.node, .call_file = at.file, .call_line = at.line, .function = UINT32_MAX};
 }
 
+static bool has_counts(const struct builder *builder, uint32_t frame)
+{
+    unsigned metrics = builder->profile->metric_count;
+    for (unsigned i = 0; i < metrics; i++)
+        if (builder->from->values[(size_t)frame * metrics + i] > 0)
+            return true;
+    return false;
+}
+
 static void add_tree(struct builder *builder, const struct profile_tree *from)
 {
     builder->from = from;
@@ -290,9 +318,10 @@ static void add_tree(struct builder *builder, const struct profile_tree *from)
         else
             add_frame(builder, i);
     }
-    // Frames that only returns were counted in.
+    // Frames that nothing but calls or returns were counted in.
     for (uint32_t i = 0; i < from->count; i++)
-        if (from->nodes[i].function != 0 && !is_root(from, i) && builder->places[i].passes > 0)
+        if (from->nodes[i].function != 0 && !is_root(from, i) && !builder->places[i].counted &&
+            has_counts(builder, i))
             frame_node(builder, i, NULL);
 }
 
@@ -306,6 +335,7 @@ struct calltree *build_calltree(struct functions *functions, const struct profil
         .profile = profile,
         .options = options,
         .tree = calltree_new(functions, profile->metric_count, command),
+        .counts = memory_array(profile->metric_count, sizeof *builder.counts),
     };
     builder.tree->sites = options->sites;
     builder.tree->keep_lines = options->lines;
@@ -313,6 +343,7 @@ struct calltree *build_calltree(struct functions *functions, const struct profil
         if (build_selects(functions, profile, &profile->trees[t], options))
             add_tree(&builder, &profile->trees[t]);
     free(builder.places);
+    free(builder.counts);
     calltree_sum(builder.tree);
     return builder.tree;
 }

@@ -45,7 +45,7 @@ static void arrive(struct climb *climb, struct climber *climber, uint32_t parent
     if (climb->to->count > before)
         memset(total, 0, metrics * sizeof *total);
     calltree_add(climb->to, climber->node, 0, 0, from->self + (size_t)climber->origin * metrics);
-    climb->to->nodes[climber->node].passes += from->nodes[climber->origin].passes;
+    climb->to->nodes[climber->node].returns += from->nodes[climber->origin].returns;
     if (climber->outermost)
         for (unsigned i = 0; i < metrics; i++)
             total[i] += from->total[(size_t)climber->origin * metrics + i];

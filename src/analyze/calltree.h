@@ -9,6 +9,9 @@
 //   root ── process ── thread ── function ── function (inlined) ── function
 //           (both only where they were asked for)
 //
+// Of a metric that counts calls, `self` are the calls of that function in that context, and `total`
+// are these and all calls below it.
+//
 // Parents stand before their children in the array, so that one pass backwards sums totals up and
 // one pass forwards hands things down: no recursion, whatever the depth of the program's.
 
@@ -25,7 +28,7 @@ struct call_node {
     uint32_t function;
     uint32_t call_file, call_line; // where the caller calls it; 0: not known
     uint8_t kind;                  // CALL_INLINED only if it was inlined wherever it was met
-    uint64_t passes;               // returns seen by the marker (walk), or calls
+    uint64_t returns;              // seen by the marker
 };
 
 // The cost of one line in one node; these add up to the node's self.

@@ -81,7 +81,7 @@ static void add_node(struct flat *flat, const struct calltree *tree, uint32_t no
         add_values(flat->self + (size_t)row * metrics, tree->self + (size_t)node * metrics,
                    metrics);
     if (flat->by == FLAT_FUNCTION)
-        flat->rows[row].passes += tree->nodes[node].passes;
+        flat->rows[row].returns += tree->nodes[node].returns;
     if (outermost)
         add_values(flat->total + (size_t)row * metrics, tree->total + (size_t)node * metrics,
                    metrics);

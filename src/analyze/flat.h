@@ -14,7 +14,7 @@ struct flat_row {
     uint32_t module;
     uint32_t file, line;
     bool inlined; // wherever it was met
-    uint64_t passes;
+    uint64_t returns;
 };
 
 struct flat {

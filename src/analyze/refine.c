@@ -29,7 +29,7 @@ static uint32_t copy_under(struct refining *refining, uint32_t node, uint32_t pa
         edge.call_line = old->call_line;
     }
     uint32_t copy = calltree_child(refining->to, parent, edge);
-    refining->to->nodes[copy].passes += old->passes;
+    refining->to->nodes[copy].returns += old->returns;
     return copy;
 }
 

@@ -77,15 +77,25 @@ static struct calltree *refined_tree(struct report *report, char **error)
     return tree;
 }
 
+// A merged profile has several: "walk+calls".
+static bool has_tracker(const struct profile *profile, const char *name)
+{
+    return profile->tracker && strstr(profile->tracker, name);
+}
+
 static struct show_options show_options(const struct report *report)
 {
+    const struct profile *profile = report->analysis->profile;
+    unsigned calls = 0;
+    while (calls < profile->metric_count && strcmp(profile->metrics[calls].name, PROFILE_CALLS))
+        calls++;
     const struct report_options *options = report->options;
     double percent = options->least >= 0                              ? options->least
                      : options->json && options->view != VIEW_CALLERS ? 0
                                                                       : USUAL_LEAST;
     return (struct show_options){
         .metric = report->metric,
-        .unit = report->analysis->profile->metrics[report->metric].unit,
+        .unit = profile->metrics[report->metric].unit,
         .whole = report->whole,
         .least = (uint64_t)(percent / 100 * (double)report->whole + 0.999),
         .least_percent = percent,
@@ -95,7 +105,10 @@ static struct show_options show_options(const struct report *report)
         .wide = options->wide,
         .narrow = report->style->width != 0,
         .upward = options->view == VIEW_CALLERS,
-        .calls = report->calls,
+        .returns = has_tracker(profile, "walk"),
+        .has_calls = calls < profile->metric_count,
+        .calls = calls,
+        .counts_calls = profile_counts_calls(&profile->metrics[report->metric]),
     };
 }
 
@@ -155,10 +168,10 @@ static struct calltree *turned_around(const struct calltree *tree, struct report
     return callers_tree(tree, &callers);
 }
 
-static bool has_passes(const struct calltree *tree)
+static bool has_returns(const struct calltree *tree)
 {
     for (size_t i = 0; i < tree->count; i++)
-        if (tree->nodes[i].passes > 0)
+        if (tree->nodes[i].returns > 0)
             return true;
     return false;
 }
@@ -172,7 +185,6 @@ int report_print(FILE *out, const struct text_style *style, struct analysis *ana
         return -1;
     report.metric = (unsigned)metric;
     report.order = usual_order(options);
-    report.calls = analysis->profile->tracker && strcmp(analysis->profile->tracker, "walk") != 0;
     struct calltree *tree = refined_tree(&report, error);
     if (!tree)
         return -1;
@@ -188,7 +200,7 @@ int report_print(FILE *out, const struct text_style *style, struct analysis *ana
         flat_order(flat, analysis->functions, report.metric, report.order);
     }
     int status = 0;
-    show.has_passes = report.has_passes = has_passes(tree);
+    show.has_returns = show.returns && has_returns(tree);
     bool nothing = report.whole > 0 && options->focus && tree->count == 1;
     if (nothing)
         status = no_match(error, "no function on the recorded paths matches", options->focus);

@@ -99,10 +99,11 @@ static void put_view(const struct report *report)
     const struct report_options *options = report->options;
     static const char *const by[] = {"function", "line", "module", "thread", "process"};
     const char *metric = report->analysis->profile->metrics[report->metric].name;
+    bool counts_calls = profile_counts_calls(&report->analysis->profile->metrics[report->metric]);
     if (options->view == VIEW_TREE)
-        fprintf(report->out,
-                "call tree by %s: each function under its caller; total is with all it calls",
-                metric);
+        fprintf(report->out, "call tree by %s: each function under its caller; %s", metric,
+                counts_calls ? "below is with the calls that it makes, and these make"
+                             : "total is with all it calls");
     else if (options->view == VIEW_CALLERS)
         fprintf(report->out,
                 "callers by %s: under each function who called it; all costs are that function's",
@@ -154,15 +155,22 @@ void report_text_head(const struct report *report)
     text_put(report->out, report->style, TEXT_BOLD, cut);
     free(cut);
     free(command);
-    fprintf(report->out, ": %s of %s in %s sample%s, ",
-            text_amount(report->whole, metric->unit).text, metric->name,
-            text_count(sums.samples).text, plural(sums.samples));
+    if (profile_counts_calls(metric))
+        fprintf(report->out, ": %s %s, ", text_count(report->whole).text, metric->name);
+    else
+        fprintf(report->out, ": %s of %s in %s sample%s, ",
+                text_amount(report->whole, metric->unit).text, metric->name,
+                text_count(sums.samples).text, plural(sums.samples));
     fprintf(report->out, "%s process%s, %s thread%s\n", text_count(profile->process_count).text,
             profile->process_count == 1 ? "" : "es", text_count(sums.threads).text,
             plural(sums.threads));
     if (!profile->complete)
         fputs("this recording is still going on, or was cut off: this is what was saved of it\n",
               report->out);
+    if (report->whole == 0 && profile_counts_calls(metric)) {
+        fputs("no call was counted\n", report->out);
+        return;
+    }
     if (report->whole == 0) {
         fputs("nothing was sampled, the program was too short or idle: " TOO_SHORT, report->out);
         return;
@@ -217,7 +225,7 @@ static void put_hints(const struct report *report)
                 "%s process%s counted with another one of the same program: 'cairn info --json' "
                 "has the cost of each.\n",
                 text_count(folded).text, folded == 1 ? " is" : "es are");
-    if (sum_up(report).samples == 0)
+    if (sum_up(report).samples == 0 && !profile_counts_calls(&profile->metrics[report->metric]))
         fputs("Too short for samples, only its time is known: " TOO_SHORT, report->out);
 }
 
@@ -245,11 +253,14 @@ void report_text_foot(const struct report *report, const struct show_options *sh
     put_hidden(report, show, hidden);
     put_cut(report);
     bool column = report->options->view != VIEW_FLAT || report->options->by == FLAT_FUNCTION;
-    if (report->has_passes && !report->calls && column)
+    if (show->has_returns && !show->has_calls && column)
         fputs(
             "returns: how often the marked frame of that path was seen to return between samples; "
             "compare them, but they are no call counts.\n",
             report->out);
+    if (show->has_calls && !show->counts_calls && column)
+        fputs("per call: total by calls, what one call costs on that path with all it calls.\n",
+              report->out);
     put_hints(report);
     put_notes(report);
     text_put(report->out, report->style, TEXT_DIM, more[report->options->view]);

@@ -14,11 +14,9 @@ struct report {
     const struct report_options *options;
     unsigned metric;
     enum call_order order;
-    bool calls;      // the tracker counts calls, not returns
-    bool has_passes; // and did
-    uint64_t cut;    // paths of callers that were not followed to their end
-    uint64_t whole;  // cost of the chosen threads and processes
-    uint64_t part;   // of that, what the refinement left
+    uint64_t cut;   // paths of callers that were not followed to their end
+    uint64_t whole; // cost of the chosen threads and processes
+    uint64_t part;  // of that, what the refinement left
 };
 
 // -1 and *error if --process or --thread choose nothing. After names were found.

@@ -21,8 +21,11 @@ struct show_options {
     bool wide;             // nothing is cut
     bool narrow;           // for a terminal: long file names are cut
     bool upward;           // children are callers
-    bool has_passes;       // some row has calls or returns
-    bool calls;            // passes are calls, not returns
+    bool returns;          // the tracker counts them
+    bool has_returns;      // and did: some row has some
+    bool has_calls;        // a metric counts calls,
+    unsigned calls;        // and that is its index
+    bool counts_calls;     // the chosen metric counts calls: it is no cost
 };
 
 // What was not shown.

@@ -5,16 +5,23 @@
 #include "base/memory.h"
 
 #define NUMBER_COLUMNS 27 // what the columns before the names take at most, gaps included
-#define PASSES_COLUMNS 11
+#define COUNT_COLUMNS 11
 
 struct text_table *show_table(const struct show_options *options, const char *name_head)
 {
-    static const enum text_align align[] = {TEXT_RIGHT, TEXT_RIGHT, TEXT_RIGHT,
-                                            TEXT_RIGHT, TEXT_FLEX,  TEXT_LEFT};
+    static const enum text_align align[] = {TEXT_RIGHT, TEXT_RIGHT, TEXT_RIGHT, TEXT_RIGHT,
+                                            TEXT_RIGHT, TEXT_RIGHT, TEXT_FLEX,  TEXT_LEFT};
     const char *head[] = {
-        "total", "", "self", options->calls ? "calls" : "returns", name_head, "where",
+        options->counts_calls ? "below" : "total",
+        "",
+        "self",
+        "calls",
+        "per call",
+        "returns",
+        name_head,
+        "where",
     };
-    return text_table_new(6, align, head);
+    return text_table_new(8, align, head);
 }
 
 // The end of a long file name, with the line, says more than its beginning.
@@ -49,7 +56,17 @@ void show_row(struct text_table *table, const struct show_options *options,
                     (double)row->self >= 0.0005 * whole && row->self
                         ? text_percent((double)row->self, whole).text
                         : "");
-    text_table_cell(table, TEXT_DIM, row->passes ? text_count(row->passes).text : "");
+    bool calls = options->has_calls && row->calls > 0;
+    bool per_call = calls && !options->counts_calls && row->total > 0;
+    // Real calls say more than returns between samples do.
+    bool returns = !options->has_calls && row->returns > 0;
+    text_table_cell(table, TEXT_DIM, calls ? text_count(row->calls).text : "");
+    text_table_cell(table, TEXT_PLAIN,
+                    per_call ? text_amount((uint64_t)(show_per_call(row->total, row->calls) + 0.5),
+                                           options->unit)
+                                   .text
+                             : "");
+    text_table_cell(table, TEXT_DIM, returns ? text_count(row->returns).text : "");
     text_table_cell(table, hot ? TEXT_BOLD : TEXT_PLAIN, row->name);
     put_where(table, options, row->where);
 }
@@ -58,8 +75,10 @@ unsigned show_room(const struct show_options *options, const struct text_style *
                    unsigned indent)
 {
     unsigned taken = NUMBER_COLUMNS + SHOW_WHERE_COLUMNS + 2 + indent;
-    if (options->has_passes)
-        taken += PASSES_COLUMNS;
+    if (options->has_calls)
+        taken += options->counts_calls ? COUNT_COLUMNS : 2 * COUNT_COLUMNS;
+    else if (options->has_returns)
+        taken += COUNT_COLUMNS;
     if (style->width == 0)
         return 0;
     return style->width > taken + SHOW_LEAST_NAME ? style->width - taken : SHOW_LEAST_NAME;
@@ -130,6 +149,15 @@ static char *row_name(const struct flat *flat, const struct functions *functions
     return text;
 }
 
+// Only functions are called.
+static uint64_t flat_calls(const struct flat *flat, const struct show_options *options,
+                           uint32_t row)
+{
+    return flat->by == FLAT_FUNCTION && options->has_calls
+               ? flat->self[(size_t)row * flat->metrics + options->calls]
+               : 0;
+}
+
 void show_flat(FILE *out, const struct text_style *style, const struct flat *flat,
                const struct functions *functions, const struct show_options *options,
                struct show_hidden *hidden)
@@ -157,7 +185,8 @@ void show_flat(FILE *out, const struct text_style *style, const struct flat *fla
         show_row(table, options,
                  &(struct show_row){.total = flat->total[value],
                                     .self = one_value ? 0 : flat->self[value],
-                                    .passes = row->passes,
+                                    .calls = flat_calls(flat, options, number),
+                                    .returns = row->returns,
                                     .name = name,
                                     .where = where});
         free(name);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 
-#include "analyze/show.h"
+#include "analyze/show_row.h"
 #include "base/memory.h"
 
 static const char *const kind_names[] = {"root", "process", "thread", "function", "inlined"};
@@ -29,21 +29,36 @@ static void put_values(struct json *json, const char *key, const uint64_t *value
     json_end_array(json);
 }
 
-// A tracker counts either calls or returns; the other one is not known.
-static void put_passes(struct json *json, bool known, bool calls, uint64_t passes)
+// Calls and returns, where they are known, and what a call cost in each metric. `self` and `total`
+// are values per metric.
+static void put_counts(struct json *json, const struct show_options *options, bool known,
+                       uint64_t returns, const uint64_t *self, const uint64_t *total,
+                       unsigned metrics)
 {
+    bool called = known && options->has_calls;
     json_key(json, "calls");
-    if (known && calls)
-        json_unsigned(json, passes);
+    if (called)
+        json_unsigned(json, self[options->calls]);
     else
         json_null(json);
     json_key(json, "returns");
-    if (known && !calls)
-        json_unsigned(json, passes);
+    if (known && options->returns)
+        json_unsigned(json, returns);
     else
         json_null(json);
     json_key(json, "error");
     json_null(json);
+    if (!called || metrics < 2)
+        return;
+    json_key(json, "per_call");
+    json_array(json);
+    for (unsigned i = 0; i < metrics; i++) {
+        if (self[options->calls] == 0 || i == options->calls)
+            json_null(json);
+        else
+            json_real(json, show_per_call(total[i], self[options->calls]));
+    }
+    json_end_array(json);
 }
 
 struct tree_writer {
@@ -92,7 +107,9 @@ static void put_node(struct tree_writer *writer, uint32_t node)
     put_known(json, "call_line", call->call_line == LINE_SEVERAL ? 0 : call->call_line);
     put_values(json, "self", tree->self + (size_t)node * tree->metrics, tree->metrics);
     put_values(json, "total", tree->total + (size_t)node * tree->metrics, tree->metrics);
-    put_passes(json, call->kind == CALL_FUNCTION, writer->options->calls, call->passes);
+    put_counts(json, writer->options, call->kind == CALL_FUNCTION, call->returns,
+               tree->self + (size_t)node * tree->metrics,
+               tree->total + (size_t)node * tree->metrics, tree->metrics);
     put_text(json, "kind", kind_names[call->kind]);
     if (tree->keep_lines)
         put_lines(writer, node);
@@ -156,7 +173,9 @@ static void put_row(struct json *json, const struct flat *flat, const struct fun
     put_known(json, "call_line", 0);
     put_values(json, "self", flat->self + (size_t)number * flat->metrics, flat->metrics);
     put_values(json, "total", flat->total + (size_t)number * flat->metrics, flat->metrics);
-    put_passes(json, flat->by == FLAT_FUNCTION && !row->inlined, options->calls, row->passes);
+    put_counts(json, options, flat->by == FLAT_FUNCTION && !row->inlined, row->returns,
+               flat->self + (size_t)number * flat->metrics,
+               flat->total + (size_t)number * flat->metrics, flat->metrics);
     if (flat->by == FLAT_FUNCTION || by_line)
         put_text(json, "kind", row->inlined ? "inlined" : "function");
     json_end_object(json);

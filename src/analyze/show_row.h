@@ -7,7 +7,7 @@
 #include "analyze/show.h"
 
 struct show_row {
-    uint64_t total, self, passes;
+    uint64_t total, self, calls, returns;
     const char *name;
     const char *where;
 };
@@ -22,6 +22,12 @@ void show_row(struct text_table *table, const struct show_options *options,
 // The columns that a terminal leaves for a name; 0: no limit.
 unsigned show_room(const struct show_options *options, const struct text_style *style,
                    unsigned indent);
+
+// Cost per call, with all that the calls cost below; what is called was called at least once.
+static inline double show_per_call(uint64_t total, uint64_t calls)
+{
+    return (double)total / (double)calls;
+}
 
 // A function's name in at most that many columns (0: any): template arguments go first, then the
 // end. To be freed.

@@ -252,13 +252,17 @@ static void print_lines(struct tree_printer *printer, uint32_t node, bool childr
 static void print_node(struct tree_printer *printer, uint32_t node, bool children_follow)
 {
     const struct calltree *tree = printer->tree;
-    unsigned metric = printer->options->metric;
+    const struct show_options *options = printer->options;
+    unsigned metric = options->metric;
     char *name = row_name(printer, printer->level[node]);
     char *where = row_where(printer, node);
-    show_row(printer->table, printer->options,
+    show_row(printer->table, options,
              &(struct show_row){.total = calltree_total(tree, node, metric),
                                 .self = calltree_self(tree, node, metric),
-                                .passes = tree->nodes[node].passes,
+                                .calls = options->has_calls && call_is_code(&tree->nodes[node])
+                                             ? calltree_self(tree, node, options->calls)
+                                             : 0,
+                                .returns = tree->nodes[node].returns,
                                 .name = name,
                                 .where = where});
     free(name);

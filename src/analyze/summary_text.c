@@ -24,6 +24,23 @@ static void put(struct text_table *table, const char *what, const char *format, 
     free(text);
 }
 
+static void put_event(struct text_table *table, const char *what,
+                      const struct profile_metric *metric, const struct profile_totals *totals)
+{
+    const char *source = metric->source && *metric->source ? metric->source : "?";
+    struct text_number every = text_amount(metric->period, metric->unit);
+    bool calls = profile_counts_calls(metric);
+    if (calls && metric->period <= 1)
+        put(table, what, "%s by %s, every one counted", metric->name, source);
+    else if (calls || metric->rate_requested <= 0)
+        put(table, what, "%s by %s%s%s", metric->name, source, metric->period ? ", one in " : "",
+            metric->period ? every.text : "");
+    else
+        put(table, what, "%s by %s, every %s: %s samples a second asked for, %s got", metric->name,
+            source, every.text, text_count((uint64_t)(metric->rate_requested + 0.5)).text,
+            text_count((uint64_t)(totals_rate(totals) + 0.5)).text);
+}
+
 static void put_recording(struct text_table *table, const struct analysis *analysis,
                           const struct profile_totals *totals)
 {
@@ -39,14 +56,8 @@ static void put_recording(struct text_table *table, const struct analysis *analy
         profile->complete ? "" : " (cut off, or still going on)");
     put(table, "processes", "%s, with %s thread%s", text_count(profile->process_count).text,
         text_count(totals->threads).text, totals->threads == 1 ? "" : "s");
-    for (unsigned i = 0; i < profile->metric_count; i++) {
-        const struct profile_metric *metric = &profile->metrics[i];
-        put(table, i ? "" : "event", "%s by %s, every %s: %s samples a second asked for, %s got",
-            metric->name, metric->source ? metric->source : "?",
-            text_amount(metric->period, metric->unit).text,
-            text_count((uint64_t)(metric->rate_requested + 0.5)).text,
-            text_count((uint64_t)(totals_rate(totals) + 0.5)).text);
-    }
+    for (unsigned i = 0; i < profile->metric_count; i++)
+        put_event(table, i ? "" : "event", &profile->metrics[i], totals);
     put(table, "tracker", "%s, %s tree", profile->tracker ? profile->tracker : "?",
         profile->tree_kind ? profile->tree_kind : "?");
 }

@@ -9,6 +9,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <string.h>
 
 struct profile_metric {
     char *name;            // "cpu"
@@ -17,6 +18,16 @@ struct profile_metric {
     double rate_requested; // samples a second
     char *source;          // "perf-task-clock"
 };
+
+// Metrics are of two kinds. A cost, as time, lies in statements; what a frame has in its place
+// counts the returns that the marker saw. A metric of this unit counts calls: it lies in frames,
+// each of which has the calls of its own edge.
+#define PROFILE_CALLS "calls"
+
+static inline bool profile_counts_calls(const struct profile_metric *metric)
+{
+    return metric->unit && strcmp(metric->unit, PROFILE_CALLS) == 0;
+}
 
 struct profile_module {
     char *path;
@@ -56,7 +67,7 @@ struct profile_tree {
     uint64_t threads; // that shared it
     uint32_t count;
     struct profile_node *nodes; // parents before children, the root first
-    uint64_t *values;           // count * metric_count; a frame's first value counts returns
+    uint64_t *values;           // count * metric_count: costs, calls or returns, see above
     struct live_stats stats;
 };
 
