@@ -17,7 +17,8 @@
 
 #define ROUNDS 25
 #define REPEATS 200
-#define FRAMES_MOST 256
+#define FRAMES_MOST 1024
+#define CHAINS_DEEP 8
 
 static struct unwind_bounds bounds;
 static int (*glibc_backtrace)(void **buffer, int size);
@@ -116,9 +117,22 @@ static void print_results(const char *title)
 {
     for (unsigned which = 0; which < WALKERS; which++) {
         qsort(result[which], results, sizeof(double), compare);
-        printf("%-28s %-24s %6.1f ns/frame (%d frames)\n", title, walker_name[which],
+        printf("%-32s %-24s %6.1f ns/frame (%d frames)\n", title, walker_name[which],
                result[which][results / 2], frames[which]);
     }
+}
+
+// Several chains on top of each other, so that the frames differ all the way.
+static const chain_function *deep_chains;
+static unsigned level;
+
+static void go_deeper(void)
+{
+    if (++level < CHAINS_DEEP)
+        deep_chains[level](go_deeper);
+    else
+        measure_warm();
+    __asm__ volatile(""); // not a tail call
 }
 
 static void run(const char *name, const chain_function *chains)
@@ -130,6 +144,11 @@ static void run(const char *name, const chain_function *chains)
     print_results(title);
     snprintf(title, sizeof title, "warm, %s", name);
     chains[0](measure_warm);
+    print_results(title);
+    snprintf(title, sizeof title, "warm and deep, %s", name);
+    deep_chains = chains;
+    level = 0;
+    chains[0](go_deeper);
     print_results(title);
 }
 

@@ -16,6 +16,7 @@
 #include <sys/syscall.h>
 #include <ucontext.h>
 #include <unistd.h>
+#include <unwind.h>
 // after those above
 #include <cmocka.h>
 
@@ -458,6 +459,37 @@ static void test_correct(void **state)
     assert_int_equal(other, VERDICT_COMPLETE);
 }
 
+// An unwinder at work returns to somewhere else; its frames say so.
+static jmp_buf out;
+static struct walk unwinding;
+
+static _Unwind_Reason_Code stop_and_raise(int version, _Unwind_Action actions,
+                                          _Unwind_Exception_Class class,
+                                          struct _Unwind_Exception *exception,
+                                          struct _Unwind_Context *context, void *argument)
+{
+    (void)version, (void)actions, (void)class, (void)exception, (void)context, (void)argument;
+    raise(SIGUSR1);
+    unwinding = ours;
+    longjmp(out, 1);
+}
+
+static void test_unwinder_at_work(void **state)
+{
+    (void)state;
+    static struct _Unwind_Exception exception;
+    if (setjmp(out) == 0)
+        _Unwind_ForcedUnwind(&exception, stop_and_raise, NULL);
+    expect_walks(1);
+    unsigned marked = 0;
+    for (unsigned i = 0; i < unwinding.count; i++)
+        marked += !!(unwinding.flags[i] & FRAME_EH_RETURN);
+    assert_int_equal(marked, 1);
+    recurse(2);
+    for (unsigned i = 0; i < ours.count; i++)
+        assert_false(ours.flags[i] & FRAME_EH_RETURN);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -476,6 +508,7 @@ int main(void)
         cmocka_unit_test_setup(test_garbage, prepare),
         cmocka_unit_test_setup(test_outside_of_everything, prepare),
         cmocka_unit_test_setup(test_correct, prepare),
+        cmocka_unit_test_setup(test_unwinder_at_work, prepare),
     };
     loadmap_start(NULL);
     return cmocka_run_group_tests(tests, NULL, NULL);
