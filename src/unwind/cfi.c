@@ -188,10 +188,33 @@ static bool run_one(struct machine *machine, struct reader *reader)
     return run_rule(machine, reader, code);
 }
 
+// The instructions that make up almost all programs, with operands of one byte. True if it was one.
+static inline __attribute__((always_inline)) bool run_common(struct machine *machine,
+                                                             struct reader *program)
+{
+    uint8_t code = program->at[0], low = code & 0x3f;
+    uint8_t operand = program->end - program->at > 1 ? program->at[1] : 0x80;
+    if (code >> 6 == 1) { // advance_loc
+        advance(machine, low);
+        program->at += 1;
+        return true;
+    }
+    if (operand >= 0x80)
+        return false;
+    if (code == 0x0e && !machine->row->cfa_is_expression) // def_cfa_offset
+        machine->row->cfa_offset = operand;
+    else if (code >> 6 == 2) // offset
+        set_rule(machine, low, RULE_OFFSET, scaled(machine, operand));
+    else
+        return false;
+    program->at += 2;
+    return true;
+}
+
 static bool run(struct machine *machine, struct reader program)
 {
     while (reader_left(&program) && machine->location <= machine->pc)
-        if (!run_one(machine, &program) || program.failed)
+        if (!run_common(machine, &program) && (!run_one(machine, &program) || program.failed))
             return false;
     return !program.failed;
 }
@@ -199,6 +222,8 @@ static bool run(struct machine *machine, struct reader program)
 enum cfi_result cfi_find(const struct module_ref *module, uintptr_t pc,
                          struct cfi_function *function, struct cfi_row *row)
 {
+    // Copied: filling so many bytes with general registers alone is a slow instruction.
+    static const struct cfi_row blank = {.cfa_register = UINT16_MAX};
     struct fde fde;
     if (!module->eh_frame_hdr)
         return CFI_NONE;
@@ -212,9 +237,7 @@ enum cfi_result cfi_find(const struct module_ref *module, uintptr_t pc,
     machine.pc = pc;
     machine.depth = 0;
     machine.row = row;
-    memset(row, 0, sizeof *row);
-    row->cfa_register = UINT16_MAX;
-    machine.initial = *row;
+    *row = machine.initial = blank;
     if (!run(&machine, fde.cie.program))
         return CFI_BAD;
     machine.initial = *row;

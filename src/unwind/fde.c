@@ -125,7 +125,8 @@ static bool read_cie(struct cie *cie, const struct module_ref *module, const uns
 {
     struct reader all = tables_from(module, (uintptr_t)at);
     struct entry entry;
-    memset(cie, 0, sizeof *cie);
+    cie->encoding = 0;
+    cie->signal = cie->augmented = false;
     if (!next_entry(&all, &entry) || entry.cie)
         return false;
     struct reader *reader = &entry.body;

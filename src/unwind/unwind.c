@@ -55,6 +55,7 @@ static void set_limit(struct unwind_cursor *cursor)
 static void begin(struct unwind_cursor *cursor, struct unwind_bounds bounds, uint32_t known,
                   bool interrupted)
 {
+    static const struct unwind_frame blank;
     cursor->sp = cursor->registers[ARCH_SP];
     cursor->bp = cursor->registers[ARCH_FP];
     cursor->bounds = bounds;
@@ -62,7 +63,7 @@ static void begin(struct unwind_cursor *cursor, struct unwind_bounds bounds, uin
     cursor->switches = cursor->guesses = 0;
     set_limit(cursor);
     cursor->corrected_slot = cursor->corrected_pc = 0;
-    cursor->frame = cursor->left = (struct unwind_frame){0};
+    cursor->frame = cursor->left = blank;
     settle(cursor, cursor->registers[ARCH_RA], interrupted);
     cursor->known = known;
     cursor->base_interrupted = interrupted;
