@@ -125,19 +125,23 @@ static void recipe_from_row(union unwind_recipe *recipe, const struct cfi_row *r
     make_fast(recipe);
 }
 
+static void set_function(union unwind_recipe *recipe, place_t place, int64_t distance)
+{
+    recipe->distance = (int32_t)distance;
+    recipe->function = place - (uint64_t)distance;
+}
+
 static void recipe_in_module(const struct module_ref *module, uintptr_t pc, bool interrupted,
                              union unwind_recipe *recipe)
 {
     struct cfi_function function;
     struct cfi_row row;
     enum cfi_result result = cfi_find(module, pc, &function, &row);
-    if (module->id == MODULE_ANONYMOUS)
-        recipe->function = place_make(MODULE_ANONYMOUS, pc);
-    else
-        recipe->function = place_make(module->id, pc - module->base);
-    if (result == CFI_OK && pc - function.start <= INT32_MAX) {
-        recipe->distance = (int32_t)(pc - function.start);
-        recipe->function -= (uint64_t)(int64_t)recipe->distance;
+    place_t place = place_make(module->id, pc - module->base);
+    set_function(recipe, place, 0);
+    // A function that begins before its module would be named in another one.
+    if (result == CFI_OK && function.start >= module->start && pc - function.start <= INT32_MAX) {
+        set_function(recipe, place, (int64_t)(pc - function.start));
         recipe->detail = FRAME_CFI;
         if (function.signal)
             recipe->detail |= FRAME_SIGNAL;
@@ -154,9 +158,7 @@ static void recipe_in_module(const struct module_ref *module, uintptr_t pc, bool
     if (trampoline) {
         recipe->kind = RECIPE_SIGNAL;
         recipe->detail |= FRAME_CFI | FRAME_SIGNAL;
-        recipe->function += (uint64_t)recipe->distance;
-        recipe->distance = (int32_t)(pc - trampoline);
-        recipe->function -= (uint64_t)(int64_t)recipe->distance;
+        set_function(recipe, place, (int64_t)(pc - trampoline));
     }
     if (recipe->kind == RECIPE_NO_TABLE && module->code_end &&
         (pc < module->code_start || pc >= module->code_end))
