@@ -1,0 +1,151 @@
+// SPDX-License-Identifier: MIT
+
+// `cairn merge`
+
+#include "profile/merge.h"
+#include "base/memory.h"
+#include "base/text.h"
+#include "cmd/cmd.h"
+#include <errno.h>
+#include <getopt.h>
+
+struct arguments {
+    const char *output;
+    char **paths;
+    size_t count;
+    enum merge_processes processes;
+    bool quiet, help;
+};
+
+static int parse(int argc, char **argv, struct arguments *arguments)
+{
+    enum { OPTION_APART = 256 };
+    static const struct option options[] = {
+        {"output", required_argument, NULL, 'o'},
+        {"apart", no_argument, NULL, OPTION_APART},
+        {"quiet", no_argument, NULL, 'q'},
+        {"help", no_argument, NULL, 'h'},
+        {NULL, 0, NULL, 0},
+    };
+    opterr = 0;
+    optind = 0; // glibc: start anew
+    for (int option; (option = getopt_long(argc, argv, ":ho:q", options, NULL)) != -1;) {
+        switch (option) {
+        case 'o':
+            arguments->output = optarg;
+            break;
+        case OPTION_APART:
+            arguments->processes = MERGE_APART;
+            break;
+        case 'q':
+            arguments->quiet = true;
+            break;
+        case 'h':
+            arguments->help = true;
+            return 0;
+        default:
+            return misuse_of_option(&command_merge, option, argv);
+        }
+    }
+    if (!arguments->output || !*arguments->output)
+        return misuse(&command_merge, "merge: which file to write? Say -o FILE");
+    if (optind == argc)
+        return misuse(&command_merge, "merge: which profiles?");
+    arguments->paths = argv + optind;
+    arguments->count = (size_t)(argc - optind);
+    return 0;
+}
+
+static void tell(const struct arguments *arguments, const struct profile *merged)
+{
+    uint64_t nodes = 0;
+    for (unsigned i = 0; i < merged->tree_count; i++)
+        nodes += merged->trees[i].count;
+    fprintf(stderr, "cairn: %zu profile%s in %s: %s process%s, %s contexts and lines;",
+            arguments->count, arguments->count == 1 ? "" : "s", arguments->output,
+            text_count(merged->process_count).text, merged->process_count == 1 ? "" : "es",
+            text_count(nodes).text);
+    for (unsigned i = 0; i < merged->metric_count; i++)
+        fprintf(stderr, "%s %s", i ? "," : "", merged->metrics[i].name);
+    fputc('\n', stderr);
+}
+
+static int write_merged(const struct arguments *arguments, struct profile **profiles)
+{
+    char *error = NULL;
+    struct profile *merged = profile_merge((const struct profile *const *)profiles,
+                                           arguments->count, arguments->processes, &error);
+    if (!merged) {
+        complain("merge: %s", error ? error : "out of memory");
+        free(error);
+        return STATUS_MISUSE;
+    }
+    int failed = profile_write(merged, arguments->output);
+    if (failed)
+        complain("merge: cannot write %s: %s", arguments->output, strerror(-failed));
+    else if (!arguments->quiet)
+        tell(arguments, merged);
+    profile_free(merged);
+    return failed ? STATUS_FAILED : 0;
+}
+
+static int merge(const struct arguments *arguments)
+{
+    struct profile **profiles = memory_array(arguments->count, sizeof *profiles);
+    int status = 0;
+    for (size_t i = 0; i < arguments->count && status == 0; i++) {
+        char *error = NULL;
+        profiles[i] = profile_read(arguments->paths[i], &error);
+        if (!profiles[i]) {
+            complain("%s", error);
+            free(error);
+            status = STATUS_MISUSE;
+        }
+    }
+    if (status == 0)
+        status = write_merged(arguments, profiles);
+    for (size_t i = 0; i < arguments->count; i++)
+        profile_free(profiles[i]);
+    free(profiles);
+    return status;
+}
+
+static int run_merge(int argc, char **argv)
+{
+    struct arguments arguments = {.processes = MERGE_BY_PROGRAM};
+    int status = parse(argc, argv, &arguments);
+    if (status)
+        return status;
+    return arguments.help ? print_command_help(&command_merge) : merge(&arguments);
+}
+
+static const char help[] =
+    "usage: cairn merge -o FILE [--apart] [-q] PROFILE...\n"
+    "\n"
+    "Makes one profile of several: of runs, ranks or machines, or of the same program measured in\n"
+    "different ways.\n"
+    "\n"
+    "    cairn merge -o all.out rank-*.out        all ranks of a parallel run as one\n"
+    "    cairn merge -o both.out time.out calls.out   cost per call, on every call path\n"
+    "    cairn report both.out\n"
+    "\n"
+    "Metrics of the same name and unit add up; others stand side by side ('cairn report "
+    "--metric').\n"
+    "Every process stays in the list; the trees of the same program and start routine are added "
+    "up.\n"
+    "Modules are the same if their paths and build ids are. Call counts ('--track calls') are "
+    "laid\n"
+    "upon walked trees of the same build: where the latter have functions in between that were "
+    "not\n"
+    "compiled to be followed, those stay.\n"
+    "\n"
+    "    -o, --output FILE   where to; may be one of the profiles\n"
+    "    --apart             every process and thread keeps trees of its own\n"
+    "    -q, --quiet         no word on success\n";
+
+const struct command command_merge = {
+    .name = "merge",
+    .summary = "make one profile of several",
+    .help = help,
+    .run = run_merge,
+};
