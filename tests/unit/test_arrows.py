@@ -23,14 +23,15 @@ ARROWS = {
     # the agent
     "loadmap": ["base"],
     "unwind": ["loadmap"],
-    "track": ["unwind", "tree", "live"],
+    "patch": ["loadmap"],
+    "track": ["unwind", "patch", "tree", "live"],
     "event": ["unwind", "tree", "live"],
     "agent": ["event", "track"],
 }
 # The load map may publish into the shared memory: live lies at its level, above base alone.
 ARROWS["loadmap"].append("live")
 
-AGENT_ROOMS = {"base", "live", "tree", "loadmap", "unwind", "track", "event", "agent"}
+AGENT_ROOMS = {"base", "live", "tree", "loadmap", "unwind", "patch", "track", "event", "agent"}
 # What the agent may not need, wherever it stands: it is loaded into other people's programs.
 FOREIGN = re.compile(r"^(elfutils/|libelf|gelf|dwarf\.h|zstd|xxhash|libiberty|libunwind)")
 TOOL_FILES_OF_BASE = {"json", "text", "table", "memory"}
