@@ -49,7 +49,13 @@ void sample_tick(void *ucontext)
         return;
     clock_resume(&thread->clock, options);
     struct live_stats *stats = &thread->record->stats;
-    ref_t node = walk_sample(&thread->walker, ucontext);
+    ref_t node = thread->calls ? calls_sample(thread->calls, ucontext)
+                               : walk_sample(&thread->walker, ucontext);
+    if (!node) {
+        thread->last -= weight; // at a bad moment: the next sample carries its weight
+        stats->lost++;
+        return;
+    }
     tree_add(&agent.arena, node, 0, weight);
     thread->last_node = node;
     stats->samples++;

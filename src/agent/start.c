@@ -15,6 +15,7 @@
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/resource.h>
+#include <sys/stat.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -90,6 +91,11 @@ int agent_take_slice(bool forked)
     uint64_t slice = atomic_fetch_add_explicit(&agent.session->slices, 1, memory_order_relaxed);
     off_t offset = (off_t)(LIVE_SESSION_BYTES + slice * agent.session->slice_bytes);
     size_t bytes = slice_to_map();
+    struct stat status;
+    if (fstat(fd, &status) || offset > status.st_size - (off_t)bytes) {
+        close(fd); // the session has no room for so many processes
+        return -ENOSPC;
+    }
     void *memory = map_slice(fd, offset, bytes);
     while (memory == MAP_FAILED && bytes / 2 >= SMALLEST_SLICE) {
         bytes = bytes / 2 & ~(size_t)4095;
@@ -171,6 +177,15 @@ static void set_state(enum live_state state)
     atomic_store_explicit(&agent.process->state, state, memory_order_release);
 }
 
+// Switches the entries of the program's functions on.
+static int follow_calls(void)
+{
+    int64_t functions = calls_start();
+    if (!functions)
+        agent_note("no function of this program is instrumented: build it with `cairn cc`");
+    return functions < 0 ? (int)functions : 0;
+}
+
 static int join_session(int argc, char **argv, uint64_t charged)
 {
     int error = map_session();
@@ -188,6 +203,8 @@ static int join_session(int argc, char **argv, uint64_t charged)
     error = signals_start();
     if (!error)
         error = thread_start_main(charged);
+    if (!error && agent.session->options.tracker == LIVE_TRACKER_CALLS)
+        error = follow_calls();
     if (!error)
         set_state(LIVE_RUNNING);
     return error;

@@ -129,6 +129,35 @@ static void publish_source(const struct thread_clock *clock)
     agent.process->source = clock->source;
 }
 
+static int open_tracker(struct thread *thread, struct unwind_bounds stack)
+{
+    struct live_thread *record = thread->record;
+    const struct live_options *options = &agent.session->options;
+    thread->walker.stack = stack;
+    if (options->tracker == LIVE_TRACKER_WALK)
+        return walk_open(&thread->walker, &agent.arena, record->tree, &record->stats, stack,
+                         options->marker);
+    void *memory = mmap(NULL, sizeof *thread->calls, PROT_READ | PROT_WRITE,
+                        MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    if (memory == MAP_FAILED)
+        return -ENOMEM;
+    thread->calls = memory;
+    return calls_open(thread->calls, &agent.arena, record->tree, &record->stats, stack);
+}
+
+static void close_tracker(struct thread *thread)
+{
+    walk_current = NULL;
+    calls_current = NULL;
+    atomic_signal_fence(memory_order_seq_cst);
+    walk_close(&thread->walker);
+    if (thread->calls) {
+        calls_close(thread->calls);
+        munmap(thread->calls, sizeof *thread->calls);
+    }
+    thread->calls = NULL;
+}
+
 // Starts to profile the calling thread. On failure it runs on, unprofiled.
 static int begin_thread(struct thread *thread, struct unwind_bounds stack)
 {
@@ -143,8 +172,7 @@ static int begin_thread(struct thread *thread, struct unwind_bounds stack)
     atomic_fetch_add_explicit(&record->threads, 1, memory_order_relaxed);
     atomic_fetch_add_explicit(&agent.process->thread_starts, 1, memory_order_relaxed);
     thread->record = record;
-    int error = walk_open(&thread->walker, &agent.arena, record->tree, &record->stats, stack,
-                          options->marker);
+    int error = open_tracker(thread, stack);
     if (error)
         return error;
     // The first tick may be due at once: it must find a thread that is all set up.
@@ -156,9 +184,12 @@ static int begin_thread(struct thread *thread, struct unwind_bounds stack)
     thread->last = clock_now(options->event) - pending;
     thread->last_node = record->last_node;
     thread_current = thread;
-    walk_current = &thread->walker;
-    error = clock_open(&thread->clock, options,
-                       pending + SHORTEST_NS < period ? period - pending : SHORTEST_NS);
+    walk_current = thread->calls ? NULL : &thread->walker;
+    calls_current = thread->calls;
+    error = options->event == LIVE_EVENT_CALLS
+                ? 0
+                : clock_open(&thread->clock, options,
+                             pending + SHORTEST_NS < period ? period - pending : SHORTEST_NS);
     signals_open_thread();
     if (!error)
         publish_source(&thread->clock);
@@ -171,12 +202,11 @@ static void end_thread(struct thread *thread)
     thread_current = NULL;
     atomic_signal_fence(memory_order_seq_cst);
     clock_close(&thread->clock);
-    if (thread->record) {
+    if (thread->record && agent.session->options.event != LIVE_EVENT_CALLS) {
         thread->record->pending = clock_now(agent.session->options.event) - thread->last;
         thread->record->last_node = thread->last_node;
     }
-    walk_close(&thread->walker);
-    walk_current = NULL;
+    close_tracker(thread);
     if (thread->record) // Release: the next owner finds the tree as we left it.
         atomic_store_explicit(&thread->record->owned, 0, memory_order_release);
     give_thread(thread);
@@ -232,7 +262,8 @@ static void ask_waiting(void)
 
 void thread_settle_all(void)
 {
-    if (!atomic_load_explicit(&agent.session->recording, memory_order_relaxed))
+    if (!atomic_load_explicit(&agent.session->recording, memory_order_relaxed) ||
+        agent.session->options.event == LIVE_EVENT_CALLS)
         return;
     if (agent.session->options.event == LIVE_EVENT_WALL)
         ask_waiting();
@@ -359,9 +390,8 @@ void thread_after_fork(void)
     // The parent's clock is not ours, its page is: unmap it. The marker on our copy of the stack
     // goes too.
     clock_close(&thread->clock);
-    walk_close(&thread->walker);
+    close_tracker(thread);
     thread_current = NULL;
-    walk_current = NULL;
     thread->record = NULL;
     thread->last_node = 0;
     if (agent.active && begin_thread(thread, stack))
@@ -382,6 +412,6 @@ void thread_pause_clock(void)
 void thread_resume_clock(void)
 {
     const struct live_options *options = &agent.session->options;
-    if (thread_current)
+    if (thread_current && options->event != LIVE_EVENT_CALLS)
         clock_open(&thread_current->clock, options, options->period_ns);
 }

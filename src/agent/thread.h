@@ -6,10 +6,12 @@
 
 #include "agent/agent.h"
 #include "event/clock.h"
+#include "track/calls.h"
 #include "track/walk.h"
 
 struct thread {
     struct walker walker;
+    struct calls_thread *calls; // with the calls tracker, instead of the walker
     struct thread_clock clock;
     struct live_thread *record;
     uint64_t last; // the event's clock at the last sample

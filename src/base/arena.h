@@ -17,8 +17,9 @@ typedef uint32_t ref_t;
 
 // The first bytes of the mapping. The writer process allocates; a reader only looks.
 struct arena_head {
-    _Atomic uint64_t used;    // bytes handed out, this head included; any thread adds, relaxed is enough
-    uint64_t limit;           // bytes that may be handed out
+    _Atomic uint64_t
+        used;       // bytes handed out, this head included; any thread adds, relaxed is enough
+    uint64_t limit; // bytes that may be handed out
     _Atomic uint64_t refused; // allocations that found no room
 };
 
@@ -36,8 +37,8 @@ static inline void *arena_at(const struct arena *arena, ref_t ref)
     return arena->base + (size_t)ref * 8;
 }
 
-// Makes an arena of zeroed memory at base; reserved is what the caller keeps for itself at the front,
-// sizeof(struct arena_head) included.
+// Makes an arena of zeroed memory at base; reserved is what the caller keeps for itself at the
+// front, sizeof(struct arena_head) included.
 void arena_init(struct arena *arena, void *base, size_t reserved, size_t limit);
 
 // Zeroed memory, or 0 when the limit is reached. Lock-free; safe in a signal handler.

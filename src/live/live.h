@@ -10,9 +10,9 @@
 //   [ session | slice 0: live_process, modules, threads, trees | slice 1 | slice 2 | ... sparse ]
 //
 // The agent only stores to memory: it does no I/O after start-up, keeps no descriptor, needs no
-// thread of its own, and whatever kills the program, the tool still has every sample. The tool scans
-// the slices about once a second and appends what is new to the profile. It trusts nothing it reads
-// here: the program may have scribbled over it.
+// thread of its own, and whatever kills the program, the tool still has every sample. The tool
+// scans the slices about once a second and appends what is new to the profile. It trusts nothing it
+// reads here: the program may have scribbled over it.
 //
 // Lists are pushed at the head with release order and never change afterwards, so a reader that
 // follows them sees whole records.
@@ -28,7 +28,9 @@
 #define LIVE_SESSION_BYTES 4096
 #define LIVE_ENVIRONMENT "CAIRN_SESSION" // its value: the path of the memory file
 
-enum live_event { LIVE_EVENT_CPU, LIVE_EVENT_WALL };
+enum live_event { LIVE_EVENT_CPU, LIVE_EVENT_WALL, LIVE_EVENT_CALLS };
+
+enum live_tracker { LIVE_TRACKER_WALK, LIVE_TRACKER_CALLS };
 
 // How the samples of a thread are asked for. `auto` tries them in this order.
 enum live_source {
@@ -40,7 +42,8 @@ enum live_source {
 
 static inline const char *live_source_name(unsigned source)
 {
-    static const char *const names[] = {"none", "perf-task-clock", "perf-task-clock-signal", "posix-timer"};
+    static const char *const names[] = {"none", "perf-task-clock", "perf-task-clock-signal",
+                                        "posix-timer"};
     return source < sizeof names / sizeof *names ? names[source] : "unknown";
 }
 
@@ -51,6 +54,7 @@ struct live_options {
     uint32_t marker; // 0: memoised walk
     uint32_t per_thread;
     uint32_t follow_fork;
+    uint32_t tracker;       // enum live_tracker
     uint32_t empty_handler; // measure the bare cost of the signals: the handler does nothing
 };
 
@@ -59,11 +63,11 @@ struct live_session {
     uint64_t magic;
     uint32_t version;
     uint32_t tool_pid;
-    uint64_t slice_bytes;        // distance of slices, the budget of a process (--memory)
-    _Atomic uint64_t slices;     // handed out; every process adds one, relaxed
-    _Atomic uint32_t recording;  // 0: samples are ignored (--delay, --duration); the tool writes
+    uint64_t slice_bytes;       // distance of slices, the budget of a process (--memory)
+    _Atomic uint64_t slices;    // handed out; every process adds one, relaxed
+    _Atomic uint32_t recording; // 0: samples are ignored (--delay, --duration); the tool writes
     struct live_options options;
-    char agent_path[1024];       // what LD_PRELOAD must name
+    char agent_path[1024]; // what LD_PRELOAD must name
 };
 
 #define LIVE_HANDLER_BUCKETS 128 // of handler time: 4 per power of two, see live_bucket()
@@ -71,40 +75,42 @@ struct live_session {
 // One per tree. The owning thread writes, relaxed; readers may see it in the middle of a sample.
 struct live_stats {
     uint64_t samples;
-    uint64_t lost;          // signals that came while no sample could be taken
-    uint64_t unplaced;      // samples counted to an ancestor because the memory limit was reached
-    uint64_t verdicts[VERDICT_COUNT]; // a marker walk on an incomplete cached part counts that part's verdict
-    uint64_t frames_stack;  // sum of stack depths
-    uint64_t frames_walked; // sum of frames really walked
-    uint64_t handler_ns;    // sum
-    uint64_t cost_ns;       // sum of all weights, residues at thread end included
-    uint64_t residue_ns;    // of that: time at the end of threads that no sample came for
+    uint64_t lost;     // signals that came while no sample could be taken
+    uint64_t unplaced; // samples counted to an ancestor because the memory limit was reached
+    uint64_t verdicts[VERDICT_COUNT]; // a marker walk on an incomplete cached part counts that
+                                      // part's verdict
+    uint64_t frames_stack;            // sum of stack depths
+    uint64_t frames_walked;           // sum of frames really walked
+    uint64_t handler_ns;              // sum
+    uint64_t cost_ns;                 // sum of all weights, residues at thread end included
+    uint64_t residue_ns;              // of that: time at the end of threads that no sample came for
     uint32_t handler_histogram[LIVE_HANDLER_BUCKETS];
 };
 
 struct live_module {
     ref_t next;
-    uint32_t id;       // as in place_t
-    uint64_t base;     // first loaded address when it was last (re)loaded
-    uint64_t bytes;    // extent in memory
+    uint32_t id;    // as in place_t
+    uint64_t base;  // first loaded address when it was last (re)loaded
+    uint64_t bytes; // extent in memory
     uint32_t build_id_bytes;
     uint8_t build_id[32];
     uint32_t path_bytes;
-    char path[];       // not terminated
+    char path[]; // not terminated
 };
 
-// A tree and who writes it. When a thread ends, the next one with the same start routine goes on with
-// its tree (unless per_thread), so short threads by the million need few trees.
+// A tree and who writes it. When a thread ends, the next one with the same start routine goes on
+// with its tree (unless per_thread), so short threads by the million need few trees.
 struct live_thread {
     ref_t next;
     ref_t tree;
-    place_t start;          // start routine; 0 for the main thread
-    _Atomic uint32_t tid;   // current or last owner
-    _Atomic uint32_t owned; // 1 while a thread uses it
+    place_t start;            // start routine; 0 for the main thread
+    _Atomic uint32_t tid;     // current or last owner
+    _Atomic uint32_t owned;   // 1 while a thread uses it
     _Atomic uint64_t threads; // how many threads have used it
-    uint64_t first_ns;      // CLOCK_MONOTONIC of first use
-    // For the agent alone, while nobody owns the tree: cost that its last owners had since their last samples, and
-    // what the last sample was charged to. The next owner's clock goes on from there.
+    uint64_t first_ns;        // CLOCK_MONOTONIC of first use
+    // For the agent alone, while nobody owns the tree: cost that its last owners had since their
+    // last samples, and what the last sample was charged to. The next owner's clock goes on from
+    // there.
     uint64_t pending;
     ref_t last_node;
     struct live_stats stats;
@@ -130,10 +136,10 @@ struct live_process {
     _Atomic uint64_t end_ns; // 0 until it says goodbye
     ref_t command;           // NUL-separated argv
     uint32_t command_bytes;
-    _Atomic ref_t modules;   // struct live_module
-    _Atomic ref_t threads;   // struct live_thread
-    _Atomic ref_t notes;     // struct live_note
-    _Atomic uint64_t agent_bytes; // private memory of the agent besides the slice
+    _Atomic ref_t modules;          // struct live_module
+    _Atomic ref_t threads;          // struct live_thread
+    _Atomic ref_t notes;            // struct live_note
+    _Atomic uint64_t agent_bytes;   // private memory of the agent besides the slice
     _Atomic uint64_t thread_starts; // threads that ever ran
 };
 

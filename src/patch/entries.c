@@ -1,0 +1,293 @@
+// SPDX-License-Identifier: MIT
+#include "patch/entries.h"
+#include "patch/text.h"
+#include <elf.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <link.h>
+#include <linux/membarrier.h>
+#include <stdatomic.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#define SECTION "__patchable_function_entries"
+#define CHUNK 4096 // code is rewritten page by page where nobody else runs
+
+static const unsigned char no_op[ENTRY_BYTES] = {0x0f, 0x1f, 0x44, 0x00, 0x00};
+static const unsigned char endbr[4] = {0xf3, 0x0f, 0x1e, 0xfa};
+#define TRAP 0xcc
+
+// One module's entries, sorted by address. Made in normal context, then only read.
+struct patched_module {
+    struct patched_module *next;
+    uintptr_t base;
+    const unsigned char *relay; // within reach of its entries: jumps to the hook
+    size_t count;
+    uintptr_t entry[];
+};
+
+// Pushed at the head, release; a signal handler that switches reads with acquire.
+static struct patched_module *_Atomic modules;
+
+// ---- the section that lists the entries, read from the file: it is not in the program headers
+
+struct file_view {
+    const unsigned char *bytes;
+    size_t size;
+};
+
+static bool map_file(const char *path, struct file_view *file)
+{
+    int fd = open(path, O_RDONLY | O_CLOEXEC);
+    if (fd < 0)
+        return false;
+    struct stat status;
+    file->bytes = MAP_FAILED;
+    if (!fstat(fd, &status) && status.st_size > (off_t)sizeof(Elf64_Ehdr)) {
+        file->size = (size_t)status.st_size;
+        file->bytes = mmap(NULL, file->size, PROT_READ, MAP_PRIVATE, fd, 0);
+    }
+    close(fd);
+    return file->bytes != MAP_FAILED;
+}
+
+static const Elf64_Shdr *section_table(const struct file_view *file, size_t *count)
+{
+    const Elf64_Ehdr *head = (const Elf64_Ehdr *)file->bytes;
+    *count = head->e_shnum;
+    const bool sane =
+        !memcmp(head->e_ident, ELFMAG, SELFMAG) && head->e_shentsize == sizeof(Elf64_Shdr) &&
+        head->e_shoff < file->size && head->e_shoff % 8 == 0 &&
+        *count <= (file->size - head->e_shoff) / sizeof(Elf64_Shdr) && head->e_shstrndx < *count;
+    return sane ? (const Elf64_Shdr *)(file->bytes + head->e_shoff) : NULL;
+}
+
+static bool find_section(const struct file_view *file, uintptr_t *address, size_t *bytes)
+{
+    size_t count;
+    const Elf64_Shdr *table = section_table(file, &count);
+    if (!table)
+        return false;
+    const Elf64_Shdr *names = &table[((const Elf64_Ehdr *)file->bytes)->e_shstrndx];
+    if (names->sh_offset > file->size || names->sh_size > file->size - names->sh_offset)
+        return false;
+    for (size_t i = 0; i < count; i++) {
+        if (table[i].sh_name >= names->sh_size ||
+            names->sh_size - table[i].sh_name < sizeof SECTION ||
+            memcmp(file->bytes + names->sh_offset + table[i].sh_name, SECTION, sizeof SECTION))
+            continue;
+        *address = table[i].sh_addr;
+        *bytes = table[i].sh_size;
+        return true;
+    }
+    return false;
+}
+
+// ---- preparing a module
+
+struct search {
+    void (*hook)(void);
+    int64_t added;
+    uint64_t skipped;
+    int error;
+};
+
+static bool in_segment(const struct dl_phdr_info *info, uintptr_t address, size_t bytes,
+                       unsigned flags)
+{
+    for (int i = 0; i < info->dlpi_phnum; i++) {
+        const ElfW(Phdr) *segment = &info->dlpi_phdr[i];
+        uintptr_t start = info->dlpi_addr + segment->p_vaddr;
+        if (segment->p_type == PT_LOAD && (segment->p_flags & flags) == flags && address >= start &&
+            bytes <= segment->p_memsz && address - start <= segment->p_memsz - bytes)
+            return true;
+    }
+    return false;
+}
+
+// The five bytes that can be patched at an entry of the list; 0 if there are none.
+static uintptr_t patchable_at(const struct dl_phdr_info *info, uintptr_t address)
+{
+    if (!in_segment(info, address, ENTRY_BYTES + sizeof endbr, PF_X))
+        return 0;
+    const unsigned char *code = (const unsigned char *)address;
+    if (!memcmp(code, endbr, sizeof endbr))
+        code += sizeof endbr;
+    static const unsigned char single[ENTRY_BYTES] = {0x90, 0x90, 0x90, 0x90, 0x90};
+    const bool one = !memcmp(code, no_op, 4); // the last byte is a displacement: any will do
+    return one || !memcmp(code, single, ENTRY_BYTES) ? (uintptr_t)code : 0;
+}
+
+static int by_address(const void *a, const void *b)
+{
+    const uintptr_t x = *(const uintptr_t *)a, y = *(const uintptr_t *)b;
+    return x < y ? -1 : x > y;
+}
+
+// jmp *0(%rip); the address
+static void make_relay(unsigned char code[14], void (*hook)(void))
+{
+    static const unsigned char jump[6] = {0xff, 0x25, 0, 0, 0, 0};
+    memcpy(code, jump, sizeof jump);
+    memcpy(code + sizeof jump, &hook, sizeof hook);
+}
+
+static void *map_memory(size_t bytes)
+{
+    void *memory = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    return memory == MAP_FAILED ? NULL : memory;
+}
+
+static int write_all(const struct patched_module *module, bool on);
+
+static void prepare_module(const struct dl_phdr_info *info, const uintptr_t *list, size_t count,
+                           struct search *search)
+{
+    struct patched_module *module = map_memory(sizeof *module + count * sizeof *module->entry);
+    if (!module) {
+        search->error = -ENOMEM;
+        return;
+    }
+    for (size_t i = 0; i < count; i++) {
+        uintptr_t entry = patchable_at(info, list[i]);
+        if (entry)
+            module->entry[module->count++] = entry;
+        else
+            search->skipped++;
+    }
+    qsort(module->entry, module->count, sizeof *module->entry, by_address);
+    unsigned char relay[14];
+    make_relay(relay, search->hook);
+    module->base = info->dlpi_addr;
+    module->relay = module->count
+                        ? text_page_near(module->entry[0], module->entry[module->count - 1], relay,
+                                         sizeof relay)
+                        : NULL;
+    if (!module->relay || write_all(module, false)) {
+        search->skipped += module->count;
+        munmap(module, sizeof *module + count * sizeof *module->entry);
+        return;
+    }
+    search->added += (int64_t)module->count;
+    module->next = atomic_load_explicit(&modules, memory_order_relaxed);
+    atomic_store_explicit(&modules, module, memory_order_release);
+}
+
+static bool is_known(uintptr_t first_entry_list, const struct dl_phdr_info *info)
+{
+    (void)first_entry_list;
+    for (struct patched_module *module = atomic_load_explicit(&modules, memory_order_acquire);
+         module; module = module->next)
+        if (module->base == info->dlpi_addr && in_segment(info, module->entry[0], 1, PF_X))
+            return true;
+    return false;
+}
+
+static int search_module(struct dl_phdr_info *info, size_t size, void *context)
+{
+    (void)size;
+    struct search *search = context;
+    const char *path = info->dlpi_name && *info->dlpi_name ? info->dlpi_name : "/proc/self/exe";
+    struct file_view file;
+    uintptr_t address;
+    size_t bytes;
+    if (!map_file(path, &file))
+        return 0;
+    bool found = find_section(&file, &address, &bytes);
+    munmap((void *)file.bytes, file.size);
+    address += info->dlpi_addr;
+    // The list is in memory, relocated by the loader.
+    if (found && address % sizeof(uintptr_t) == 0 && in_segment(info, address, bytes, PF_R) &&
+        !is_known(address, info))
+        prepare_module(info, (const uintptr_t *)address, bytes / sizeof(uintptr_t), search);
+    return 0;
+}
+
+int64_t entries_find(void (*hook)(void), uint64_t *skipped)
+{
+    struct search search = {.hook = hook};
+    dl_iterate_phdr(search_module, &search);
+    *skipped += search.skipped;
+    return search.error ? search.error : search.added;
+}
+
+size_t entries_count(void)
+{
+    size_t count = 0;
+    for (struct patched_module *module = atomic_load_explicit(&modules, memory_order_acquire);
+         module; module = module->next)
+        count += module->count;
+    return count;
+}
+
+bool entries_is_return(uintptr_t address)
+{
+    uintptr_t entry = address - ENTRY_BYTES;
+    for (struct patched_module *module = atomic_load_explicit(&modules, memory_order_acquire);
+         module; module = module->next)
+        if (entry >= module->entry[0] && entry <= module->entry[module->count - 1] &&
+            bsearch(&entry, module->entry, module->count, sizeof entry, by_address))
+            return true;
+    return false;
+}
+
+// ---- switching
+
+static void make_entry(const struct patched_module *module, uintptr_t entry, bool on,
+                       unsigned char bytes[ENTRY_BYTES])
+{
+    if (!on) {
+        memcpy(bytes, no_op, ENTRY_BYTES);
+        return;
+    }
+    int32_t distance = (int32_t)((uintptr_t)module->relay - (entry + ENTRY_BYTES));
+    bytes[0] = 0xe8;
+    memcpy(bytes + 1, &distance, sizeof distance);
+}
+
+// Where no other thread runs: page by page, one system call each.
+static int write_pages(int fd, const struct patched_module *module, bool on)
+{
+    unsigned char page[CHUNK + ENTRY_BYTES];
+    for (size_t i = 0; i < module->count;) {
+        const uintptr_t start = module->entry[i];
+        size_t used = 0;
+        for (; i < module->count && module->entry[i] - start <= CHUNK - ENTRY_BYTES; i++) {
+            size_t offset = module->entry[i] - start;
+            // What lies between two entries stays as it is.
+            memcpy(page + used, (const void *)(start + used), offset - used);
+            make_entry(module, module->entry[i], on, page + offset);
+            used = offset + ENTRY_BYTES;
+        }
+        int error = text_write(fd, start, page, used);
+        if (error)
+            return error;
+    }
+    return 0;
+}
+
+static int write_all(const struct patched_module *module, bool on)
+{
+    int fd = text_open();
+    if (fd < 0)
+        return fd;
+    int error = write_pages(fd, module, on);
+    text_close(fd);
+    return error;
+}
+
+int entries_switch(bool on, bool alone)
+{
+    (void)alone;
+    for (struct patched_module *module = atomic_load_explicit(&modules, memory_order_acquire);
+         module; module = module->next) {
+        int error = write_all(module, on);
+        if (error)
+            return error;
+    }
+    return 0;
+}

@@ -1,0 +1,34 @@
+// SPDX-License-Identifier: MIT
+#ifndef CAIRN_PATCH_ENTRIES_H
+#define CAIRN_PATCH_ENTRIES_H
+
+// Functions that begin with a no-op of five bytes (-fpatchable-function-entry=5), and turning those
+// into calls of a hook and back.
+//
+//   off:  0f 1f 44 00 00     one no-op: no thread is ever in the middle of it
+//   on:   e8 rel32           call of the module's relay, a jump to the hook
+//
+// The compiler may leave five no-ops of one byte each; they become one before the program runs.
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#define ENTRY_BYTES 5
+
+// Finds the entries of all modules loaded now that were not known yet and prepares them (off).
+// `hook` is what they will call. In normal context, with no other thread in the new modules. The
+// number of entries that were added, or -errno; *skipped counts those that do not look as they
+// should.
+int64_t entries_find(void (*hook)(void), uint64_t *skipped);
+
+// Switches all of them. Signal-safe. Any number of threads may be running in them, if `alone` is
+// false; it is cheaper if true (no other thread in this process). 0 or -errno.
+int entries_switch(bool on, bool alone);
+
+// True if the byte after an entry's call is `address`: what a hook finds as its return address.
+bool entries_is_return(uintptr_t address);
+
+size_t entries_count(void);
+
+#endif

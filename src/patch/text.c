@@ -1,0 +1,65 @@
+// SPDX-License-Identifier: MIT
+#include "patch/text.h"
+#include <errno.h>
+#include <fcntl.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#define PAGE 4096
+#define REACH (UINT64_C(1) << 31)
+#define STEP (UINT64_C(1) << 20) // between addresses that are tried
+
+int text_open(void)
+{
+    // Plain system calls: libc's open() is a point where a thread may be cancelled.
+    long fd = syscall(SYS_openat, AT_FDCWD, "/proc/self/mem", O_RDWR | O_CLOEXEC, 0);
+    return fd < 0 ? -errno : (int)fd;
+}
+
+void text_close(int fd)
+{
+    syscall(SYS_close, fd);
+}
+
+int text_write(int fd, uintptr_t address, const void *bytes, size_t count)
+{
+    long written = syscall(SYS_pwrite64, fd, bytes, count, address);
+    return written == (long)count ? 0 : written < 0 ? -errno : -EIO;
+}
+
+static void *map_at(uintptr_t address)
+{
+    void *page = mmap((void *)address, PAGE, PROT_READ | PROT_WRITE,
+                      MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED_NOREPLACE, -1, 0);
+    return page == MAP_FAILED ? NULL : page;
+}
+
+static void *map_near(uintptr_t low, uintptr_t high)
+{
+    const uintptr_t bottom = high > REACH ? high - REACH + 2 * STEP : STEP;
+    const uintptr_t top = low + REACH - 2 * STEP;
+    for (uintptr_t gap = STEP; gap < REACH; gap += STEP) {
+        uintptr_t above = (high + gap) & ~(uintptr_t)(PAGE - 1);
+        uintptr_t below = low > gap ? (low - gap) & ~(uintptr_t)(PAGE - 1) : 0;
+        void *page = above < top ? map_at(above) : NULL;
+        if (!page && below > bottom)
+            page = map_at(below);
+        if (page)
+            return page;
+    }
+    return NULL;
+}
+
+void *text_page_near(uintptr_t low, uintptr_t high, const void *bytes, size_t count)
+{
+    void *page = map_near(low, high);
+    if (!page)
+        return NULL;
+    memcpy(page, bytes, count);
+    if (!mprotect(page, PAGE, PROT_READ | PROT_EXEC))
+        return page;
+    munmap(page, PAGE);
+    return NULL;
+}

@@ -1,0 +1,23 @@
+// SPDX-License-Identifier: MIT
+#ifndef CAIRN_PATCH_TEXT_H
+#define CAIRN_PATCH_TEXT_H
+
+// Writing to code without ever making it writable: through /proc/self/mem, which changes a private
+// mapping in place and leaves its protection alone.
+
+#include <stddef.h>
+#include <stdint.h>
+
+// A descriptor for text_write(), to be closed by the caller; -errno. Signal-safe.
+int text_open(void);
+void text_close(int fd);
+
+// Writes bytes to code. Not atomic towards threads that run there: see sites.h. 0 or -errno.
+// Signal-safe.
+int text_write(int fd, uintptr_t address, const void *bytes, size_t count);
+
+// A page of memory within reach of a 32-bit jump from everything in [low, high), filled with
+// `bytes`, executable and not writable. NULL: there is no room nearby.
+void *text_page_near(uintptr_t low, uintptr_t high, const void *bytes, size_t count);
+
+#endif

@@ -1,0 +1,89 @@
+// SPDX-License-Identifier: MIT
+#ifndef CAIRN_TRACK_CALLS_H
+#define CAIRN_TRACK_CALLS_H
+
+// The calls tracker: every call of an instrumented function moves a cursor in the tree. Only
+// entries are hooked. The slot that holds a function's return address tells which activations have
+// ended:
+//
+//   shadow stack            program's stack, growing down
+//   [ root   | ∞    ]       ...
+//   [ main   | 0x90 ]       0x90: return address of main
+//   [ f      | 0x60 ]       0x60: return address of f          a call of g with its return address
+//   [ h      | 0x30 ]       (h has returned)             ◄──   at 0x40: h (0x30 ≤ 0x40) is over, f
+//   is not
+//
+// So returns cost nothing, and longjmp, exceptions and tail calls (same slot: the caller is
+// replaced) need no special case. A function called by code that was not instrumented hangs below
+// the nearest instrumented caller; the call site is the true one.
+//
+// Each stack has a shadow of its own: coroutines and signal stacks begin with a walk.
+
+#include "live/live.h"
+#include "tree/tree.h"
+#include "unwind/unwind.h"
+#include <stdbool.h>
+
+struct shadow_entry {
+    uintptr_t slot;
+    struct node *node;
+};
+
+// What the hook has seen: a call site and the function entered, as raw addresses, and their edge.
+struct edge_memo {
+    uintptr_t site;
+    uintptr_t back; // where the hook returns to, in the function
+    ref_t edge;
+    uint32_t unused[3];
+};
+
+#define EDGE_MEMOS 1024
+#define OTHER_STACKS 8
+
+// The shadow of one stack. entries[0] is the root and never popped.
+struct shadow {
+    struct shadow_entry *entries;
+    size_t capacity;
+    struct shadow_entry *top; // while another one is active
+    uintptr_t low, high;      // the stack it belongs to, as far as it is known
+};
+
+struct calls_thread {
+    // The hook's own: calls_x86_64.S knows where these lie.
+    struct shadow_entry *top; // 0
+    uintptr_t low, span;      // 8, 16: of the stack in use; a slot elsewhere goes the long way.
+                              // span is 0 inside of the tree: a signal's handler must not enter it
+    unsigned char *base;      // 24: of the arena
+    uint64_t generation;      // 32: of the load map that the memos were made for
+    uint64_t unused[3];
+    struct edge_memo memos[EDGE_MEMOS]; // 64
+    // The long way's.
+    struct arena *arena;
+    ref_t tree;
+    struct live_stats *stats;
+    struct shadow own;
+    struct shadow others[OTHER_STACKS];
+    struct shadow *active;
+    unsigned next_other;
+};
+
+// The calling thread's, NULL if it is not followed.
+extern __thread struct calls_thread *calls_current;
+
+// Finds the instrumented functions of the program and switches them on. In normal context, before
+// the program runs. The number of functions, or -errno.
+int64_t calls_start(void);
+
+// Libraries that were loaded since. In normal context.
+void calls_find_new(void);
+
+// A follower for the calling thread. 0 or -errno.
+int calls_open(struct calls_thread *calls, struct arena *arena, ref_t tree,
+               struct live_stats *stats, struct unwind_bounds stack);
+void calls_close(struct calls_thread *calls);
+
+// The node of the calling thread at interrupted code: the cursor, after what has ended is popped;
+// and a statement below. 0: not now (inside of the tree). Signal-safe.
+ref_t calls_sample(struct calls_thread *calls, const void *ucontext);
+
+#endif

@@ -1,0 +1,180 @@
+// SPDX-License-Identifier: MIT
+// The hook at the entry of a followed function. See calls.h; the offsets are those of struct calls_thread.
+
+#define TOP 0
+#define LOW 8
+#define SPAN 16
+#define BASE 24
+#define GENERATION 32
+#define MEMOS 64
+#define MEMO_MASK 1023
+
+    .hidden calls_enter, calls_vector_start, calls_enter_known, calls_enter_unknown
+    .hidden calls_current, loadmap_generation_count
+    .globl calls_enter, calls_vector_start
+
+    .text
+// On entry: (%rsp) is where we return to, in the function; 8(%rsp) the function's own return address, and its place
+// is the slot. No register may change, nor any flag matters. Six registers do for a call that stays in known
+// contexts.
+    .p2align 5
+    .type calls_enter, @function
+calls_enter:
+    .cfi_startproc
+    pushq %rdi
+    .cfi_adjust_cfa_offset 8
+    movq calls_current@gottpoff(%rip), %rdi
+    movq %fs:(%rdi), %rdi
+    testq %rdi, %rdi
+    jz 9f
+    pushq %rsi
+    .cfi_adjust_cfa_offset 8
+    pushq %rax
+    .cfi_adjust_cfa_offset 8
+    pushq %rcx
+    .cfi_adjust_cfa_offset 8
+    pushq %rdx
+    .cfi_adjust_cfa_offset 8
+    leaq 48(%rsp), %rsi             // the slot
+    movq %rsi, %rax
+    subq LOW(%rdi), %rax
+    cmpq SPAN(%rdi), %rax
+    jae 5f                          // another stack, or inside of the tree
+    movq TOP(%rdi), %rcx
+    movq (%rsi), %rax               // the call site
+    movl %eax, %edx
+    andl $MEMO_MASK, %edx
+    shll $5, %edx
+    cmpq %rax, MEMOS(%rdi, %rdx)
+    jne 5f
+    movq 40(%rsp), %rax             // the function
+    cmpq %rax, MEMOS+8(%rdi, %rdx)
+    jne 5f
+    movl loadmap_generation_count(%rip), %eax
+    cmpl %eax, GENERATION(%rdi)
+    jne 5f
+    movl MEMOS+16(%rdi, %rdx), %edx // the edge
+    cmpq %rsi, (%rcx)
+    jbe 4f
+1:  movq 8(%rcx), %rax
+    movl 8(%rax), %eax              // the cursor's newest child
+    shlq $3, %rax
+    addq BASE(%rdi), %rax
+    cmpl %edx, (%rax)
+    jne 5f
+    incq 16(%rax)
+    addq $16, %rcx
+    // A signal's handler that calls may come in between and write above the old top: so the entry is written once
+    // the new top stands.
+    movq %rcx, TOP(%rdi)
+    movq %rsi, (%rcx)
+    movq %rax, 8(%rcx)
+    .cfi_remember_state
+2:  popq %rdx
+    .cfi_adjust_cfa_offset -8
+    popq %rcx
+    .cfi_adjust_cfa_offset -8
+    popq %rax
+    .cfi_adjust_cfa_offset -8
+    popq %rsi
+    .cfi_adjust_cfa_offset -8
+9:  popq %rdi
+    .cfi_adjust_cfa_offset -8
+    ret
+    .cfi_restore_state
+
+    // Activations that have ended.
+    .p2align 4
+4:  subq $16, %rcx
+    cmpq %rsi, (%rcx)
+    jbe 4b
+    jmp 1b
+
+    // A node that is not the newest child, or new. Our own code: no vector register is touched.
+    .p2align 4
+5:  pushq %r8
+    .cfi_adjust_cfa_offset 8
+    pushq %r9
+    .cfi_adjust_cfa_offset 8
+    pushq %r10
+    .cfi_adjust_cfa_offset 8
+    pushq %r11
+    .cfi_adjust_cfa_offset 8
+    pushq %rbp
+    .cfi_adjust_cfa_offset 8
+    .cfi_offset rbp, -96
+    movq %rsp, %rbp
+    .cfi_def_cfa_register rbp
+    andq $-16, %rsp
+    movq 80(%rbp), %rdx
+    call calls_enter_known
+    testb %al, %al
+    jz 7f
+6:  movq %rbp, %rsp
+    .cfi_def_cfa_register rsp
+    popq %rbp
+    .cfi_adjust_cfa_offset -8
+    .cfi_restore rbp
+    popq %r11
+    .cfi_adjust_cfa_offset -8
+    popq %r10
+    .cfi_adjust_cfa_offset -8
+    popq %r9
+    .cfi_adjust_cfa_offset -8
+    popq %r8
+    .cfi_adjust_cfa_offset -8
+    jmp 2b
+
+    // What asks libc and the loader: all vector state is saved, arguments may be in any of it.
+7:  .cfi_def_cfa rbp, 96
+    .cfi_offset rbp, -96
+    subq vector_bytes(%rip), %rsp
+    andq $-64, %rsp
+    xorl %eax, %eax
+    movl $8, %ecx
+    leaq 512(%rsp), %rdi            // the header of the area must be zero
+    rep stosq
+    movl vector_mask(%rip), %eax
+    xorl %edx, %edx
+    xsave (%rsp)
+    movq calls_current@gottpoff(%rip), %rdi
+    movq %fs:(%rdi), %rdi
+    leaq 88(%rbp), %rsi
+    movq 80(%rbp), %rdx
+    movq (%rbp), %rcx
+    call calls_enter_unknown
+    movl vector_mask(%rip), %eax
+    xorl %edx, %edx
+    xrstor (%rsp)
+    jmp 6b
+    .cfi_endproc
+    .size calls_enter, . - calls_enter
+
+// What there is to save on this processor: SSE, AVX and AVX-512 state, as far as the system uses it.
+    .p2align 4
+    .type calls_vector_start, @function
+calls_vector_start:
+    .cfi_startproc
+    pushq %rbx
+    .cfi_adjust_cfa_offset 8
+    .cfi_offset rbx, -16
+    xorl %ecx, %ecx
+    xgetbv
+    andl $0xe6, %eax
+    movl %eax, vector_mask(%rip)
+    movl $13, %eax
+    xorl %ecx, %ecx
+    cpuid
+    movl %ebx, %eax
+    movq %rax, vector_bytes(%rip)
+    popq %rbx
+    .cfi_adjust_cfa_offset -8
+    ret
+    .cfi_endproc
+    .size calls_vector_start, . - calls_vector_start
+
+    .local vector_mask, vector_bytes
+    .comm vector_mask, 8, 8
+    .comm vector_bytes, 8, 8
+
+    .section .note.GNU-stack, "", @progbits
