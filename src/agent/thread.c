@@ -394,6 +394,7 @@ void thread_after_fork(void)
     thread_current = NULL;
     thread->record = NULL;
     thread->last_node = 0;
+    thread->not_before = 0; // the child's clock begins at nought
     if (agent.active && begin_thread(thread, stack))
         agent.active = false;
 }
