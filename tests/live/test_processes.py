@@ -7,8 +7,9 @@ import unittest
 from support import STORM, LiveTest, program
 
 WORK = {
-    "": "main",
-    "main": "run_fork run_vfork run_spawn run_system run_popen run_daemon run_exec child_work "
+    "": "main forking_thread",
+    "forking_thread": "fork_child process_work",
+    "main": "run_fork run_threaded_fork run_vfork run_spawn run_system run_popen run_daemon run_exec child_work "
             "run_environment run_empty_environment process_work",
     "run_fork": "fork_child process_work",
     "fork_child": "child_work fork_child",
@@ -39,6 +40,10 @@ class Processes(LiveTest):
     def test_fork(self):
         for profile in self.life("fork", ("fork_child", "child_work", "burn"), 1 + 100 + 13, 0.3):
             self.assertGreater(profile.below("run_fork", "process_work"), 0)
+
+    def test_fork_in_threads(self):
+        for profile in self.life("threaded-fork", ("fork_child", "child_work", "burn"), 1 + 60, 0.2):
+            self.assertGreater(profile.below("forking_thread", "process_work"), 0)
 
     def test_vfork_and_exec(self):
         # Each image is a process of the profile; a vfork that does not exec lives in its parent's.

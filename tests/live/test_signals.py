@@ -7,9 +7,9 @@ from support import MARKERS, STORM, LiveTest, program
 
 GRAPH = {
     "": "blocked_thread sender",
-    "main": "run_show run_blocked run_sigprof run_sigtrap run_sigwait run_signalfd",
+    "main": "run_show run_masks run_inherit run_blocked run_sigprof run_sigtrap run_sigwait run_signalfd",
     "signal_work": "burn",
-    "*": "signal_work trap tick some_handler print_set print_mask print_pending print_dispositions "
+    "*": "signal_work trap tick some_handler show_mask print_set print_mask print_pending print_dispositions "
          "clock_ns",
 }
 
@@ -20,6 +20,12 @@ class Signals(LiveTest):
 
     def test_masks_and_dispositions_are_the_programs_own(self):
         self.life("show", samples=20)
+
+    def test_masks_in_handlers_and_after_jumps(self):
+        self.life("masks", samples=0)
+
+    def test_masks_and_dispositions_are_inherited(self):
+        self.life("inherit", samples=20)
 
     def test_all_signals_blocked(self):
         for profile in self.life("blocked"):
@@ -49,7 +55,7 @@ class Signals(LiveTest):
             with self.subTest(marker=marker):
                 run, profile = self.record([program("signals"), "sigprof"], *STORM, marker)
                 self.assertEqual(run.status, 0, run.words)
-                self.assertAlmostEqual(rate(run), native, delta=0.05 * native)
+                self.assertAlmostEqual(rate(run), native, delta=0.2 * native)
                 self.assert_complete(profile)
                 self.assertGreater(profile.share("run_sigprof", "signal_work", "burn"), 0.8)
 

@@ -7,8 +7,10 @@ from support import LiveTest, program
 
 GRAPH = {
     "": "short_thread detached_thread small_thread cancelled_thread exiting_thread "
-        "outliving_thread",
-    "main": "run_short run_detached run_small run_cancel run_exit run_outlive",
+        "outliving_thread c11_thread",
+    "main": "run_short run_detached run_small run_cancel run_exit run_outlive run_c11 "
+            "run_own_stacks",
+    "c11_thread": "thread_descend",
     "short_thread": "thread_descend",
     "detached_thread": "thread_descend",
     "small_thread": "thread_descend",
@@ -55,6 +57,13 @@ class Threads(LiveTest):
 
     def test_outliving_main(self):
         self.life("outlive", "outliving_thread", 0.9)
+
+    def test_made_as_c11_has_it(self):
+        for profile in self.life("c11", "c11_thread", 0.9):
+            self.assertEqual(profile.info["threads"], 5)
+
+    def test_on_stacks_of_the_programs_own(self):
+        self.life("own-stacks", "small_thread", 0.9)
 
     def test_kept_apart_when_asked(self):
         run, profile = self.record([program("threads"), "small"], "-F", "10000", "--per-thread")

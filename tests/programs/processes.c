@@ -4,6 +4,7 @@
 #include "common.h"
 #include <errno.h>
 #include <fcntl.h>
+#include <pthread.h>
 #include <signal.h>
 #include <spawn.h>
 #include <sys/stat.h>
@@ -64,6 +65,32 @@ static int run_fork(void)
             sum += wait_for(children[j]);
     }
     printf("fork %ld\n", sum);
+    return 0;
+}
+
+// Several threads fork at once, while others work.
+static void *forking_thread(void *argument)
+{
+    long sum = 0;
+    for (int i = 0; i < 15; i++) {
+        process_work(i);
+        sum += wait_for(fork_child(i, 0));
+    }
+    *(long *)argument = sum;
+    return NULL;
+}
+
+static int run_threaded_fork(void)
+{
+    pthread_t threads[4];
+    long sums[4];
+    for (int i = 0; i < 4; i++)
+        CHECK(pthread_create(&threads[i], NULL, forking_thread, &sums[i]) == 0);
+    for (int i = 0; i < 4; i++) {
+        pthread_join(threads[i], NULL);
+        CHECK(sums[i] == 105);
+    }
+    printf("threaded fork\n");
     return 0;
 }
 
@@ -253,6 +280,7 @@ int main(int argc, char **argv)
         return status;
     }
     static const struct mode modes[] = {{"fork", run_fork},
+                                        {"threaded-fork", run_threaded_fork},
                                         {"vfork", run_vfork},
                                         {"spawn", run_spawn},
                                         {"system", run_system},

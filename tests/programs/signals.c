@@ -5,10 +5,13 @@
 #include <errno.h>
 #include <poll.h>
 #include <pthread.h>
+#include <setjmp.h>
 #include <signal.h>
+#include <spawn.h>
 #include <sys/signalfd.h>
 #include <sys/time.h>
 #include <sys/wait.h>
+#include <ucontext.h>
 #include <unistd.h>
 
 static volatile uint64_t sink;
@@ -104,6 +107,97 @@ static int run_show(void)
     print_mask("all but one");
     print_pending();
     return 0;
+}
+
+static sigjmp_buf out;
+
+static void show_mask(int number, siginfo_t *info, void *context)
+{
+    (void)info;
+    printf("in the handler of %d\n", number);
+    print_mask("mask");
+    print_set("interrupted", &((ucontext_t *)context)->uc_sigmask);
+    if (number == SIGUSR2)
+        siglongjmp(out, 1);
+}
+
+NOIPA void raise_and_return(int number)
+{
+    if (sigsetjmp(out, 1) == 0)
+        raise(number);
+    print_mask("after");
+}
+
+NOIPA void block_and_jump(const sigset_t *set)
+{
+    if (sigsetjmp(out, 1) == 0) {
+        sigprocmask(SIG_SETMASK, set, NULL);
+        siglongjmp(out, 1);
+    }
+    print_mask("after a jump");
+}
+
+NOIPA void poll_with(const sigset_t *set)
+{
+    struct timespec soon = {.tv_nsec = 1000000};
+    int result = ppoll(NULL, 0, &soon, set);
+    printf("ppoll: %d\n", result);
+    print_mask("after ppoll");
+    print_pending();
+}
+
+// Masks that change without a call to sigprocmask: in handlers, by jumps, for one call only.
+static int run_masks(void)
+{
+    struct sigaction action = {.sa_sigaction = show_mask, .sa_flags = SA_SIGINFO};
+    static const int numbers[] = {SIGUSR1, SIGTRAP, SIGUSR2};
+    sigset_t sets[3];
+    sigemptyset(&sets[0]);
+    sigemptyset(&sets[1]);
+    sigaddset(&sets[1], SIGTRAP);
+    sigaddset(&sets[1], SIGPROF);
+    sigfillset(&sets[2]);
+    for (int i = 0; i < 9; i++) {
+        action.sa_mask = sets[i / 3];
+        CHECK(sigaction(numbers[i % 3], &action, NULL) == 0);
+        raise_and_return(numbers[i % 3]);
+    }
+    block_and_jump(&sets[2]);
+    sigprocmask(SIG_BLOCK, &sets[1], NULL);
+    poll_with(&sets[2]);
+    raise(SIGTRAP);
+    print_pending();
+    poll_with(&sets[0]);
+    return 0;
+}
+
+// What a new program inherits. Runs itself again in three ways.
+static int run_inherit(void)
+{
+    sigset_t set;
+    sigfillset(&set);
+    signal(SIGTRAP, SIG_IGN);
+    sigprocmask(SIG_SETMASK, &set, NULL);
+    for (int i = 0; i < 20; i++)
+        signal_work(i);
+    char self[4096] = "";
+    CHECK(readlink("/proc/self/exe", self, sizeof self - 1) > 0);
+    char *arguments[] = {self, "show", NULL};
+    posix_spawnattr_t attributes;
+    posix_spawnattr_init(&attributes);
+    sigemptyset(&set);
+    sigaddset(&set, SIGTRAP);
+    posix_spawnattr_setsigmask(&attributes, &set);
+    posix_spawnattr_setflags(&attributes, POSIX_SPAWN_SETSIGMASK);
+    fflush(stdout);
+    pid_t pid;
+    int status;
+    CHECK(posix_spawn(&pid, self, NULL, NULL, arguments, environ) == 0);
+    CHECK(waitpid(pid, &status, 0) == pid && status == 0);
+    CHECK(posix_spawn(&pid, self, NULL, &attributes, arguments, environ) == 0);
+    CHECK(waitpid(pid, &status, 0) == pid && status == 0);
+    execv(self, arguments);
+    return 98;
 }
 
 static void *blocked_thread(void *unused)
@@ -278,6 +372,7 @@ int main(int argc, char **argv)
 {
     static const struct mode modes[] = {{"show", run_show},       {"blocked", run_blocked},
                                         {"sigprof", run_sigprof}, {"sigtrap", run_sigtrap},
-                                        {"sigwait", run_sigwait}, {"signalfd", run_signalfd}};
+                                        {"sigwait", run_sigwait}, {"signalfd", run_signalfd},
+                                        {"masks", run_masks},     {"inherit", run_inherit}};
     return RUN_MODE(modes);
 }

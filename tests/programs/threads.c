@@ -5,6 +5,7 @@
 #include <limits.h>
 #include <pthread.h>
 #include <semaphore.h>
+#include <threads.h>
 #include <unistd.h>
 
 static _Atomic long total;
@@ -195,10 +196,54 @@ static int run_outlive(void)
     pthread_exit(NULL);
 }
 
+NOIPA int c11_thread(void *argument)
+{
+    long sum = 0;
+    for (int i = 0; i < 500; i++)
+        sum += thread_descend(4, (long)(intptr_t)argument);
+    total += sum;
+    return 7;
+}
+
+static int run_c11(void)
+{
+    thrd_t threads[4];
+    for (int i = 0; i < 4; i++)
+        CHECK(thrd_create(&threads[i], c11_thread, (void *)(intptr_t)i) == thrd_success);
+    for (int i = 0; i < 4; i++) {
+        int result;
+        CHECK(thrd_join(threads[i], &result) == thrd_success && result == 7);
+    }
+    printf("c11 %ld\n", total);
+    return 0;
+}
+
+// Stacks of the program's own: from malloc, and one page only beyond the smallest.
+static int run_own_stacks(void)
+{
+    pthread_t threads[8];
+    void *stacks[8];
+    for (int i = 0; i < 8; i++) {
+        pthread_attr_t attributes;
+        size_t bytes = PTHREAD_STACK_MIN + 4096 * (size_t)i;
+        pthread_attr_init(&attributes);
+        stacks[i] = aligned_alloc(4096, bytes);
+        CHECK(pthread_attr_setstack(&attributes, stacks[i], bytes) == 0);
+        CHECK(pthread_create(&threads[i], &attributes, small_thread, (void *)(intptr_t)i) == 0);
+    }
+    for (int i = 0; i < 8; i++) {
+        pthread_join(threads[i], NULL);
+        free(stacks[i]);
+    }
+    printf("own stacks %ld\n", total);
+    return 0;
+}
+
 int main(int argc, char **argv)
 {
     static const struct mode modes[] = {{"short", run_short}, {"detached", run_detached},
                                         {"small", run_small}, {"cancel", run_cancel},
-                                        {"exit", run_exit},   {"outlive", run_outlive}};
+                                        {"exit", run_exit},   {"outlive", run_outlive},
+                                        {"c11", run_c11},     {"own-stacks", run_own_stacks}};
     return RUN_MODE(modes);
 }
