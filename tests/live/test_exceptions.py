@@ -54,7 +54,10 @@ class Exceptions(LiveTest):
 
     def test_caught_far_up(self):
         for profile in self.life("plain"):
-            self.assert_share(profile, 0.5, "catcher", "landed", "burn", slack=0.05)
+            # The same work before the throw and after the catch; what lies between is the runtime's.
+            landed = profile.below("catcher", "landed", "burn")
+            thrown = profile.below("catcher", "descend", "thrower", "burn")
+            self.assertAlmostEqual(landed / (landed + thrown), 0.5, delta=profile.tolerance(0.5) + 0.02)
 
     def test_nested(self):
         self.life("nested")
