@@ -296,7 +296,8 @@ static struct unwind_bounds main_stack(void)
 {
     extern void *__libc_stack_end; // set by the loader: the stack pointer at the first instruction
     struct rlimit limit;
-    uintptr_t high = (uintptr_t)__libc_stack_end;
+    // A little of what lies above, the arguments, so that the outermost frame itself is inside.
+    uintptr_t high = (uintptr_t)__libc_stack_end + 64;
     uint64_t reach = UNLIMITED_STACK;
     if (!getrlimit(RLIMIT_STACK, &limit) && limit.rlim_cur < reach)
         reach = limit.rlim_cur;
