@@ -1,0 +1,55 @@
+// SPDX-License-Identifier: MIT
+#ifndef CAIRN_ANALYZE_COMPARE_ALIGN_H
+#define CAIRN_ANALYZE_COMPARE_ALIGN_H
+
+// Two profiles on common ground: what compare.h measures.
+//
+// A function is the same if its name and its module are. A call site is the same place in the
+// module if both have the same build of it (build id), wherever it was loaded; else the same line
+// of the same function. Modules are the same by build id, or by the last part of their path. All
+// threads and processes of a profile are one tree, as in a report.
+//
+// Trackers see different frames. Who walks the stack also sees what was not compiled to be
+// followed: the way from _start to main, libraries, signal trampolines. So when a tree of calls is
+// compared with one of another tracker, the other one is projected on it:
+//
+//   walked      _start ── main ── qsort ── compare (site in qsort)
+//   projected   ───────── main ─────────── compare (site in qsort)
+//
+// Frames that the tree of calls cannot know are left out of the other one: their children hang
+// under the next frame that is kept, with the call sites that they have, and so does cost of their
+// own. If the exact tree is the one of calls, they are all functions that it never saw. If the
+// approximation is, which may have missed some, they are functions of modules that it has none of,
+// and what lies above the first function that it has. Cost above all kept frames belongs to the
+// root.
+
+#include "analyze/analysis.h"
+#include "analyze/compare.h"
+
+struct compare_site {
+    uint32_t module; // common
+    uint64_t offset; // in it, or the function that calls, where modules are lined up by names
+    uint32_t line;
+    char *where; // "file.c:12"; NULL: not known
+};
+
+struct alignment {
+    struct compare_tree *tree;
+    unsigned metric[2]; // by side
+    struct compare_site *sites;
+    size_t site_count, site_capacity;
+    struct numbering by_site;
+    const char **modules; // names of the common modules: by number, for functions
+    unsigned module_count;
+    unsigned same_builds; // files that both profiles have in the same build
+    unsigned by_names;    // files that are lined up by names, as their builds differ
+    uint64_t left_out[2]; // nodes of frames that were spliced out
+};
+
+// metric: NULL for the first that both have; else its name, or "EXACT,APPROX" for two that have
+// different names. 0, or -1 and one line in *error, to be freed.
+int compare_align(struct alignment *alignment, struct analysis *exact, struct analysis *approx,
+                  const char *metric, char **error);
+void alignment_free(struct alignment *alignment);
+
+#endif

@@ -1,0 +1,296 @@
+// SPDX-License-Identifier: MIT
+
+// `cairn compare`
+
+#include "analyze/compare_show.h"
+#include "base/memory.h"
+#include "cmd/cmd.h"
+#include "export/bars.h"
+#include <errno.h>
+#include <getopt.h>
+#include <math.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#define USUAL_PHI 1e-4
+#define USUAL_EDGES 40
+#define MOST_EDGES 1000
+
+struct arguments {
+    const char *path[2];
+    const char *metric, *svg;
+    struct compare_options compare;
+    char *thresholds[COMPARE_THRESHOLDS];
+    struct analysis_options analysis;
+    bool scale_given, json, help;
+};
+
+static int parse_real(const char *option, const char *text, double most, double *value)
+{
+    char *end;
+    errno = 0;
+    *value = strtod(text, &end);
+    if (end == text || *end || errno || !(*value > 0 && *value <= most))
+        return misuse(&command_compare, "compare: --%s '%s' is not a number above 0%s", option,
+                      text, most == 1 ? ", at most 1" : "");
+    return 0;
+}
+
+// "0.1,0.01": these replace the usual ones.
+static int parse_thresholds(const char *text, struct arguments *arguments)
+{
+    for (unsigned i = 0; i < arguments->compare.threshold_count; i++)
+        free(arguments->thresholds[i]);
+    arguments->compare.threshold_count = 0;
+    char *copy = memory_text(text);
+    int status = 0;
+    for (char *rest = copy, *word; status == 0 && (word = strsep(&rest, ","));) {
+        unsigned number = arguments->compare.threshold_count;
+        if (number == COMPARE_THRESHOLDS) {
+            status = misuse(&command_compare, "compare: at most %d thresholds", COMPARE_THRESHOLDS);
+            break;
+        }
+        status = parse_real("threshold", word, 1, &arguments->compare.thresholds[number]);
+        if (status == 0) {
+            arguments->thresholds[number] = memory_text(word);
+            arguments->compare.threshold_count++;
+        }
+    }
+    free(copy);
+    return status;
+}
+
+static int parse_edges(const char *text, unsigned *edges)
+{
+    char *end;
+    errno = 0;
+    unsigned long value = strtoul(text, &end, 10);
+    if (end == text || *end || errno || *text == '-' || value == 0 || value > MOST_EDGES)
+        return misuse(&command_compare, "compare: --edges '%s' is not a number from 1 to %d", text,
+                      MOST_EDGES);
+    *edges = (unsigned)value;
+    return 0;
+}
+
+static int parse_scale(const char *text, struct arguments *arguments)
+{
+    arguments->scale_given = true;
+    arguments->compare.scale = 0;
+    if (strcmp(text, "total") == 0)
+        return 0;
+    return parse_real("scale", text, INFINITY, &arguments->compare.scale);
+}
+
+static int parse_option(int option, const char *text, struct arguments *arguments)
+{
+    switch (option) {
+    case 'm':
+        arguments->metric = text;
+        return 0;
+    case 't':
+        return parse_thresholds(text, arguments);
+    case 'p':
+        return parse_real("phi", text, 1, &arguments->compare.phi);
+    case 'e':
+        return parse_edges(text, &arguments->compare.edges);
+    case 's':
+        return parse_scale(text, arguments);
+    case 'v':
+        arguments->svg = text;
+        return 0;
+    case 'j':
+        arguments->json = true;
+        return 0;
+    case 'd':
+        arguments->analysis.debuginfod = false;
+        return 0;
+    default:
+        arguments->help = true;
+        return 0;
+    }
+}
+
+static int parse(int argc, char **argv, struct arguments *arguments)
+{
+    static const struct option options[] = {
+        {"metric", required_argument, NULL, 'm'}, {"threshold", required_argument, NULL, 't'},
+        {"phi", required_argument, NULL, 'p'},    {"edges", required_argument, NULL, 'e'},
+        {"scale", required_argument, NULL, 's'},  {"svg", required_argument, NULL, 'v'},
+        {"json", no_argument, NULL, 'j'},         {"no-debuginfod", no_argument, NULL, 'd'},
+        {"help", no_argument, NULL, 'h'},         {NULL, 0, NULL, 0},
+    };
+    opterr = 0;
+    optind = 0; // glibc: start anew
+    for (int option; (option = getopt_long(argc, argv, ":h", options, NULL)) != -1;) {
+        if (option == '?' || option == ':')
+            return misuse_of_option(&command_compare, option, argv);
+        int status = parse_option(option, optarg, arguments);
+        if (status || arguments->help)
+            return status;
+    }
+    if (argc - optind != 2)
+        return misuse(&command_compare,
+                      "compare: two profiles, the exact one and the approximation");
+    arguments->path[EXACT] = argv[optind];
+    arguments->path[APPROX] = argv[optind + 1];
+    return 0;
+}
+
+// What is there stays there until all is written. A pipe or a device is written to as it is.
+static int write_svg(const struct arguments *arguments, const struct comparison *comparison)
+{
+    struct stat status;
+    const char *path = arguments->svg;
+    bool replace = stat(path, &status) != 0 || S_ISREG(status.st_mode);
+    char *beside = NULL;
+    if (asprintf(&beside, "%s.%ld.tmp", path, (long)getpid()) < 0)
+        memory_checked(NULL);
+    FILE *out = fopen(replace ? beside : path, "w");
+    int error = out ? 0 : errno;
+    if (out) {
+        error = -bars_write(out, comparison);
+        if (fclose(out) != 0 && error == 0)
+            error = errno;
+        if (error == 0 && replace && rename(beside, path) != 0)
+            error = errno;
+        if (error && replace)
+            unlink(beside);
+    }
+    free(beside);
+    if (error == 0)
+        return 0;
+    complain("compare: cannot write %s: %s", path, strerror(error));
+    return STATUS_FAILED;
+}
+
+static int print_comparison(const struct arguments *arguments, const struct comparison *comparison)
+{
+    if (arguments->json) {
+        compare_print_json(stdout, comparison);
+    } else {
+        struct text_style style = text_style(stdout);
+        compare_print(stdout, &style, comparison);
+    }
+    if (fflush(stdout) != 0 || ferror(stdout)) {
+        complain("compare: cannot write: %s", strerror(errno));
+        return STATUS_FAILED;
+    }
+    return arguments->svg ? write_svg(arguments, comparison) : 0;
+}
+
+// A tree of hot contexts has not all of the weight, but what it has is no sample of it.
+static double usual_scale(const struct profile *approx)
+{
+    return approx->tree_kind && strncmp(approx->tree_kind, "hot", 3) == 0 ? 1 : 0;
+}
+
+static int compare_opened(struct arguments *arguments, struct analysis analyses[2], char **error)
+{
+    struct alignment alignment;
+    if (compare_align(&alignment, &analyses[EXACT], &analyses[APPROX], arguments->metric, error) <
+        0)
+        return STATUS_MISUSE;
+    if (!arguments->scale_given)
+        arguments->compare.scale = usual_scale(analyses[APPROX].profile);
+    struct compare_result result;
+    compare_measure(alignment.tree, &arguments->compare, &result);
+    int status = STATUS_MISUSE;
+    if (result.total[EXACT] > 0) {
+        struct comparison comparison = {
+            .analysis = {&analyses[EXACT], &analyses[APPROX]},
+            .path = {arguments->path[EXACT], arguments->path[APPROX]},
+            .alignment = &alignment,
+            .options = &arguments->compare,
+            .thresholds = arguments->thresholds,
+            .result = &result,
+        };
+        status = print_comparison(arguments, &comparison);
+    } else if (asprintf(error, "%s has nothing to compare with: no %s was recorded in it",
+                        arguments->path[EXACT],
+                        analyses[EXACT].profile->metrics[alignment.metric[EXACT]].name) < 0) {
+        memory_checked(NULL);
+    }
+    compare_result_free(&result);
+    alignment_free(&alignment);
+    return status;
+}
+
+static int compare(struct arguments *arguments)
+{
+    char *error = NULL;
+    struct analysis analyses[2] = {0};
+    int status = 0;
+    for (unsigned side = 0; side < 2 && status == 0; side++)
+        if (analysis_open(&analyses[side], arguments->path[side], &arguments->analysis, &error) < 0)
+            status = STATUS_MISUSE;
+    if (status) {
+        complain("%s", error);
+    } else {
+        status = compare_opened(arguments, analyses, &error);
+        if (error)
+            complain("compare: %s", error);
+    }
+    free(error);
+    for (unsigned side = 0; side < 2; side++)
+        if (analyses[side].profile)
+            analysis_close(&analyses[side]);
+    return status;
+}
+
+static int run_compare(int argc, char **argv)
+{
+    struct arguments arguments = {
+        .compare = {.phi = USUAL_PHI, .edges = USUAL_EDGES},
+        .analysis = {.inlines = true, .debuginfod = true},
+    };
+    parse_thresholds("0.1,0.05,0.01,0.001", &arguments);
+    int status = parse(argc, argv, &arguments);
+    if (status == 0)
+        status = arguments.help ? print_command_help(&command_compare) : compare(&arguments);
+    for (unsigned i = 0; i < arguments.compare.threshold_count; i++)
+        free(arguments.thresholds[i]);
+    return status;
+}
+
+static const char help[] =
+    "usage: cairn compare EXACT APPROX [--json] [--svg FILE] [OPTION...]\n"
+    "\n"
+    "Tells how good an approximation is: how far the contexts of profile APPROX, and their "
+    "weights,\n"
+    "are from those of EXACT, another profile of the same program.\n"
+    "\n"
+    "    cairn record --track calls -o exact.out ./app\n"
+    "    cairn record --track calls -e calls:59 -o sampled.out ./app\n"
+    "    cairn compare exact.out sampled.out --svg bars.svg\n"
+    "\n"
+    "    --json                 everything, for programs\n"
+    "    --svg FILE             a picture: for each of the hottest edges a light bar (exact) and a "
+    "dark one\n"
+    "    --metric NAME[,NAME]   which metric (usual: the first that both have); with two names, "
+    "EXACT's and\n"
+    "                           APPROX's\n"
+    "    --threshold T[,T]...   hot edges have T times the weight of the hottest (usual:\n"
+    "                           0.1,0.05,0.01,0.001)\n"
+    "    --phi P                hot contexts have P times all weight (usual: 1e-4)\n"
+    "    --edges N              how many of the hottest edges are correlated and drawn (usual: "
+    "40)\n"
+    "    --scale total|F        multiply the weights of APPROX: so that all of them together are "
+    "as "
+    "much as\n"
+    "                           EXACT's (usual, but for hot trees), or by F\n"
+    "    --no-debuginfod        do not ask the servers in DEBUGINFOD_URLS for debug files\n"
+    "\n"
+    "An edge is a call in its context, its weight is what was counted there, not below. The same\n"
+    "contexts are found in both by call site and function, wherever programs were loaded; in "
+    "different\n"
+    "builds, by names and lines. If one profile followed calls and the other walked stacks, frames "
+    "that the\n"
+    "former cannot know (libraries, start-up code) are left out of the latter.\n"
+    "Exit status: 2 if the profiles are of different programs, or have no metric in common.\n";
+
+const struct command command_compare = {
+    .name = "compare",
+    .summary = "tell how good an approximation is",
+    .help = help,
+    .run = run_compare,
+};
