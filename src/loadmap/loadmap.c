@@ -284,7 +284,8 @@ static void add_mapped_file(const struct maps_reader *maps)
         // Not the loader's: it can be unmapped by anybody at any time, so that it has a name
         // here, and offsets, but nothing in it may be read without care.
         memset(&image->ref, 0, sizeof image->ref);
-        image->ref.base = image->ref.start = maps->start;
+        image->ref.start = maps->start;
+        image->ref.base = maps->start - maps->offset;
         image->ref.end = maps->end;
         if (!elf)
             image->build_id_bytes = 0;

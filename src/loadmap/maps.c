@@ -6,6 +6,10 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
+// Between two segments of one image. A program may map parts of its own file elsewhere again (V8 does,
+// amid generated code): that is far away.
+#define RUN_GAP (UINT64_C(1) << 26)
+
 struct mapping {
     uintptr_t start, end;
     bool executable;
@@ -104,7 +108,8 @@ void maps_line(struct maps_reader *reader, uintptr_t address, const char *line)
         add_range(reader, mapping.start, mapping.end);
     if (reader->path[0])
         return;
-    if (file && strcmp(mapping.path, reader->run_path) == 0 && mapping.offset != 0) {
+    if (file && strcmp(mapping.path, reader->run_path) == 0 && mapping.offset != 0 &&
+        mapping.start - reader->end < RUN_GAP) {
         reader->end = mapping.end;
         return;
     }
@@ -114,6 +119,7 @@ void maps_line(struct maps_reader *reader, uintptr_t address, const char *line)
     strcpy(reader->run_path, mapping.path);
     reader->start = mapping.start;
     reader->end = mapping.end;
+    reader->offset = mapping.offset;
 }
 
 void maps_end(struct maps_reader *reader, uintptr_t address)

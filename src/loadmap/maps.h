@@ -18,6 +18,7 @@ struct maps_range {
 struct maps_reader {
     // The file mapped at the address that was asked for, with all of its neighbouring mappings.
     uintptr_t start, end;
+    uint64_t offset; // of start, in the file
     bool executable; // at the address itself
     char path[PATH_MAX];
     // Executable memory that belongs to no file, in order of address, neighbours joined.

@@ -432,6 +432,32 @@ static void test_maps_lines(void **state)
     }
 }
 
+// V8 maps parts of the program's file a second time, amid the code that it generates.
+static void test_maps_of_one_file_far_apart(void **state)
+{
+    (void)state;
+    static struct maps_reader reader;
+    static const char *const lines[] = {
+        "00400000-00500000 r-xp 00000000 fe:00 123                        /usr/bin/node",
+        "00500000-00600000 rw-p 00100000 fe:00 123                        /usr/bin/node",
+        "7f0000000000-7f0000010000 rwxp 00000000 00:00 0 ",
+        "7f0000010000-7f0000020000 r-xp 00042000 fe:00 123                /usr/bin/node",
+    };
+    const uintptr_t asked[] = {0x400010, 0x7f0000000010, 0x7f0000010010};
+    const char *const path[] = {"/usr/bin/node", "", "/usr/bin/node"};
+    const uintptr_t start[] = {0x400000, 0, 0x7f0000010000};
+    for (size_t i = 0; i < 3; i++) {
+        maps_begin(&reader);
+        for (size_t line = 0; line < sizeof lines / sizeof *lines; line++)
+            maps_line(&reader, asked[i], lines[line]);
+        maps_end(&reader, asked[i]);
+        assert_string_equal(reader.path, path[i]);
+        assert_int_equal(reader.start, start[i]);
+        if (i == 2)
+            assert_int_equal(reader.offset, 0x42000);
+    }
+}
+
 static void test_readable(void **state)
 {
     (void)state;
@@ -452,12 +478,19 @@ static void test_readable(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_what_is_loaded), cmocka_unit_test(test_vdso),
-        cmocka_unit_test(test_no_code),        cmocka_unit_test(test_anonymous_code),
-        cmocka_unit_test(test_found_when_met), cmocka_unit_test(test_same_address),
-        cmocka_unit_test(test_relative_path),  cmocka_unit_test(test_closing),
-        cmocka_unit_test(test_unload_waits),   cmocka_unit_test(test_after_fork),
-        cmocka_unit_test(test_stress),         cmocka_unit_test(test_maps_lines),
+        cmocka_unit_test(test_what_is_loaded),
+        cmocka_unit_test(test_vdso),
+        cmocka_unit_test(test_no_code),
+        cmocka_unit_test(test_anonymous_code),
+        cmocka_unit_test(test_found_when_met),
+        cmocka_unit_test(test_same_address),
+        cmocka_unit_test(test_relative_path),
+        cmocka_unit_test(test_closing),
+        cmocka_unit_test(test_unload_waits),
+        cmocka_unit_test(test_after_fork),
+        cmocka_unit_test(test_stress),
+        cmocka_unit_test(test_maps_lines),
+        cmocka_unit_test(test_maps_of_one_file_far_apart),
         cmocka_unit_test(test_readable),
     };
     if (loadmap_start(on_found) != 0)
