@@ -21,7 +21,8 @@ struct live_sink {
     void *note_context;
     uint32_t next_tree; // index of the next tree in the profile
     uint32_t source;    // enum live_source of the first process that tells
-    unsigned metrics;
+    unsigned metrics;   // in the profile
+    bool follows_calls; // the one value of a live frame counts calls: the profile's last metric
 };
 
 struct live_reader;

@@ -11,8 +11,12 @@ struct scan {
     const struct arena *arena;
     uint64_t bytes;
     const struct place_mapper *mapper;
-    unsigned metrics;
+    unsigned metrics;           // in the profile
+    unsigned live_metrics;      // in the tree
+    unsigned calls_metric;      // that the first value of a frame is, if calls are followed
+    bool follows_calls;
     ref_t units;                // a node, in units of references
+    uint64_t calls;             // that are new
     uint32_t at;                // index of the node that comes next
     uint32_t run;               // that it should lie in, if it is known
     struct profile_node *nodes; // new ones
@@ -70,6 +74,18 @@ static bool find_index(const struct scan *scan, ref_t ref, uint32_t *index)
     return low > 0 && in_run(scan, low - 1, scan->at, ref, index);
 }
 
+// The value of a node as the profile has it. Where calls are followed, the one value of a node
+// counts calls in a frame, and is a cost in a statement.
+static uint64_t value_of(const struct scan *scan, const struct node *node, bool is_frame,
+                         unsigned metric)
+{
+    if (!scan->follows_calls)
+        return __atomic_load_n(&node->value[metric], __ATOMIC_RELAXED);
+    if (metric != (is_frame ? scan->calls_metric : 0))
+        return 0;
+    return __atomic_load_n(&node->value[0], __ATOMIC_RELAXED);
+}
+
 static bool known_node(struct scan *scan, ref_t ref, const struct node *node)
 {
     struct live_tree *tree = scan->tree;
@@ -79,12 +95,14 @@ static bool known_node(struct scan *scan, ref_t ref, const struct node *node)
     if (ref != run->start + (scan->at - run->first) * scan->units)
         return spoil(tree);
     uint64_t *values = &tree->values[(size_t)scan->at * scan->metrics];
-    bool changed = false;
+    bool changed = false, is_frame = tree->is_frame[scan->at];
     for (unsigned metric = 0; metric < scan->metrics; metric++) {
-        uint64_t value = __atomic_load_n(&node->value[metric], __ATOMIC_RELAXED);
+        uint64_t value = value_of(scan, node, is_frame, metric);
         if (value < values[metric])
             return spoil(tree); // values only grow
         changed |= value != values[metric];
+        if (is_frame && scan->follows_calls)
+            scan->calls += value - values[metric];
         values[metric] = value;
     }
     if (changed) {
@@ -145,9 +163,12 @@ static bool new_node(struct scan *scan, ref_t ref, const struct node *node)
         .function = edge.function ? scan->mapper->map(scan->mapper->context, edge.function) : 0,
     };
     tree->is_frame[scan->at] = scan->at == 0 || edge.function != 0;
-    for (unsigned metric = 0; metric < scan->metrics; metric++)
-        tree->values[(size_t)scan->at * scan->metrics + metric] =
-            __atomic_load_n(&node->value[metric], __ATOMIC_RELAXED);
+    for (unsigned metric = 0; metric < scan->metrics; metric++) {
+        uint64_t value = value_of(scan, node, tree->is_frame[scan->at], metric);
+        tree->values[(size_t)scan->at * scan->metrics + metric] = value;
+        if (tree->is_frame[scan->at] && scan->follows_calls)
+            scan->calls += value;
+    }
     scan->at++;
     return true;
 }
@@ -156,7 +177,7 @@ static bool visit(void *context, ref_t ref, const struct node *node)
 {
     struct scan *scan = context;
     // The scan has checked the node for as many values as the tree's head told a moment ago.
-    if ((uint64_t)ref * 8 + sizeof *node + scan->metrics * sizeof *node->value > scan->bytes)
+    if ((uint64_t)ref * 8 + sizeof *node + scan->live_metrics * sizeof *node->value > scan->bytes)
         return spoil(scan->tree);
     return scan->at < scan->tree->count ? known_node(scan, ref, node) : new_node(scan, ref, node);
 }
@@ -164,10 +185,10 @@ static bool visit(void *context, ref_t ref, const struct node *node)
 static bool scan_nodes(struct live_tree *tree, const struct arena *arena, uint64_t bytes, ref_t ref,
                        const struct place_mapper *mapper, struct live_sink *sink)
 {
-    unsigned metrics = tree_metrics_read(arena, bytes, ref);
-    if (metrics == 0)
+    unsigned metrics = sink->metrics, live_metrics = tree_metrics_read(arena, bytes, ref);
+    if (live_metrics == 0)
         return false; // being made
-    if (metrics != sink->metrics) {
+    if (live_metrics != (sink->follows_calls ? 1 : metrics)) {
         spoil(tree);
         return false;
     }
@@ -177,7 +198,10 @@ static bool scan_nodes(struct live_tree *tree, const struct arena *arena, uint64
         .bytes = bytes,
         .mapper = mapper,
         .metrics = metrics,
-        .units = (ref_t)((sizeof(struct node) + metrics * sizeof(uint64_t)) / 8),
+        .live_metrics = live_metrics,
+        .calls_metric = metrics - 1,
+        .follows_calls = sink->follows_calls,
+        .units = (ref_t)((sizeof(struct node) + live_metrics * sizeof(uint64_t)) / 8),
     };
     if (tree_scan(arena, bytes, ref, visit, &scan) < 0 || scan.at < tree->count)
         spoil(tree);
@@ -188,6 +212,9 @@ static bool scan_nodes(struct live_tree *tree, const struct arena *arena, uint64
     encode_values(sink->batch, tree->index, scan.changed_count, scan.changed, scan.changed_values,
                   metrics);
     sink->totals->nodes += scan.new_count;
+    sink->totals->calls += scan.calls;
+    for (uint32_t i = first; i < tree->count; i++)
+        sink->totals->frames += tree->is_frame[i];
     free(scan.nodes);
     free(scan.changed);
     free(scan.changed_values);
@@ -233,6 +260,25 @@ static void copy_stats(struct live_stats *to, const struct live_stats *from)
         ((uint64_t *)to)[i] = __atomic_load_n((const uint64_t *)from + i, __ATOMIC_RELAXED);
 }
 
+static bool count_to_three(void *context, ref_t ref, const struct node *node)
+{
+    (void)ref;
+    (void)node;
+    return ++*(unsigned *)context < 3;
+}
+
+// Thousands of idle threads need not fill the profile. An unused tree has a root and a statement.
+static bool is_unused(const struct live_stats *stats, const struct arena *arena, uint64_t bytes,
+                      ref_t tree, const struct live_sink *sink)
+{
+    unsigned nodes = 0;
+    if (stats->samples || stats->cost_ns || stats->lost)
+        return false;
+    if (sink->follows_calls && tree)
+        tree_scan(arena, bytes, tree, count_to_three, &nodes);
+    return nodes < 3;
+}
+
 bool live_tree_update(struct live_tree *tree, const struct arena *arena, uint64_t bytes,
                       uint32_t process, enum live_presence presence,
                       const struct place_mapper *mapper, struct live_sink *sink)
@@ -242,8 +288,9 @@ bool live_tree_update(struct live_tree *tree, const struct arena *arena, uint64_
     const struct live_thread *thread = arena_at(arena, tree->thread);
     struct live_stats stats;
     copy_stats(&stats, &thread->stats);
-    if (stats.samples == 0 && stats.cost_ns == 0 && stats.lost == 0)
-        return false; // thousands of idle threads need not fill the profile
+    const ref_t nodes = __atomic_load_n(&thread->tree, __ATOMIC_RELAXED);
+    if (tree->count == 0 && is_unused(&stats, arena, bytes, nodes, sink))
+        return false;
     if (went_back(&stats, &tree->stats)) {
         spoil(tree);
         return false;
@@ -268,10 +315,10 @@ bool live_tree_update(struct live_tree *tree, const struct arena *arena, uint64_
         tree->threads = told.threads;
     }
     // Returns are counted after the last sample too: one more look when the samples have stopped.
+    // Calls are counted at any time.
     bool changed = news;
-    if (news || tree->busy || presence == PROCESS_IS_GONE)
-        changed |= scan_nodes(tree, arena, bytes, __atomic_load_n(&thread->tree, __ATOMIC_RELAXED),
-                              mapper, sink);
+    if (news || tree->busy || sink->follows_calls || presence == PROCESS_IS_GONE)
+        changed |= scan_nodes(tree, arena, bytes, nodes, mapper, sink);
     tree->busy = news;
     return changed;
 }

@@ -73,27 +73,41 @@ static char *copy_text(const char *text)
     return strdup(text ? text : "");
 }
 
+static bool follows_calls(const struct recorder_description *description)
+{
+    return description->tracker && strcmp(description->tracker, "calls") == 0;
+}
+
+static bool describe_metric(struct profile *head, const char *name, const char *unit,
+                            uint64_t period, double rate)
+{
+    struct profile_metric *metric = &head->metrics[head->metric_count++];
+    metric->name = copy_text(name);
+    metric->unit = copy_text(unit);
+    metric->source = copy_text(live_source_name(LIVE_SOURCE_AUTO));
+    metric->period = period;
+    metric->rate_requested = rate;
+    return metric->name && metric->unit && metric->source;
+}
+
 static bool describe(struct profile *head, const struct recorder_description *description)
 {
     size_t words = 0;
     while (description->command && description->command[words])
         words++;
     head->command = calloc(words + 1, sizeof *head->command);
-    head->metrics = calloc(1, sizeof *head->metrics);
+    head->metrics = calloc(2, sizeof *head->metrics);
     if (!head->command || !head->metrics)
         return false;
     bool whole = true;
     for (size_t i = 0; i < words; i++)
         whole &= (head->command[i] = copy_text(description->command[i])) != NULL;
-    head->metric_count = 1;
-    struct profile_metric *metric = &head->metrics[0];
     whole &= (head->tracker = copy_text(description->tracker)) != NULL;
     whole &= (head->tree_kind = copy_text(description->tree_kind)) != NULL;
-    whole &= (metric->name = copy_text(description->event)) != NULL;
-    whole &= (metric->unit = copy_text(description->unit)) != NULL;
-    whole &= (metric->source = copy_text(live_source_name(LIVE_SOURCE_AUTO))) != NULL;
-    metric->period = description->period;
-    metric->rate_requested = description->rate_requested;
+    whole &= describe_metric(head, description->event, description->unit, description->period,
+                             description->rate_requested);
+    if (follows_calls(description) && !profile_counts_calls(&head->metrics[0]))
+        whole &= describe_metric(head, PROFILE_CALLS, PROFILE_CALLS, 1, 0);
     head->start_realtime_ns = clock_ns(CLOCK_REALTIME);
     return whole;
 }
@@ -128,6 +142,7 @@ static bool start(struct recorder *recorder, const struct recorder_description *
     if (!recorder->path || !describe(&recorder->head, description) ||
         module_table_start(&recorder->modules) < 0 || fstat(recorder->memory, &status) < 0)
         return complain(error, "no memory to record with");
+    recorder->sink.metrics = recorder->head.metric_count;
     recorder->inode = status.st_ino;
     // If the program cut the file, our next look would be answered by SIGBUS. Best effort: not
     // every memory file can be sealed.
@@ -167,7 +182,7 @@ struct recorder *recorder_open(const struct recorder_description *description, i
         .totals = &recorder->totals,
         .note = take_note,
         .note_context = recorder,
-        .metrics = 1,
+        .follows_calls = follows_calls(description),
     };
     if (start(recorder, description, error))
         return recorder;

@@ -17,6 +17,8 @@ struct recorder_description {
     const char *event, *unit;
     uint64_t period;
     double rate_requested;
+    // Of the tracker "calls" the frames have a metric of their own, "calls", besides the event's if
+    // that is another one.
     const char *tracker, *tree_kind;
 };
 
@@ -27,6 +29,8 @@ struct recorder_totals {
     uint64_t complete, incomplete; // walks
     uint64_t handler_ns;
     uint64_t nodes, tree_bytes;
+    uint64_t frames; // of the nodes: contexts
+    uint64_t calls;  // that were followed
     unsigned processes, live_processes; // live: not ended, and its pid still exists
     unsigned threads;
 };
