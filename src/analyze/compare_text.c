@@ -164,9 +164,9 @@ static void print_measures(FILE *out, const struct text_style *style,
             "of edges at least %s times as hot as the hottest: %s of %s", comparison->thresholds[t],
             text_count(result->covered[t]).text, text_count(result->hot_edges[t]).text);
     put(table, "uncovered", TEXT_PLAIN, percent(result->uncovered_max).text,
-        "of the hottest edge's weight has the hottest context that is missing");
-    put(table, "", TEXT_PLAIN, percent(result->uncovered_avg).text,
-        "have all %s that are missing, on average", text_count(result->uncovered).text);
+        "of the hottest edge: so hot is the hottest of %s that are missing",
+        text_count(result->uncovered).text);
+    put(table, "", TEXT_PLAIN, percent(result->uncovered_avg).text, "on average");
     put(table, "false positives", TEXT_PLAIN, text_count(result->false_positives).text,
         "contexts taken to be hot, at %.3g of all weight, that are not (%s are)", options->phi,
         text_count(result->hot[EXACT]).text);

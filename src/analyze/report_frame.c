@@ -259,7 +259,8 @@ void report_text_foot(const struct report *report, const struct show_options *sh
             "compare them, but they are no call counts.\n",
             report->out);
     if (show->has_calls && !show->counts_calls && column)
-        fputs("per call: total by calls, what one call costs on that path with all it calls.\n",
+        fputs("per call: total divided by calls, what one call costs on that path with all it "
+              "calls.\n",
               report->out);
     put_hints(report);
     put_notes(report);

@@ -1,0 +1,186 @@
+# SPDX-License-Identifier: MIT
+"""Profiles beside each other, and on top of each other."""
+
+import json
+import os
+import unittest
+import xml.etree.ElementTree as ElementTree
+
+from support import CAIRN, LiveTest, Profile, Run, installed, program
+
+PERL = r"""
+sub fib { my $n = shift; return $n < 2 ? $n : fib($n - 1) + fib($n - 2); }
+my %h; my $text = join " ", map { "word" . ($_ % 97) } 1 .. 20000;
+for (1 .. 150) { $h{$_}++ for split / /, $text; }
+my @sorted = sort { $a cmp $b } map { "$_" } 1 .. 60000;
+fib(22);
+"""
+
+
+class Together(LiveTest):
+    def compare(self, exact, approx, *options):
+        run = Run([CAIRN, "compare", exact.path, approx.path, "--json", *options], cwd=self.folder)
+        self.assertEqual(run.status, 0, run.words)
+        return json.loads(run.out)
+
+    def merge(self, *profiles, options=()):
+        path = self.file("merged.cairn")
+        run = Run([CAIRN, "merge", "-q", "-o", path, *options, *[p.path for p in profiles]])
+        self.assertEqual((run.status, run.words), (0, ""))
+        return Profile(path)
+
+    def assert_perfect(self, result):
+        self.assertEqual(result["overlap"], 1)
+        self.assertEqual(result["weighted_overlap"], 1)
+        self.assertEqual(set(result["hot_edge_coverage"].values()), {1})
+        self.assertEqual(result["uncovered"]["max_pct"], 0)
+        self.assertEqual(result["false_positives"] + result["false_negatives"], 0)
+        self.assertEqual(result["counter_error"]["max_pct"], 0)
+        self.assertEqual(result["correlation"]["pearson"], 1)
+        self.assertEqual(result["distortion"], 0)
+
+
+class Compare(Together):
+    def test_keys(self):
+        """What scripts rely on is there."""
+        _, profile = self.record([program("shares")], "-F", "4000")
+        result = self.compare(profile, profile)
+        self.assert_perfect(result)
+        self.assertLessEqual({"0.1", "0.01"}, set(result["hot_edge_coverage"]))
+        self.assertLessEqual({"max_pct", "avg_pct"}, set(result["uncovered"]))
+        self.assertLessEqual({"max_pct", "avg_pct"}, set(result["counter_error"]))
+        self.assertEqual(set(result["correlation"]), {"pearson", "spearman", "edges"})
+        self.assertEqual(result["exact"]["total"] + result["exact"]["outside"], profile.total)
+        chosen = self.compare(profile, profile, "--threshold", "0.5,0.25", "--edges", "3")
+        self.assertEqual(set(chosen["hot_edge_coverage"]), {"0.5", "0.25"})
+        self.assertEqual(chosen["correlation"]["edges"], 3)
+        self.assertEqual(len(chosen["hottest_edges"]), 3)
+
+    def test_two_runs(self):
+        """Runs at different addresses, with marker and without, have the same contexts."""
+        _, exact = self.record([program("shares")], "-F", "4000")
+        _, approx = self.record([program("shares")], "-F", "4000", "--marker=off")
+        result = self.compare(exact, approx)
+        self.assertGreater(result["overlap"], 0.99)
+        self.assertGreater(result["weighted_overlap"], 0.85)
+        self.assertEqual(result["hot_edge_coverage"]["0.1"], 1)
+        self.assertGreater(result["correlation"]["pearson"], 0.98)
+        self.assertLess(result["distortion"], 15)
+        paths = [edge["path"] for edge in result["hottest_edges"][:4]]
+        self.assertTrue(all(path.endswith("share_leaf;burn") or "share_" in path for path in paths),
+                        paths)
+
+    @installed("perl")
+    def test_two_runs_of_perl(self):
+        script = self.file("work.pl", PERL)
+        _, exact = self.record(["perl", script], "-F", "10000")
+        _, approx = self.record(["perl", script], "-F", "10000")
+        result = self.compare(exact, approx)
+        self.assertGreater(result["overlap"], 0.9)
+        self.assertEqual(result["hot_edge_coverage"]["0.1"], 1)
+        self.assertGreater(result["correlation"]["pearson"], 0.9)
+
+    def test_text_and_picture(self):
+        _, exact = self.record([program("shares")], "-F", "4000")
+        _, approx = self.record([program("shares")], "-F", "1000")
+        picture = self.file("bars.svg")
+        run = Run([CAIRN, "compare", exact.path, approx.path, "--svg", picture])
+        self.assertEqual((run.status, run.words), (0, ""))
+        for words in ("degree of overlap", "hot edge coverage", "uncovered", "false positives",
+                      "counter error", "correlation", "distortion", "burn"):
+            self.assertIn(words, run.text)
+        pairs = ElementTree.parse(picture).getroot().findall("{http://www.w3.org/2000/svg}g")
+        self.assertEqual(len(pairs), min(40, self.compare(exact, approx)["exact"]["contexts"]))
+        self.assertEqual(os.listdir(self.folder).count("bars.svg"), 1)
+        self.assertFalse([name for name in os.listdir(self.folder) if name.endswith(".tmp")])
+
+
+class Merge(Together):
+    def test_runs_add_up(self):
+        _, one = self.record([program("shares")], "-F", "4000")
+        _, other = self.record([program("shares")], "-F", "4000")
+        both = self.merge(one, other)
+        self.assertEqual(both.total, one.total + other.total)
+        self.assertEqual(both.samples, one.samples + other.samples)
+        self.assertEqual(both.info["processes"], 2)
+        self.assertEqual(len(both.info["events"]), 1)
+        self.assertTrue(both.info["complete"])
+        for path in (("share_upper", "share_left"), ("share_lower", "share_right", "burn")):
+            self.assertEqual(both.below(*path), one.below(*path) + other.below(*path))
+        # Each is most of what it is a half of.
+        for half in (one, other):
+            self.assertEqual(self.compare(half, both)["overlap"], 1)
+        # Twice the same is the same.
+        self.assert_perfect(self.compare(one, self.merge(one, one)))
+
+    def test_metrics_stand_side_by_side(self):
+        _, cpu = self.record([program("shares")], "-F", "4000")
+        _, wall = self.record([program("shares")], "-e", "wall", "-F", "4000")
+        both = self.merge(cpu, wall)
+        self.assertEqual([event["name"] for event in both.info["events"]], ["cpu", "wall"])
+        for metric, alone in ((0, cpu), (1, wall)):
+            total = sum(node["self"][metric] for node in both.report("--min", "0")["nodes"])
+            self.assertEqual(total, alone.total)
+        self.assertEqual(self.compare(cpu, both)["overlap"], 1)
+        self.assertEqual(self.compare(both, wall, "--metric", "wall")["weighted_overlap"], 1)
+
+    def test_threads_and_processes(self):
+        _, one = self.record([program("threads"), "small"], "-F", "10000")
+        self.assertGreater(len(one.info["tree_list"]), 1)
+        both = self.merge(one, one)
+        self.assertEqual(both.total, 2 * one.total)
+        apart = self.merge(one, one, options=["--apart"])
+        self.assertEqual(apart.total, 2 * one.total)
+        self.assertEqual(len(apart.info["tree_list"]), 2 * len(one.info["tree_list"]))
+
+    def test_output_may_be_an_input(self):
+        _, one = self.record([program("shares")], "-F", "1000")
+        total = one.total
+        for _ in range(2):
+            run = Run([CAIRN, "merge", "-o", one.path, one.path, one.path])
+            self.assertEqual(run.status, 0, run.words)
+        self.assertEqual(Profile(one.path).total, 4 * total)
+
+
+class BadInput(Together):
+    def refuse(self, *arguments, says, status=2):
+        run = Run([CAIRN, *arguments], cwd=self.folder)
+        self.assertEqual(run.status, status, run.words)
+        self.assertEqual(run.out, b"")
+        self.assertEqual(run.words.count("\n"), 1, run.words)
+        self.assertIn(says, run.words)
+
+    def test_compare(self):
+        _, one = self.record([program("shares")], "-F", "1000")
+        _, other = self.record([program("recursion")], "-F", "1000")
+        _, wall = self.record([program("shares")], "-e", "wall", "-F", "1000")
+        foreign = self.file("foreign", "not a profile at all")
+        self.refuse("compare", says="two profiles")
+        self.refuse("compare", one.path, says="two profiles")
+        self.refuse("compare", one.path, one.path, one.path, says="two profiles")
+        self.refuse("compare", one.path, self.file("missing"), says="there is no profile")
+        self.refuse("compare", foreign, one.path, says="foreign")
+        self.refuse("compare", one.path, other.path, says="different programs")
+        self.refuse("compare", one.path, wall.path, says="no metric in common")
+        self.refuse("compare", one.path, one.path, "--metric", "bytes", says="no metric 'bytes'")
+        self.refuse("compare", one.path, one.path, "--threshold", "2", says="'2'")
+        self.refuse("compare", one.path, one.path, "--phi", "x", says="'x'")
+        self.refuse("compare", one.path, one.path, "--edges", "0", says="'0'")
+        self.refuse("compare", one.path, one.path, "--nonsense", says="--nonsense")
+        run = Run([CAIRN, "compare", one.path, one.path, "--svg", "/nonexistent/x.svg"])
+        self.assertEqual(run.status, 1)
+        self.assertIn("/nonexistent/x.svg", run.words)
+
+    def test_merge(self):
+        _, one = self.record([program("shares")], "-F", "1000")
+        out = self.file("out")
+        self.refuse("merge", one.path, says="-o")
+        self.refuse("merge", "-o", out, says="which profiles")
+        self.refuse("merge", "-o", out, one.path, self.file("missing"), says="no profile")
+        self.refuse("merge", "-o", out, self.file("foreign", "x" * 100), says="foreign")
+        self.assertFalse(os.path.exists(out))
+        self.refuse("merge", "-o", "/nonexistent/out", one.path, says="/nonexistent/out", status=1)
+
+
+if __name__ == "__main__":
+    unittest.main()
