@@ -15,6 +15,7 @@ static const struct {
 } events[] = {
     [LIVE_EVENT_CPU] = {"cpu", "ns", "time that threads run on a processor, in the kernel too"},
     [LIVE_EVENT_WALL] = {"wall", "ns", "time that passes while threads exist, waiting included"},
+    [LIVE_EVENT_CALLS] = {"calls", "calls", "every call in programs built with 'cairn cc'"},
 };
 
 static const char *const meanings[] = {
@@ -37,7 +38,7 @@ static void print_text(void)
     for (unsigned event = 0; event < EVENTS; event++) {
         enum live_source best = best_source(event);
         printf("\n  %-6s %s: %s\n", events[event].name, events[event].meaning,
-               best ? "works here" : "does not work here");
+               best || event == LIVE_EVENT_CALLS ? "works here" : "does not work here");
         for (unsigned source = LIVE_SOURCE_SIGTRAP; source <= LIVE_SOURCE_TIMER; source++) {
             int error = try_source(event, source);
             if (error == -ENOTSUP)
@@ -84,7 +85,7 @@ static void print_json(void)
         json_key(&json, "unit");
         json_string(&json, events[event].unit);
         json_key(&json, "works");
-        json_bool(&json, best != LIVE_SOURCE_AUTO);
+        json_bool(&json, best != LIVE_SOURCE_AUTO || event == LIVE_EVENT_CALLS);
         json_key(&json, "source");
         json_string(&json, best ? live_source_name(best) : NULL);
         json_key(&json, "sources");

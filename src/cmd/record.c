@@ -10,6 +10,7 @@
 //   shell ── front ── recorder ── command ── ...
 //              ▲ pipe: exit status │
 
+#include "cmd/instrumented.h"
 #include "cmd/launch.h"
 #include "cmd/record_options.h"
 #include "cmd/recording.h"
@@ -77,6 +78,8 @@ static int wait_for_status(pid_t recorder, int signals, int outcome)
 static int check_sources(const struct record_options *options)
 {
     enum live_source source = options->source;
+    if (options->event == LIVE_EVENT_CALLS)
+        return 0;
     int error = source == LIVE_SOURCE_AUTO ? -EPERM : try_source(options->event, source);
     if (source == LIVE_SOURCE_AUTO && best_source(options->event) != LIVE_SOURCE_AUTO)
         error = 0;
@@ -110,6 +113,7 @@ static int run_record(int argc, char **argv)
     if (status != PROCEED)
         return status;
     if ((status = launch_check(&launch, options.command)) ||
+        (options.tracker == LIVE_TRACKER_CALLS && (status = check_instrumented(launch.path))) ||
         (status = launch_find_agent(&launch)) || (status = check_sources(&options)))
         return status;
 

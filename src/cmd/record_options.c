@@ -22,7 +22,8 @@ const char record_help[] =
     "\n"
     "  -e, --event EVENT[:PERIOD]  what to sample by: cpu (default) or wall; PERIOD in ns, or "
     "with\n"
-    "                              a unit: us, ms, s. 'cairn list' shows what works here\n"
+    "                              a unit: us, ms, s; or calls, which counts every call\n"
+    "                              'cairn list' shows what works here\n"
     "  -F, --frequency HZ          samples a second, 1 to 10000 (default 1000)\n"
     "  -c, --period NS             the same as a period: ns between samples (not with -F)\n"
     "  -o, --output FILE           the profile (default cairn.out)\n"
@@ -33,7 +34,10 @@ const char record_help[] =
     "      --follow-fork yes|no    profile the processes that COMMAND starts, too (default yes)\n"
     "      --delay SEC             let SEC seconds pass before the first sample\n"
     "      --duration SEC          sample for SEC seconds; COMMAND itself is not stopped\n"
-    "      --track walk            how contexts are known; calls and encode are to come\n"
+    "      --track walk|calls      how contexts are known: by walking the stack (default), or by\n"
+    "                              following every call of a program built with 'cairn cc'; "
+    "encode\n"
+    "                              is to come\n"
     "      --tree full             what is kept; bounded and hot are to come\n"
     "      --json                  the closing summary (on stderr) as JSON\n"
     "  -q, --quiet                 no word of ours at all\n"
@@ -86,7 +90,7 @@ static const struct option long_options[] = {
 
 struct parsing {
     struct record_options *options;
-    bool event_given, frequency_given, period_given;
+    bool event_given, frequency_given, period_given, tracker_given;
 };
 
 // A number and what follows it. False if it does not begin with one.
@@ -143,7 +147,8 @@ static int set_frequency(struct parsing *parsing, const char *text)
 
 static int set_event(struct parsing *parsing, const char *text)
 {
-    static const char *const names[] = {"cpu", "wall", NULL}; // in the order of enum live_event
+    // In the order of enum live_event.
+    static const char *const names[] = {"cpu", "wall", "calls", NULL};
     size_t length = strcspn(text, ":");
     if (parsing->event_given)
         return MISUSE("one event at a time: -e is given twice");
@@ -153,6 +158,8 @@ static int set_event(struct parsing *parsing, const char *text)
             continue;
         parsing->options->event = event;
         parsing->options->event_name = names[event];
+        if (event == LIVE_EVENT_CALLS && text[length])
+            return MISUSE("'%s': the event calls has no period, every call is counted", text);
         return text[length] ? set_period(parsing, text + length + 1) : PROCEED;
     }
     return MISUSE("unknown event '%.*s': 'cairn list' shows what can be sampled", (int)length,
@@ -235,12 +242,47 @@ static int check_choice(const char *option, const char *text, const char *built,
     for (; *planned; planned++)
         if (strlen(*planned) == length && !strncmp(text, *planned, length))
             return MISUSE("--%s %s is not built yet: use --%s %s", option, *planned, option, built);
-    return MISUSE("--%s takes %s, not '%s'", option, built, text);
+    return MISUSE("--%s takes %s%s, not '%s'", option, built,
+                  strcmp(option, "track") ? "" : " or calls", text);
+}
+
+static int set_tracker(struct parsing *parsing, const char *text)
+{
+    static const char *const planned[] = {"encode", NULL};
+    parsing->tracker_given = true;
+    parsing->options->tracker = LIVE_TRACKER_WALK;
+    if (strcmp(text, "calls"))
+        return check_choice("track", text, "walk", planned);
+    parsing->options->tracker = LIVE_TRACKER_CALLS;
+    return PROCEED;
+}
+
+// What goes with what.
+static int combine(struct parsing *parsing)
+{
+    struct record_options *options = parsing->options;
+    if (parsing->frequency_given && parsing->period_given)
+        return MISUSE("-F and a period exclude each other: give one of them");
+    if (options->tracker == LIVE_TRACKER_CALLS && !parsing->event_given) {
+        options->event = LIVE_EVENT_CALLS;
+        options->event_name = "calls";
+    }
+    if (options->event == LIVE_EVENT_CALLS) {
+        if (parsing->tracker_given && options->tracker != LIVE_TRACKER_CALLS)
+            return MISUSE("-e calls counts calls as they are followed: it goes with --track calls");
+        options->tracker = LIVE_TRACKER_CALLS;
+        if (parsing->frequency_given || parsing->period_given)
+            return MISUSE("%s goes with events that are sampled; -e calls counts every call",
+                          parsing->frequency_given ? "-F" : "a period");
+    }
+    if (options->tracker == LIVE_TRACKER_CALLS && (options->delay_ns || options->duration_ns))
+        return MISUSE("--%s goes with --track walk: calls are followed from the first on",
+                      options->delay_ns ? "delay" : "duration");
+    return PROCEED;
 }
 
 static int set_option(struct parsing *parsing, int option, char *value)
 {
-    static const char *const trackers[] = {"calls", "encode", NULL};
     static const char *const trees[] = {"bounded", "hot", NULL};
     struct record_options *options = parsing->options;
     switch (option) {
@@ -269,7 +311,7 @@ static int set_option(struct parsing *parsing, int option, char *value)
             return STATUS_MISUSE;
         return options->duration_ns ? PROCEED : MISUSE("--duration 0 would record nothing");
     case OPTION_TRACK:
-        return check_choice("track", value, "walk", trackers);
+        return set_tracker(parsing, value);
     case OPTION_TREE:
         return check_choice("tree", value, "full", trees);
     case OPTION_VERIFY:
@@ -314,8 +356,9 @@ int parse_record_options(int argc, char **argv, struct record_options *options)
         if (outcome != PROCEED)
             return outcome;
     }
-    if (parsing.frequency_given && parsing.period_given)
-        return MISUSE("-F and a period exclude each other: give one of them");
+    int outcome = combine(&parsing);
+    if (outcome != PROCEED)
+        return outcome;
     if (optind >= argc)
         return MISUSE("which command? cairn record [OPTION...] -- COMMAND [ARG...]");
     options->command = argv + optind;

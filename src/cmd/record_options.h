@@ -12,6 +12,7 @@ struct record_options {
     enum live_event event;
     const char *event_name;
     enum live_source source;
+    enum live_tracker tracker;
     uint64_t period_ns;
     const char *output;
     uint64_t memory; // bytes a process may use for its trees

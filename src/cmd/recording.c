@@ -272,14 +272,15 @@ static int start(struct recording *recording, const struct launch *launch,
                  const struct inherited *inherited)
 {
     const struct record_options *options = recording->options;
+    const bool counts = options->event == LIVE_EVENT_CALLS;
     struct recorder_description description = {
         .path = options->output,
         .command = options->command,
         .event = options->event_name,
-        .unit = "ns",
-        .period = options->period_ns,
-        .rate_requested = (double)NS_PER_S / (double)options->period_ns,
-        .tracker = "walk",
+        .unit = counts ? "calls" : "ns",
+        .period = counts ? 1 : options->period_ns,
+        .rate_requested = counts ? 0 : (double)NS_PER_S / (double)options->period_ns,
+        .tracker = options->tracker == LIVE_TRACKER_CALLS ? "calls" : "walk",
         .tree_kind = "full",
     };
     char *why = NULL;

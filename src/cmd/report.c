@@ -349,7 +349,13 @@ static const char help[] =
     "says\n"
     "how often the frame that carried the marker was left between samples: more returns for the "
     "same\n"
-    "time mean shorter calls, but they do not count calls.\n";
+    "time mean shorter calls, but they do not count calls. Where calls were counted ('cairn "
+    "record\n"
+    "--track calls', 'cairn merge'), calls says how often a function was called on that path, per "
+    "call\n"
+    "what one call cost with all it calls; by --metric calls, below is a function's calls with "
+    "all\n"
+    "calls under it.\n";
 
 const struct command command_report = {
     .name = "report",

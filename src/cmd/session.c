@@ -55,6 +55,7 @@ int session_create(struct session *session, const struct record_options *options
         .marker = options->marker,
         .per_thread = options->per_thread,
         .follow_fork = options->follow_fork,
+        .tracker = options->tracker,
         .empty_handler = options->empty_handler,
     };
     strcpy(shared->agent_path, agent_path);

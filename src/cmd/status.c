@@ -40,11 +40,13 @@ void status_line_show(struct status_line *line, uint64_t elapsed_ns,
     struct winsize size = {0};
     if (!line->wanted || !terminal_is_free())
         return;
-    int length = snprintf(
-        text, sizeof text, "[cairn] %.0f s, %s samples, %s thread%s, %u process%s, %s",
-        (double)elapsed_ns / 1e9, text_count(totals->samples).text,
-        text_count(totals->threads).text, totals->threads == 1 ? "" : "s", totals->processes,
-        totals->processes == 1 ? "" : "es", text_bytes(file_bytes).text);
+    const bool calls = totals->samples == 0 && totals->calls > 0;
+    int length =
+        snprintf(text, sizeof text, "[cairn] %.0f s, %s %s, %s thread%s, %u process%s, %s",
+                 (double)elapsed_ns / 1e9, text_count(calls ? totals->calls : totals->samples).text,
+                 calls ? "calls" : "samples", text_count(totals->threads).text,
+                 totals->threads == 1 ? "" : "s", totals->processes,
+                 totals->processes == 1 ? "" : "es", text_bytes(file_bytes).text);
     if (ioctl(STDERR_FILENO, TIOCGWINSZ, &size) || size.ws_col < length + 2)
         return;
     fprintf(stderr, LINE_BEGIN "\033[%dG\033[2m%s\033[0m" LINE_END, size.ws_col - length, text);
@@ -63,7 +65,7 @@ void status_line_clear(struct status_line *line)
 
 static double rate_requested(const struct record_options *options)
 {
-    return 1e9 / (double)options->period_ns;
+    return options->event == LIVE_EVENT_CALLS ? 0 : 1e9 / (double)options->period_ns;
 }
 
 static double rate_achieved(const struct recorder_totals *totals)
@@ -119,34 +121,57 @@ static void print_why_empty(const struct record_options *options,
                  options->command[0]);
     else if (!summary->started)
         complain("nothing was recorded: %s ended within the --delay", options->command[0]);
+    else if (options->event == LIVE_EVENT_CALLS)
+        complain("no call was followed: no function that %s ran is instrumented; 'cairn cc' builds "
+                 "programs so",
+                 options->command[0]);
     else
         complain("no sample was taken: %s ran for less than a period (%s) of %s time; a higher "
                  "rate (-F) sees more",
                  options->command[0], text_duration(options->period_ns).text, options->event_name);
 }
 
+static void print_calls(const struct recorder_totals *totals)
+{
+    fprintf(stderr, "cairn: %s call%s in %s context%s (%s), %s thread%s, %u process%s\n",
+            text_count(totals->calls).text, totals->calls == 1 ? "" : "s",
+            text_count(totals->frames).text, totals->frames == 1 ? "" : "s",
+            text_bytes(totals->tree_bytes).text, text_count(totals->threads).text,
+            totals->threads == 1 ? "" : "s", totals->processes, totals->processes == 1 ? "" : "es");
+}
+
+static void print_samples(const struct record_options *options,
+                          const struct recorder_totals *totals)
+{
+    uint64_t walks = totals->complete + totals->incomplete;
+    fprintf(stderr, "cairn: %s sample%s of %s %s time in %s thread%s, %u process%s; %s lost\n",
+            text_count(totals->samples).text, totals->samples == 1 ? "" : "s",
+            text_duration(totals->cost_ns).text, options->event_name,
+            text_count(totals->threads).text, totals->threads == 1 ? "" : "s", totals->processes,
+            totals->processes == 1 ? "" : "es", text_count(totals->lost).text);
+    fprintf(stderr, "cairn: %.2f %% complete contexts; cost of sampling: %.2f %%\n",
+            walks ? 100.0 * (double)totals->complete / (double)walks : 100.0,
+            totals->cost_ns ? 100.0 * (double)totals->handler_ns / (double)totals->cost_ns : 0);
+}
+
 static void print_lines(const struct record_options *options,
                         const struct recording_summary *summary)
 {
     const struct recorder_totals *totals = &summary->totals;
-    uint64_t walks = totals->complete + totals->incomplete;
-    if (totals->samples == 0) {
+    const bool counts = options->event == LIVE_EVENT_CALLS;
+    if (counts ? totals->calls == 0 : totals->samples == 0)
         print_why_empty(options, summary);
-    } else {
-        fprintf(stderr, "cairn: %s sample%s of %s %s time in %s thread%s, %u process%s; %s lost\n",
-                text_count(totals->samples).text, totals->samples == 1 ? "" : "s",
-                text_duration(totals->cost_ns).text, options->event_name,
-                text_count(totals->threads).text, totals->threads == 1 ? "" : "s",
-                totals->processes, totals->processes == 1 ? "" : "es",
-                text_count(totals->lost).text);
-        fprintf(stderr, "cairn: %.2f %% complete contexts; cost of sampling: %.2f %%\n",
-                walks ? 100.0 * (double)totals->complete / (double)walks : 100.0,
-                totals->cost_ns ? 100.0 * (double)totals->handler_ns / (double)totals->cost_ns : 0);
-    }
+    else if (!counts)
+        print_samples(options, totals);
+    if (totals->calls)
+        print_calls(totals);
+    if (counts && totals->lost)
+        complain("%s calls were made by signal handlers at moments when none can be counted",
+                 text_count(totals->lost).text);
     if (totals->unplaced)
-        complain("%s samples count to an ancestor of where they belong: the memory limit was "
+        complain("%s %s count to an ancestor of where they belong: the memory limit was "
                  "reached; --memory raises it",
-                 text_count(totals->unplaced).text);
+                 text_count(totals->unplaced).text, counts ? "calls" : "samples");
     char *advice = source_advice(options, summary);
     if (advice)
         complain("%s", advice);
@@ -185,6 +210,8 @@ static void print_json(const struct record_options *options,
         {"cpu_ns", summary->cpu_ns},
         {"handler_ns", totals->handler_ns},
         {"nodes", totals->nodes},
+        {"contexts", totals->frames},
+        {"calls", totals->calls},
         {"tree_bytes", totals->tree_bytes},
         {"file_bytes", summary->file_bytes},
     };

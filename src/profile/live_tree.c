@@ -213,7 +213,7 @@ static bool scan_nodes(struct live_tree *tree, const struct arena *arena, uint64
                   metrics);
     sink->totals->nodes += scan.new_count;
     sink->totals->calls += scan.calls;
-    for (uint32_t i = first; i < tree->count; i++)
+    for (uint32_t i = first ? first : 1; i < tree->count; i++) // without the root
         sink->totals->frames += tree->is_frame[i];
     free(scan.nodes);
     free(scan.changed);

@@ -1,0 +1,213 @@
+// SPDX-License-Identifier: MIT
+
+// `cairn cc`: a compiler that leaves room for a hook at the begin of every function.
+
+#include "cmd/cmd.h"
+#include <errno.h>
+#include <fcntl.h>
+#include <libgen.h>
+#include <signal.h>
+#include <spawn.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+// Five bytes: what a call takes. After inlining, before anything else of the function.
+#define ENTRY_FLAG "-fpatchable-function-entry=5"
+#define CLANG_SCOPES 14 // the first clang with --start-no-unused-arguments
+
+extern char **environ;
+
+// What the compiler says of itself, for the machine that the arguments choose.
+struct compiler {
+    bool answers; // it can preprocess C
+    bool x86_64;
+    unsigned clang; // its version, 0: not a clang
+};
+
+// Programs that run the compiler that their first argument names.
+static bool is_launcher(const char *word)
+{
+    static const char *const names[] = {"ccache", "sccache",  "distcc", "icecc",
+                                        "pump",   "colorgcc", "env",    NULL};
+    const char *slash = strrchr(word, '/');
+    const char *name = slash ? slash + 1 : word;
+    for (size_t i = 0; names[i]; i++)
+        if (!strcmp(name, names[i]))
+            return true;
+    return false;
+}
+
+// How many words come before the compiler's arguments.
+static int count_command(int argc, char **argv)
+{
+    int words = 0;
+    while (words < argc && (is_launcher(argv[words]) || strchr(argv[words], '=')))
+        words++;
+    return words < argc ? words + 1 : words;
+}
+
+// Arguments that choose the machine to compile for; the number of words, 0 if it is none.
+static int target_words(const char *argument)
+{
+    if (!strcmp(argument, "-target") || !strcmp(argument, "-arch"))
+        return 2;
+    return !strcmp(argument, "-m16") || !strcmp(argument, "-m32") || !strcmp(argument, "-mx32") ||
+           !strcmp(argument, "-m64") || !strncmp(argument, "--target=", 9);
+}
+
+static void read_macros(FILE *output, struct compiler *compiler)
+{
+    char line[512];
+    bool wide = true;
+    while (fgets(line, sizeof line, output)) {
+        unsigned version;
+        compiler->answers |= !strncmp(line, "#define __STDC__ ", 17);
+        compiler->x86_64 |= !strncmp(line, "#define __x86_64__ ", 19);
+        wide &= strncmp(line, "#define __ILP32__ ", 18) != 0;
+        if (sscanf(line, "#define __clang_major__ %u", &version) == 1)
+            compiler->clang = version;
+    }
+    compiler->x86_64 &= wide;
+}
+
+// Asks the compiler for its macros: that costs a few milliseconds, and compiles nothing. 0 or the
+// errno of starting it.
+static int ask(char **command, int words, char **arguments, const char *flag,
+               struct compiler *compiler)
+{
+    static char *const question[] = {"-dM", "-E", "-x", "c", "/dev/null", NULL};
+    size_t count = 0, total = 16 + (size_t)words;
+    for (char **word = arguments; *word; word++)
+        total++;
+    char **argv = calloc(total, sizeof *argv);
+    int ends[2];
+    *compiler = (struct compiler){.answers = false};
+    if (!argv || pipe2(ends, O_CLOEXEC)) {
+        free(argv);
+        return ENOMEM;
+    }
+    for (int i = 0; i < words; i++)
+        argv[count++] = command[i];
+    for (char **word = arguments; *word; word++)
+        for (int more = target_words(*word); more > 0 && *word; more--) {
+            argv[count++] = *word;
+            word += more > 1;
+        }
+    if (flag)
+        argv[count++] = (char *)flag;
+    memcpy(argv + count, question, sizeof question);
+    posix_spawn_file_actions_t actions;
+    posix_spawn_file_actions_init(&actions);
+    posix_spawn_file_actions_addopen(&actions, STDIN_FILENO, "/dev/null", O_RDONLY, 0);
+    posix_spawn_file_actions_adddup2(&actions, ends[1], STDOUT_FILENO);
+    posix_spawn_file_actions_addopen(&actions, STDERR_FILENO, "/dev/null", O_WRONLY, 0);
+    pid_t pid;
+    int error = posix_spawnp(&pid, argv[0], &actions, NULL, argv, environ);
+    posix_spawn_file_actions_destroy(&actions);
+    close(ends[1]);
+    FILE *output = fdopen(ends[0], "r");
+    int status = 0;
+    if (!error && output) {
+        read_macros(output, compiler);
+        waitpid(pid, &status, 0);
+    }
+    if (output)
+        fclose(output);
+    free(argv);
+    compiler->answers &= status == 0;
+    return error;
+}
+
+// 0, or the exit status after the user has been told.
+static int check_compiler(char **command, int words, char **arguments, struct compiler *compiler)
+{
+    const char *name = command[words - 1];
+    int error = ask(command, words, arguments, ENTRY_FLAG, compiler);
+    if (error) {
+        complain("cc: cannot run %s: %s", command[0], strerror(error));
+        return error == ENOENT ? STATUS_NOT_FOUND : STATUS_NOT_EXECUTABLE;
+    }
+    if (compiler->answers && compiler->x86_64)
+        return 0;
+    struct compiler plain;
+    if (compiler->answers)
+        complain("cc: %s compiles for another machine here, and calls can be followed on x86-64 "
+                 "only",
+                 name);
+    else if (!ask(command, words, arguments, NULL, &plain) && plain.answers)
+        complain("cc: %s does not know " ENTRY_FLAG ": gcc knows it since version 8, clang since "
+                 "version 10",
+                 name);
+    else
+        complain("cc: %s is no C compiler that cairn knows how to use: it takes gcc, g++, clang "
+                 "and clang++",
+                 name);
+    return STATUS_MISUSE;
+}
+
+// The command with our flag at the end of its options, where no later one overrides it.
+static char **make_command(int argc, char **argv, const struct compiler *compiler)
+{
+    char **command = calloc((size_t)argc + 4, sizeof *command);
+    if (!command)
+        return NULL;
+    int count = 0, next = 0;
+    while (next < argc && strcmp(argv[next], "--"))
+        command[count++] = argv[next++];
+    // A clang that only links, or assembles, would warn of a flag that it has no use for.
+    if (compiler->clang >= CLANG_SCOPES)
+        command[count++] = "--start-no-unused-arguments";
+    else if (compiler->clang)
+        command[count++] = "-Qunused-arguments";
+    command[count++] = ENTRY_FLAG;
+    if (compiler->clang >= CLANG_SCOPES)
+        command[count++] = "--end-no-unused-arguments";
+    while (next < argc)
+        command[count++] = argv[next++];
+    return command;
+}
+
+static int run_cc(int argc, char **argv)
+{
+    if (argc < 2)
+        return misuse(&command_cc, "cc: which compiler? cairn cc COMPILER [ARG...]");
+    if (argv[1][0] == '-')
+        return misuse(&command_cc, "cc: the compiler comes first, and '%s' is an option", argv[1]);
+    int words = count_command(argc - 1, argv + 1);
+    struct compiler compiler;
+    int status = check_compiler(argv + 1, words, argv + 1 + words, &compiler);
+    if (status)
+        return status;
+    char **command = make_command(argc - 1, argv + 1, &compiler);
+    if (command)
+        execvp(command[0], command);
+    complain("cc: cannot run %s: %s", argv[1], strerror(errno));
+    free(command);
+    return STATUS_NOT_EXECUTABLE;
+}
+
+static const char help[] =
+    "usage: cairn cc COMPILER [ARG...]\n"
+    "\n"
+    "Runs COMPILER (gcc, g++, clang, clang++) so that every function that is left after inlining\n"
+    "begins with a no-op of five bytes. Such a program runs as fast as ever; under 'cairn record\n"
+    "--track calls' the no-ops become hooks, and every call is followed.\n"
+    "\n"
+    "    cairn cc gcc -O2 -o program program.c\n"
+    "    make CC='cairn cc gcc' CXX='cairn cc g++'\n"
+    "    ./configure CC='cairn cc ccache gcc'\n"
+    "    cairn record --track calls ./program\n"
+    "\n"
+    "All arguments are COMPILER's own; the one that is added is " ENTRY_FLAG ".\n"
+    "Output and exit status are COMPILER's. A compiler that does not know the flag, or compiles\n"
+    "for another machine than x86-64, is refused with exit status 2.\n";
+
+const struct command command_cc = {
+    .name = "cc",
+    .summary = "compile a program so that its calls can be followed",
+    .help = help,
+    .run = run_cc,
+};

@@ -1,0 +1,158 @@
+// SPDX-License-Identifier: MIT
+
+#include "cmd/instrumented.h"
+#include "cmd/cmd.h"
+#include <errno.h>
+#include <fcntl.h>
+#include <gelf.h>
+#include <libelf.h>
+#include <limits.h>
+#include <spawn.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#define ENTRIES_SECTION "__patchable_function_entries" // -fpatchable-function-entry
+#define ENTER_HOOK "__cyg_profile_func_enter"          // -finstrument-functions
+
+extern char **environ;
+
+// What is known of a file. NOT_ELF: a script, or not to be read.
+enum finding { NOT_ELF, PLAIN, INSTRUMENTED };
+
+static bool imports_hook(Elf *elf, Elf_Scn *section, const GElf_Shdr *head)
+{
+    Elf_Data *data = elf_getdata(section, NULL);
+    if (!data || !head->sh_entsize)
+        return false;
+    for (size_t i = 0; i < head->sh_size / head->sh_entsize; i++) {
+        GElf_Sym symbol;
+        if (!gelf_getsym(data, (int)i, &symbol))
+            return false;
+        const char *name = elf_strptr(elf, head->sh_link, symbol.st_name);
+        if (name && symbol.st_shndx == SHN_UNDEF && !strcmp(name, ENTER_HOOK))
+            return true;
+    }
+    return false;
+}
+
+static bool has_hooks(Elf *elf)
+{
+    size_t names;
+    if (elf_getshdrstrndx(elf, &names))
+        return false;
+    for (Elf_Scn *section = NULL; (section = elf_nextscn(elf, section));) {
+        GElf_Shdr head;
+        if (!gelf_getshdr(section, &head))
+            continue;
+        const char *name = elf_strptr(elf, names, head.sh_name);
+        if (name && !strcmp(name, ENTRIES_SECTION) && head.sh_size)
+            return true;
+        if (head.sh_type == SHT_DYNSYM && imports_hook(elf, section, &head))
+            return true;
+    }
+    return false;
+}
+
+// *loader: what the program asks for to be loaded by, "" if nothing.
+static void read_loader(Elf *elf, char *loader, size_t size)
+{
+    size_t count, bytes;
+    const char *file = elf_rawfile(elf, &bytes);
+    *loader = 0;
+    if (!file || elf_getphdrnum(elf, &count))
+        return;
+    for (size_t i = 0; i < count; i++) {
+        GElf_Phdr segment;
+        if (gelf_getphdr(elf, (int)i, &segment) && segment.p_type == PT_INTERP &&
+            segment.p_offset < bytes && segment.p_filesz <= bytes - segment.p_offset)
+            snprintf(loader, size, "%.*s", (int)segment.p_filesz, file + segment.p_offset);
+    }
+}
+
+static enum finding look_at(const char *path, char *loader, size_t size)
+{
+    int file = open(path, O_RDONLY | O_CLOEXEC);
+    if (file < 0)
+        return NOT_ELF;
+    enum finding finding = NOT_ELF;
+    elf_version(EV_CURRENT);
+    Elf *elf = elf_begin(file, ELF_C_READ, NULL);
+    if (elf && elf_kind(elf) == ELF_K_ELF) {
+        finding = has_hooks(elf) ? INSTRUMENTED : PLAIN;
+        if (loader)
+            read_loader(elf, loader, size);
+    }
+    elf_end(elf);
+    close(file);
+    return finding;
+}
+
+// Asks the loader which libraries it would load: it alone knows all the places where it looks. The
+// program itself is not run.
+static FILE *list_libraries(const char *loader, const char *path, pid_t *pid)
+{
+    int ends[2];
+    posix_spawn_file_actions_t actions;
+    if (pipe2(ends, O_CLOEXEC))
+        return NULL;
+    posix_spawn_file_actions_init(&actions);
+    posix_spawn_file_actions_adddup2(&actions, ends[1], STDOUT_FILENO);
+    posix_spawn_file_actions_addopen(&actions, STDERR_FILENO, "/dev/null", O_WRONLY, 0);
+    char *words[] = {(char *)loader, "--list", (char *)path, NULL};
+    int error = posix_spawn(pid, loader, &actions, NULL, words, environ);
+    posix_spawn_file_actions_destroy(&actions);
+    close(ends[1]);
+    FILE *list = error ? NULL : fdopen(ends[0], "r");
+    if (!list)
+        close(ends[0]);
+    return list;
+}
+
+// The path in a line as "libm.so.6 => /lib/libm.so.6 (0x00007f…)" or "/lib/ld.so (0x…)"; NULL.
+static char *library_in(char *line)
+{
+    char *end = strrchr(line, '(');
+    char *path = strstr(line, "=> ");
+    path = path ? path + 3 : line + strspn(line, " \t");
+    if (!end || end <= path || *path != '/')
+        return NULL;
+    while (end > path && end[-1] == ' ')
+        end--;
+    *end = 0;
+    return path;
+}
+
+static bool libraries_are_instrumented(const char *loader, const char *path)
+{
+    pid_t pid;
+    FILE *list = list_libraries(loader, path, &pid);
+    if (!list)
+        return false;
+    char *line = NULL;
+    size_t capacity = 0;
+    bool found = false;
+    while (getline(&line, &capacity, list) > 0) {
+        char *library = found ? NULL : library_in(line);
+        found |= library && look_at(library, NULL, 0) == INSTRUMENTED;
+    }
+    free(line);
+    fclose(list);
+    waitpid(pid, NULL, 0);
+    return found;
+}
+
+int check_instrumented(const char *path)
+{
+    char loader[PATH_MAX] = "";
+    if (look_at(path, loader, sizeof loader) != PLAIN)
+        return 0;
+    if (*loader && libraries_are_instrumented(loader, path))
+        return 0;
+    complain("cannot follow the calls of %s: neither it nor a library of it is instrumented; build "
+             "it with CC='cairn cc gcc' (or g++, clang, ...)",
+             path);
+    return STATUS_MISUSE;
+}
