@@ -275,19 +275,31 @@ static int no_common_metric(const struct profile *exact, const struct profile *a
     return -1;
 }
 
+static bool find_common_metric(struct alignment *alignment, const struct profile *exact,
+                               const struct profile *approx, bool calls_only)
+{
+    for (unsigned i = 0; i < exact->metric_count; i++)
+        for (unsigned j = 0; j < approx->metric_count; j++) {
+            const struct profile_metric *one = &exact->metrics[i], *other = &approx->metrics[j];
+            if (strcmp(one->name, other->name) != 0 || strcmp(one->unit, other->unit) != 0 ||
+                (calls_only && !profile_counts_calls(one)))
+                continue;
+            alignment->metric[EXACT] = i;
+            alignment->metric[APPROX] = j;
+            return true;
+        }
+    return false;
+}
+
 static int choose_metric(struct alignment *alignment, const struct analysis *exact,
                          const struct analysis *approx, const char *metric, char **error)
 {
     const struct analysis *analyses[] = {exact, approx};
     const struct profile *one = exact->profile, *other = approx->profile;
-    for (unsigned i = 0; !metric && i < one->metric_count; i++)
-        for (unsigned j = 0; j < other->metric_count; j++)
-            if (strcmp(one->metrics[i].name, other->metrics[j].name) == 0 &&
-                strcmp(one->metrics[i].unit, other->metrics[j].unit) == 0) {
-                alignment->metric[EXACT] = i;
-                alignment->metric[APPROX] = j;
-                return 0;
-            }
+    // Who followed every call is asked for calls first.
+    if (!metric && ((follows_calls(one) && find_common_metric(alignment, one, other, true)) ||
+                    find_common_metric(alignment, one, other, false)))
+        return 0;
     if (!metric)
         return no_common_metric(one, other, error);
     const char *comma = strchr(metric, ',');
