@@ -10,6 +10,7 @@
 #include <sys/mman.h>
 #include <sys/resource.h>
 #include <sys/syscall.h>
+#include <threads.h>
 #include <unistd.h>
 
 #define POOL_BYTES 65536
@@ -196,6 +197,13 @@ static int begin_thread(struct thread *thread, struct unwind_bounds stack)
     return error;
 }
 
+// What is not charged yet. A guess of the clock may have charged a little too much: then nothing.
+static uint64_t since_last(const struct thread *thread, uint64_t now)
+{
+    int64_t rest = (int64_t)(now - thread->last);
+    return rest > 0 ? (uint64_t)rest : 0;
+}
+
 static void end_thread(struct thread *thread)
 {
     // After this a late signal finds no thread and goes away.
@@ -203,7 +211,8 @@ static void end_thread(struct thread *thread)
     atomic_signal_fence(memory_order_seq_cst);
     clock_close(&thread->clock);
     if (thread->record && agent.session->options.event != LIVE_EVENT_CALLS) {
-        thread->record->pending = clock_now(agent.session->options.event) - thread->last;
+        uint64_t now = clock_now(agent.session->options.event);
+        thread->record->pending = since_last(thread, now);
         thread->record->last_node = thread->last_node;
     }
     close_tracker(thread);
@@ -274,7 +283,7 @@ void thread_settle_all(void)
     struct thread *thread = thread_current;
     if (thread) {
         uint64_t now = clock_now(agent.session->options.event);
-        settle(thread->record, thread->last_node, now - thread->last);
+        settle(thread->record, thread->last_node, since_last(thread, now));
         thread->last = now;
     }
     settle_ended();
@@ -348,18 +357,46 @@ static size_t stack_bytes_of(const pthread_attr_t *attributes)
     return bytes ? bytes : 8 << 20;
 }
 
+static void prepare_thread(struct thread *thread, void *(*start)(void *), void *argument,
+                           const pthread_attr_t *attributes)
+{
+    thread->start = start;
+    thread->argument = argument;
+    thread->stack_bytes = stack_bytes_of(attributes);
+    thread->hidden = thread_current ? thread_current->hidden : 0;
+}
+
 INTERPOSED int pthread_create(pthread_t *id, const pthread_attr_t *attributes,
                               void *(*start)(void *), void *argument)
 {
     struct thread *thread = agent.active ? take_thread() : NULL;
     if (!thread)
         return REAL(pthread_create)(id, attributes, start, argument);
-    thread->start = start;
-    thread->argument = argument;
-    thread->stack_bytes = stack_bytes_of(attributes);
-    thread->hidden = thread_current ? thread_current->hidden : 0;
+    prepare_thread(thread, start, argument, attributes);
     int error = REAL(pthread_create)(id, attributes, thread_entry, thread);
     if (error)
+        give_thread(thread);
+    return error;
+}
+
+// C11's threads, which libc makes without asking pthread_create.
+__attribute__((optimize("O2"))) static int c11_thread_entry(void *argument)
+{
+    struct thread *thread = argument;
+    thrd_start_t start = (thrd_start_t)(void *)thread->start;
+    argument = thread->argument;
+    set_up_thread(thread);
+    return start(argument);
+}
+
+INTERPOSED int thrd_create(thrd_t *id, thrd_start_t start, void *argument)
+{
+    struct thread *thread = agent.active ? take_thread() : NULL;
+    if (!thread)
+        return REAL(thrd_create)(id, start, argument);
+    prepare_thread(thread, (void *)start, argument, NULL);
+    int error = REAL(thrd_create)(id, c11_thread_entry, thread);
+    if (error != thrd_success)
         give_thread(thread);
     return error;
 }
@@ -395,6 +432,7 @@ void thread_after_fork(void)
     thread_current = NULL;
     thread->record = NULL;
     thread->last_node = 0;
+    thread->last_wall = 0;
     thread->not_before = 0; // the child's clock begins at nought
     if (agent.active && begin_thread(thread, stack))
         agent.active = false;

@@ -14,7 +14,11 @@ struct thread {
     struct calls_thread *calls; // with the calls tracker, instead of the walker
     struct thread_clock clock;
     struct live_thread *record;
-    uint64_t last; // the event's clock at the last sample
+    // The event's clock at the last sample. May lie before its beginning (see pending in live.h),
+    // so differences are what counts.
+    uint64_t last;
+    uint64_t last_wall; // the time of day at the last tick
+    uint32_t guesses;   // how often in a row the CPU clock was not asked
     uint64_t
         not_before;  // the next sample is taken after this, if the handler is too slow for its rate
     ref_t last_node; // what the last sample was charged to

@@ -34,11 +34,11 @@ class Threads(LiveTest):
         return profiles
 
     def test_four_thousand_short_ones(self):
-        for profile in self.life("short", "short_thread", 0.2):
+        for profile in self.life("short", "short_thread", 0.1):
             self.assertEqual(profile.info["threads"], 4001)
 
     def test_detached(self):
-        for profile in self.life("detached", "detached_thread", 0.2):
+        for profile in self.life("detached", "detached_thread", 0.1):
             self.assertEqual(profile.info["threads"], 1001)
 
     def test_sixteen_kilobytes_of_stack(self):
