@@ -60,6 +60,22 @@ class Signals(LiveTest):
                 self.assertGreater(profile.share("run_sigprof", "signal_work", "burn"), 0.8)
 
 
+class OtherSources(LiveTest):
+    """Older kernels and containers have no synchronous perf events: other signals take their place."""
+
+    def test_every_source(self):
+        for source in ("signal", "timer"):
+            for name, mode in (("signals", "show"), ("signals", "blocked"), ("signals", "sigtrap"),
+                               ("signals", "sigwait"), ("signals", "signalfd"), ("jumps", "timer"),
+                               ("handlers", "alternate"), ("threads", "short"), ("waits", "")):
+                with self.subTest(source=source, program=name, mode=mode):
+                    argv = [program(name), mode]
+                    native = self.native(argv)
+                    run, profile = self.record(argv, "-F", "4000", "--source", source)
+                    self.assert_same(run, native)
+                    self.assert_complete(profile)
+
+
 class Waits(LiveTest):
     """No call comes back early because a sample was taken."""
 
