@@ -108,6 +108,7 @@ static struct show_options show_options(const struct report *report)
         .returns = has_tracker(profile, "walk"),
         .has_calls = calls < profile->metric_count,
         .calls = calls,
+        .runs = report->runs,
         .counts_calls = profile_counts_calls(&profile->metrics[report->metric]),
     };
 }
@@ -185,9 +186,14 @@ int report_print(FILE *out, const struct text_style *style, struct analysis *ana
         return -1;
     report.metric = (unsigned)metric;
     report.order = usual_order(options);
+    report.runs = memory_array(analysis->profile->metric_count, sizeof *report.runs);
+    for (unsigned i = 0; i < analysis->profile->metric_count; i++)
+        report.runs[i] = (double)profile_runs(&analysis->profile->metrics[i]);
     struct calltree *tree = refined_tree(&report, error);
-    if (!tree)
+    if (!tree) {
+        free(report.runs);
         return -1;
+    }
     struct show_options show = show_options(&report);
     calltree_order(tree, report.metric, report.order);
     struct flat *flat = NULL;
@@ -210,5 +216,6 @@ int report_print(FILE *out, const struct text_style *style, struct analysis *ana
         print_text(&report, &show, tree, flat);
     flat_free(flat);
     calltree_free(tree);
+    free(report.runs);
     return status;
 }

@@ -239,6 +239,17 @@ static void put_notes(const struct report *report)
         fprintf(report->out, "%u more notes: 'cairn info' has them all.\n", count - NOTES_SHOWN);
 }
 
+static void put_per_call(const struct report *report, const struct show_options *show)
+{
+    double costs = report->runs[show->metric], calls = report->runs[show->calls];
+    fputs("per call: total divided by calls, what one call costs on that path with all it calls",
+          report->out);
+    if (costs != calls)
+        fprintf(report->out, " (cost is of %.0f run%s, calls of %.0f)", costs,
+                costs == 1 ? "" : "s", calls);
+    fputs(".\n", report->out);
+}
+
 void report_text_foot(const struct report *report, const struct show_options *show,
                       const struct show_hidden *hidden)
 {
@@ -259,9 +270,7 @@ void report_text_foot(const struct report *report, const struct show_options *sh
             "compare them, but they are no call counts.\n",
             report->out);
     if (show->has_calls && !show->counts_calls && column)
-        fputs("per call: total divided by calls, what one call costs on that path with all it "
-              "calls.\n",
-              report->out);
+        put_per_call(report, show);
     put_hints(report);
     put_notes(report);
     text_put(report->out, report->style, TEXT_DIM, more[report->options->view]);

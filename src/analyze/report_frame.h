@@ -14,6 +14,7 @@ struct report {
     const struct report_options *options;
     unsigned metric;
     enum call_order order;
+    double *runs;   // per metric: recordings that were added up
     uint64_t cut;   // paths of callers that were not followed to their end
     uint64_t whole; // cost of the chosen threads and processes
     uint64_t part;  // of that, what the refinement left

@@ -25,6 +25,7 @@ struct show_options {
     bool has_returns;      // and did: some row has some
     bool has_calls;        // a metric counts calls,
     unsigned calls;        // and that is its index
+    const double *runs;    // per metric: recordings that were added up
     bool counts_calls;     // the chosen metric counts calls: it is no cost
 };
 

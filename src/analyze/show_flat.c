@@ -61,11 +61,14 @@ void show_row(struct text_table *table, const struct show_options *options,
     // Real calls say more than returns between samples do.
     bool returns = !options->has_calls && row->returns > 0;
     text_table_cell(table, TEXT_DIM, calls ? text_count(row->calls).text : "");
-    text_table_cell(table, TEXT_PLAIN,
-                    per_call ? text_amount((uint64_t)(show_per_call(row->total, row->calls) + 0.5),
-                                           options->unit)
-                                   .text
-                             : "");
+    text_table_cell(
+        table, TEXT_PLAIN,
+        per_call
+            ? text_amount(
+                  (uint64_t)(show_per_call(options, options->metric, row->total, row->calls) + 0.5),
+                  options->unit)
+                  .text
+            : "");
     text_table_cell(table, TEXT_DIM, returns ? text_count(row->returns).text : "");
     text_table_cell(table, hot ? TEXT_BOLD : TEXT_PLAIN, row->name);
     put_where(table, options, row->where);

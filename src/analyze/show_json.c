@@ -56,7 +56,7 @@ static void put_counts(struct json *json, const struct show_options *options, bo
         if (self[options->calls] == 0 || i == options->calls)
             json_null(json);
         else
-            json_real(json, show_per_call(total[i], self[options->calls]));
+            json_real(json, show_per_call(options, i, total[i], self[options->calls]));
     }
     json_end_array(json);
 }

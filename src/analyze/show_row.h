@@ -23,10 +23,12 @@ void show_row(struct text_table *table, const struct show_options *options,
 unsigned show_room(const struct show_options *options, const struct text_style *style,
                    unsigned indent);
 
-// Cost per call, with all that the calls cost below; what is called was called at least once.
-static inline double show_per_call(uint64_t total, uint64_t calls)
+// Cost per call, with all that the calls cost below; what is called was called at least once. Cost
+// and calls may be sums over different numbers of runs.
+static inline double show_per_call(const struct show_options *options, unsigned metric,
+                                   uint64_t total, uint64_t calls)
 {
-    return (double)total / (double)calls;
+    return (double)total / options->runs[metric] / ((double)calls / options->runs[options->calls]);
 }
 
 // A function's name in at most that many columns (0: any): template arguments go first, then the

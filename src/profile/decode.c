@@ -406,6 +406,16 @@ static bool take_state(struct loader *loader, struct cursor *cursor)
     return true;
 }
 
+static bool take_runs(struct loader *loader, struct cursor *cursor)
+{
+    uint64_t metric = cursor_varint(cursor), runs = cursor_varint(cursor);
+    if (cursor->failed)
+        return false;
+    if (metric < loader->profile->metric_count)
+        loader->profile->metrics[metric].runs = runs;
+    return true;
+}
+
 bool loader_take(struct loader *loader, struct chunk *chunk)
 {
     static bool (*const takers[CHUNK_TYPES])(struct loader *, struct cursor *) = {
@@ -413,6 +423,7 @@ bool loader_take(struct loader *loader, struct chunk *chunk)
         [CHUNK_PROCESSES] = take_process, [CHUNK_TREES] = take_tree,
         [CHUNK_NODES] = take_nodes,       [CHUNK_VALUES] = take_values,
         [CHUNK_NOTES] = take_note,        [CHUNK_STATE] = take_state,
+        [CHUNK_RUNS] = take_runs,
     };
     if (chunk->type >= CHUNK_TYPES || !takers[chunk->type])
         return true;

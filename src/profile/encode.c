@@ -212,6 +212,17 @@ void encode_values(struct batch *batch, uint32_t tree, uint32_t count, const uin
     }
 }
 
+void encode_runs(struct batch *batch, const struct profile *profile)
+{
+    struct bytes *out = &batch->payload[CHUNK_RUNS];
+    for (unsigned i = 0; i < profile->metric_count; i++) {
+        if (profile_runs(&profile->metrics[i]) == 1)
+            continue;
+        bytes_put_varint(out, i);
+        bytes_put_varint(out, profile->metrics[i].runs);
+    }
+}
+
 void encode_note(struct batch *batch, const char *text)
 {
     put_text(&batch->payload[CHUNK_NOTES], text);
@@ -253,5 +264,6 @@ void encode_profile(struct batch *batch, const struct profile *profile)
     for (unsigned i = 0; i < profile->note_count; i++)
         encode_note(batch, profile->notes[i]);
     encode_state(batch, profile->duration_ns, profile->complete);
+    encode_runs(batch, profile);
     batch_flush(batch);
 }

@@ -139,6 +139,7 @@ static int take_session(struct merging *merging)
 static int copy_metric(struct profile_metric *to, const struct profile_metric *metric)
 {
     to->period = metric->period;
+    to->runs = profile_runs(metric);
     to->rate_requested = metric->rate_requested;
     if (copy_text(&to->name, metric->name) < 0 || copy_text(&to->unit, metric->unit) < 0)
         return -ENOMEM;
@@ -148,6 +149,7 @@ static int copy_metric(struct profile_metric *to, const struct profile_metric *m
 // What was measured in several ways has no period, rate or source any more.
 static int meet_metric(struct profile_metric *to, const struct profile_metric *metric)
 {
+    to->runs += profile_runs(metric);
     if (to->period != metric->period)
         to->period = 0;
     if (to->rate_requested != metric->rate_requested)
@@ -232,7 +234,14 @@ static uint32_t representative(const struct merging *merging, const struct profi
     return NONE;
 }
 
-static int take_process(struct merging *merging, uint32_t index)
+// Whether its trees were folded into another one's while it was recorded.
+static bool is_folded(const struct profile *profile, uint32_t process)
+{
+    uint32_t into = profile->processes[process].merged_into;
+    return into < profile->process_count && into != process;
+}
+
+static int copy_process(struct merging *merging, uint32_t index)
 {
     struct profile *into = merging->into;
     const struct profile_process *process = &merging->from->processes[index];
@@ -240,11 +249,11 @@ static int take_process(struct merging *merging, uint32_t index)
     struct profile_process *copy = &into->processes[number];
     *copy = *process;
     copy->command = NULL;
-    copy->merged_into = representative(merging, process);
-    if (copy->merged_into == NONE)
-        copy->merged_into = PROFILE_NOT_MERGED;
-    merging->process_map[index] =
-        copy->merged_into == PROFILE_NOT_MERGED ? number : copy->merged_into;
+    if (!is_folded(merging->from, index)) {
+        uint32_t target = representative(merging, process);
+        copy->merged_into = target == NONE ? PROFILE_NOT_MERGED : target;
+        merging->process_map[index] = target == NONE ? number : target;
+    }
     merging->first_tree[number] = NONE;
     into->process_count++;
     return copy_command(&copy->command, process->command);
@@ -258,16 +267,14 @@ static int take_processes(struct merging *merging)
     if (!merging->process_map)
         return -ENOMEM;
     for (uint32_t i = 0; i < from->process_count; i++)
-        if (take_process(merging, i) < 0)
+        if (copy_process(merging, i) < 0)
             return -ENOMEM;
-    // What was folded when it was recorded stays so.
-    for (uint32_t i = 0; i < from->process_count; i++) {
-        uint32_t into = from->processes[i].merged_into;
-        if (into < from->process_count && into != i &&
-            merging->into->processes[base + i].merged_into == PROFILE_NOT_MERGED &&
-            merging->process_map[into] != base + i)
-            merging->into->processes[base + i].merged_into = merging->process_map[into];
-    }
+    // What was folded follows those that it was folded into: one step, never a chain.
+    for (uint32_t i = 0; i < from->process_count; i++)
+        if (is_folded(from, i)) {
+            merging->process_map[i] = merging->process_map[from->processes[i].merged_into];
+            merging->into->processes[base + i].merged_into = merging->process_map[i];
+        }
     return 0;
 }
 

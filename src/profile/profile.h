@@ -17,6 +17,7 @@ struct profile_metric {
     uint64_t period;       // in the metric's unit
     double rate_requested; // samples a second
     char *source;          // "perf-task-clock"
+    uint64_t runs;         // recordings whose values were added up; 0: just one
 };
 
 // Metrics are of two kinds. A cost, as time, lies in statements; what a frame has in its place
@@ -27,6 +28,11 @@ struct profile_metric {
 static inline bool profile_counts_calls(const struct profile_metric *metric)
 {
     return metric->unit && strcmp(metric->unit, PROFILE_CALLS) == 0;
+}
+
+static inline uint64_t profile_runs(const struct profile_metric *metric)
+{
+    return metric->runs ? metric->runs : 1;
 }
 
 struct profile_module {

@@ -8,6 +8,7 @@
 #include "make_profile.h"
 #include "profile/encode.h"
 #include "profile/fold.h"
+#include "profile/merge.h"
 #include "profile/reader.h"
 #include "profile/totals.h"
 #include <stdio.h>
@@ -64,6 +65,23 @@ static void check_profile(const struct profile *profile)
         check(profile->notes[i] != NULL);
 }
 
+// What was read can be added to itself, also if it is taken to be a profile of calls.
+static void check_merge(const struct profile *profile)
+{
+    struct profile calls = *profile;
+    calls.tracker = "calls";
+    const struct profile *both[][2] = {{profile, profile}, {profile, &calls}, {&calls, &calls}};
+    for (unsigned i = 0; i < 3; i++) {
+        char *why = NULL;
+        struct profile *merged = profile_merge(both[i], 2, MERGE_BY_PROGRAM, &why);
+        check(merged ? !why : why != NULL);
+        if (merged)
+            check_profile(merged);
+        profile_free(merged);
+        free(why);
+    }
+}
+
 static void examine(const uint8_t *data, size_t size)
 {
     char *error = NULL;
@@ -85,6 +103,7 @@ static void examine(const uint8_t *data, size_t size)
         check(again->trees[i].count == profile->trees[i].count);
     profile_free(again);
     batch_free(&batch);
+    check_merge(profile);
     bool *apart = calloc((size_t)profile->process_count + 1, sizeof *apart);
     uint32_t *map = calloc((size_t)profile->tree_count + 1, sizeof *map);
     check(profile_fold(profile, 1, apart, map) == 0);

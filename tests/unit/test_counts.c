@@ -116,6 +116,22 @@ static void text_of_cost_per_call(void **state)
     fixture_end();
 }
 
+// Three runs of time, one of calls: a third of the time is what those calls cost.
+static void runs_need_not_be_as_many(void **state)
+{
+    (void)state;
+    start(true);
+    metrics[0].runs = 3;
+    struct report_options options = fixture_options();
+    options.least = 0;
+    char *text = fixture_report(options);
+    assert_non_null(strstr(text, "57.0 %   57 ns   3.0 %      2     10 ns"));
+    assert_non_null(strstr(text, "(cost is of 3 runs, calls of 1)"));
+    metrics[0].runs = 0;
+    free(text);
+    fixture_end();
+}
+
 static void check_json(struct report_options options, const char *code)
 {
     options.json = true;
@@ -184,6 +200,7 @@ int main(void)
         cmocka_unit_test(an_ignored_function_takes_its_calls_along),
         cmocka_unit_test(text_of_calls),
         cmocka_unit_test(text_of_cost_per_call),
+        cmocka_unit_test(runs_need_not_be_as_many),
         cmocka_unit_test(json_of_calls),
         cmocka_unit_test(folded_paths_have_calls),
     };

@@ -331,6 +331,7 @@ static void a_merged_profile_can_be_written_and_read(void **state)
     struct profile *read = profile_read(path, &error);
     assert_non_null(read);
     assert_int_equal(read->note_count, 0);
+    assert_int_equal(read->metrics[0].runs, 2);
     char *written = described(merged), *found = described(read);
     assert_string_equal(written, found);
     free(written);
@@ -410,6 +411,8 @@ static void calls_are_laid_upon_walked_trees(void **state)
     check_laid(merged);
     check_laid(reversed);
     struct profile *twice = merge2(merged, calls);
+    assert_int_equal(twice->metrics[0].runs, 1);
+    assert_int_equal(twice->metrics[1].runs, 2);
     assert_int_equal(sum(twice, "calls", false), 2014);
     assert_int_equal(twice->trees[0].count, merged->trees[0].count);
     profile_free(twice);
