@@ -20,6 +20,7 @@ INTERPOSED int dlclose(void *handle)
     loadmap_before_unload();
     int result = REAL(dlclose)(handle);
     loadmap_after_unload();
+    calls_note_unload();
     return result;
 }
 

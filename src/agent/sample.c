@@ -3,6 +3,7 @@
 
 #include "agent/signals.h"
 #include "agent/thread.h"
+#include "track/burst.h"
 
 #define PREEMPTED_NS 16000 // a handler of this length was perhaps not on the CPU all the time
 #define GUESSES 15         // in a row, of the CPU time since the last sample
@@ -52,6 +53,10 @@ void sample_tick(void *ucontext)
     if (!thread || options->empty_handler)
         return;
     const uint64_t begin = clock_now(LIVE_EVENT_WALL);
+    if (options->event == LIVE_EVENT_CALLS) {
+        burst_tick(thread->calls, ucontext, begin);
+        return;
+    }
     const bool wall = options->event == LIVE_EVENT_WALL;
     uint64_t now = wall ? begin : cpu_clock(thread, begin);
     if ((int64_t)(now - thread->last) < 0) // a guess was too high: what comes is charged already

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
 #include "agent/signals.h"
 #include "agent/real.h"
+#include "patch/entries.h"
 #include "unwind/arch.h"
 #include <errno.h>
 #include <stddef.h>
@@ -111,6 +112,16 @@ static void pass_on(int index, siginfo_t *info, void *context)
         action.sa_handler(signal);
 }
 
+// An entry that is being switched: the thread goes on behind it.
+static bool skip_patch(void *context)
+{
+    uintptr_t *pc = (uintptr_t *)((char *)context + arch_context_offset(ARCH_RA));
+    uintptr_t behind = entries_trapped(*pc);
+    if (behind)
+        *pc = behind;
+    return behind != 0;
+}
+
 static void on_signal(int signal, siginfo_t *info, void *context)
 {
     int saved_errno = errno;
@@ -119,7 +130,7 @@ static void on_signal(int signal, siginfo_t *info, void *context)
         if (clock_is_last_tick(info))
             arch_repeat_call(context); // the only tick that interrupts a system call
         errno = saved_errno;
-    } else {
+    } else if (signal != SIGTRAP || !skip_patch(context)) {
         pass_on(index_of(signal), info, context);
     }
 }

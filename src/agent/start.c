@@ -6,6 +6,7 @@
 #include "agent/signals.h"
 #include "agent/thread.h"
 #include "loadmap/loadmap.h"
+#include "track/burst.h"
 #include "track/forbidden.h"
 #include "track/marker.h"
 #include "unwind/unwind.h"
@@ -177,12 +178,19 @@ static void set_state(enum live_state state)
     atomic_store_explicit(&agent.process->state, state, memory_order_release);
 }
 
-// Switches the entries of the program's functions on.
+// Switches the entries of the program's functions on, for the tracker or as a trigger.
 static int follow_calls(void)
 {
-    int64_t functions = calls_start();
+    const struct live_options *options = &agent.session->options;
+    int64_t functions = options->tracker == LIVE_TRACKER_CALLS ? calls_start() : trigger_start();
     if (!functions)
         agent_note("no function of this program is instrumented: build it with `cairn cc`");
+    if (functions > 0 && options->burst_interval_ns) {
+        const struct burst_options bursts = {.interval_ns = options->burst_interval_ns,
+                                             .length_ns = options->burst_length_ns,
+                                             .one_in = options->burst_one_in};
+        burst_start(&bursts, now_ns());
+    }
     return functions < 0 ? (int)functions : 0;
 }
 
@@ -203,7 +211,8 @@ static int join_session(int argc, char **argv, uint64_t charged)
     error = signals_start();
     if (!error)
         error = thread_start_main(charged);
-    if (!error && agent.session->options.tracker == LIVE_TRACKER_CALLS)
+    if (!error &&
+        (agent.session->options.tracker == LIVE_TRACKER_CALLS || agent.session->options.trigger))
         error = follow_calls();
     if (!error)
         set_state(LIVE_RUNNING);

@@ -130,33 +130,65 @@ static void publish_source(const struct thread_clock *clock)
     agent.process->source = clock->source;
 }
 
+static void *map_memory(size_t bytes)
+{
+    void *memory = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    return memory == MAP_FAILED ? NULL : memory;
+}
+
+static int open_walker(struct thread *thread, struct unwind_bounds stack)
+{
+    const struct live_options *options = &agent.session->options;
+    int error = walk_open(&thread->walker, &agent.arena, thread->record->tree,
+                          &thread->record->stats, stack, options->marker);
+    if (error || !options->trigger)
+        return error;
+    thread->trigger = map_memory(sizeof *thread->trigger);
+    if (!thread->trigger)
+        return -ENOMEM;
+    thread->walker.keeps_returns = 0; // frames count calls
+    const struct trigger_options trigger = {
+        .period = options->call_period,
+        .by_function = options->trigger == LIVE_TRIGGER_BY_FUNCTION,
+        .randomised = options->randomised,
+        .weights = options->weights_all_new ? WALK_WEIGH_ALL_NEW : WALK_WEIGH_LAST,
+    };
+    trigger_open(thread->trigger, &thread->walker, &trigger);
+    return 0;
+}
+
 static int open_tracker(struct thread *thread, struct unwind_bounds stack)
 {
-    struct live_thread *record = thread->record;
-    const struct live_options *options = &agent.session->options;
     thread->walker.stack = stack;
-    if (options->tracker == LIVE_TRACKER_WALK)
-        return walk_open(&thread->walker, &agent.arena, record->tree, &record->stats, stack,
-                         options->marker);
-    void *memory = mmap(NULL, sizeof *thread->calls, PROT_READ | PROT_WRITE,
-                        MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-    if (memory == MAP_FAILED)
+    if (agent.session->options.tracker == LIVE_TRACKER_WALK)
+        return open_walker(thread, stack);
+    thread->calls = map_memory(sizeof *thread->calls);
+    if (!thread->calls)
         return -ENOMEM;
-    thread->calls = memory;
-    return calls_open(thread->calls, &agent.arena, record->tree, &record->stats, stack);
+    return calls_open(thread->calls, &agent.arena, thread->record->tree, &thread->record->stats,
+                      stack);
 }
 
 static void close_tracker(struct thread *thread)
 {
     walk_current = NULL;
     calls_current = NULL;
+    trigger_current = NULL;
     atomic_signal_fence(memory_order_seq_cst);
     walk_close(&thread->walker);
     if (thread->calls) {
         calls_close(thread->calls);
         munmap(thread->calls, sizeof *thread->calls);
     }
+    if (thread->trigger)
+        munmap(thread->trigger, sizeof *thread->trigger);
     thread->calls = NULL;
+    thread->trigger = NULL;
+}
+
+static bool needs_clock(const struct live_options *options)
+{
+    return options->event != LIVE_EVENT_CALLS || options->burst_interval_ns;
 }
 
 // Starts to profile the calling thread. On failure it runs on, unprofiled.
@@ -187,7 +219,8 @@ static int begin_thread(struct thread *thread, struct unwind_bounds stack)
     thread_current = thread;
     walk_current = thread->calls ? NULL : &thread->walker;
     calls_current = thread->calls;
-    error = options->event == LIVE_EVENT_CALLS
+    trigger_current = thread->trigger;
+    error = !needs_clock(options)
                 ? 0
                 : clock_open(&thread->clock, options,
                              pending + SHORTEST_NS < period ? period - pending : SHORTEST_NS);
@@ -452,6 +485,6 @@ void thread_pause_clock(void)
 void thread_resume_clock(void)
 {
     const struct live_options *options = &agent.session->options;
-    if (thread_current && options->event != LIVE_EVENT_CALLS)
+    if (thread_current && needs_clock(options))
         clock_open(&thread_current->clock, options, options->period_ns);
 }

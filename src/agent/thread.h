@@ -7,11 +7,13 @@
 #include "agent/agent.h"
 #include "event/clock.h"
 #include "track/calls.h"
+#include "track/trigger.h"
 #include "track/walk.h"
 
 struct thread {
     struct walker walker;
-    struct calls_thread *calls; // with the calls tracker, instead of the walker
+    struct calls_thread *calls;     // with the calls tracker, instead of the walker
+    struct trigger_thread *trigger; // with samples at every N-th call
     struct thread_clock clock;
     struct live_thread *record;
     // The event's clock at the last sample. May lie before its beginning (see pending in live.h),

@@ -30,6 +30,8 @@
 
 enum live_event { LIVE_EVENT_CPU, LIVE_EVENT_WALL, LIVE_EVENT_CALLS };
 
+enum live_trigger { LIVE_TRIGGER_NONE, LIVE_TRIGGER_ALL, LIVE_TRIGGER_BY_FUNCTION };
+
 enum live_tracker { LIVE_TRACKER_WALK, LIVE_TRACKER_CALLS };
 
 // How the samples of a thread are asked for. `auto` tries them in this order.
@@ -54,7 +56,13 @@ struct live_options {
     uint32_t marker; // 0: memoised walk
     uint32_t per_thread;
     uint32_t follow_fork;
-    uint32_t tracker;       // enum live_tracker
+    uint32_t tracker;         // enum live_tracker
+    uint32_t trigger;         // enum live_trigger: with the walk tracker and the calls event
+    uint32_t weights_all_new; // of samples at calls; 0: only the last edge
+    uint32_t randomised;      // periods of calls
+    uint64_t call_period;     // a sample every so many calls
+    uint64_t burst_interval_ns, burst_length_ns; // 0: calls are followed all the time
+    uint32_t burst_one_in;  // adaptive: a burst in a known context is taken this rarely
     uint32_t empty_handler; // measure the bare cost of the signals: the handler does nothing
 };
 

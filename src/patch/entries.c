@@ -15,7 +15,7 @@
 #include <unistd.h>
 
 #define SECTION "__patchable_function_entries"
-#define CHUNK 4096 // code is rewritten page by page where nobody else runs
+#define CHUNK 1024 // bytes of code that one system call writes: on the stack of a signal handler
 
 static const unsigned char no_op[ENTRY_BYTES] = {0x0f, 0x1f, 0x44, 0x00, 0x00};
 static const unsigned char endbr[4] = {0xf3, 0x0f, 0x1e, 0xfa};
@@ -249,21 +249,46 @@ static void make_entry(const struct patched_module *module, uintptr_t entry, boo
     memcpy(bytes + 1, &distance, sizeof distance);
 }
 
-// Where no other thread runs: page by page, one system call each.
-static int write_pages(int fd, const struct patched_module *module, bool on)
+// Which bytes of the entries a pass over the code writes.
+enum pass { PASS_WHOLE, PASS_TRAP, PASS_REST, PASS_FIRST };
+
+static void make_pass(const struct patched_module *module, uintptr_t entry, bool on, enum pass pass,
+                      unsigned char bytes[ENTRY_BYTES])
 {
-    unsigned char page[CHUNK + ENTRY_BYTES];
+    unsigned char target[ENTRY_BYTES];
+    make_entry(module, entry, on, target);
+    switch (pass) {
+    case PASS_WHOLE:
+        memcpy(bytes, target, ENTRY_BYTES);
+        break;
+    case PASS_TRAP:
+        memcpy(bytes, (const void *)entry, ENTRY_BYTES);
+        bytes[0] = TRAP;
+        break;
+    case PASS_REST:
+        bytes[0] = TRAP;
+        memcpy(bytes + 1, target + 1, ENTRY_BYTES - 1);
+        break;
+    case PASS_FIRST:
+        memcpy(bytes, target, ENTRY_BYTES);
+        break;
+    }
+}
+
+// One system call for all entries within a chunk; what lies between them is written as it is.
+static int write_entries(int fd, const struct patched_module *module, bool on, enum pass pass)
+{
+    unsigned char chunk[CHUNK];
     for (size_t i = 0; i < module->count;) {
         const uintptr_t start = module->entry[i];
         size_t used = 0;
         for (; i < module->count && module->entry[i] - start <= CHUNK - ENTRY_BYTES; i++) {
             size_t offset = module->entry[i] - start;
-            // What lies between two entries stays as it is.
-            memcpy(page + used, (const void *)(start + used), offset - used);
-            make_entry(module, module->entry[i], on, page + offset);
+            memcpy(chunk + used, (const void *)(start + used), offset - used);
+            make_pass(module, module->entry[i], on, pass, chunk + offset);
             used = offset + ENTRY_BYTES;
         }
-        int error = text_write(fd, start, page, used);
+        int error = text_write(fd, start, chunk, used);
         if (error)
             return error;
     }
@@ -275,19 +300,82 @@ static int write_all(const struct patched_module *module, bool on)
     int fd = text_open();
     if (fd < 0)
         return fd;
-    int error = write_pages(fd, module, on);
+    int error = write_entries(fd, module, on, PASS_WHOLE);
     text_close(fd);
     return error;
 }
 
-int entries_switch(bool on, bool alone)
+static int write_pass(int fd, bool on, enum pass pass)
 {
-    (void)alone;
     for (struct patched_module *module = atomic_load_explicit(&modules, memory_order_acquire);
          module; module = module->next) {
-        int error = write_all(module, on);
+        int error = write_entries(fd, module, on, pass);
         if (error)
             return error;
     }
     return 0;
+}
+
+// Every thread has seen all code written so far before it runs on.
+static void synchronise_cores(void)
+{
+    syscall(SYS_membarrier, MEMBARRIER_CMD_PRIVATE_EXPEDITED_SYNC_CORE, 0, 0);
+}
+
+int entries_switch(bool on, bool alone)
+{
+    int fd = text_open(), error;
+    if (fd < 0)
+        return fd;
+    if (alone) {
+        error = write_pass(fd, on, PASS_WHOLE);
+    } else {
+        // First a trap, so that nobody runs into half an instruction; entries_trapped() sends them
+        // past it.
+        static const enum pass passes[] = {PASS_TRAP, PASS_REST, PASS_FIRST};
+        syscall(SYS_membarrier, MEMBARRIER_CMD_REGISTER_PRIVATE_EXPEDITED_SYNC_CORE, 0, 0);
+        error = 0;
+        for (size_t i = 0; i < sizeof passes / sizeof *passes && !error; i++) {
+            error = write_pass(fd, on, passes[i]);
+            synchronise_cores();
+        }
+    }
+    text_close(fd);
+    return error;
+}
+
+uintptr_t entries_trapped(uintptr_t pc)
+{
+    return entries_is_return(pc - 1 + ENTRY_BYTES) ? pc - 1 + ENTRY_BYTES : 0;
+}
+
+size_t entries_chunks(void)
+{
+    size_t chunks = 0;
+    for (struct patched_module *module = atomic_load_explicit(&modules, memory_order_acquire);
+         module; module = module->next) {
+        uintptr_t start = 0;
+        for (size_t i = 0; i < module->count; i++)
+            if (i == 0 || module->entry[i] - start > CHUNK - ENTRY_BYTES) {
+                start = module->entry[i];
+                chunks++;
+            }
+    }
+    return chunks;
+}
+
+int entries_relay(bool on)
+{
+    int fd = text_open(), error = 0;
+    if (fd < 0)
+        return fd;
+    for (struct patched_module *module = atomic_load_explicit(&modules, memory_order_acquire);
+         module; module = module->next) {
+        // The first byte of the jump, or a return.
+        const unsigned char byte = on ? 0xff : 0xc3;
+        int failed = text_write(fd, (uintptr_t)module->relay, &byte, 1);
+        error = failed ? failed : error;
+    }
+    text_close(fd);
+    return error;
 }

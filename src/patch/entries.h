@@ -26,6 +26,18 @@ int64_t entries_find(void (*hook)(void), uint64_t *skipped);
 // false; it is cheaper if true (no other thread in this process). 0 or -errno.
 int entries_switch(bool on, bool alone);
 
+// Lets calls of the relays through to the hook, or turns them back at once: what entries that are
+// on cost while off is a call and a return. Signal-safe, with any number of threads running: it
+// changes one byte.
+int entries_relay(bool on);
+
+// System calls that one pass of entries_switch() makes.
+size_t entries_chunks(void);
+
+// A thread has run into the trap of an entry that is being switched: where it goes on. 0: not our
+// trap. Signal-safe.
+uintptr_t entries_trapped(uintptr_t pc);
+
 // True if the byte after an entry's call is `address`: what a hook finds as its return address.
 bool entries_is_return(uintptr_t address);
 

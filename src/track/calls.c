@@ -12,14 +12,20 @@
 
 #define SMALLEST_FRAME 16       // of a function that calls another one: its return address, aligned
 #define MOST_ENTRIES (4u << 20) // of one shadow: 64 MB of addresses, used as the stack is used
+#define MOST_CHUNKS 128         // of code that are rewritten at the begin and the end of each burst
 #define NEW_STACK_REACH (UINT64_C(1) << 16) // of a stack that nothing is known of: around the slot
 
 __thread struct calls_thread *calls_current;
+
+// Anyone adds; hooks compare. Relaxed: a hook that sees it late counts one call to a stale cursor.
+__attribute__((visibility("hidden"))) _Atomic uint32_t calls_generation = 1;
 
 _Static_assert(offsetof(struct calls_thread, memos) == 64 && sizeof(struct edge_memo) == 32 &&
                    offsetof(struct calls_thread, generation) == 32 &&
                    offsetof(struct node, child) == 8,
                "calls_x86_64.S relies on the layout");
+
+static _Atomic unsigned followed_threads;
 
 static place_t place_at(uintptr_t address)
 {
@@ -50,9 +56,9 @@ static struct edge_memo *memo_of(struct calls_thread *calls, uintptr_t site)
 // vector registers do not survive this.
 static ref_t find_edge(struct calls_thread *calls, uintptr_t site, uintptr_t back)
 {
-    if (calls->generation != loadmap_generation()) {
+    if (calls->map_generation != loadmap_generation()) {
         memset(calls->memos, 0, sizeof calls->memos);
-        calls->generation = loadmap_generation();
+        calls->map_generation = loadmap_generation();
     }
     struct edge_memo *memo = memo_of(calls, site);
     if (memo->edge && memo->site == site && memo->back == back)
@@ -118,6 +124,11 @@ static void push(struct calls_thread *calls, uintptr_t slot, struct node *node)
     calls->top = top;
 }
 
+static bool holds(const struct shadow *shadow, uintptr_t slot)
+{
+    return shadow->entries && slot >= shadow->low && slot < shadow->high;
+}
+
 // ---- finding the cursor by a walk, where entries were missed
 
 // True if frames of this function are followed by hooks: it has an entry, at its begin or after an
@@ -130,15 +141,15 @@ static bool is_followed(const struct unwind_frame *frame)
     return entries_is_return(begin + ENTRY_BYTES) || entries_is_return(begin + 4 + ENTRY_BYTES);
 }
 
-// Puts the cursor below the followed functions that a walk finds active. The frame that the walk
-// starts in is left out: its own hook is at work. What is walked is laid at the far end of the
-// shadow first, youngest last.
-static void resync(struct calls_thread *calls, struct unwind_cursor *cursor)
+// Puts the cursor below the followed functions that a walk finds active. At a hook, the frame that
+// the walk starts in is left out: its own hook is at work. What is walked is laid at the far end of
+// the shadow first, youngest last.
+static void resync(struct calls_thread *calls, struct unwind_cursor *cursor, bool at_hook)
 {
     struct shadow *shadow = calls->active;
     struct shadow_entry *fresh = shadow->entries + shadow->capacity;
     enum verdict verdict;
-    bool first = true;
+    bool first = at_hook;
     while (fresh > shadow->entries + 1 && unwind_step(cursor, &verdict) == UNWIND_OK) {
         if (!first && cursor->left.ra_slot && is_followed(&cursor->left)) {
             fresh--;
@@ -158,9 +169,14 @@ static void resync(struct calls_thread *calls, struct unwind_cursor *cursor)
     }
 }
 
-static bool holds(const struct shadow *shadow, uintptr_t slot)
+static void resync_at_hook(struct calls_thread *calls, uintptr_t slot, uintptr_t back, uintptr_t bp)
 {
-    return shadow->entries && slot >= shadow->low && slot < shadow->high;
+    struct unwind_cursor cursor;
+    struct unwind_bounds own = {.low = calls->own.low, .high = calls->own.high};
+    if (holds(&calls->own, slot))
+        own.low = slot; // below may be the guard page
+    unwind_start_here(&cursor, back, slot, bp, own);
+    resync(calls, &cursor, true);
 }
 
 // The shadow of the stack that a slot lies on; *fresh if nothing is known of that stack yet.
@@ -187,12 +203,8 @@ static bool switch_stack(struct calls_thread *calls, uintptr_t slot, uintptr_t b
     if (!shadow)
         return false;
     activate(calls, shadow, fresh ? shadow->entries : shadow->top);
-    if (!fresh)
-        return true;
-    struct unwind_cursor cursor;
-    struct unwind_bounds own = {.low = calls->own.low, .high = calls->own.high};
-    unwind_start_here(&cursor, back, slot, bp, own);
-    resync(calls, &cursor);
+    if (fresh)
+        resync_at_hook(calls, slot, back, bp);
     return true;
 }
 
@@ -206,7 +218,7 @@ static void count_call(struct calls_thread *calls, uintptr_t slot, ref_t edge)
     if (!child) // out of memory: the caller stands for it
         calls->stats->unplaced++;
     struct node *node = child ? node_at(calls, child) : parent;
-    node->value[0]++;
+    node->value[0] += calls->amount;
     push(calls, slot, node);
 }
 
@@ -231,7 +243,7 @@ __attribute__((visibility("hidden"))) bool calls_enter_known(struct calls_thread
     const uintptr_t address = (uintptr_t)slot;
     const struct edge_memo *memo = memo_of(calls, *slot);
     if (address - calls->low >= calls->span || memo->site != *slot || memo->back != back ||
-        calls->generation != loadmap_generation())
+        calls->generation != atomic_load_explicit(&calls_generation, memory_order_relaxed))
         return false;
     shut(calls);
     while (calls->top->slot <= address)
@@ -251,8 +263,13 @@ calls_enter_unknown(struct calls_thread *calls, uintptr_t *slot, uintptr_t back,
         return;
     }
     const bool same_stack = address - calls->low < calls->span;
+    const uint32_t generation = atomic_load_explicit(&calls_generation, memory_order_relaxed);
+    const bool missed = calls->generation != generation;
     shut(calls);
+    calls->generation = generation;
     if (same_stack || switch_stack(calls, address, back, bp)) {
+        if (missed && same_stack)
+            resync_at_hook(calls, address, back, bp);
         while (calls->top->slot <= address)
             calls->top--;
         count_call(calls, address, find_edge(calls, *slot, back));
@@ -277,6 +294,41 @@ int64_t calls_start(void)
     return error ? error : found;
 }
 
+void calls_note_unload(void)
+{
+    atomic_fetch_add_explicit(&calls_generation, 1, memory_order_relaxed);
+}
+
+void calls_switch(bool on)
+{
+    if (on)
+        atomic_fetch_add_explicit(&calls_generation, 1, memory_order_relaxed);
+    // Taking every hook out costs a moment, leaving them in a little at every call.
+    if (entries_chunks() > MOST_CHUNKS)
+        entries_relay(on);
+    else
+        entries_switch(on, atomic_load_explicit(&followed_threads, memory_order_relaxed) == 1);
+}
+
+struct node *calls_find_cursor(struct calls_thread *calls, const void *ucontext)
+{
+    if (!calls->span) // inside of the tree: the hook that was interrupted will do
+        return NULL;
+    const uintptr_t sp =
+        *(const uintptr_t *)((const char *)ucontext + arch_context_offset(ARCH_SP));
+    if (!holds(calls->active, sp))
+        return NULL;
+    shut(calls);
+    struct unwind_cursor cursor;
+    struct unwind_bounds own = {.low = holds(&calls->own, sp) ? sp : calls->own.low,
+                                .high = calls->own.high};
+    unwind_start(&cursor, ucontext, own);
+    resync(calls, &cursor, false);
+    calls->generation = atomic_load_explicit(&calls_generation, memory_order_relaxed);
+    reopen(calls);
+    return calls->top->node;
+}
+
 int calls_open(struct calls_thread *calls, struct arena *arena, ref_t tree,
                struct live_stats *stats, struct unwind_bounds stack)
 {
@@ -284,12 +336,15 @@ int calls_open(struct calls_thread *calls, struct arena *arena, ref_t tree,
     calls->arena = arena;
     calls->tree = tree;
     calls->stats = stats;
-    calls->generation = loadmap_generation();
+    calls->generation = atomic_load_explicit(&calls_generation, memory_order_relaxed);
+    calls->map_generation = loadmap_generation();
+    calls->amount = 1;
     calls->base = arena->base;
     if (!open_shadow(calls, &calls->own, stack.low, stack.high))
         return -ENOMEM;
     activate(calls, &calls->own, calls->own.entries);
     reopen(calls);
+    atomic_fetch_add_explicit(&followed_threads, 1, memory_order_relaxed);
     return 0;
 }
 
@@ -302,6 +357,8 @@ static void close_shadow(struct shadow *shadow)
 
 void calls_close(struct calls_thread *calls)
 {
+    if (calls->own.entries)
+        atomic_fetch_sub_explicit(&followed_threads, 1, memory_order_relaxed);
     close_shadow(&calls->own);
     for (unsigned i = 0; i < OTHER_STACKS; i++)
         close_shadow(&calls->others[i]);

@@ -54,8 +54,9 @@ struct calls_thread {
     uintptr_t low, span;      // 8, 16: of the stack in use; a slot elsewhere goes the long way.
                               // span is 0 inside of the tree: a signal's handler must not enter it
     unsigned char *base;      // 24: of the arena
-    uint64_t generation;      // 32: of the load map that the memos were made for
-    uint64_t unused[3];
+    uint64_t generation;      // 32: of calls_generation, when the cursor was last known to be right
+    uint64_t amount;          // 40: what a call counts for
+    uint64_t unused[2];
     struct edge_memo memos[EDGE_MEMOS]; // 64
     // The long way's.
     struct arena *arena;
@@ -65,7 +66,12 @@ struct calls_thread {
     struct shadow others[OTHER_STACKS];
     struct shadow *active;
     unsigned next_other;
+    uint32_t map_generation; // of the load map that the memos were made for
 };
+
+// Changes when cursors or memos may be wrong: a library went, or calls were not followed for a
+// while.
+extern _Atomic uint32_t calls_generation;
 
 // The calling thread's, NULL if it is not followed.
 extern __thread struct calls_thread *calls_current;
@@ -73,6 +79,16 @@ extern __thread struct calls_thread *calls_current;
 // Finds the instrumented functions of the program and switches them on. In normal context, before
 // the program runs. The number of functions, or -errno.
 int64_t calls_start(void);
+
+// A library was unloaded. In normal context.
+void calls_note_unload(void);
+
+// Hooks on or off, for all threads; those that come back on find their cursors by a walk.
+// Signal-safe.
+void calls_switch(bool on);
+
+// Puts the cursor of the calling thread where the interrupted code is. The node there. Signal-safe.
+struct node *calls_find_cursor(struct calls_thread *calls, const void *ucontext);
 
 // Libraries that were loaded since. In normal context.
 void calls_find_new(void);

@@ -6,12 +6,14 @@
 #define SPAN 16
 #define BASE 24
 #define GENERATION 32
+#define AMOUNT 40
 #define MEMOS 64
 #define MEMO_MASK 1023
 
     .hidden calls_enter, calls_vector_start, calls_enter_known, calls_enter_unknown
-    .hidden calls_current, loadmap_generation_count
-    .globl calls_enter, calls_vector_start
+    .hidden calls_current, calls_generation
+    .hidden trigger_enter, trigger_fire, trigger_current
+    .globl calls_enter, calls_vector_start, trigger_enter
 
     .text
 // On entry: (%rsp) is where we return to, in the function; 8(%rsp) the function's own return address, and its place
@@ -50,7 +52,7 @@ calls_enter:
     movq 40(%rsp), %rax             // the function
     cmpq %rax, MEMOS+8(%rdi, %rdx)
     jne 5f
-    movl loadmap_generation_count(%rip), %eax
+    movl calls_generation(%rip), %eax
     cmpl %eax, GENERATION(%rdi)
     jne 5f
     movl MEMOS+16(%rdi, %rdx), %edx // the edge
@@ -62,7 +64,8 @@ calls_enter:
     addq BASE(%rdi), %rax
     cmpl %edx, (%rax)
     jne 5f
-    incq 16(%rax)
+    movq AMOUNT(%rdi), %rdx
+    addq %rdx, 16(%rax)
     addq $16, %rcx
     // A signal's handler that calls may come in between and write above the old top: so the entry is written once
     // the new top stands.
@@ -149,6 +152,117 @@ calls_enter:
     jmp 6b
     .cfi_endproc
     .size calls_enter, . - calls_enter
+
+// The hook of the trigger: counts down, one counter for all functions or one for each, and takes a sample at nought.
+// The offsets are those of struct trigger_thread.
+    .p2align 5
+    .type trigger_enter, @function
+trigger_enter:
+    .cfi_startproc
+    pushq %rdi
+    .cfi_adjust_cfa_offset 8
+    movq trigger_current@gottpoff(%rip), %rdi
+    movq %fs:(%rdi), %rdi
+    testq %rdi, %rdi
+    jz 9f
+    cmpq $0, 8(%rdi)
+    jne 3f
+    decq (%rdi)
+    jle 5f
+9:  popq %rdi
+    .cfi_adjust_cfa_offset -8
+    ret
+    .cfi_adjust_cfa_offset 8
+3:  pushq %rax
+    .cfi_adjust_cfa_offset 8
+    movl 16(%rsp), %eax             // the function, by where we return to in it
+    shrl $4, %eax
+    andl $4095, %eax
+    pushq %rcx
+    .cfi_adjust_cfa_offset 8
+    movl 16(%rdi, %rax, 4), %ecx
+    incl %ecx
+    cmpl 8(%rdi), %ecx
+    jae 4f
+    movl %ecx, 16(%rdi, %rax, 4)
+    popq %rcx
+    .cfi_adjust_cfa_offset -8
+    popq %rax
+    .cfi_adjust_cfa_offset -8
+    popq %rdi
+    .cfi_adjust_cfa_offset -8
+    ret
+    .cfi_adjust_cfa_offset 24
+4:  movl $0, 16(%rdi, %rax, 4)
+    popq %rcx
+    .cfi_adjust_cfa_offset -8
+    popq %rax
+    .cfi_adjust_cfa_offset -8
+5:  pushq %rsi
+    .cfi_adjust_cfa_offset 8
+    pushq %rax
+    .cfi_adjust_cfa_offset 8
+    pushq %rcx
+    .cfi_adjust_cfa_offset 8
+    pushq %rdx
+    .cfi_adjust_cfa_offset 8
+    pushq %r8
+    .cfi_adjust_cfa_offset 8
+    pushq %r9
+    .cfi_adjust_cfa_offset 8
+    pushq %r10
+    .cfi_adjust_cfa_offset 8
+    pushq %r11
+    .cfi_adjust_cfa_offset 8
+    pushq %rbp
+    .cfi_adjust_cfa_offset 8
+    .cfi_offset rbp, -96
+    movq %rsp, %rbp
+    .cfi_def_cfa_register rbp
+    subq vector_bytes(%rip), %rsp
+    andq $-64, %rsp
+    xorl %eax, %eax
+    movl $8, %ecx
+    leaq 512(%rsp), %rdi
+    rep stosq
+    movl vector_mask(%rip), %eax
+    xorl %edx, %edx
+    xsave (%rsp)
+    movq trigger_current@gottpoff(%rip), %rdi
+    movq %fs:(%rdi), %rdi
+    leaq 88(%rbp), %rsi
+    movq 80(%rbp), %rdx
+    movq (%rbp), %rcx
+    call trigger_fire
+    movl vector_mask(%rip), %eax
+    xorl %edx, %edx
+    xrstor (%rsp)
+    movq %rbp, %rsp
+    .cfi_def_cfa_register rsp
+    popq %rbp
+    .cfi_adjust_cfa_offset -8
+    .cfi_restore rbp
+    popq %r11
+    .cfi_adjust_cfa_offset -8
+    popq %r10
+    .cfi_adjust_cfa_offset -8
+    popq %r9
+    .cfi_adjust_cfa_offset -8
+    popq %r8
+    .cfi_adjust_cfa_offset -8
+    popq %rdx
+    .cfi_adjust_cfa_offset -8
+    popq %rcx
+    .cfi_adjust_cfa_offset -8
+    popq %rax
+    .cfi_adjust_cfa_offset -8
+    popq %rsi
+    .cfi_adjust_cfa_offset -8
+    popq %rdi
+    .cfi_adjust_cfa_offset -8
+    ret
+    .cfi_endproc
+    .size trigger_enter, . - trigger_enter
 
 // What there is to save on this processor: SSE, AVX and AVX-512 state, as far as the system uses it.
     .p2align 4

@@ -19,6 +19,7 @@ struct pass {
     struct unwind_cursor cursor;
     size_t low;
     place_t statement; // the sampled instruction
+    uint64_t amount;   // to add to every frame that is new
     bool frozen;       // the list is in use by the interrupted stub: read only
     bool unwinding;    // an exception is in flight: the marker stays where it is
     bool guessed;      // a frame without unwind tables was met: older frames may be wrong
@@ -54,6 +55,7 @@ int walk_open(struct walker *walker, struct arena *arena, ref_t tree, struct liv
     walker->stack = stack;
     walker->lowest = stack.high;
     walker->use_marker = use_marker;
+    walker->keeps_returns = 1;
     return 0;
 }
 
@@ -237,8 +239,11 @@ static void note_tail_call(struct pass *pass)
 static ref_t insert(struct pass *pass, size_t from, ref_t parent)
 {
     struct walker *walker = pass->walker;
-    for (size_t i = pass->low + from; i < walker->capacity; i++)
+    for (size_t i = pass->low + from; i < walker->capacity; i++) {
         parent = walker->frames[i].node = frame_node(walker, parent, &walker->frames[i]);
+        if (pass->amount)
+            tree_add(walker->arena, parent, 0, pass->amount);
+    }
     return parent;
 }
 
@@ -383,6 +388,22 @@ ref_t walk_sample(struct walker *walker, const void *ucontext)
     return tree_unplaced(walker->arena, walker->tree, frame);
 }
 
+void walk_call(struct walker *walker, uintptr_t pc, uintptr_t sp, uintptr_t bp, uint64_t amount,
+               enum walk_weights weights)
+{
+    struct pass pass = {.walker = walker, .low = walker->capacity, .verdict = VERDICT_COMPLETE};
+    unwind_start_here(&pass.cursor, pc, sp, bp, readable_stack(walker, sp));
+    if (walker->in_stub && stub_abandoned(walker, sp))
+        walker->in_stub = 0;
+    pass.frozen = walker->in_stub != 0;
+    pass.amount = weights == WALK_WEIGH_ALL_NEW ? amount : 0;
+    walk(&pass);
+    ref_t frame = insert_walked(&pass, sp);
+    if (weights == WALK_WEIGH_LAST)
+        tree_add(walker->arena, frame, 0, amount);
+    walker->stats->samples++;
+}
+
 bool walk_marker_returned(struct marker *marker, uintptr_t cfa)
 {
     struct walker *walker = walk_current;
@@ -392,7 +413,8 @@ bool walk_marker_returned(struct marker *marker, uintptr_t cfa)
     // The fences keep the compiler from moving changes of the list out of the protected stretch.
     atomic_signal_fence(memory_order_seq_cst);
     const size_t returned = walker->marked;
-    tree_add(walker->arena, walker->frames[returned].node, 0, 1);
+    if (walker->keeps_returns)
+        tree_add(walker->arena, walker->frames[returned].node, 0, 1);
     marker_lift(marker); // gives the table entry back; the slot was consumed by the return
     walker->count = returned;
     if (!walker->suspended)

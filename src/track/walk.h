@@ -43,7 +43,8 @@ struct walker {
     struct unwind_bounds stack; // the thread's own: where it may reach
     uintptr_t lowest;           // how far down it has reached, as samples saw it
     uint32_t use_marker;
-    uint32_t suspended; // > 0: the marker is neither placed nor moved (backtrace() at work)
+    uint32_t keeps_returns; // 0: frames count something else
+    uint32_t suspended;     // > 0: the marker is neither placed nor moved (backtrace() at work)
     struct walk_frame *frames;
     size_t count, capacity;
     size_t marked; // index of the marked frame, while marker.entry is set
@@ -65,6 +66,18 @@ void walk_close(struct walker *walker);
 // The node to charge for a sample of the interrupted code. Signal-safe, all signals blocked. Never
 // 0.
 ref_t walk_sample(struct walker *walker, const void *ucontext);
+
+// How a sample taken at every N-th call weighs the edges of its context (ACCT, section 3.1).
+enum walk_weights {
+    WALK_WEIGH_LAST,    // only the call that was the N-th: right
+    WALK_WEIGH_ALL_NEW, // all calls since the last sample that are still active: wrong, and
+                        // instructive
+};
+
+// A sample at a call: the function at pc has just been entered, its return address is at sp. Adds
+// `amount` to the frames that the weights name. In normal context, or a signal's handler.
+void walk_call(struct walker *walker, uintptr_t pc, uintptr_t sp, uintptr_t bp, uint64_t amount,
+               enum walk_weights weights);
 
 // Takes the marker from the stack; the next sample walks to the root. Signal-safe.
 void walk_lift(struct walker *walker);

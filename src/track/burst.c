@@ -1,0 +1,64 @@
+// SPDX-License-Identifier: MIT
+#include "track/burst.h"
+#include <stdatomic.h>
+
+static struct burst_options bursts;
+
+// Whoever takes the turn may begin or end a burst; others go on. Acquire and release: the fields
+// below go with it.
+static atomic_flag turn = ATOMIC_FLAG_INIT;
+static bool running;
+static uint64_t changed; // when the last burst began or ended
+static uint64_t random_state = UINT64_C(0x9e3779b97f4a7c15);
+
+static uint64_t next_random(void)
+{
+    random_state ^= random_state << 13;
+    random_state ^= random_state >> 7;
+    random_state ^= random_state << 17;
+    return random_state;
+}
+
+void burst_start(const struct burst_options *options, uint64_t now)
+{
+    bursts = *options;
+    running = true;
+    changed = now;
+}
+
+// How much a call of a burst that begins here counts for; 0: let this one pass.
+static uint64_t amount_here(const struct node *cursor)
+{
+    // A followed function counts its calls when a burst sees it called: one that has was seen.
+    if (!bursts.one_in || !cursor || !cursor->value[0])
+        return 1;
+    return next_random() % bursts.one_in ? 0 : bursts.one_in;
+}
+
+static void begin_burst(struct calls_thread *calls, const void *ucontext)
+{
+    uint64_t amount = amount_here(calls_find_cursor(calls, ucontext));
+    if (!amount)
+        return;
+    calls->amount = amount;
+    running = true;
+    calls_switch(true);
+    calls_find_cursor(calls,
+                      ucontext); // the switch has declared all cursors stale, this one is not
+}
+
+void burst_tick(struct calls_thread *calls, const void *ucontext, uint64_t now)
+{
+    if (atomic_flag_test_and_set_explicit(&turn, memory_order_acquire))
+        return;
+    const uint64_t pause = bursts.interval_ns - bursts.length_ns;
+    if (running && now - changed >= bursts.length_ns) {
+        running = false;
+        changed = now;
+        calls_switch(false);
+    } else if (!running && now - changed >= pause) {
+        changed = now;
+        begin_burst(calls, ucontext);
+    }
+    atomic_flag_clear_explicit(&turn, memory_order_release);
+}
