@@ -142,6 +142,86 @@ class Merge(Together):
         self.assertEqual(Profile(one.path).total, 4 * total)
 
 
+SOURCE = r"""
+volatile long count;
+#define KEEP __attribute__((noinline, noclone))
+KEEP void spin(int n) { for (int i = 0; i < n; i++) count++; }
+KEEP void c(int n) { spin(n); count++; }
+KEEP void b(int n) { for (int i = 0; i < 10; i++) c(n); count++; }
+KEEP void a(int n) { for (int i = 0; i < 10; i++) b(n); spin(n * 100); count++; }
+KEEP void again(int deep, int n) { if (deep) again(deep - 1, n); else a(n); count++; }
+int main(void)
+{
+    for (int i = 0; i < 30; i++) { a(10000); again(3, 20000); b(50000); }
+    return 0;
+}
+"""
+
+
+@installed("gcc")
+class Calls(Together):
+    """The exact tree, and the sampled one of the same program."""
+
+    @classmethod
+    def setUpClass(cls):
+        super().setUpClass()
+        case = LiveTest()
+        case.setUp()
+        cls.addClassCleanup(case.doCleanups)
+        binary = case.file("nested")
+        run = Run([CAIRN, "cc", "gcc", "-O2", "-g", "-o", binary, case.file("nested.c", SOURCE)])
+        case.assertEqual(run.status, 0, run.words)
+        _, cls.calls = case.record([binary], "--track", "calls")
+        _, cls.again = case.record([binary], "--track", "calls")
+        _, cls.both = case.record([binary], "--track", "calls", "-e", "cpu", "-F", "4000")
+        _, cls.time = case.record([binary], "-F", "4000")
+
+    def test_two_exact_runs_are_equal(self):
+        self.assert_perfect(self.compare(self.calls, self.again))
+        self.assert_perfect(self.compare(self.calls, self.both))
+
+    def test_walked_tree_is_projected(self):
+        """_start and libc are not in the tree of calls; everything else is where it should be."""
+        for exact, approx in ((self.both, self.time), (self.time, self.both)):
+            result = self.compare(exact, approx, "--metric", "cpu")
+            self.assertGreater(result["overlap"], 0.99)
+            self.assertGreater(result["weighted_overlap"], 0.85)
+            self.assertEqual(result["hot_edge_coverage"]["0.1"], 1)
+            walked = "approx" if approx is self.time else "exact"
+            self.assertGreater(result[walked]["left_out"], 0)
+
+    def test_cost_per_call(self):
+        """Time of three runs and calls of one: the time of a call is that of one run."""
+        merged = self.merge(self.calls, self.time, self.time, self.time)
+        report = merged.report("--min", "0", "--no-sites", "--no-inlines")
+        self.assertEqual([metric["name"] for metric in report["metrics"]], ["cpu", "calls"])
+        by_id, calls, cost = {}, {}, {}
+        for node in report["nodes"]:
+            path = by_id.get(node["parent"], ()) + (node["function"],)
+            by_id[node["id"]] = path
+            if "main" in path:
+                path = path[path.index("main"):]
+                calls[path], cost[path] = node["calls"], node["per_call"]
+                if node["calls"]:
+                    self.assertAlmostEqual(node["per_call"][0],
+                                           node["total"][0] / 3 / node["calls"], delta=0.1)
+        self.assertEqual(calls["main",], 1)
+        self.assertEqual(calls["main", "a"], 30)
+        self.assertEqual(calls["main", "a", "b", "c", "spin"], 3000)
+        self.assertEqual(calls["main", "a", "spin"], 30)
+        self.assertEqual(calls["main", "b", "c"], 300)
+        self.assertEqual(calls["main", "again", "again", "again", "again", "a"], 30)
+        # 100 times as much work in each of those calls.
+        ratio = cost["main", "a", "spin"][0] / cost["main", "a", "b", "c", "spin"][0]
+        self.assertGreater(ratio, 50)
+        self.assertLess(ratio, 200)
+
+    def test_metrics_differ(self):
+        run = Run([CAIRN, "compare", self.calls.path, self.time.path])
+        self.assertEqual(run.status, 2)
+        self.assertIn("no metric in common", run.words)
+
+
 class BadInput(Together):
     def refuse(self, *arguments, says, status=2):
         run = Run([CAIRN, *arguments], cwd=self.folder)
