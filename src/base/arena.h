@@ -17,6 +17,7 @@ typedef uint32_t ref_t;
 
 // The first bytes of the mapping. The writer process allocates; a reader only looks.
 struct arena_head {
+    uint64_t nothing; // stays 0: what reference 0 leads to
     _Atomic uint64_t
         used;       // bytes handed out, this head included; any thread adds, relaxed is enough
     uint64_t limit; // bytes that may be handed out

@@ -4,14 +4,15 @@
 #include "patch/entries.h"
 #include "track/forbidden.h"
 #include "unwind/arch.h"
+#include "unwind/recipe.h"
 #include <errno.h>
 #include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
 
-#define SMALLEST_FRAME 16       // of a function that calls another one: its return address, aligned
-#define MOST_ENTRIES (4u << 20) // of one shadow: 64 MB of addresses, used as the stack is used
+#define SMALLEST_FRAME 8        // a return address: entries of a shadow lie at least that far apart
+#define MOST_ENTRIES (8u << 20) // of one shadow: 128 MB of addresses, used as the stack is used
 #define MOST_CHUNKS 128         // of code that are rewritten at the begin and the end of each burst
 #define NEW_STACK_REACH (UINT64_C(1) << 16) // of a stack that nothing is known of: around the slot
 
@@ -22,7 +23,10 @@ __attribute__((visibility("hidden"))) _Atomic uint32_t calls_generation = 1;
 
 _Static_assert(offsetof(struct calls_thread, memos) == 64 && sizeof(struct edge_memo) == 32 &&
                    offsetof(struct calls_thread, generation) == 32 &&
-                   offsetof(struct node, child) == 8,
+                   offsetof(struct edge_memo, edge) == 16 &&
+                   offsetof(struct edge_memo, distance) == 20 &&
+                   offsetof(struct edge_memo, rule) == 24 && CALLER_BY_SLOT == 1 &&
+                   CALLER_BY_FP == 2 && offsetof(struct node, child) == 8,
                "calls_x86_64.S relies on the layout");
 
 static _Atomic unsigned followed_threads;
@@ -52,23 +56,47 @@ static struct edge_memo *memo_of(struct calls_thread *calls, uintptr_t site)
     return &calls->memos[site % EDGE_MEMOS];
 }
 
-// A memo that is missing or another's. Takes the load map's word, which may take the loader's:
-// vector registers do not survive this.
-static ref_t find_edge(struct calls_thread *calls, uintptr_t site, uintptr_t back)
+// What the caller's frame looks like at the call, for the next time. Only of followed functions:
+// their own hooks have put them into the shadow.
+static void learn_caller(struct edge_memo *memo, const union unwind_recipe *recipe)
+{
+    memo->rule = CALLER_UNKNOWN;
+    if (recipe->kind == RECIPE_SP) {
+        memo->rule = CALLER_BY_SLOT;
+        memo->distance = recipe->cfa_offset + (int32_t)sizeof(uintptr_t) + ARCH_RA_OFFSET;
+    } else if (recipe->kind == RECIPE_FP) {
+        memo->rule = CALLER_BY_FP;
+        memo->distance = recipe->cfa_offset + ARCH_RA_OFFSET;
+    } else if (recipe->kind == RECIPE_LOADED &&
+               recipe->detail >> DETAIL_REGISTER_SHIFT == ARCH_FP) {
+        memo->rule = CALLER_LOADED;
+        memo->inner = (int16_t)recipe->cfa_offset;
+        memo->distance = (recipe->cfa_offset >> 16) + ARCH_RA_OFFSET;
+    }
+}
+
+// The edge, remembered together with the caller's recipe (NULL: not known, or not followed). Takes
+// the load map's word, which may take the loader's: vector registers do not survive this.
+static ref_t find_edge(struct calls_thread *calls, uintptr_t site, uintptr_t back,
+                       const union unwind_recipe *caller)
 {
     if (calls->map_generation != loadmap_generation()) {
         memset(calls->memos, 0, sizeof calls->memos);
+        memset(calls->bridges, 0, sizeof calls->bridges);
         calls->map_generation = loadmap_generation();
     }
     struct edge_memo *memo = memo_of(calls, site);
-    if (memo->edge && memo->site == site && memo->back == back)
-        return memo->edge;
-    ref_t edge = tree_edge(calls->arena, calls->tree, place_at(site), place_at(function_of(back)));
-    if (edge) {
-        memo->site = site;
-        memo->back = back;
-        memo->edge = edge;
-    }
+    ref_t edge = memo->edge;
+    if (!edge || memo->site != site || memo->back != back)
+        edge = tree_edge(calls->arena, calls->tree, place_at(site), place_at(function_of(back)));
+    if (!edge)
+        return 0;
+    memo->rule = CALLER_UNKNOWN;
+    memo->site = site;
+    memo->back = back;
+    memo->edge = edge;
+    if (caller)
+        learn_caller(memo, caller);
     return edge;
 }
 
@@ -169,16 +197,6 @@ static void resync(struct calls_thread *calls, struct unwind_cursor *cursor, boo
     }
 }
 
-static void resync_at_hook(struct calls_thread *calls, uintptr_t slot, uintptr_t back, uintptr_t bp)
-{
-    struct unwind_cursor cursor;
-    struct unwind_bounds own = {.low = calls->own.low, .high = calls->own.high};
-    if (holds(&calls->own, slot))
-        own.low = slot; // below may be the guard page
-    unwind_start_here(&cursor, back, slot, bp, own);
-    resync(calls, &cursor, true);
-}
-
 // The shadow of the stack that a slot lies on; *fresh if nothing is known of that stack yet.
 static struct shadow *shadow_of(struct calls_thread *calls, uintptr_t slot, bool *fresh)
 {
@@ -194,7 +212,7 @@ static struct shadow *shadow_of(struct calls_thread *calls, uintptr_t slot, bool
 }
 
 // The program runs on another stack than at the last hook.
-static bool switch_stack(struct calls_thread *calls, uintptr_t slot, uintptr_t back, uintptr_t bp)
+static bool switch_stack(struct calls_thread *calls, uintptr_t slot)
 {
     bool fresh;
     if (calls->active)
@@ -203,21 +221,174 @@ static bool switch_stack(struct calls_thread *calls, uintptr_t slot, uintptr_t b
     if (!shadow)
         return false;
     activate(calls, shadow, fresh ? shadow->entries : shadow->top);
-    if (fresh)
-        resync_at_hook(calls, slot, back, bp);
     return true;
+}
+
+// ---- finding the caller by a walk that ends at a frame with an entry
+
+struct search {
+    struct calls_thread *calls;
+    struct unwind_cursor cursor;
+    struct shadow *shadow;      // of the stack that the walk is on
+    struct shadow_entry *entry; // of it: what lies younger has ended
+    struct shadow_entry *fresh; // frames without an entry, at the far end of the active shadow
+    bool all;                   // frames that are not followed, too
+    uintptr_t pier;             // slot of the frame left before
+    enum verdict verdict;
+};
+
+static struct shadow_entry *last_entry(const struct calls_thread *calls,
+                                       const struct shadow *shadow)
+{
+    return shadow == calls->active ? calls->top : shadow->top;
+}
+
+static bool is_entry_of(const struct search *search, const struct unwind_frame *left)
+{
+    const struct calls_thread *calls = search->calls;
+    const struct shadow_entry *entry = search->entry;
+    if (entry->slot != left->ra_slot)
+        return false;
+    // What was there before may have ended without a trace. The same return address tells that it
+    // has not; the cold part of a function has none of its own.
+    const struct edge *edge = arena_at(calls->arena, entry->node->edge);
+    return edge->site == search->cursor.frame.place &&
+           (edge->function == left->function || !is_followed(left));
+}
+
+// True if the frame that the walk has left has an entry, which is search->entry then.
+static bool meets_entry(struct search *search)
+{
+    const uintptr_t slot = search->cursor.left.ra_slot;
+    if (!search->shadow || !holds(search->shadow, slot)) {
+        struct calls_thread *calls = search->calls;
+        search->shadow = holds(&calls->own, slot) ? &calls->own : NULL;
+        for (unsigned i = 0; i < OTHER_STACKS && !search->shadow; i++)
+            if (holds(&calls->others[i], slot))
+                search->shadow = &calls->others[i];
+        if (!search->shadow)
+            return false;
+        search->entry = last_entry(calls, search->shadow);
+    }
+    while (search->entry->slot < slot)
+        search->entry--;
+    return is_entry_of(search, &search->cursor.left);
+}
+
+// Walks on from where the cursor stands. True if an entry was met; else the walk has come to its
+// end. What was walked has its edge in fresh[].
+static bool walk_to_entry(struct search *search)
+{
+    struct calls_thread *calls = search->calls;
+    while (unwind_step(&search->cursor, &search->verdict) == UNWIND_OK) {
+        const struct unwind_frame *left = &search->cursor.left;
+        calls->stats->frames_walked++;
+        if (!left->ra_slot) // a signal frame
+            continue;
+        if (meets_entry(search))
+            return true;
+        search->pier = left->ra_slot;
+        if (search->fresh > calls->top + 2 && (search->all || is_followed(left))) {
+            search->fresh--;
+            search->fresh->slot = left->ra_slot;
+            // The edge, until the tree gives the node.
+            search->fresh->node = (struct node *)(uintptr_t)tree_edge(
+                calls->arena, calls->tree, search->cursor.frame.place, left->function);
+        }
+    }
+    return false;
+}
+
+static void start_search(struct search *search, struct calls_thread *calls, bool all)
+{
+    search->calls = calls;
+    search->shadow = NULL;
+    search->fresh = calls->active->entries + calls->active->capacity;
+    search->all = all;
+    search->pier = 0;
+    search->verdict = VERDICT_COMPLETE;
+}
+
+static void remember_bridge(struct calls_thread *calls, const struct search *search,
+                            uintptr_t *slot)
+{
+    if (!search->pier)
+        return;
+    calls->bridges[*slot % BRIDGES] = (struct bridge){
+        .site = *slot,
+        .slot = (uintptr_t)slot,
+        .parent = search->entry->slot,
+        .pier = search->pier,
+        .returns = *(const uintptr_t *)search->pier,
+    };
+}
+
+// The frames that a walk found without entries become nodes, and entries if they are on the stack
+// in use. The youngest of them.
+static struct node *take_fresh(struct search *search, struct node *node)
+{
+    struct calls_thread *calls = search->calls;
+    const struct shadow_entry *end = calls->active->entries + calls->active->capacity;
+    for (; search->fresh < end; search->fresh++) {
+        const uintptr_t slot = search->fresh->slot;
+        ref_t child = tree_child(calls->arena, calls->tree, ref_of(calls, node),
+                                 (ref_t)(uintptr_t)search->fresh->node);
+        if (!child)
+            continue;
+        node = node_at(calls, child);
+        if (!search->all && holds(calls->active, slot) && slot < calls->top->slot)
+            push(calls, slot, node);
+    }
+    return node;
+}
+
+// The node of the caller of a function that was entered; the top of the shadow is then the youngest
+// entry that has not ended. *recipe: of the caller's frame, if it is followed.
+static struct node *find_caller(struct calls_thread *calls, uintptr_t *slot, uintptr_t back,
+                                uintptr_t bp, union unwind_recipe *recipe, bool *followed)
+{
+    struct search search;
+    struct unwind_bounds own = {.low = calls->own.low, .high = calls->own.high};
+    if (holds(&calls->own, (uintptr_t)slot))
+        own.low = (uintptr_t)slot; // below may be the guard page
+    start_search(&search, calls, false);
+    unwind_start_here(&search.cursor, back, (uintptr_t)slot, bp, own);
+    *followed = false;
+    bool met = false;
+    if (unwind_step(&search.cursor, &search.verdict) == UNWIND_OK) {
+        *followed = is_followed(&search.cursor.frame);
+        *recipe = search.cursor.recipe;
+        met = walk_to_entry(&search);
+    }
+    struct node *node = calls->active->entries->node;
+    if (met && search.shadow == calls->active) {
+        if (search.fresh == calls->active->entries + calls->active->capacity)
+            remember_bridge(calls, &search, slot);
+        calls->top = search.entry;
+        node = search.entry->node;
+    } else if (met) { // the handler of a signal, on a stack of its own
+        calls->top = calls->active->entries;
+        node = search.entry->node;
+    } else if (search.verdict == VERDICT_COMPLETE) {
+        calls->top = calls->active->entries;
+    } else { // code that cannot be unwound: what lies above is the best there is
+        while (calls->top->slot <= (uintptr_t)slot)
+            calls->top--;
+        node = calls->top->node;
+        search.fresh = calls->active->entries + calls->active->capacity;
+    }
+    return take_fresh(&search, node);
 }
 
 // ---- the hook's longer ways; the short one is in calls_x86_64.S
 
-// One call more on the child of the cursor by that edge, which becomes the cursor.
-static void count_call(struct calls_thread *calls, uintptr_t slot, ref_t edge)
+// One call more on the child of the caller by that edge, which becomes the cursor.
+static void count_call(struct calls_thread *calls, struct node *caller, uintptr_t slot, ref_t edge)
 {
-    struct node *parent = calls->top->node;
-    ref_t child = tree_child(calls->arena, calls->tree, ref_of(calls, parent), edge);
+    ref_t child = tree_child(calls->arena, calls->tree, ref_of(calls, caller), edge);
     if (!child) // out of memory: the caller stands for it
         calls->stats->unplaced++;
-    struct node *node = child ? node_at(calls, child) : parent;
+    struct node *node = child ? node_at(calls, child) : caller;
     node->value[0] += calls->amount;
     push(calls, slot, node);
 }
@@ -235,22 +406,82 @@ static void reopen(struct calls_thread *calls)
     calls->span = calls->active->high - calls->active->low;
 }
 
+static bool on_stack(const struct calls_thread *calls, uintptr_t address)
+{
+    return holds(calls->active, address);
+}
+
+// The slot of the caller, as the memo of the call tells; 0: not known.
+static uintptr_t caller_slot(const struct calls_thread *calls, const struct edge_memo *memo,
+                             uintptr_t slot, uintptr_t bp)
+{
+    const uintptr_t distance = (uintptr_t)(intptr_t)memo->distance;
+    switch (memo->rule) {
+    case CALLER_BY_SLOT:
+        return slot + distance;
+    case CALLER_BY_FP:
+        return bp + distance;
+    case CALLER_LOADED:
+        bp += (uintptr_t)(intptr_t)memo->inner;
+        return bp > slot && bp % sizeof bp == 0 && on_stack(calls, bp)
+                   ? *(const uintptr_t *)bp + distance
+                   : 0;
+    }
+    const struct bridge *bridge = &calls->bridges[memo->site % BRIDGES];
+    return bridge->site == memo->site && bridge->slot == slot && on_stack(calls, bridge->pier) &&
+                   *(const uintptr_t *)bridge->pier == bridge->returns
+               ? bridge->parent
+               : 0;
+}
+
 // The edge is known, the node may be new. Touches no vector register: the function's arguments are
 // in them.
-__attribute__((visibility("hidden"))) bool calls_enter_known(struct calls_thread *calls,
-                                                             uintptr_t *slot, uintptr_t back)
+__attribute__((visibility("hidden"))) bool
+calls_enter_known(struct calls_thread *calls, uintptr_t *slot, uintptr_t back, uintptr_t bp)
 {
     const uintptr_t address = (uintptr_t)slot;
     const struct edge_memo *memo = memo_of(calls, *slot);
     if (address - calls->low >= calls->span || memo->site != *slot || memo->back != back ||
         calls->generation != atomic_load_explicit(&calls_generation, memory_order_relaxed))
         return false;
+    const uintptr_t wanted = caller_slot(calls, memo, address, bp);
+    struct shadow_entry *caller = calls->top;
+    while (caller->slot < wanted)
+        caller--;
+    if (caller->slot != wanted || wanted <= address)
+        return false;
     shut(calls);
-    while (calls->top->slot <= address)
-        calls->top--;
-    count_call(calls, address, memo->edge);
+    calls->top = caller;
+    count_call(calls, caller->node, address, memo->edge);
     reopen(calls);
     return true;
+}
+
+// Calls that came while the tree was closed. They were made by a signal's handler, inside of the
+// hook that had closed it.
+static void count_missed(struct calls_thread *calls)
+{
+    for (unsigned i = 0; i < calls->missed_count; i++) {
+        const struct missed_call call = calls->missed[i];
+        while (calls->top->slot <= call.slot)
+            calls->top--;
+        if (on_stack(calls, call.slot)) {
+            struct node *caller = calls->top->node;
+            count_call(calls, caller, call.slot, find_edge(calls, call.site, call.back, NULL));
+        } else {
+            calls->stats->lost++;
+        }
+    }
+    calls->missed_count = 0;
+}
+
+// Calls were not followed for a while: whatever entries there are, their functions may have ended.
+static void forget_entries(struct calls_thread *calls)
+{
+    calls->own.top = calls->own.entries;
+    for (unsigned i = 0; i < OTHER_STACKS; i++)
+        calls->others[i].top = calls->others[i].entries;
+    calls->top = calls->active->entries;
 }
 
 // Everything else. The caller has saved all registers.
@@ -259,22 +490,35 @@ calls_enter_unknown(struct calls_thread *calls, uintptr_t *slot, uintptr_t back,
 {
     const uintptr_t address = (uintptr_t)slot;
     if (!calls->span) {
-        calls->stats->lost++;
+        // Wiped: a child of a fork that nobody told us of. It is not followed.
+        if (!calls->stats)
+            return;
+        if (calls->missed_count < MISSED_CALLS)
+            calls->missed[calls->missed_count++] =
+                (struct missed_call){.slot = address, .site = *slot, .back = back};
+        else
+            calls->stats->lost++;
         return;
     }
+    const int saved = errno;
     const bool same_stack = address - calls->low < calls->span;
     const uint32_t generation = atomic_load_explicit(&calls_generation, memory_order_relaxed);
     const bool missed = calls->generation != generation;
     shut(calls);
     calls->generation = generation;
-    if (same_stack || switch_stack(calls, address, back, bp)) {
-        if (missed && same_stack)
-            resync_at_hook(calls, address, back, bp);
-        while (calls->top->slot <= address)
-            calls->top--;
-        count_call(calls, address, find_edge(calls, *slot, back));
+    if (same_stack || switch_stack(calls, address)) {
+        union unwind_recipe recipe;
+        bool followed;
+        if (missed)
+            forget_entries(calls);
+        struct node *caller = find_caller(calls, slot, back, bp, &recipe, &followed);
+        ref_t edge = find_edge(calls, *slot, back, followed ? &recipe : NULL);
+        count_call(calls, caller, address, edge);
+        if (calls->missed_count)
+            count_missed(calls);
     }
     reopen(calls);
+    errno = saved;
 }
 
 // ---- life
@@ -371,18 +615,26 @@ ref_t calls_sample(struct calls_thread *calls, const void *ucontext)
     const char *context = ucontext;
     const uintptr_t sp = *(const uintptr_t *)(context + arch_context_offset(ARCH_SP));
     const uintptr_t pc = *(const uintptr_t *)(context + arch_context_offset(ARCH_RA));
-    const struct shadow_entry *top = calls->top;
-    // What lies below the stack pointer has ended; a slot at it belongs to a function in its first
-    // or last instruction.
-    if (sp - calls->low < calls->span)
-        while (top->slot < sp)
-            top--;
-    calls->stats->verdicts[VERDICT_COMPLETE]++;
-    calls->stats->frames_stack += (uint64_t)(top - calls->active->entries);
+    struct search search;
+    struct unwind_bounds own = {.low = holds(&calls->own, sp) ? sp : calls->own.low,
+                                .high = calls->own.high};
+    start_search(&search, calls, true);
+    unwind_start(&search.cursor, ucontext, own);
+    struct node *node = calls->active->entries->node;
+    if (walk_to_entry(&search)) {
+        node = search.entry->node;
+        calls->stats->frames_stack += (uint64_t)(search.entry - search.shadow->entries);
+        search.verdict = VERDICT_COMPLETE;
+    } else if (search.verdict != VERDICT_COMPLETE) {
+        search.fresh = calls->active->entries + calls->active->capacity;
+        node = calls->top->node;
+    }
+    calls->stats->verdicts[search.verdict]++;
+    ref_t frame = ref_of(calls, take_fresh(&search, node));
     ref_t edge = tree_edge(calls->arena, calls->tree, place_at(pc), 0);
-    ref_t node = tree_child(calls->arena, calls->tree, ref_of(calls, top->node), edge);
-    if (node)
-        return node;
+    ref_t statement = tree_child(calls->arena, calls->tree, frame, edge);
+    if (statement)
+        return statement;
     calls->stats->unplaced++;
-    return tree_unplaced(calls->arena, calls->tree, ref_of(calls, top->node));
+    return tree_unplaced(calls->arena, calls->tree, frame);
 }

@@ -10,14 +10,22 @@
 //   [ root   | ∞    ]       ...
 //   [ main   | 0x90 ]       0x90: return address of main
 //   [ f      | 0x60 ]       0x60: return address of f          a call of g with its return address
-//   [ h      | 0x30 ]       (h has returned)             ◄──   at 0x40: h (0x30 ≤ 0x40) is over, f
-//   is not
+//   [ h      | 0x30 ]       (h has returned)             ◄──   by a call site in f: the unwind
+//   table
+//                                                              tells that f's own slot is 0x28
+//                                                              above 0x38, at 0x60: h is over, f is
+//                                                              not
 //
 // So returns cost nothing, and longjmp, exceptions and tail calls (same slot: the caller is
-// replaced) need no special case. A function called by code that was not instrumented hangs below
-// the nearest instrumented caller; the call site is the true one.
+// replaced) need no special case. Where the caller's slot lies, seen from that of the function it
+// calls, is a matter of the call site alone (or of the frame pointer), and is remembered with it.
+// That an entry lies above the new slot is not enough: f may have put arguments for g where h's
+// slot was, and then h would pass for the caller of g.
 //
-// Each stack has a shadow of its own: coroutines and signal stacks begin with a walk.
+// A function called by code that was not instrumented (qsort's comparison) hangs below the nearest
+// instrumented caller, and the call site is the true one; that caller is found by a walk that ends
+// at the first frame with an entry in the shadow. So do signal handlers. Each stack has a shadow of
+// its own.
 
 #include "live/live.h"
 #include "tree/tree.h"
@@ -29,16 +37,41 @@ struct shadow_entry {
     struct node *node;
 };
 
+// How the slot of the caller is found from that of the function called.
+enum caller_rule {
+    CALLER_UNKNOWN, // by a walk
+    CALLER_BY_SLOT, // at a distance from the slot
+    CALLER_BY_FP,   // at a distance from the frame pointer, which is still the caller's
+    CALLER_LOADED,  // at a distance from what lies at a distance from the frame pointer
+};
+
 // What the hook has seen: a call site and the function entered, as raw addresses, and their edge.
 struct edge_memo {
     uintptr_t site;
     uintptr_t back; // where the hook returns to, in the function
     ref_t edge;
-    uint32_t unused[3];
+    int32_t distance;
+    uint32_t rule; // enum caller_rule
+    int32_t inner; // of CALLER_LOADED
+};
+
+// Callers that were not instrumented, between a followed function and one that it led to. As long
+// as the return address of the first of them is in its place, so are all.
+struct bridge {
+    uintptr_t site, slot;    // of the call
+    uintptr_t parent;        // slot of the followed function
+    uintptr_t pier, returns; // slot of the first unfollowed one, and what lies there
+};
+
+// A call that a signal's handler made while the tree was being changed.
+struct missed_call {
+    uintptr_t slot, site, back;
 };
 
 #define EDGE_MEMOS 1024
 #define OTHER_STACKS 8
+#define BRIDGES 16
+#define MISSED_CALLS 64
 
 // The shadow of one stack. entries[0] is the root and never popped.
 struct shadow {
@@ -66,6 +99,9 @@ struct calls_thread {
     struct shadow others[OTHER_STACKS];
     struct shadow *active;
     unsigned next_other;
+    struct bridge bridges[BRIDGES];
+    unsigned missed_count;
+    struct missed_call missed[MISSED_CALLS];
     uint32_t map_generation; // of the load map that the memos were made for
 };
 

@@ -55,9 +55,14 @@ calls_enter:
     movl calls_generation(%rip), %eax
     cmpl %eax, GENERATION(%rdi)
     jne 5f
-    movl MEMOS+16(%rdi, %rdx), %edx // the edge
-    cmpq %rsi, (%rcx)
-    jbe 4f
+    leaq MEMOS(%rdi, %rdx), %rdx
+    movslq 20(%rdx), %rax           // where the caller's slot must be
+    cmpl $1, 24(%rdx)
+    jne 3f
+    addq %rsi, %rax
+0:  movl 16(%rdx), %edx             // the edge
+    cmpq %rax, (%rcx)
+    jne 4f
 1:  movq 8(%rcx), %rax
     movl 8(%rax), %eax              // the cursor's newest child
     shlq $3, %rax
@@ -86,12 +91,20 @@ calls_enter:
     ret
     .cfi_restore_state
 
+    // By the frame pointer, which is still the caller's.
+    .p2align 4
+3:  cmpl $2, 24(%rdx)
+    jne 5f
+    addq %rbp, %rax
+    jmp 0b
+
     // Activations that have ended.
     .p2align 4
-4:  subq $16, %rcx
-    cmpq %rsi, (%rcx)
-    jbe 4b
-    jmp 1b
+4:  ja 5f
+    subq $16, %rcx
+    cmpq %rax, (%rcx)
+    je 1b
+    jmp 4b
 
     // A node that is not the newest child, or new. Our own code: no vector register is touched.
     .p2align 4
@@ -110,6 +123,7 @@ calls_enter:
     .cfi_def_cfa_register rbp
     andq $-16, %rsp
     movq 80(%rbp), %rdx
+    movq (%rbp), %rcx
     call calls_enter_known
     testb %al, %al
     jz 7f
