@@ -77,10 +77,16 @@ static struct calltree *refined_tree(struct report *report, char **error)
     return tree;
 }
 
-// A merged profile has several: "walk+calls".
-static bool has_tracker(const struct profile *profile, const char *name)
+// The marker of walks counts them, in the place of a cost. A merged profile has several trackers:
+// "walk+calls".
+static bool counts_returns(const struct profile *profile)
 {
-    return profile->tracker && strstr(profile->tracker, name);
+    if (!profile->tracker || !strstr(profile->tracker, "walk"))
+        return false;
+    for (unsigned i = 0; i < profile->metric_count; i++)
+        if (!profile_counts_calls(&profile->metrics[i]))
+            return true;
+    return false;
 }
 
 static struct show_options show_options(const struct report *report)
@@ -105,7 +111,7 @@ static struct show_options show_options(const struct report *report)
         .wide = options->wide,
         .narrow = report->style->width != 0,
         .upward = options->view == VIEW_CALLERS,
-        .returns = has_tracker(profile, "walk"),
+        .returns = counts_returns(profile),
         .has_calls = calls < profile->metric_count,
         .calls = calls,
         .runs = report->runs,
