@@ -74,7 +74,7 @@ static struct text_number share(double share)
 static struct text_number percent(double value)
 {
     struct text_number number;
-    snprintf(number.text, sizeof number.text, value > 0 && value < 0.1 ? "%.2g %%" : "%.1f %%",
+    snprintf(number.text, sizeof number.text, value > 1e-6 && value < 0.1 ? "%.2g %%" : "%.1f %%",
              value);
     return number;
 }

@@ -35,6 +35,7 @@ static void put_events(struct json *json, const struct profile *profile,
         put_text(json, "source", metric->source);
         put_real(json, "rate_requested", metric->rate_requested);
         put_real(json, "rate_achieved", totals_rate(totals));
+        put_number(json, "runs", profile_runs(metric));
         json_end_object(json);
     }
     json_end_array(json);

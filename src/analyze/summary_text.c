@@ -29,15 +29,19 @@ static void put_event(struct text_table *table, const char *what,
 {
     const char *source = metric->source && *metric->source ? metric->source : "?";
     struct text_number every = text_amount(metric->period, metric->unit);
+    char runs[40] = "";
+    if (profile_runs(metric) > 1)
+        snprintf(runs, sizeof runs, ", of %s runs", text_count(metric->runs).text);
     bool calls = profile_counts_calls(metric);
     if (calls && metric->period <= 1)
-        put(table, what, "%s by %s, every one counted", metric->name, source);
+        put(table, what, "%s by %s%s, every one counted", metric->name, source, runs);
     else if (calls || metric->rate_requested <= 0)
-        put(table, what, "%s by %s%s%s", metric->name, source, metric->period ? ", one in " : "",
-            metric->period ? every.text : "");
+        put(table, what, "%s by %s%s%s%s", metric->name, source, runs,
+            metric->period ? ", one in " : "", metric->period ? every.text : "");
     else
-        put(table, what, "%s by %s, every %s: %s samples a second asked for, %s got", metric->name,
-            source, every.text, text_count((uint64_t)(metric->rate_requested + 0.5)).text,
+        put(table, what, "%s by %s%s, every %s: %s samples a second asked for, %s got",
+            metric->name, source, runs, every.text,
+            text_count((uint64_t)(metric->rate_requested + 0.5)).text,
             text_count((uint64_t)(totals_rate(totals) + 0.5)).text);
 }
 
