@@ -29,7 +29,7 @@ static void put_event(struct text_table *table, const char *what,
 {
     const char *source = metric->source && *metric->source ? metric->source : "?";
     struct text_number every = text_amount(metric->period, metric->unit);
-    char runs[40] = "";
+    char runs[64] = "";
     if (profile_runs(metric) > 1)
         snprintf(runs, sizeof runs, ", of %s runs", text_count(metric->runs).text);
     bool calls = profile_counts_calls(metric);
