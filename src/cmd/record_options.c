@@ -22,7 +22,9 @@ const char record_help[] =
     "\n"
     "  -e, --event EVENT[:PERIOD]  what to sample by: cpu (default) or wall; PERIOD in ns, or "
     "with\n"
-    "                              a unit: us, ms, s; or calls, which counts every call\n"
+    "                              a unit: us, ms, s; or calls, which counts every call, and\n"
+    "                              calls:N, a stack sample at every N-th call\n"
+    "                              (calls-by-function:N: at every N-th of each function)\n"
     "                              'cairn list' shows what works here\n"
     "  -F, --frequency HZ          samples a second, 1 to 10000 (default 1000)\n"
     "  -c, --period NS             the same as a period: ns between samples (not with -F)\n"
@@ -38,6 +40,13 @@ const char record_help[] =
     "                              following every call of a program built with 'cairn cc'; "
     "encode\n"
     "                              is to come\n"
+    "      --burst INTERVAL/LENGTH[,adaptive[:N]]\n"
+    "                              with -e calls: follow calls for LENGTH out of each INTERVAL, "
+    "as\n"
+    "                              20ms/2ms; adaptive: in known contexts only one time out of N "
+    "(20)\n"
+    "      --weights last|all-new  with -e calls:N: which edges of a sample count (default last)\n"
+    "      --random-periods        with -e calls:N: vary N\n"
     "      --tree full             what is kept; bounded and hot are to come\n"
     "      --json                  the closing summary (on stderr) as JSON\n"
     "  -q, --quiet                 no word of ours at all\n"
@@ -57,6 +66,9 @@ enum {
     OPTION_DURATION,
     OPTION_TRACK,
     OPTION_TREE,
+    OPTION_BURST,
+    OPTION_WEIGHTS,
+    OPTION_RANDOM_PERIODS,
     OPTION_VERIFY,
     OPTION_JSON,
     OPTION_SOURCE,
@@ -75,6 +87,9 @@ static const struct option long_options[] = {
     {"delay", required_argument, NULL, OPTION_DELAY},
     {"duration", required_argument, NULL, OPTION_DURATION},
     {"track", required_argument, NULL, OPTION_TRACK},
+    {"burst", required_argument, NULL, OPTION_BURST},
+    {"weights", required_argument, NULL, OPTION_WEIGHTS},
+    {"random-periods", no_argument, NULL, OPTION_RANDOM_PERIODS},
     {"tree", required_argument, NULL, OPTION_TREE},
     {"verify", no_argument, NULL, OPTION_VERIFY},
     {"json", no_argument, NULL, OPTION_JSON},
@@ -90,7 +105,7 @@ static const struct option long_options[] = {
 
 struct parsing {
     struct record_options *options;
-    bool event_given, frequency_given, period_given, tracker_given;
+    bool event_given, frequency_given, period_given, tracker_given, weights_given;
 };
 
 // A number and what follows it. False if it does not begin with one.
@@ -107,7 +122,8 @@ static bool parse_number(const char *text, double *number, const char **rest)
     return end != text && isfinite(*number);
 }
 
-static int set_period(struct parsing *parsing, const char *text)
+// A time in ns, or with a unit; 0 if it is none.
+static double parse_time(const char *text)
 {
     static const struct {
         const char *name;
@@ -115,11 +131,16 @@ static int set_period(struct parsing *parsing, const char *text)
     } units[] = {{"", 1}, {"ns", 1}, {"us", 1e3}, {"ms", 1e6}, {"s", 1e9}};
     double number = 0;
     const char *unit = "";
-    double ns = 0;
     if (parse_number(text, &number, &unit))
         for (size_t i = 0; i < sizeof units / sizeof *units; i++)
             if (!strcmp(unit, units[i].name))
-                ns = number * units[i].ns;
+                return number * units[i].ns;
+    return 0;
+}
+
+static int set_period(struct parsing *parsing, const char *text)
+{
+    const double ns = parse_time(text);
     if (ns <= 0)
         return MISUSE("'%s' is no period: give ns, or a number with us, ms or s", text);
     if (ns < (double)NS_PER_S / RATE_MAX || ns > (double)NS_PER_S)
@@ -145,6 +166,54 @@ static int set_frequency(struct parsing *parsing, const char *text)
     return PROCEED;
 }
 
+// A stack sample at every N-th call.
+static int set_trigger(struct record_options *options, enum live_trigger trigger, const char *text)
+{
+    double period = 0;
+    const char *rest = "";
+    if (!parse_number(text, &period, &rest) || *rest || period < 2 || period > 1e9 ||
+        period != floor(period))
+        return MISUSE("'%s': every how many-th call? A whole number from 2 on, as calls:59", text);
+    options->trigger = trigger;
+    options->call_period = (uint64_t)period;
+    return PROCEED;
+}
+
+// INTERVAL/LENGTH[,adaptive[:N]]
+static int set_burst(struct record_options *options, const char *text)
+{
+    char interval[32] = "", length[32] = "", kind[32] = "";
+    double interval_ns = 0, length_ns = 0, one_in = 20;
+    if (sscanf(text, "%31[^/]/%31[^,],%31s", interval, length, kind) >= 2) {
+        interval_ns = parse_time(interval);
+        length_ns = parse_time(length);
+    }
+    const char *rest = "";
+    const bool adaptive = !strncmp(kind, "adaptive", 8);
+    if (*kind &&
+        (!adaptive || (kind[8] && (kind[8] != ':' || !parse_number(kind + 9, &one_in, &rest) ||
+                                   *rest || one_in < 2 || one_in > 1e6))))
+        return MISUSE("--burst %s: after the comma goes adaptive or adaptive:N, N from 2 on", text);
+    if (length_ns < 1e5 || interval_ns <= length_ns || interval_ns > 1e11)
+        return MISUSE(
+            "--burst %s: give INTERVAL/LENGTH as in 20ms/2ms, a length of at least 100us and an "
+            "interval that is longer",
+            text);
+    options->burst_interval_ns = (uint64_t)interval_ns;
+    options->burst_length_ns = (uint64_t)length_ns;
+    options->burst_one_in = adaptive ? (uint32_t)one_in : 0;
+    return PROCEED;
+}
+
+static int set_weights(struct parsing *parsing, const char *text)
+{
+    parsing->weights_given = true;
+    parsing->options->weights_all_new = !strcmp(text, "all-new");
+    if (parsing->options->weights_all_new || !strcmp(text, "last"))
+        return PROCEED;
+    return MISUSE("--weights takes last or all-new, not '%s'", text);
+}
+
 static int set_event(struct parsing *parsing, const char *text)
 {
     // In the order of enum live_event.
@@ -153,13 +222,19 @@ static int set_event(struct parsing *parsing, const char *text)
     if (parsing->event_given)
         return MISUSE("one event at a time: -e is given twice");
     parsing->event_given = true;
+    const bool by_function = !strncmp(text, "calls-by-function:", 18);
+    if (by_function || !strncmp(text, "calls:", 6)) {
+        parsing->options->event = LIVE_EVENT_CALLS;
+        parsing->options->event_name = "calls";
+        return set_trigger(parsing->options,
+                           by_function ? LIVE_TRIGGER_BY_FUNCTION : LIVE_TRIGGER_ALL,
+                           text + (by_function ? 18 : 6));
+    }
     for (unsigned event = 0; names[event]; event++) {
         if (strlen(names[event]) != length || strncmp(text, names[event], length))
             continue;
         parsing->options->event = event;
         parsing->options->event_name = names[event];
-        if (event == LIVE_EVENT_CALLS && text[length])
-            return MISUSE("'%s': the event calls has no period, every call is counted", text);
         return text[length] ? set_period(parsing, text + length + 1) : PROCEED;
     }
     return MISUSE("unknown event '%.*s': 'cairn list' shows what can be sampled", (int)length,
@@ -257,6 +332,27 @@ static int set_tracker(struct parsing *parsing, const char *text)
     return PROCEED;
 }
 
+// What goes with the events that count calls.
+static int combine_calls(struct parsing *parsing)
+{
+    struct record_options *options = parsing->options;
+    if (parsing->frequency_given || parsing->period_given)
+        return MISUSE("%s goes with events that are sampled by time; -e calls counts calls",
+                      parsing->frequency_given ? "-F" : "a period");
+    if (options->trigger) {
+        if (parsing->tracker_given && options->tracker != LIVE_TRACKER_WALK)
+            return MISUSE("-e calls:N takes stack samples: it goes with --track walk");
+        return options->burst_interval_ns ? MISUSE("--burst goes with -e calls, not with calls:N")
+                                          : PROCEED;
+    }
+    if (parsing->tracker_given && options->tracker != LIVE_TRACKER_CALLS)
+        return MISUSE("-e calls counts calls as they are followed: it goes with --track calls");
+    options->tracker = LIVE_TRACKER_CALLS;
+    if (options->burst_interval_ns)
+        options->period_ns = options->burst_length_ns; // the clock that begins and ends bursts
+    return PROCEED;
+}
+
 // What goes with what.
 static int combine(struct parsing *parsing)
 {
@@ -267,17 +363,18 @@ static int combine(struct parsing *parsing)
         options->event = LIVE_EVENT_CALLS;
         options->event_name = "calls";
     }
-    if (options->event == LIVE_EVENT_CALLS) {
-        if (parsing->tracker_given && options->tracker != LIVE_TRACKER_CALLS)
-            return MISUSE("-e calls counts calls as they are followed: it goes with --track calls");
-        options->tracker = LIVE_TRACKER_CALLS;
-        if (parsing->frequency_given || parsing->period_given)
-            return MISUSE("%s goes with events that are sampled; -e calls counts every call",
-                          parsing->frequency_given ? "-F" : "a period");
-    }
-    if (options->tracker == LIVE_TRACKER_CALLS && (options->delay_ns || options->duration_ns))
-        return MISUSE("--%s goes with --track walk: calls are followed from the first on",
-                      options->delay_ns ? "delay" : "duration");
+    if ((parsing->weights_given || options->randomised) && !options->trigger)
+        return MISUSE("--%s goes with samples at calls: -e calls:N",
+                      parsing->weights_given ? "weights" : "random-periods");
+    if (options->burst_interval_ns && options->event != LIVE_EVENT_CALLS)
+        return MISUSE("--burst goes with -e calls: it says when calls are followed");
+    if (options->event == LIVE_EVENT_CALLS && combine_calls(parsing) != PROCEED)
+        return STATUS_MISUSE;
+    const bool follows = options->tracker == LIVE_TRACKER_CALLS || options->trigger;
+    if (follows && (options->delay_ns || options->duration_ns))
+        return MISUSE(
+            "--%s goes with events that are sampled by time: calls are followed from the first on",
+            options->delay_ns ? "delay" : "duration");
     return PROCEED;
 }
 
@@ -312,6 +409,13 @@ static int set_option(struct parsing *parsing, int option, char *value)
         return options->duration_ns ? PROCEED : MISUSE("--duration 0 would record nothing");
     case OPTION_TRACK:
         return set_tracker(parsing, value);
+    case OPTION_BURST:
+        return set_burst(options, value);
+    case OPTION_WEIGHTS:
+        return set_weights(parsing, value);
+    case OPTION_RANDOM_PERIODS:
+        options->randomised = true;
+        return PROCEED;
     case OPTION_TREE:
         return check_choice("tree", value, "full", trees);
     case OPTION_VERIFY:

@@ -13,6 +13,11 @@ struct record_options {
     const char *event_name;
     enum live_source source;
     enum live_tracker tracker;
+    enum live_trigger trigger; // samples at every call_period-th call
+    uint64_t call_period;
+    bool weights_all_new, randomised;
+    uint64_t burst_interval_ns, burst_length_ns; // 0: calls are followed all the time
+    uint32_t burst_one_in;
     uint64_t period_ns;
     const char *output;
     uint64_t memory; // bytes a process may use for its trees

@@ -278,7 +278,9 @@ static int start(struct recording *recording, const struct launch *launch,
         .command = options->command,
         .event = options->event_name,
         .unit = counts ? "calls" : "ns",
-        .period = counts ? 1 : options->period_ns,
+        .period = options->trigger ? options->call_period
+                  : counts         ? 1
+                                   : options->period_ns,
         .rate_requested = counts ? 0 : (double)NS_PER_S / (double)options->period_ns,
         .tracker = options->tracker == LIVE_TRACKER_CALLS ? "calls" : "walk",
         .tree_kind = "full",

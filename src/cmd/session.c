@@ -56,6 +56,13 @@ int session_create(struct session *session, const struct record_options *options
         .per_thread = options->per_thread,
         .follow_fork = options->follow_fork,
         .tracker = options->tracker,
+        .trigger = options->trigger,
+        .call_period = options->call_period,
+        .weights_all_new = options->weights_all_new,
+        .randomised = options->randomised,
+        .burst_interval_ns = options->burst_interval_ns,
+        .burst_length_ns = options->burst_length_ns,
+        .burst_one_in = options->burst_one_in,
         .empty_handler = options->empty_handler,
     };
     strcpy(shared->agent_path, agent_path);
