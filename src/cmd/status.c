@@ -165,6 +165,10 @@ static void print_lines(const struct record_options *options,
         print_samples(options, totals);
     if (totals->calls)
         print_calls(totals);
+    if (options->trigger && totals->samples)
+        fprintf(stderr,
+                "cairn: the calls are an estimate, by %s stack samples at one call out of %s\n",
+                text_count(totals->samples).text, text_count(options->call_period).text);
     if (counts && totals->lost)
         complain("%s calls were made by signal handlers at moments when none can be counted",
                  text_count(totals->lost).text);

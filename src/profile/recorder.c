@@ -75,7 +75,8 @@ static char *copy_text(const char *text)
 
 static bool follows_calls(const struct recorder_description *description)
 {
-    return description->tracker && strcmp(description->tracker, "calls") == 0;
+    return (description->tracker && strcmp(description->tracker, "calls") == 0) ||
+           (description->event && strcmp(description->event, "calls") == 0);
 }
 
 static bool describe_metric(struct profile *head, const char *name, const char *unit,
