@@ -68,8 +68,9 @@ static void put_recording(struct text_table *table, const struct analysis *analy
 
 static void put_samples(struct text_table *table, const struct profile_totals *totals)
 {
-    put(table, "samples", "%s, %s lost; they stand for %s", text_count(totals->samples).text,
-        text_count(totals->lost).text, text_duration(totals->cost_ns).text);
+    put(table, "samples", "%s, %s lost%s%s", text_count(totals->samples).text,
+        text_count(totals->lost).text, totals->cost_ns ? "; they stand for " : "",
+        totals->cost_ns ? text_duration(totals->cost_ns).text : "");
     if (totals->unplaced)
         put(table, "",
             "%s without room in memory: counted to the nearest known caller (see --memory)",

@@ -222,6 +222,55 @@ class Calls(Together):
         self.assertIn("no metric in common", run.words)
 
 
+FIGURE_6 = r"""
+volatile long count;
+#define KEEP __attribute__((noinline, noclone))
+KEEP void c(void) { count++; }
+KEEP void b(void) { for (int i = 0; i < 100; i++) c(); count++; }
+KEEP void a(void) { for (int i = 0; i < 10; i++) b(); count++; }
+int main(void) { for (int i = 0; i < 1000; i++) a(); return 0; }
+"""
+
+
+@installed("gcc")
+class Strategies(Together):
+    """Which edges a sample at a call counts for: ACCT's Figure 6, a thousand times."""
+
+    def setUp(self):
+        super().setUp()
+        self.binary = self.file("figure6")
+        run = Run([CAIRN, "cc", "gcc", "-O2", "-o", self.binary, self.file("6.c", FIGURE_6)])
+        self.assertEqual(run.status, 0, run.words)
+        _, self.exact = self.record([self.binary], "--track", "calls")
+
+    def edges(self, *options):
+        """How good the approximation is, and its weights of a>b and b>c by the exact ones."""
+        run, approx = self.record([self.binary], *options)
+        self.assertEqual(run.status, 0, run.words)
+        result = self.compare(self.exact, approx)
+        edges = {(edge["caller"], edge["function"]): edge for edge in result["hottest_edges"]}
+        self.assertEqual(edges["a", "b"]["exact"], 10_000)
+        self.assertEqual(edges["b", "c"]["exact"], 1_000_000)
+        return result, edges["b", "c"]["approx"] / max(1, edges["a", "b"]["approx"] or 0)
+
+    def test_last_edge_is_right(self):
+        for period in (59, 307):
+            with self.subTest(period=period):
+                result, ratio = self.edges("-e", f"calls:{period}")
+                self.assertGreater(ratio, 60)
+                self.assertLess(ratio, 160)
+                self.assertGreater(result["weighted_overlap"], 0.98)
+                self.assertGreater(result["correlation"]["pearson"], 0.99)
+                self.assertLess(result["distortion"], 4)
+
+    def test_all_new_edges_are_wrong(self):
+        result, ratio = self.edges("-e", "calls:307", "--weights", "all-new")
+        self.assertLess(ratio, 2)
+        self.assertEqual(result["overlap"], 1)
+        self.assertLess(result["weighted_overlap"], 0.6)
+        self.assertGreater(result["distortion"], 80)
+
+
 class BadInput(Together):
     def refuse(self, *arguments, says, status=2):
         run = Run([CAIRN, *arguments], cwd=self.folder)
