@@ -33,17 +33,18 @@ class Figure1(LiveTest):
 class CpuTime(LiveTest):
     """The sum of all samples is what the kernel charged, within 1 %, thread by thread."""
 
-    def check(self, *options):
-        self.compare(self.record([program("cputime")], *options), options)
+    def check(self, *options, slack=0.0):
+        self.compare(self.record([program("cputime")], *options), options, slack)
 
-    def compare(self, recorded, options):
+    def compare(self, recorded, options, slack=0.0):
         run, profile = recorded
         self.assertEqual(run.status, 0, run.words)
         charged = {name: int(value) for name, value in map(str.split, run.text.splitlines())}
         for name in ("compute", "long_calls", "short_calls", "page_faults"):
             with self.subTest(thread=name, options=options):
                 # What the thread does before and after its function is some microseconds.
-                self.assertAlmostEqual(profile.below("work", name) / charged[name], 1, delta=0.01)
+                self.assertAlmostEqual(profile.below("work", name) / charged[name], 1,
+                                       delta=0.01 + slack)
         with self.subTest(thread="all", options=options):
             self.assertAlmostEqual(profile.total / charged["rusage"], 1, delta=0.01)
         self.assert_complete(profile)
@@ -76,8 +77,9 @@ class CpuTime(LiveTest):
 
     def test_other_sources(self):
         """Where perf events are not allowed, timers give fewer samples but the same sums."""
-        for source in ("signal", "timer"):
-            self.check("-F", "1000", "--source", source)
+        self.check("-F", "1000", "--source", "signal")
+        # A timer ticks with the kernel: one sample beside the function is 4 ms of 300.
+        self.check("-F", "1000", "--source", "timer", slack=0.02)
 
 
 class Shares(LiveTest):
