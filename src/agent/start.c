@@ -183,8 +183,6 @@ static int follow_calls(void)
 {
     const struct live_options *options = &agent.session->options;
     int64_t functions = options->tracker == LIVE_TRACKER_CALLS ? calls_start() : trigger_start();
-    if (!functions)
-        agent_note("no function of this program is instrumented: build it with `cairn cc`");
     if (functions > 0 && options->burst_interval_ns) {
         const struct burst_options bursts = {.interval_ns = options->burst_interval_ns,
                                              .length_ns = options->burst_length_ns,

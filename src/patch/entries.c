@@ -20,10 +20,14 @@
 static const unsigned char no_op[ENTRY_BYTES] = {0x0f, 0x1f, 0x44, 0x00, 0x00};
 static const unsigned char endbr[4] = {0xf3, 0x0f, 0x1e, 0xfa};
 #define TRAP 0xcc
+// The first byte of a relay: of its jump, or a return.
+#define RELAY_OPEN 0xff
+#define RELAY_SHUT 0xc3
 
 // One module's entries, sorted by address. Made in normal context, then only read.
 struct patched_module {
     struct patched_module *next;
+    _Atomic bool gone; // unloaded; set under the loader's lock, read anywhere
     uintptr_t base;
     const unsigned char *relay; // within reach of its entries: jumps to the hook
     size_t count;
@@ -32,6 +36,15 @@ struct patched_module {
 
 // Pushed at the head, release; a signal handler that switches reads with acquire.
 static struct patched_module *_Atomic modules;
+
+static bool is_here(const struct patched_module *module)
+{
+    return !atomic_load_explicit(&module->gone, memory_order_acquire);
+}
+
+// What libraries that come later find. Written where entries are switched.
+static void (*current_hook)(void);
+static _Atomic bool entries_are_on, relays_are_shut;
 
 // ---- the section that lists the entries, read from the file: it is not in the program headers
 
@@ -128,14 +141,6 @@ static int by_address(const void *a, const void *b)
     return x < y ? -1 : x > y;
 }
 
-// jmp *0(%rip); the address
-static void make_relay(unsigned char code[14], void (*hook)(void))
-{
-    static const unsigned char jump[6] = {0xff, 0x25, 0, 0, 0, 0};
-    memcpy(code, jump, sizeof jump);
-    memcpy(code + sizeof jump, &hook, sizeof hook);
-}
-
 static void *map_memory(size_t bytes)
 {
     void *memory = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
@@ -144,32 +149,100 @@ static void *map_memory(size_t bytes)
 
 static int write_all(const struct patched_module *module, bool on);
 
-static void prepare_module(const struct dl_phdr_info *info, const uintptr_t *list, size_t count,
-                           struct search *search)
+// The dynamic section of a module; the loader may have added the base to its addresses, or not yet.
+static uintptr_t dynamic_value(const struct dl_phdr_info *info, ElfW(Sxword) tag, bool address)
 {
-    struct patched_module *module = map_memory(sizeof *module + count * sizeof *module->entry);
-    if (!module) {
-        search->error = -ENOMEM;
-        return;
+    for (int i = 0; i < info->dlpi_phnum; i++) {
+        if (info->dlpi_phdr[i].p_type != PT_DYNAMIC)
+            continue;
+        const ElfW(Dyn) *entry = (const void *)(info->dlpi_addr + info->dlpi_phdr[i].p_vaddr);
+        for (; entry->d_tag != DT_NULL; entry++)
+            if (entry->d_tag == tag)
+                return entry->d_un.d_ptr +
+                       (address && entry->d_un.d_ptr < info->dlpi_addr ? info->dlpi_addr : 0);
     }
+    return 0;
+}
+
+// The list as it is once the loader has relocated the module.
+static void relocate(const struct dl_phdr_info *info, const uintptr_t *list, size_t count,
+                     uintptr_t *entries)
+{
+    for (size_t i = 0; i < count; i++)
+        entries[i] =
+            in_segment(info, list[i], ENTRY_BYTES, PF_X) ? list[i] : list[i] + info->dlpi_addr;
+    const ElfW(Rela) *rela = (const void *)dynamic_value(info, DT_RELA, true);
+    const size_t bytes = dynamic_value(info, DT_RELASZ, false);
+    if (!rela || !in_segment(info, (uintptr_t)rela, bytes, PF_R))
+        return;
+    for (size_t i = 0; i < bytes / sizeof *rela; i++) {
+        const size_t index = (info->dlpi_addr + rela[i].r_offset - (uintptr_t)list) / sizeof *list;
+        if (ELF64_R_TYPE(rela[i].r_info) == R_X86_64_RELATIVE && index < count)
+            entries[index] = info->dlpi_addr + (uintptr_t)rela[i].r_addend;
+    }
+}
+
+// A module that was here before, at the same place: it has its relay yet.
+static struct patched_module *known_before(const struct patched_module *module)
+{
+    for (struct patched_module *old = atomic_load_explicit(&modules, memory_order_acquire); old;
+         old = old->next)
+        if (!is_here(old) && old->base == module->base && old->count == module->count &&
+            !memcmp(old->entry, module->entry, module->count * sizeof *module->entry))
+            return old;
+    return NULL;
+}
+
+static bool fill_module(struct patched_module *module, const struct dl_phdr_info *info,
+                        const uintptr_t *list, size_t count, struct search *search)
+{
+    relocate(info, list, count, module->entry);
     for (size_t i = 0; i < count; i++) {
-        uintptr_t entry = patchable_at(info, list[i]);
+        uintptr_t entry = patchable_at(info, module->entry[i]);
         if (entry)
             module->entry[module->count++] = entry;
         else
             search->skipped++;
     }
     qsort(module->entry, module->count, sizeof *module->entry, by_address);
-    unsigned char relay[14];
-    make_relay(relay, search->hook);
     module->base = info->dlpi_addr;
-    module->relay = module->count
-                        ? text_page_near(module->entry[0], module->entry[module->count - 1], relay,
-                                         sizeof relay)
-                        : NULL;
-    if (!module->relay || write_all(module, false)) {
+    return module->count != 0;
+}
+
+static bool make_module_relay(struct patched_module *module, void (*hook)(void))
+{
+    unsigned char relay[TEXT_RELAY_BYTES];
+    text_make_relay(relay, hook);
+    if (atomic_load_explicit(&relays_are_shut, memory_order_relaxed))
+        relay[0] = RELAY_SHUT;
+    module->relay =
+        text_page_near(module->entry[0], module->entry[module->count - 1], relay, sizeof relay);
+    return module->relay != NULL;
+}
+
+static void prepare_module(const struct dl_phdr_info *info, const uintptr_t *list, size_t count,
+                           struct search *search)
+{
+    const size_t bytes = sizeof(struct patched_module) + count * sizeof(uintptr_t);
+    struct patched_module *module = map_memory(bytes), *before;
+    if (!module) {
+        search->error = -ENOMEM;
+        return;
+    }
+    const bool on = atomic_load_explicit(&entries_are_on, memory_order_relaxed);
+    bool usable = fill_module(module, info, list, count, search);
+    if (usable && (before = known_before(module))) {
+        munmap(module, bytes);
+        // The program's own no-ops may be five of one byte: they become one first.
+        usable = !write_all(before, false) && (!on || !write_all(before, true));
+        atomic_store_explicit(&before->gone, !usable, memory_order_release);
+        search->added += usable ? (int64_t)before->count : 0;
+        return;
+    }
+    if (!usable || !make_module_relay(module, search->hook) || write_all(module, false) ||
+        (on && write_all(module, true))) {
         search->skipped += module->count;
-        munmap(module, sizeof *module + count * sizeof *module->entry);
+        munmap(module, bytes);
         return;
     }
     search->added += (int64_t)module->count;
@@ -177,12 +250,12 @@ static void prepare_module(const struct dl_phdr_info *info, const uintptr_t *lis
     atomic_store_explicit(&modules, module, memory_order_release);
 }
 
-static bool is_known(uintptr_t first_entry_list, const struct dl_phdr_info *info)
+static bool is_known(const struct dl_phdr_info *info)
 {
-    (void)first_entry_list;
     for (struct patched_module *module = atomic_load_explicit(&modules, memory_order_acquire);
          module; module = module->next)
-        if (module->base == info->dlpi_addr && in_segment(info, module->entry[0], 1, PF_X))
+        if (is_here(module) && module->base == info->dlpi_addr &&
+            in_segment(info, module->entry[0], 1, PF_X))
             return true;
     return false;
 }
@@ -202,13 +275,31 @@ static int search_module(struct dl_phdr_info *info, size_t size, void *context)
     address += info->dlpi_addr;
     // The list is in memory, relocated by the loader.
     if (found && address % sizeof(uintptr_t) == 0 && in_segment(info, address, bytes, PF_R) &&
-        !is_known(address, info))
+        !is_known(info))
         prepare_module(info, (const uintptr_t *)address, bytes / sizeof(uintptr_t), search);
     return 0;
 }
 
+static int find_still_here(struct dl_phdr_info *info, size_t size, void *context)
+{
+    const struct patched_module *module = context;
+    (void)size;
+    return module->base == info->dlpi_addr && in_segment(info, module->entry[0], 1, PF_X);
+}
+
+int64_t entries_find_new(void)
+{
+    uint64_t skipped = 0;
+    for (struct patched_module *module = atomic_load_explicit(&modules, memory_order_acquire);
+         module; module = module->next)
+        if (is_here(module) && !dl_iterate_phdr(find_still_here, module))
+            atomic_store_explicit(&module->gone, true, memory_order_release);
+    return current_hook ? entries_find(current_hook, &skipped) : 0;
+}
+
 int64_t entries_find(void (*hook)(void), uint64_t *skipped)
 {
+    current_hook = hook;
     struct search search = {.hook = hook};
     dl_iterate_phdr(search_module, &search);
     *skipped += search.skipped;
@@ -220,7 +311,7 @@ size_t entries_count(void)
     size_t count = 0;
     for (struct patched_module *module = atomic_load_explicit(&modules, memory_order_acquire);
          module; module = module->next)
-        count += module->count;
+        count += is_here(module) ? module->count : 0;
     return count;
 }
 
@@ -229,8 +320,18 @@ bool entries_is_return(uintptr_t address)
     uintptr_t entry = address - ENTRY_BYTES;
     for (struct patched_module *module = atomic_load_explicit(&modules, memory_order_acquire);
          module; module = module->next)
-        if (entry >= module->entry[0] && entry <= module->entry[module->count - 1] &&
+        if (is_here(module) && entry >= module->entry[0] &&
+            entry <= module->entry[module->count - 1] &&
             bsearch(&entry, module->entry, module->count, sizeof entry, by_address))
+            return true;
+    return false;
+}
+
+bool entries_is_relay(uintptr_t address)
+{
+    for (struct patched_module *module = atomic_load_explicit(&modules, memory_order_acquire);
+         module; module = module->next)
+        if (address - (uintptr_t)module->relay < TEXT_RELAY_BYTES)
             return true;
     return false;
 }
@@ -309,7 +410,7 @@ static int write_pass(int fd, bool on, enum pass pass)
 {
     for (struct patched_module *module = atomic_load_explicit(&modules, memory_order_acquire);
          module; module = module->next) {
-        int error = write_entries(fd, module, on, pass);
+        int error = is_here(module) ? write_entries(fd, module, on, pass) : 0;
         if (error)
             return error;
     }
@@ -327,6 +428,7 @@ int entries_switch(bool on, bool alone)
     int fd = text_open(), error;
     if (fd < 0)
         return fd;
+    atomic_store_explicit(&entries_are_on, on, memory_order_relaxed);
     if (alone) {
         error = write_pass(fd, on, PASS_WHOLE);
     } else {
@@ -369,10 +471,11 @@ int entries_relay(bool on)
     int fd = text_open(), error = 0;
     if (fd < 0)
         return fd;
+    atomic_store_explicit(&relays_are_shut, !on, memory_order_relaxed);
     for (struct patched_module *module = atomic_load_explicit(&modules, memory_order_acquire);
          module; module = module->next) {
         // The first byte of the jump, or a return.
-        const unsigned char byte = on ? 0xff : 0xc3;
+        const unsigned char byte = on ? RELAY_OPEN : RELAY_SHUT;
         int failed = text_write(fd, (uintptr_t)module->relay, &byte, 1);
         error = failed ? failed : error;
     }

@@ -22,6 +22,10 @@
 // should.
 int64_t entries_find(void (*hook)(void), uint64_t *skipped);
 
+// The same for libraries that came since, which are switched as the others are, and forgets those
+// that have gone. Under the loader's lock: see loader.h.
+int64_t entries_find_new(void);
+
 // Switches all of them. Signal-safe. Any number of threads may be running in them, if `alone` is
 // false; it is cheaper if true (no other thread in this process). 0 or -errno.
 int entries_switch(bool on, bool alone);
@@ -40,6 +44,9 @@ uintptr_t entries_trapped(uintptr_t pc);
 
 // True if the byte after an entry's call is `address`: what a hook finds as its return address.
 bool entries_is_return(uintptr_t address);
+
+// True if the address lies between an entry and the hook. Signal-safe.
+bool entries_is_relay(uintptr_t address);
 
 size_t entries_count(void);
 

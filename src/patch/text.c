@@ -29,6 +29,14 @@ int text_write(int fd, uintptr_t address, const void *bytes, size_t count)
     return written == (long)count ? 0 : written < 0 ? -errno : -EIO;
 }
 
+// jmp *0(%rip); the address
+void text_make_relay(unsigned char code[TEXT_RELAY_BYTES], void (*target)(void))
+{
+    static const unsigned char jump[6] = {0xff, 0x25, 0, 0, 0, 0};
+    memcpy(code, jump, sizeof jump);
+    memcpy(code + sizeof jump, &target, sizeof target);
+}
+
 static void *map_at(uintptr_t address)
 {
     void *page = mmap((void *)address, PAGE, PROT_READ | PROT_WRITE,

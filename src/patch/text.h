@@ -12,9 +12,13 @@
 int text_open(void);
 void text_close(int fd);
 
-// Writes bytes to code. Not atomic towards threads that run there: see sites.h. 0 or -errno.
+// Writes bytes to code. Not atomic towards threads that run there: see entries.h. 0 or -errno.
 // Signal-safe.
 int text_write(int fd, uintptr_t address, const void *bytes, size_t count);
+
+// A jump to anywhere.
+#define TEXT_RELAY_BYTES 14
+void text_make_relay(unsigned char code[TEXT_RELAY_BYTES], void (*target)(void));
 
 // A page of memory within reach of a 32-bit jump from everything in [low, high), filled with
 // `bytes`, executable and not writable. NULL: there is no room nearby.

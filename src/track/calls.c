@@ -2,6 +2,7 @@
 #include "track/calls.h"
 #include "loadmap/loadmap.h"
 #include "patch/entries.h"
+#include "patch/loader.h"
 #include "track/forbidden.h"
 #include "unwind/arch.h"
 #include "unwind/recipe.h"
@@ -75,10 +76,8 @@ static void learn_caller(struct edge_memo *memo, const union unwind_recipe *reci
     }
 }
 
-// The edge, remembered together with the caller's recipe (NULL: not known, or not followed). Takes
-// the load map's word, which may take the loader's: vector registers do not survive this.
-static ref_t find_edge(struct calls_thread *calls, uintptr_t site, uintptr_t back,
-                       const union unwind_recipe *caller)
+static struct edge_memo *remember_edge(struct calls_thread *calls, uintptr_t site, uintptr_t back,
+                                       ref_t edge)
 {
     if (calls->map_generation != loadmap_generation()) {
         memset(calls->memos, 0, sizeof calls->memos);
@@ -86,15 +85,19 @@ static ref_t find_edge(struct calls_thread *calls, uintptr_t site, uintptr_t bac
         calls->map_generation = loadmap_generation();
     }
     struct edge_memo *memo = memo_of(calls, site);
-    ref_t edge = memo->edge;
-    if (!edge || memo->site != site || memo->back != back)
-        edge = tree_edge(calls->arena, calls->tree, place_at(site), place_at(function_of(back)));
+    *memo = (struct edge_memo){.site = site, .back = back, .edge = edge};
+    return memo;
+}
+
+// The edge, remembered together with the caller's recipe (NULL: not known, or not followed). Takes
+// the load map's word, which may take the loader's: vector registers do not survive this.
+static ref_t find_edge(struct calls_thread *calls, uintptr_t site, uintptr_t back,
+                       const union unwind_recipe *caller)
+{
+    ref_t edge = tree_edge(calls->arena, calls->tree, place_at(site), place_at(function_of(back)));
     if (!edge)
         return 0;
-    memo->rule = CALLER_UNKNOWN;
-    memo->site = site;
-    memo->back = back;
-    memo->edge = edge;
+    struct edge_memo *memo = remember_edge(calls, site, back, edge);
     if (caller)
         learn_caller(memo, caller);
     return edge;
@@ -233,6 +236,7 @@ struct search {
     struct shadow_entry *entry; // of it: what lies younger has ended
     struct shadow_entry *fresh; // frames without an entry, at the far end of the active shadow
     bool all;                   // frames that are not followed, too
+    uintptr_t pc;               // of the sample
     uintptr_t pier;             // slot of the frame left before
     enum verdict verdict;
 };
@@ -275,6 +279,16 @@ static bool meets_entry(struct search *search)
     return is_entry_of(search, &search->cursor.left);
 }
 
+// Set once: where the hook's own code lies.
+static unsigned agent_module;
+
+// What a hook costs is the cost of the function that was entered.
+static bool is_ours(const struct unwind_frame *frame)
+{
+    return place_module(frame->place) == agent_module ||
+           (place_module(frame->place) == MODULE_ANONYMOUS && entries_is_relay(frame->pc));
+}
+
 // Walks on from where the cursor stands. True if an entry was met; else the walk has come to its
 // end. What was walked has its edge in fresh[].
 static bool walk_to_entry(struct search *search)
@@ -283,6 +297,11 @@ static bool walk_to_entry(struct search *search)
     while (unwind_step(&search->cursor, &search->verdict) == UNWIND_OK) {
         const struct unwind_frame *left = &search->cursor.left;
         calls->stats->frames_walked++;
+        if (search->all && is_ours(left)) {
+            search->fresh = calls->active->entries + calls->active->capacity;
+            search->pc = search->cursor.frame.pc;
+            continue;
+        }
         if (!left->ra_slot) // a signal frame
             continue;
         if (meets_entry(search))
@@ -521,20 +540,108 @@ calls_enter_unknown(struct calls_thread *calls, uintptr_t *slot, uintptr_t back,
     errno = saved;
 }
 
+// ---- functions compiled with -finstrument-functions: told of by name, on entry and exit. Their
+// slots are not known; the caller's stack pointer, which is a little lower, will do. Functions
+// inlined into each other share it.
+
+static ref_t edge_of_function(struct calls_thread *calls, uintptr_t function, uintptr_t site)
+{
+    const struct edge_memo *memo = memo_of(calls, site);
+    if (memo->edge && memo->site == site && memo->back == function &&
+        calls->map_generation == loadmap_generation())
+        return memo->edge;
+    ref_t edge = tree_edge(calls->arena, calls->tree, place_at(site), place_at(function));
+    return edge ? remember_edge(calls, site, function, edge)->edge : 0;
+}
+
+// The entry by that edge among those of this level; NULL.
+static struct shadow_entry *entry_at_level(struct shadow_entry *entry, uintptr_t level, ref_t edge)
+{
+    for (; entry->slot == level; entry--)
+        if (entry->node->edge == edge)
+            return entry;
+    return NULL;
+}
+
+// True if the tree is free; then it is shut.
+static bool begin_function(struct calls_thread *calls, uintptr_t level)
+{
+    if (!calls->span) {
+        if (calls->stats)
+            calls->stats->lost++;
+        return false;
+    }
+    const bool same_stack = level - calls->low < calls->span;
+    shut(calls);
+    if (same_stack || switch_stack(calls, level))
+        return true;
+    reopen(calls);
+    return false;
+}
+
+void calls_function_entered(struct calls_thread *calls, uintptr_t function, uintptr_t site,
+                            uintptr_t level)
+{
+    const int saved = errno;
+    if (!begin_function(calls, level))
+        return;
+    while (calls->top->slot < level)
+        calls->top--;
+    ref_t edge = edge_of_function(calls, function, site);
+    // There already, and not told to have ended: a longjmp has cut it off.
+    struct shadow_entry *stale = entry_at_level(calls->top, level, edge);
+    if (stale)
+        calls->top = stale - 1;
+    if (calls->top + 1 < calls->active->entries + calls->active->capacity)
+        count_call(calls, calls->top->node, level, edge);
+    else
+        calls->stats->lost++;
+    reopen(calls);
+    errno = saved;
+}
+
+void calls_function_left(struct calls_thread *calls, uintptr_t function, uintptr_t site,
+                         uintptr_t level)
+{
+    const int saved = errno;
+    if (!begin_function(calls, level))
+        return;
+    const ref_t edge = edge_of_function(calls, function, site);
+    bool found = false;
+    // An exit that is the function's last act, a jump, has the stack pointer of its caller.
+    for (; calls->top->slot < level; calls->top--)
+        found |= calls->top->node->edge == edge;
+    struct shadow_entry *entry = found ? NULL : entry_at_level(calls->top, level, edge);
+    if (entry)
+        calls->top = entry - 1;
+    reopen(calls);
+    errno = saved;
+}
+
 // ---- life
 
 // In calls_x86_64.S.
 void calls_enter(void);
 void calls_vector_start(void);
 
+static void on_libraries_changed(void)
+{
+    const int saved = errno;
+    entries_find_new();
+    errno = saved;
+}
+
 int64_t calls_start(void)
 {
     uint64_t skipped = 0;
     calls_vector_start();
+    agent_module = place_module(place_at((uintptr_t)calls_enter));
     int64_t found = entries_find(calls_enter, &skipped);
-    if (found <= 0)
+    if (found < 0)
         return found;
     int error = entries_switch(true, true);
+    if (!error)
+        loader_watch(on_libraries_changed); // without it, what comes later is not followed
     return error ? error : found;
 }
 
@@ -580,6 +687,8 @@ int calls_open(struct calls_thread *calls, struct arena *arena, ref_t tree,
     calls->arena = arena;
     calls->tree = tree;
     calls->stats = stats;
+    // The child of a fork that we are not told of must not write to its parent's tree.
+    madvise(calls, sizeof *calls, MADV_WIPEONFORK);
     calls->generation = atomic_load_explicit(&calls_generation, memory_order_relaxed);
     calls->map_generation = loadmap_generation();
     calls->amount = 1;
@@ -620,6 +729,7 @@ ref_t calls_sample(struct calls_thread *calls, const void *ucontext)
                                 .high = calls->own.high};
     start_search(&search, calls, true);
     unwind_start(&search.cursor, ucontext, own);
+    search.pc = pc;
     struct node *node = calls->active->entries->node;
     if (walk_to_entry(&search)) {
         node = search.entry->node;
@@ -631,7 +741,7 @@ ref_t calls_sample(struct calls_thread *calls, const void *ucontext)
     }
     calls->stats->verdicts[search.verdict]++;
     ref_t frame = ref_of(calls, take_fresh(&search, node));
-    ref_t edge = tree_edge(calls->arena, calls->tree, place_at(pc), 0);
+    ref_t edge = tree_edge(calls->arena, calls->tree, place_at(search.pc), 0);
     ref_t statement = tree_child(calls->arena, calls->tree, frame, edge);
     if (statement)
         return statement;

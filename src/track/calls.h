@@ -126,10 +126,14 @@ void calls_switch(bool on);
 // Puts the cursor of the calling thread where the interrupted code is. The node there. Signal-safe.
 struct node *calls_find_cursor(struct calls_thread *calls, const void *ucontext);
 
-// Libraries that were loaded since. In normal context.
-void calls_find_new(void);
+// A function says that it was entered, or is about to return (-finstrument-functions). `level` is
+// its stack pointer.
+void calls_function_entered(struct calls_thread *calls, uintptr_t function, uintptr_t site,
+                            uintptr_t level);
+void calls_function_left(struct calls_thread *calls, uintptr_t function, uintptr_t site,
+                         uintptr_t level);
 
-// A follower for the calling thread. 0 or -errno.
+// A follower for the calling thread, in pages of its own. 0 or -errno.
 int calls_open(struct calls_thread *calls, struct arena *arena, ref_t tree,
                struct live_stats *stats, struct unwind_bounds stack);
 void calls_close(struct calls_thread *calls);

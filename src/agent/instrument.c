@@ -1,0 +1,25 @@
+// SPDX-License-Identifier: MIT
+// What programs built with -finstrument-functions call at the begin and the end of every function.
+// Ordinary calls, so that no register but those that calls preserve is anybody's.
+
+#include "agent/agent.h"
+#include "track/calls.h"
+
+void __cyg_profile_func_enter(void *function, void *site);
+void __cyg_profile_func_exit(void *function, void *site);
+
+INTERPOSED void __cyg_profile_func_enter(void *function, void *site)
+{
+    struct calls_thread *calls = calls_current;
+    if (calls)
+        calls_function_entered(calls, (uintptr_t)function, (uintptr_t)site,
+                               (uintptr_t)__builtin_dwarf_cfa());
+}
+
+INTERPOSED void __cyg_profile_func_exit(void *function, void *site)
+{
+    struct calls_thread *calls = calls_current;
+    if (calls)
+        calls_function_left(calls, (uintptr_t)function, (uintptr_t)site,
+                            (uintptr_t)__builtin_dwarf_cfa());
+}
