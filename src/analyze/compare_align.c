@@ -4,6 +4,12 @@
 #include "analyze/compare_modules.h"
 #include "base/memory.h"
 
+// What the tree of calls can have; by common function.
+struct projection {
+    bool *followed; // its calls were counted
+    bool *left_out;
+};
+
 // One of the two profiles, on its way into the common tree.
 struct aligning {
     struct alignment *alignment;
@@ -12,8 +18,7 @@ struct aligning {
     const struct module_map *modules;
     uint32_t *common_function; // by number of the profile's functions, + 1; 0: not yet known
     size_t common_capacity;
-    bool *left_out; // by common function; NULL: none is
-    bool *known;    // by common function: the other tree has it; NULL: no need to ask
+    const struct projection *projection; // NULL: every frame stays
 
     const struct profile_tree *tree;
     place_t *inside;   // by node: a place that lies in that frame; 0: not known
@@ -132,12 +137,12 @@ static void find_insides(struct aligning *aligning)
     }
 }
 
-// Whether the other tree could not have a frame of that function there.
+// Whether a frame of that function is not for both trees to have.
 static bool is_left_out(const struct aligning *aligning, uint32_t function, uint32_t above)
 {
-    if (aligning->left_out && aligning->left_out[function])
-        return true;
-    return aligning->known && above == 0 && !aligning->known[function];
+    const struct projection *projection = aligning->projection;
+    return projection &&
+           (projection->left_out[function] || (above == 0 && !projection->followed[function]));
 }
 
 static uint32_t frame_context(struct aligning *aligning, uint32_t index, uint64_t weight)
@@ -182,12 +187,26 @@ static void add_tree(struct aligning *aligning, const struct profile_tree *tree)
     }
 }
 
-// Marks the functions that frames of the profile have; the array grows with the common functions.
-static bool *functions_met(struct aligning *aligning)
+static bool follows_calls(const struct profile *profile)
+{
+    return profile->tracker && strcmp(profile->tracker, "calls") == 0;
+}
+
+static bool is_called(const struct profile *profile, const struct profile_tree *tree, uint32_t node)
+{
+    for (unsigned i = 0; i < profile->metric_count; i++)
+        if (profile_counts_calls(&profile->metrics[i]) &&
+            tree->values[(size_t)node * profile->metric_count + i] > 0)
+            return true;
+    return false;
+}
+
+// Gives numbers to all functions of a profile's frames. Marks those whose calls were counted in
+// `followed`, if it is given; true if there were any.
+static bool meet_functions(struct aligning *aligning, bool *followed)
 {
     const struct profile *profile = aligning->analysis->profile;
-    size_t capacity = 0;
-    bool *met = NULL;
+    bool any = false;
     for (unsigned t = 0; t < profile->tree_count; t++) {
         aligning->tree = &profile->trees[t];
         find_insides(aligning);
@@ -195,61 +214,37 @@ static bool *functions_met(struct aligning *aligning)
             if (is_root(aligning->tree, i) || aligning->tree->nodes[i].function == 0)
                 continue;
             uint32_t function = common_function(aligning, frame_function(aligning, i));
-            size_t before = capacity;
-            met = memory_grown(met, &capacity, (size_t)function + 1, sizeof *met);
-            memset(met + before, 0, (capacity - before) * sizeof *met);
-            met[function] = true;
+            if (followed && is_called(profile, aligning->tree, i))
+                any = followed[function] = true;
         }
     }
-    size_t all = aligning->alignment->tree->function_count;
-    size_t before = capacity;
-    met = memory_grown(met, &capacity, all + 1, sizeof *met);
-    memset(met + before, 0, (capacity - before) * sizeof *met);
-    return met;
+    return any;
 }
 
-static bool follows_calls(const struct profile *profile)
+// Decides what is left out of both trees (see the header). False: nothing.
+static bool project(struct projection *projection, struct aligning sides[2])
 {
-    return profile->tracker && strcmp(profile->tracker, "calls") == 0;
-}
-
-// All functions of `met` that `other` has not; if by module, only those of modules that it has none
-// of.
-static bool *missing(const struct compare_tree *tree, const bool *met, const bool *other,
-                     bool by_module, unsigned modules)
-{
-    bool *missing = memory_array(tree->function_count, sizeof *missing);
-    bool *has_module = memory_array(modules, sizeof *has_module);
-    for (size_t i = 0; i < tree->function_count; i++)
-        if (other[i])
-            has_module[tree->functions[i].module] = true;
-    for (size_t i = 0; i < tree->function_count; i++)
-        missing[i] = met[i] && !other[i] && !(by_module && has_module[tree->functions[i].module]);
-    free(has_module);
-    return missing;
-}
-
-// Decides what is left out of which tree (see the header).
-static void project(struct aligning sides[2])
-{
-    struct alignment *alignment = sides[EXACT].alignment;
+    const struct alignment *alignment = sides[EXACT].alignment;
     bool by_exact = follows_calls(sides[EXACT].analysis->profile);
     bool by_approx = !by_exact && follows_calls(sides[APPROX].analysis->profile);
     if (!by_exact && !by_approx)
-        return;
-    bool *met[2];
-    // Twice: an array must have room for the functions of the other one.
-    for (unsigned round = 0; round < 2; round++)
-        for (unsigned side = 0; side < 2; side++) {
-            if (round)
-                free(met[side]);
-            met[side] = functions_met(&sides[side]);
-        }
-    enum compare_side dense = by_exact ? APPROX : EXACT, sparse = by_exact ? EXACT : APPROX;
-    sides[dense].left_out =
-        missing(alignment->tree, met[dense], met[sparse], by_approx, alignment->module_count);
-    free(met[dense]);
-    sides[dense].known = met[sparse];
+        return false;
+    for (unsigned side = 0; side < 2; side++)
+        meet_functions(&sides[side], NULL);
+    size_t count = alignment->tree->function_count;
+    const struct compare_function *functions = alignment->tree->functions;
+    bool *has_module = memory_array(alignment->module_count, sizeof *has_module);
+    projection->followed = memory_array(count, sizeof *projection->followed);
+    projection->left_out = memory_array(count, sizeof *projection->left_out);
+    bool any = meet_functions(&sides[by_exact ? EXACT : APPROX], projection->followed);
+    for (size_t i = 0; i < count; i++)
+        if (projection->followed[i])
+            has_module[functions[i].module] = true;
+    for (size_t i = 0; i < count; i++)
+        projection->left_out[i] =
+            !projection->followed[i] && !(by_approx && has_module[functions[i].module]);
+    free(has_module);
+    return any;
 }
 
 static char *list_metrics(const struct profile *profile)
@@ -331,6 +326,7 @@ int compare_align(struct alignment *alignment, struct analysis *exact, struct an
     if (module_maps_new(alignment, maps, exact->profile, approx->profile, error) < 0)
         return -1;
     int status = choose_metric(alignment, exact, approx, metric, error);
+    struct projection projection = {0};
     struct aligning sides[2] = {
         {.alignment = alignment, .analysis = exact, .side = EXACT, .modules = &maps[EXACT]},
         {.alignment = alignment, .analysis = approx, .side = APPROX, .modules = &maps[APPROX]},
@@ -340,19 +336,20 @@ int compare_align(struct alignment *alignment, struct analysis *exact, struct an
         intern_site(alignment, (struct compare_site){0}); // number 0: no place
         for (unsigned side = 0; side < 2; side++)
             analysis_resolve(sides[side].analysis, &(struct build_options){0});
-        project(sides);
+        if (project(&projection, sides))
+            sides[EXACT].projection = sides[APPROX].projection = &projection;
         for (unsigned side = 0; side < 2; side++)
             for (unsigned t = 0; t < sides[side].analysis->profile->tree_count; t++)
                 add_tree(&sides[side], &sides[side].analysis->profile->trees[t]);
     }
     for (unsigned side = 0; side < 2; side++) {
         free(sides[side].common_function);
-        free(sides[side].left_out);
-        free(sides[side].known);
         free(sides[side].inside);
         free(sides[side].context);
         module_map_free(&maps[side]);
     }
+    free(projection.followed);
+    free(projection.left_out);
     if (status < 0)
         alignment_free(alignment);
     return status;

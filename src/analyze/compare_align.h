@@ -10,18 +10,17 @@
 // threads and processes of a profile are one tree, as in a report.
 //
 // Trackers see different frames. Who walks the stack also sees what was not compiled to be
-// followed: the way from _start to main, libraries, signal trampolines. So when a tree of calls is
-// compared with one of another tracker, the other one is projected on it:
+// followed: the way from _start to main, libraries, signal trampolines. So when one of the profiles
+// followed calls, both are projected on the functions whose calls it counted:
 //
 //   walked      _start ── main ── qsort ── compare (site in qsort)
 //   projected   ───────── main ─────────── compare (site in qsort)
 //
-// Frames that the tree of calls cannot know are left out of the other one: their children hang
-// under the next frame that is kept, with the call sites that they have, and so does cost of their
-// own. If the exact tree is the one of calls, they are all functions that it never saw. If the
-// approximation is, which may have missed some, they are functions of modules that it has none of,
-// and what lies above the first function that it has. Cost above all kept frames belongs to the
-// root.
+// Frames of other functions are left out: their children hang under the next frame that is kept,
+// with the call sites that they have, and so does cost of their own. If only the approximation
+// followed calls, it may have missed some: then functions stay of which it has others of the same
+// module, unless they lie above the first one that it has. Cost above all kept frames belongs to
+// the root.
 
 #include "analyze/analysis.h"
 #include "analyze/compare.h"

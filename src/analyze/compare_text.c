@@ -137,8 +137,8 @@ static void print_ground(FILE *out, const struct comparison *comparison)
             &comparison->analysis[side]->profile->metrics[alignment->metric[side]];
         if (alignment->left_out[side] > 0)
             fprintf(out,
-                    "%s frame%s that the other one cannot have, as those of libraries, left out "
-                    "of %s.\n",
+                    "%s frame%s of functions whose calls were not followed, as those of "
+                    "libraries, left out of %s.\n",
                     text_count(alignment->left_out[side]).text,
                     alignment->left_out[side] == 1 ? "" : "s", sides[side]);
         if (outside > 0)

@@ -431,6 +431,26 @@ static void a_walked_tree_is_projected_on_calls(void **state)
     profile_free(approx);
 }
 
+// Samples on top of calls bring frames of libraries into the exact tree.
+static void frames_without_calls_are_left_out_of_both(void **state)
+{
+    (void)state;
+    struct profile *exact = followed(1), *approx = walked("calls", "calls");
+    unsigned exe = MODULE_FIRST_FILE, lib = MODULE_FIRST_FILE + 1;
+    uint32_t start = make_frame(exact, 0, 0, 0, AT(exe, START));
+    make_frame(exact, 0, start, AT(exe, START + 2), AT(lib, SORT));
+    uint32_t sort = make_frame(exact, 0, 1, AT(exe, MAIN + 9), AT(lib, SORT));
+    make_statement(exact, 0, sort, AT(lib, SORT + 3), 9);
+    struct opened opened = compared(exact, approx);
+    assert_int_equal(opened.alignment.left_out[EXACT], 3);
+    assert_int_equal(opened.alignment.left_out[APPROX], 3);
+    assert_int_equal(opened.result.common, 3);
+    assert_int_equal(opened.result.total[EXACT], 1330);
+    finish(&opened);
+    profile_free(exact);
+    profile_free(approx);
+}
+
 static void calls_of_unknown_functions_do_not_count(void **state)
 {
     (void)state;
@@ -570,7 +590,7 @@ static void text_json_and_picture_tell_the_same(void **state)
     assert_non_null(strstr(text, "exact:  dir/exact.out (app, tracker calls): 1,321 calls in 4 "
                                  "contexts\n"));
     assert_non_null(strstr(text, "98.5 %  of the exact weight is in"));
-    assert_non_null(strstr(text, "3 frames that the other one cannot have"));
+    assert_non_null(strstr(text, "3 frames of functions whose calls were not followed"));
     assert_non_null(strstr(text, "f2 > f3"));
     assert_non_null(strstr(text, "missing"));
     free(text);
@@ -614,6 +634,7 @@ int main(void)
         cmocka_unit_test(a_profile_is_perfect_to_itself),
         cmocka_unit_test(a_multiple_is_perfect),
         cmocka_unit_test(a_walked_tree_is_projected_on_calls),
+        cmocka_unit_test(frames_without_calls_are_left_out_of_both),
         cmocka_unit_test(calls_of_unknown_functions_do_not_count),
         cmocka_unit_test(same_trackers_are_compared_as_they_are),
         cmocka_unit_test(other_builds_are_lined_up_by_names),
