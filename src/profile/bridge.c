@@ -92,8 +92,9 @@ struct bridge {
     uint32_t *next; // per node: another one of the same context
     struct context *contexts;
     uint32_t count;
-    uint32_t *slots; // of contexts; NONE: free
-    size_t slot_count;
+    uint32_t *slots;    // of contexts; NONE: free
+    uint32_t *children; // of nodes, by parent and edge; NONE: free
+    size_t slot_count;  // of both
 };
 
 static uint32_t *find_slot(const struct bridge *bridge, uint32_t parent, place_t site,
@@ -121,6 +122,21 @@ static uint32_t context_of(struct bridge *bridge, uint32_t parent, place_t site,
     return *slot;
 }
 
+static uint32_t *child_slot(const struct bridge *bridge, const struct profile_node *node)
+{
+    size_t at =
+        mix(mix(node->site) + mix(node->function + node->parent)) & (bridge->slot_count - 1);
+    for (;; at = (at + 1) & (bridge->slot_count - 1)) {
+        uint32_t found = bridge->children[at];
+        if (found == NONE)
+            return &bridge->children[at];
+        const struct profile_node *known = &bridge->into->nodes[found];
+        if (known->parent == node->parent && known->site == node->site &&
+            known->function == node->function)
+            return &bridge->children[at];
+    }
+}
+
 static void stand_for(struct bridge *bridge, uint32_t context, uint32_t node)
 {
     bridge->next[node] = bridge->contexts[context].first;
@@ -142,10 +158,11 @@ static int survey(struct bridge *bridge)
         return -ENOMEM;
     for (uint32_t i = 0; i < into->count; i++) {
         const struct profile_node *node = &into->nodes[i];
+        *child_slot(bridge, node) = i;
         if (is_root(node)) {
             context[i] = context_of(bridge, NONE, 0, 0);
             stand_for(bridge, context[i], i);
-        } else if (node->function == 0 || place_set_has(bridge->known, node->function)) {
+        } else if (place_set_has(bridge->known, node->function)) {
             context[i] = context_of(bridge, context[node->parent], node->site, node->function);
             stand_for(bridge, context[i], i);
         } else {
@@ -173,16 +190,18 @@ static uint32_t costliest(const struct bridge *bridge, uint32_t context)
     return best;
 }
 
-static int make_node(struct bridge *bridge, uint32_t context)
+// The child of a node of the dense tree, made if it is new; NONE: out of memory.
+static uint32_t child_of(struct bridge *bridge, uint32_t parent, place_t site, place_t function)
 {
     struct profile_tree *into = bridge->into;
-    const struct context *made = &bridge->contexts[context];
+    struct profile_node node = {.parent = parent, .site = site, .function = function};
+    uint32_t *slot = child_slot(bridge, &node);
+    if (*slot != NONE)
+        return *slot;
     if (!profile_grow_tree(into, into->count + 1, bridge->profile->metric_count))
-        return -ENOMEM;
-    into->nodes[into->count] = (struct profile_node){
-        .parent = costliest(bridge, made->parent), .site = made->site, .function = made->function};
-    stand_for(bridge, context, into->count++);
-    return 0;
+        return NONE;
+    into->nodes[into->count] = node;
+    return *slot = into->count++;
 }
 
 // Shares a count out, by cost. What rounding takes from one node the next one gets.
@@ -207,41 +226,64 @@ static void share_out(struct bridge *bridge, uint32_t context, unsigned metric, 
     }
 }
 
-static void add_values(struct bridge *bridge, uint32_t context, const uint64_t *values,
-                       bool statement)
+static void add_value(struct bridge *bridge, uint32_t node, unsigned metric, uint64_t value)
 {
-    unsigned metrics = bridge->profile->metric_count;
-    for (unsigned metric = 0; metric < metrics; metric++) {
-        if (values[metric] == 0)
-            continue;
-        if (!statement && profile_counts_calls(&bridge->profile->metrics[metric]))
-            share_out(bridge, context, metric, values[metric]);
-        else
-            bridge->into->values[(size_t)costliest(bridge, context) * metrics + metric] +=
-                values[metric];
+    bridge->into->values[(size_t)node * bridge->profile->metric_count + metric] += value;
+}
+
+// Where a node of the sparse tree lies in the dense one.
+struct landing {
+    uint32_t context; // of the next frame above whose calls are followed, or its own
+    uint32_t node;    // what its children hang under
+};
+
+// A frame whose calls are followed. NONE as node: out of memory.
+static struct landing land_frame(struct bridge *bridge, struct landing above,
+                                 const struct profile_node *node)
+{
+    uint32_t context = context_of(bridge, above.context, node->site, node->function);
+    if (bridge->contexts[context].first == NONE) {
+        uint32_t made = child_of(bridge, above.node, node->site, node->function);
+        if (made == NONE)
+            return (struct landing){context, NONE};
+        stand_for(bridge, context, made);
     }
+    return (struct landing){context, costliest(bridge, context)};
 }
 
 static int add_nodes(struct bridge *bridge, const struct profile_tree *tree)
 {
     unsigned metrics = bridge->profile->metric_count;
-    uint32_t *context = malloc(((size_t)tree->count + 1) * sizeof *context);
-    if (!context)
+    struct landing *landings = malloc(((size_t)tree->count + 1) * sizeof *landings);
+    if (!landings)
         return -ENOMEM;
     int result = 0;
     for (uint32_t i = 0; i < tree->count && result == 0; i++) {
         const struct profile_node *node = &tree->nodes[i];
-        if (is_root(node))
-            context[i] = context_of(bridge, NONE, 0, 0);
-        else
-            context[i] = context_of(bridge, context[node->parent], node->site, node->function);
-        if (bridge->contexts[context[i]].first == NONE)
-            result = make_node(bridge, context[i]);
-        if (result == 0)
-            add_values(bridge, context[i], tree->values + (size_t)i * metrics,
-                       node->function == 0 && !is_root(node));
+        const uint64_t *values = tree->values + (size_t)i * metrics;
+        bool followed = !is_root(node) && place_set_has(bridge->known, node->function);
+        if (is_root(node)) {
+            landings[i] = (struct landing){context_of(bridge, NONE, 0, 0), 0};
+        } else if (followed) {
+            landings[i] = land_frame(bridge, landings[node->parent], node);
+        } else {
+            // Statements, and frames that only samples have seen, as the dense tree has them.
+            struct landing above = landings[node->parent];
+            landings[i] = (struct landing){
+                above.context, child_of(bridge, above.node, node->site, node->function)};
+        }
+        if (landings[i].node == NONE) {
+            result = -ENOMEM;
+            break;
+        }
+        for (unsigned m = 0; m < metrics; m++) {
+            if (followed && profile_counts_calls(&bridge->profile->metrics[m]))
+                share_out(bridge, landings[i].context, m, values[m]);
+            else
+                add_value(bridge, landings[i].node, m, values[m]);
+        }
     }
-    free(context);
+    free(landings);
     return result;
 }
 
@@ -256,9 +298,11 @@ int tree_bridge(struct profile_tree *into, const struct profile_tree *tree,
     bridge.next = malloc(nodes * sizeof *bridge.next);
     bridge.contexts = malloc(nodes * sizeof *bridge.contexts);
     bridge.slots = malloc(bridge.slot_count * sizeof *bridge.slots);
+    bridge.children = malloc(bridge.slot_count * sizeof *bridge.children);
     int result = -ENOMEM;
-    if (bridge.cost && bridge.next && bridge.contexts && bridge.slots) {
+    if (bridge.cost && bridge.next && bridge.contexts && bridge.slots && bridge.children) {
         memset(bridge.slots, 0xff, bridge.slot_count * sizeof *bridge.slots);
+        memset(bridge.children, 0xff, bridge.slot_count * sizeof *bridge.children);
         result = survey(&bridge);
         if (result == 0)
             result = add_nodes(&bridge, tree);
@@ -267,6 +311,7 @@ int tree_bridge(struct profile_tree *into, const struct profile_tree *tree,
     free(bridge.next);
     free(bridge.contexts);
     free(bridge.slots);
+    free(bridge.children);
     if (result == 0) {
         stats_add(&into->stats, &tree->stats);
         into->threads += tree->threads;

@@ -358,6 +358,16 @@ static int take_tree(struct merging *merging, const struct profile_tree *from)
     return result;
 }
 
+static bool is_called(const struct profile *profile, const struct profile_tree *tree, uint32_t node)
+{
+    for (unsigned i = 0; i < profile->metric_count; i++)
+        if (profile_counts_calls(&profile->metrics[i]) &&
+            tree->values[(size_t)node * profile->metric_count + i] > 0)
+            return true;
+    return false;
+}
+
+// The functions whose calls were counted: others were not compiled to be followed.
 static int know_functions(struct merging *merging)
 {
     merging->known = place_set_new();
@@ -366,7 +376,7 @@ static int know_functions(struct merging *merging)
     for (unsigned t = 0; t < merging->from->tree_count; t++) {
         const struct profile_tree *tree = &merging->from->trees[t];
         for (uint32_t i = 0; i < tree->count; i++)
-            if (tree->nodes[i].parent != PROFILE_NO_PARENT &&
+            if (tree->nodes[i].parent != PROFILE_NO_PARENT && is_called(merging->from, tree, i) &&
                 place_set_add(merging->known, map_place(merging, tree->nodes[i].function)) < 0)
                 return -ENOMEM;
     }

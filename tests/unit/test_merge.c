@@ -379,14 +379,13 @@ static struct profile *followed(void)
     return profile;
 }
 
-static void check_laid(struct profile *merged)
+static void check_shape(struct profile *merged)
 {
     assert_string_equal(merged->tracker, "walk+calls");
     assert_int_equal(merged->metric_count, 2);
     assert_string_equal(merged->metrics[0].name, "cpu");
     assert_int_equal(merged->tree_count, 1);
     assert_int_equal(sum(merged, "calls", false), 1007);
-    assert_int_equal(sum(merged, "cpu", true), 900);
     assert_int_equal(sum(merged, "cpu", false), 2);
     uint32_t start = child(merged, 0, 0, START), main_ = child(merged, 0, start, MAIN);
     uint32_t sort = child(merged, 0, main_, SORT), deep = child(merged, 0, sort, SORT);
@@ -401,6 +400,12 @@ static void check_laid(struct profile *merged)
                      1001);
     // It was never sampled: it goes to the costlier one.
     assert_int_equal(value(merged, 0, child(merged, 0, deep_compare, LEAF), "calls"), 5);
+}
+
+static void check_laid(struct profile *merged)
+{
+    check_shape(merged);
+    assert_int_equal(sum(merged, "cpu", true), 900);
 }
 
 static void calls_are_laid_upon_walked_trees(void **state)
@@ -418,6 +423,45 @@ static void calls_are_laid_upon_walked_trees(void **state)
     profile_free(twice);
     profile_free(merged);
     profile_free(reversed);
+    profile_free(time);
+    profile_free(calls);
+}
+
+// Time on top of calls: frames of libraries, which samples have seen, are those of the walk.
+static void samples_of_both_meet(void **state)
+{
+    (void)state;
+    struct profile *time = walked(), *calls = followed();
+    struct profile_tree *tree = &calls->trees[0];
+    unsigned lib = MODULE_FIRST_FILE, exe = MODULE_FIRST_FILE + 1;
+    calls->metrics = realloc(calls->metrics, 2 * sizeof *calls->metrics);
+    calls->metrics[1] = (struct profile_metric){0};
+    make_text(&calls->metrics[1].name, "cpu");
+    make_text(&calls->metrics[1].unit, "ns");
+    make_text(&calls->metrics[1].source, "test");
+    uint64_t *values = calloc((size_t)tree->count * 2 + 8, sizeof *values);
+    for (uint32_t i = 0; i < tree->count; i++)
+        values[2 * i] = tree->values[i];
+    free(tree->values);
+    tree->values = values;
+    tree->nodes = realloc(tree->nodes, (tree->count + 4) * sizeof *tree->nodes);
+    uint32_t sort = tree->count++, line = tree->count++, own = tree->count++;
+    tree->nodes[sort] = (struct profile_node){1, AT(exe, MAIN + 9), AT(lib, SORT)};
+    tree->nodes[line] = (struct profile_node){sort, AT(lib, SORT + 2), 0};
+    tree->nodes[own] = (struct profile_node){2, AT(exe, COMPARE + 4), 0};
+    values[2 * line + 1] = 50;
+    values[2 * own + 1] = 70;
+    calls->metric_count = 2;
+    struct profile *merged = merge2(time, calls);
+    check_shape(merged);
+    assert_int_equal(sum(merged, "cpu", true), 900 + 120);
+    uint32_t at = child(merged, 0, child(merged, 0, child(merged, 0, 0, START), MAIN), SORT);
+    // The sort is there once, with the new line; the line of compare is one that was there.
+    assert_int_equal(merged->trees[0].count, time->trees[0].count + 2);
+    const struct profile_node *last = &merged->trees[0].nodes[merged->trees[0].count - 1];
+    assert_int_equal(last->parent, at);
+    assert_int_equal(place_offset(last->site), SORT + 2);
+    profile_free(merged);
     profile_free(time);
     profile_free(calls);
 }
@@ -447,6 +491,7 @@ int main(void)
         cmocka_unit_test(merging_is_associative_and_keeps_totals),
         cmocka_unit_test(a_merged_profile_can_be_written_and_read),
         cmocka_unit_test(calls_are_laid_upon_walked_trees),
+        cmocka_unit_test(samples_of_both_meet),
         cmocka_unit_test(calls_alone_add_up),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
