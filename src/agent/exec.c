@@ -142,16 +142,24 @@ INTERPOSED int posix_spawn(pid_t *pid, const char *path, const posix_spawn_file_
                            const posix_spawnattr_t *attributes, char *const argv[],
                            char *const environment[])
 {
-    return REAL(posix_spawn)(pid, path, actions, attributes, argv,
-                             follows() ? SHOWN(environment, 0) : environment);
+    const bool handed = agent.active && signals_before_spawn();
+    int result = REAL(posix_spawn)(pid, path, actions, attributes, argv,
+                                   follows() ? SHOWN(environment, 0) : environment);
+    if (handed)
+        signals_after_spawn();
+    return result;
 }
 
 INTERPOSED int posix_spawnp(pid_t *pid, const char *file, const posix_spawn_file_actions_t *actions,
                             const posix_spawnattr_t *attributes, char *const argv[],
                             char *const environment[])
 {
-    return REAL(posix_spawnp)(pid, file, actions, attributes, argv,
-                              follows() ? SHOWN(environment, 0) : environment);
+    const bool handed = agent.active && signals_before_spawn();
+    int result = REAL(posix_spawnp)(pid, file, actions, attributes, argv,
+                                    follows() ? SHOWN(environment, 0) : environment);
+    if (handed)
+        signals_after_spawn();
+    return result;
 }
 
 // libc's system() and popen() take `environ` without asking us: show them ours for the moment of

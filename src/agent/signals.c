@@ -6,6 +6,7 @@
 #include <errno.h>
 #include <stddef.h>
 #include <string.h>
+#include <sys/signalfd.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
@@ -79,6 +80,30 @@ static bool is_forced(const siginfo_t *info)
     return info->si_code > 0;
 }
 
+static sigset_t our_set(void)
+{
+    sigset_t set;
+    sigemptyset(&set);
+    for (size_t i = 0; i < OURS; i++)
+        sigaddset(&set, ours[i]);
+    return set;
+}
+
+// Takes ticks away that wait to be delivered; other signals of the kind go back.
+static void drain_ticks(void)
+{
+    const struct timespec now = {0};
+    const sigset_t set = our_set();
+    siginfo_t info;
+    for (int i = 0; i < 4; i++) {
+        int signal = (int)syscall(SYS_rt_sigtimedwait, &set, &info, &now, _NSIG / 8);
+        if (signal < 0)
+            return;
+        if (!clock_is_tick(signal, &info))
+            requeue(signal, &info);
+    }
+}
+
 // A signal of ours that is no tick: the program's.
 static void pass_on(int index, siginfo_t *info, void *context)
 {
@@ -89,6 +114,7 @@ static void pass_on(int index, siginfo_t *info, void *context)
     if (thread && thread->hidden & 1u << index && !is_forced(info)) {
         // The program has it blocked: let it wait. Our ticks wait with it, until it is taken.
         sigaddset(&interrupted->uc_sigmask, signal);
+        drain_ticks(); // one that is pending would swallow it: such signals do not queue
         requeue(signal, info);
         return;
     }
@@ -172,54 +198,18 @@ int signals_start(void)
     return 0;
 }
 
-static sigset_t our_set(void)
-{
-    sigset_t set;
-    sigemptyset(&set);
-    for (size_t i = 0; i < OURS; i++)
-        sigaddset(&set, ours[i]);
-    return set;
-}
-
-void signals_shut_thread(struct thread *thread)
+void signals_open_thread(struct thread *thread)
 {
     sigset_t set = our_set(), before;
-    REAL(pthread_sigmask)(SIG_BLOCK, &set, &before);
+    REAL(pthread_sigmask)(SIG_UNBLOCK, &set, &before);
     thread->hidden |= strip(&before);
 }
 
-void signals_open_thread(void)
-{
-    sigset_t set = our_set();
-    REAL(pthread_sigmask)(SIG_UNBLOCK, &set, NULL);
-}
-
-// Takes ticks away that wait to be delivered; other signals of the kind go back.
-static void drain_ticks(void)
-{
-    const struct timespec now = {0};
-    const sigset_t set = our_set();
-    siginfo_t info;
-    for (int i = 0; i < 4; i++) {
-        int signal = (int)syscall(SYS_rt_sigtimedwait, &set, &info, &now, _NSIG / 8);
-        if (signal < 0)
-            return;
-        if (!clock_is_tick(signal, &info))
-            requeue(signal, &info);
-    }
-}
-
-void signals_before_exec(void)
+// Makes real what the program believes about our signals.
+static void show_beliefs(void)
 {
     struct thread *thread = thread_current;
-    sigset_t set = our_set();
-    if (!agent_in_vfork_child()) {
-        // A tick that is pending over the exec would kill the new program.
-        REAL(pthread_sigmask)(SIG_BLOCK, &set, NULL);
-        thread_pause_clock();
-        drain_ticks();
-        REAL(pthread_sigmask)(SIG_UNBLOCK, &set, NULL);
-    }
+    sigset_t set;
     sigemptyset(&set);
     restore(&set, thread ? thread->hidden : 0);
     REAL(pthread_sigmask)(SIG_BLOCK, &set, NULL);
@@ -230,16 +220,51 @@ void signals_before_exec(void)
     }
 }
 
-void signals_after_failed_exec(void)
+static void hide_beliefs(void)
 {
-    if (agent_in_vfork_child())
-        return;
     struct sigaction keep[OURS];
     memcpy(keep, believed, sizeof keep);
     signals_start();
     memcpy(believed, keep, sizeof keep);
+    sigset_t set = our_set();
+    REAL(pthread_sigmask)(SIG_UNBLOCK, &set, NULL);
+}
+
+void signals_before_exec(void)
+{
+    sigset_t set = our_set();
+    if (!agent_in_vfork_child()) {
+        // A tick that is pending over the exec would kill the new program.
+        REAL(pthread_sigmask)(SIG_BLOCK, &set, NULL);
+        thread_pause_clock();
+        drain_ticks();
+        REAL(pthread_sigmask)(SIG_UNBLOCK, &set, NULL);
+    }
+    show_beliefs();
+}
+
+void signals_after_failed_exec(void)
+{
+    if (agent_in_vfork_child())
+        return;
+    hide_beliefs();
     thread_resume_clock();
-    signals_open_thread();
+}
+
+bool signals_before_spawn(void)
+{
+    bool ignored = false;
+    for (size_t i = 0; i < OURS; i++)
+        ignored |= believed[i].sa_handler == SIG_IGN;
+    if (agent_in_vfork_child() || (!ignored && !(thread_current && thread_current->hidden)))
+        return false;
+    show_beliefs();
+    return true;
+}
+
+void signals_after_spawn(void)
+{
+    hide_beliefs();
 }
 
 // Changes to our own signals are only written down.
@@ -362,4 +387,42 @@ INTERPOSED int sigignore(int signal)
 {
     struct sigaction action = {.sa_handler = SIG_IGN};
     return sigaction(signal, &action, NULL);
+}
+
+// Ticks are not for those who wait for signals, or read them.
+INTERPOSED int sigtimedwait(const sigset_t *set, siginfo_t *info, const struct timespec *timeout)
+{
+    siginfo_t own;
+    int signal;
+    if (!info)
+        info = &own;
+    do
+        signal = REAL(sigtimedwait)(set, info, timeout);
+    while (agent.active && signal > 0 && clock_is_tick(signal, info));
+    return signal;
+}
+
+INTERPOSED int sigwaitinfo(const sigset_t *set, siginfo_t *info)
+{
+    return sigtimedwait(set, info, NULL);
+}
+
+INTERPOSED int sigwait(const sigset_t *set, int *signal)
+{
+    int result;
+    do
+        result = sigtimedwait(set, NULL, NULL);
+    while (result < 0 && errno == EINTR);
+    if (result < 0)
+        return errno;
+    *signal = result;
+    return 0;
+}
+
+INTERPOSED int signalfd(int fd, const sigset_t *set, int flags)
+{
+    sigset_t stripped = *set;
+    if (agent.active)
+        strip(&stripped);
+    return REAL(signalfd)(fd, &stripped, flags);
 }

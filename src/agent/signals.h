@@ -14,16 +14,17 @@
 // Installs the handler. Remembers what the program inherited. Not signal-safe.
 int signals_start(void);
 
-// Keeps our signals from the calling thread while it is being set up; notes in thread->hidden what
-// the program thinks.
-void signals_shut_thread(struct thread *thread);
-
-// Lets them in.
-void signals_open_thread(void);
+// Makes sure that the calling thread lets our signals in, and notes in thread->hidden what the
+// program thinks.
+void signals_open_thread(struct thread *thread);
 
 // Before exec: the new program inherits what the old one believed to be set.
 void signals_before_exec(void);
 void signals_after_failed_exec(void);
+
+// Around posix_spawn, whose child inherits likewise. False: there is nothing to hand over.
+bool signals_before_spawn(void);
+void signals_after_spawn(void);
 
 // The tick: implemented in sample.c.
 void sample_tick(void *ucontext);

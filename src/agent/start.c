@@ -192,6 +192,19 @@ static int follow_calls(void)
     return functions < 0 ? (int)functions : 0;
 }
 
+// A debugger takes each of our signals for its own, or the program's: a program that has one is
+// left alone.
+static bool is_traced(void)
+{
+    char text[1024] = "";
+    int fd = open("/proc/self/status", O_RDONLY | O_CLOEXEC);
+    ssize_t bytes = fd < 0 ? 0 : read(fd, text, sizeof text - 1);
+    if (fd >= 0)
+        close(fd);
+    const char *tracer = bytes > 0 ? strstr(text, "TracerPid:\t") : NULL;
+    return tracer && tracer[sizeof "TracerPid:\t" - 1] != '0';
+}
+
 static int join_session(int argc, char **argv, uint64_t charged)
 {
     int error = map_session();
@@ -201,6 +214,10 @@ static int join_session(int argc, char **argv, uint64_t charged)
         return error;
     set_state(LIVE_STARTING);
     publish_command(argc, argv);
+    if (is_traced()) {
+        agent_note("a process ran under a debugger or tracer and was not sampled");
+        return -EBUSY;
+    }
     error = loadmap_start(publish_module);
     if (error)
         return error;
@@ -296,7 +313,9 @@ __attribute__((constructor)) static void begin(int argc, char **argv, char **env
     if (agent.session)
         environment_hide(environment, agent.session->agent_path);
     agent.active = !error;
-    if (error && agent.process) {
+    if (error == -EBUSY) {
+        set_state(LIVE_ENDED);
+    } else if (error && agent.process) {
         char text[] = "the agent could not start in a process (error 000)";
         for (int i = (int)sizeof text - 3, rest = -error; rest; rest /= 10, i--)
             text[i] = (char)('0' + rest % 10);

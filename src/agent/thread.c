@@ -208,13 +208,12 @@ static int begin_thread(struct thread *thread, struct unwind_bounds stack)
     int error = open_tracker(thread, stack);
     if (error)
         return error;
-    // The first tick may be due at once: it must find a thread that is all set up.
-    signals_shut_thread(thread);
+    signals_open_thread(thread);
     // Threads that take turns at one tree are sampled as if they were one: many short ones get
     // their share.
     const uint64_t pending = record->pending, period = options->period_ns;
     record->pending = 0;
-    thread->last = clock_now(options->event) - pending;
+    thread->last = pending; // until start_clock() knows the time
     thread->last_node = record->last_node;
     thread_current = thread;
     walk_current = thread->calls ? NULL : &thread->walker;
@@ -224,10 +223,36 @@ static int begin_thread(struct thread *thread, struct unwind_bounds stack)
                 ? 0
                 : clock_open(&thread->clock, options,
                              pending + SHORTEST_NS < period ? period - pending : SHORTEST_NS);
-    signals_open_thread();
     if (!error)
         publish_source(&thread->clock);
     return error;
+}
+
+// Charges a cost that no sample came for to where the last sample was; to the root, if there never
+// was one.
+static void settle(struct live_thread *record, ref_t node, uint64_t rest)
+{
+    if (!node)
+        node = tree_unplaced(&agent.arena, record->tree, tree_root(&agent.arena, record->tree));
+    tree_add(&agent.arena, node, 0, rest);
+    record->stats.cost_ns += rest;
+    record->stats.residue_ns += rest;
+}
+
+// The last thing before the program's own code. What the thread did since its clock was at `began`
+// (it was made, libraries were loaded, we were set up) is no call path of the program: it goes to
+// the root.
+static void start_clock(struct thread *thread, uint64_t began)
+{
+    const struct live_options *options = &agent.session->options;
+    if (!needs_clock(options))
+        return;
+    const uint64_t now = clock_now(options->event);
+    if (options->event == LIVE_EVENT_CPU && now > began)
+        settle(thread->record, 0, now - began);
+    thread->last =
+        now - thread->last; // what earlier owners of the tree left is charged with the next sample
+    clock_go(&thread->clock, options);
 }
 
 // What is not charged yet. A guess of the clock may have charged a little too much: then nothing.
@@ -242,27 +267,19 @@ static void end_thread(struct thread *thread)
     // After this a late signal finds no thread and goes away.
     thread_current = NULL;
     atomic_signal_fence(memory_order_seq_cst);
+    const enum live_event event = agent.session->options.event;
+    const uint64_t end = event == LIVE_EVENT_CALLS ? 0 : clock_now(event);
     clock_close(&thread->clock);
-    if (thread->record && agent.session->options.event != LIVE_EVENT_CALLS) {
-        uint64_t now = clock_now(agent.session->options.event);
-        thread->record->pending = since_last(thread, now);
+    if (thread->record && event != LIVE_EVENT_CALLS) {
+        thread->record->pending = since_last(thread, end);
         thread->record->last_node = thread->last_node;
+        settle(thread->record, 0,
+               clock_now(event) - end); // our own work is no call path of the program
     }
     close_tracker(thread);
     if (thread->record) // Release: the next owner finds the tree as we left it.
         atomic_store_explicit(&thread->record->owned, 0, memory_order_release);
     give_thread(thread);
-}
-
-// Charges a cost that no sample came for to where the last sample was; to the root, if there never
-// was one.
-static void settle(struct live_thread *record, ref_t node, uint64_t rest)
-{
-    if (!node)
-        node = tree_unplaced(&agent.arena, record->tree, tree_root(&agent.arena, record->tree));
-    tree_add(&agent.arena, node, 0, rest);
-    record->stats.cost_ns += rest;
-    record->stats.residue_ns += rest;
 }
 
 static void settle_ended(void)
@@ -359,11 +376,14 @@ static __attribute__((noinline)) void set_up_thread(struct thread *thread)
     // A cancellation that waits already must strike in the program's code, not in ours.
     int cancellable;
     pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &cancellable);
-    if (begin_thread(thread, thread_stack(thread)))
+    const bool failed = begin_thread(thread, thread_stack(thread));
+    if (failed)
         end_thread(thread);
     else
         pthread_setspecific(end_key, thread);
     pthread_setcancelstate(cancellable, NULL);
+    if (!failed)
+        start_clock(thread, 0);
 }
 
 // The start routine of every thread. Ends in a jump to the program's own, so no frame of ours stays
@@ -446,8 +466,8 @@ int thread_start_main(uint64_t began)
     error = begin_thread(thread, main_stack());
     if (error)
         end_thread(thread);
-    else if (agent.session->options.event == LIVE_EVENT_CPU && thread->last > began)
-        settle(thread->record, 0, thread->last - began);
+    else
+        start_clock(thread, began);
     return error;
 }
 
@@ -469,6 +489,8 @@ void thread_after_fork(void)
     thread->not_before = 0; // the child's clock begins at nought
     if (agent.active && begin_thread(thread, stack))
         agent.active = false;
+    if (agent.active)
+        start_clock(thread, 0);
 }
 
 uint64_t thread_charged(void)
@@ -485,6 +507,7 @@ void thread_pause_clock(void)
 void thread_resume_clock(void)
 {
     const struct live_options *options = &agent.session->options;
-    if (thread_current && needs_clock(options))
-        clock_open(&thread_current->clock, options, options->period_ns);
+    if (thread_current && needs_clock(options) &&
+        !clock_open(&thread_current->clock, options, options->period_ns))
+        clock_go(&thread_current->clock, options);
 }

@@ -31,7 +31,7 @@ static void close_raw(int fd)
     syscall(SYS_close, fd);
 }
 
-// Opened disabled: start_event() comes when the signal is set up.
+// Opened disabled: start_event() comes when all is set up.
 static int open_event(uint64_t config, uint64_t period, bool sigtrap, bool exclude_kernel)
 {
     struct perf_event_attr attributes;
@@ -54,32 +54,33 @@ static int open_event(uint64_t config, uint64_t period, bool sigtrap, bool exclu
     return fd < 0 ? -errno : fd;
 }
 
-// A shortened period is good for one tick: at its own pace it would be a storm.
-static int start_event(int fd, bool once)
-{
-    long failed = once ? syscall(SYS_ioctl, fd, PERF_EVENT_IOC_REFRESH, 1)
-                       : syscall(SYS_ioctl, fd, PERF_EVENT_IOC_ENABLE, 0);
-    if (!failed)
-        return 0;
-    int error = -errno;
-    close_raw(fd);
-    return error;
-}
-
-// Ties the event's life to a mapping instead of a descriptor.
+// Ties the event's life to a mapping instead of the descriptor, which start_event() closes.
 static void keep_event(struct thread_clock *clock, int index, int fd)
 {
     void *page = mmap(NULL, PAGE, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
-    if (page != MAP_FAILED) {
-        clock->pages[index] = page;
-        close_raw(fd);
+    clock->pages[index] = page == MAP_FAILED ? NULL : page;
+    clock->descriptors[index] = fd;
+    if (page != MAP_FAILED)
         return;
-    }
     // The limit of locked memory: keep the descriptor, away from those that the program counts on.
     int high = fcntl(fd, F_DUPFD_CLOEXEC, DESCRIPTOR_FLOOR);
-    if (high >= 0)
-        close_raw(fd);
-    clock->descriptors[index] = high >= 0 ? high : fd;
+    if (high < 0)
+        return;
+    close_raw(fd);
+    clock->descriptors[index] = high;
+}
+
+// A shortened period is good for one tick: at its own pace it would be a storm.
+static void start_event(struct thread_clock *clock, int index, bool once)
+{
+    int fd = clock->descriptors[index];
+    if (fd < 0)
+        return;
+    syscall(SYS_ioctl, fd, once ? PERF_EVENT_IOC_REFRESH : PERF_EVENT_IOC_ENABLE, once ? 1 : 0);
+    if (!clock->pages[index])
+        return;
+    clock->descriptors[index] = -1;
+    close_raw(fd);
 }
 
 // A CPU clock that sees the kernel's part as well, if we may ask for that.
@@ -96,9 +97,6 @@ static int open_sigtrap(struct thread_clock *clock, const struct live_options *o
     int fd = open_cpu_clock(clock, first, true);
     if (fd < 0)
         return fd;
-    int error = start_event(fd, first < options->period_ns);
-    if (error)
-        return error;
     keep_event(clock, 0, fd);
     if (options->event != LIVE_EVENT_WALL)
         return 0;
@@ -106,14 +104,11 @@ static int open_sigtrap(struct thread_clock *clock, const struct live_options *o
     fd = open_event(PERF_COUNT_SW_CONTEXT_SWITCHES, 1, true, false);
     if (fd < 0)
         return fd;
-    error = start_event(fd, false);
-    if (!error)
-        keep_event(clock, 1, fd);
-    return error;
+    keep_event(clock, 1, fd);
+    return 0;
 }
 
-static int open_signal(struct thread_clock *clock, const struct live_options *options,
-                       uint64_t first)
+static int open_signal(struct thread_clock *clock, uint64_t first)
 {
     int fd = open_cpu_clock(clock, first, false);
     if (fd < 0)
@@ -125,21 +120,11 @@ static int open_signal(struct thread_clock *clock, const struct live_options *op
         close_raw(fd);
         return error;
     }
-    int error = start_event(fd, first < options->period_ns);
-    if (error)
-        return error;
     keep_event(clock, 0, fd);
     return 0;
 }
 
-static struct timespec timespec_of(uint64_t ns)
-{
-    return (struct timespec){.tv_sec = (time_t)(ns / 1000000000),
-                             .tv_nsec = (long)(ns % 1000000000)};
-}
-
-static int open_timer(struct thread_clock *clock, const struct live_options *options,
-                      uint64_t first)
+static int open_timer(struct thread_clock *clock)
 {
     struct sigevent event;
     memset(&event, 0, sizeof event);
@@ -150,9 +135,7 @@ static int open_timer(struct thread_clock *clock, const struct live_options *opt
     if (timer_create(CLOCK_THREAD_CPUTIME_ID, &event, &clock->timer))
         return -errno;
     clock->has_timer = true;
-    struct itimerspec setting = {.it_interval = timespec_of(options->period_ns),
-                                 .it_value = timespec_of(first)};
-    return timer_settime(clock->timer, 0, &setting, NULL) ? -errno : 0;
+    return 0;
 }
 
 static int open_source(struct thread_clock *clock, const struct live_options *options,
@@ -161,9 +144,10 @@ static int open_source(struct thread_clock *clock, const struct live_options *op
     memset(clock, 0, sizeof *clock);
     clock->descriptors[0] = clock->descriptors[1] = -1;
     int error = source == LIVE_SOURCE_SIGTRAP  ? open_sigtrap(clock, options, first)
-                : source == LIVE_SOURCE_SIGNAL ? open_signal(clock, options, first)
-                                               : open_timer(clock, options, first);
+                : source == LIVE_SOURCE_SIGNAL ? open_signal(clock, first)
+                                               : open_timer(clock);
     clock->source = source;
+    clock->first = first;
     // A timer knows two periods; a perf event only one.
     clock->shortened = source != LIVE_SOURCE_TIMER && first < options->period_ns;
     if (error)
@@ -171,34 +155,33 @@ static int open_source(struct thread_clock *clock, const struct live_options *op
     return error;
 }
 
-// A debugger takes every SIGTRAP for its own, and would stop at each sample.
-static bool is_debugged(void)
-{
-    static int answer = -1; // the first thread asks, before there are others
-    if (answer < 0) {
-        char text[1024] = "";
-        int fd = open("/proc/self/status", O_RDONLY | O_CLOEXEC);
-        ssize_t bytes = fd < 0 ? 0 : read(fd, text, sizeof text - 1);
-        if (fd >= 0)
-            close_raw(fd);
-        const char *tracer = bytes > 0 ? strstr(text, "TracerPid:\t") : NULL;
-        answer = tracer && tracer[sizeof "TracerPid:\t" - 1] != '0';
-    }
-    return answer;
-}
-
 int clock_open(struct thread_clock *clock, const struct live_options *options, uint64_t first)
 {
     if (options->source != LIVE_SOURCE_AUTO)
         return open_source(clock, options, options->source, first);
-    int error = -ENOTSUP;
-    if (options->event == LIVE_EVENT_WALL || !is_debugged())
-        error = open_source(clock, options, LIVE_SOURCE_SIGTRAP, first);
+    int error = open_source(clock, options, LIVE_SOURCE_SIGTRAP, first);
     if (!error || options->event == LIVE_EVENT_WALL)
         return error;
     if (open_source(clock, options, LIVE_SOURCE_SIGNAL, first) == 0)
         return 0;
     return open_source(clock, options, LIVE_SOURCE_TIMER, first);
+}
+
+static struct timespec timespec_of(uint64_t ns)
+{
+    return (struct timespec){.tv_sec = (time_t)(ns / 1000000000),
+                             .tv_nsec = (long)(ns % 1000000000)};
+}
+
+void clock_go(struct thread_clock *clock, const struct live_options *options)
+{
+    start_event(clock, 1, false);
+    start_event(clock, 0, clock->shortened);
+    if (clock->has_timer) {
+        struct itimerspec setting = {.it_interval = timespec_of(options->period_ns),
+                                     .it_value = timespec_of(clock->first)};
+        timer_settime(clock->timer, 0, &setting, NULL);
+    }
 }
 
 void clock_resume(struct thread_clock *clock, const struct live_options *options)
@@ -207,7 +190,8 @@ void clock_resume(struct thread_clock *clock, const struct live_options *options
     if (!clock->shortened)
         return;
     clock_close(clock);
-    open_source(clock, options, source, options->period_ns);
+    if (!open_source(clock, options, source, options->period_ns))
+        clock_go(clock, options);
 }
 
 void clock_close(struct thread_clock *clock)

@@ -26,16 +26,21 @@
 struct thread_clock {
     enum live_source source; // LIVE_SOURCE_AUTO: not open
     void *pages[2];          // mapped perf events
-    int descriptors[2];      // kept only if mapping failed; -1
+    int descriptors[2];      // until it runs; kept only if mapping failed; -1
     timer_t timer;
     bool has_timer;
+    uint64_t first; // until the first tick
     bool exclude_kernel;
     bool shortened; // the first tick comes early: clock_resume() when it came
 };
 
-// Opens the clock of the calling thread; the first tick comes after `first` (at most a period). 0
-// or -errno, and no clock runs. Not signal-safe.
+// Opens the clock of the calling thread; it stands until clock_go(), and the first tick comes
+// `first` later (at most a period). 0 or -errno, and there is no clock. Not signal-safe.
 int clock_open(struct thread_clock *clock, const struct live_options *options, uint64_t first);
+
+// Lets it run. The last thing to do before the program's own code: what comes in between is sampled
+// as if it were the program's.
+void clock_go(struct thread_clock *clock, const struct live_options *options);
 
 // After a first tick that came early: ticks at the full period from now on. Signal-safe.
 void clock_resume(struct thread_clock *clock, const struct live_options *options);

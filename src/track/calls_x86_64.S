@@ -65,11 +65,13 @@ calls_enter:
     jne 4f
 1:  movq 8(%rcx), %rax
     movl 8(%rax), %eax              // the cursor's newest child
+    testl %eax, %eax
+    jz 5f
     shlq $3, %rax
     addq BASE(%rdi), %rax
     cmpl %edx, (%rax)
-    jne 5f
-    movq AMOUNT(%rdi), %rdx
+    jne 3f
+8:  movq AMOUNT(%rdi), %rdx
     addq %rdx, 16(%rax)
     addq $16, %rcx
     // A signal's handler that calls may come in between and write above the old top: so the entry is written once
@@ -97,6 +99,22 @@ calls_enter:
     jne 5f
     addq %rbp, %rax
     jmp 0b
+
+    // One of the next children. A node of many has a hash instead of a list, whose first word is no edge: that is the
+    // long way's, and so is moving a child to the front.
+    .p2align 4
+3:  .rept 3
+    cmpl $0, (%rax)
+    je 5f
+    movl 12(%rax), %eax
+    testl %eax, %eax
+    jz 5f
+    shlq $3, %rax
+    addq BASE(%rdi), %rax
+    cmpl %edx, (%rax)
+    je 8b
+    .endr
+    jmp 5f
 
     // Activations that have ended.
     .p2align 4

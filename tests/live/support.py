@@ -237,8 +237,10 @@ class LiveTest(unittest.TestCase):
                    for callee in callees.split()}
         allowed |= {("", "_start"), ("_start", "main"), ("", "main")}
         anywhere = START_UP | {callee for caller, callee in allowed if caller == "*"}
+        # Entries of the linkage table belong to the module, too: they lead to what is called.
         wrong = {edge: weight for edge, weight in profile.edges(module).items()
-                 if edge not in allowed and edge[1] not in anywhere}
+                 if edge not in allowed and edge[1] not in anywhere
+                 and not edge[1].endswith("@plt")}
         total = profile.total
         self.assertLessEqual(sum(wrong.values()), total * share,
                              f"of {total}, calls that the program does not make: {wrong}")

@@ -1,0 +1,260 @@
+# SPDX-License-Identifier: MIT
+"""Every call is followed: counts and contexts are those that the program itself counts."""
+
+import os
+import unittest
+from collections import defaultdict
+
+from support import CAIRN, LiveTest, Run
+
+SOURCES = os.path.join(os.path.dirname(os.path.dirname(os.path.abspath(__file__))), "programs")
+# What main() calls through a table: they stand for main.
+MODES = set("figure6 stale wandering recursion jumps threads coroutine_mode coroutines_large "
+            "coroutines_small handlers handlers_elsewhere install storm forking fork_unseen "
+            "forking_unseen tail_calls libraries".split())
+
+
+def true_edges(text):
+    """What a program says of itself: {(caller, callee): calls}."""
+    edges = defaultdict(int)
+    for line in text.splitlines():
+        caller, callee, count = line.split()
+        edges[caller, callee] += int(count)
+    return edges
+
+
+def followed(node):
+    return not node.inlined and node.calls
+
+
+class CallsTest(LiveTest):
+    def build(self, source, *flags, compiler="gcc", name=None, through=(CAIRN, "cc")):
+        """Compiles one of our programs; the path of what comes out."""
+        target = self.file(name or os.path.splitext(source)[0])
+        run = Run([*through, *compiler.split(), "-g", "-w", "-I", SOURCES, "-D_GNU_SOURCE",
+                   "-fno-optimize-sibling-calls", *(flags or ("-O2",)), "-o", target,
+                   os.path.join(SOURCES, source), "-pthread"], cwd=self.folder)
+        self.assertEqual(run.status, 0, run.words)
+        return target
+
+    def follow(self, argv, *options, **how):
+        how.setdefault("timeout", 240)
+        return self.record(argv, "--track", "calls", *options, **how)
+
+    def edges(self, profile, modes=MODES):
+        """{(caller, callee): calls} of a profile; what a mode calls, main calls."""
+        edges = defaultdict(int)
+        for node in profile.nodes[1:]:
+            if not followed(node) or node.name in modes or node.name == "main":
+                continue
+            caller = node.parent
+            while caller is not None and (caller.inlined or not caller.calls and caller.parent):
+                caller = caller.parent
+            name = caller.name if caller and caller.parent else ""
+            edges["main" if name in modes else name, node.name] += node.calls
+        return edges
+
+    def assert_true(self, run, profile, unknown=()):
+        """The edges are those that the program tells of; callers in `unknown` may be anybody."""
+        self.assertEqual(run.status, 0, run.words)
+        truth = true_edges(run.text)
+        seen = self.edges(profile)
+        for caller, callee in list(truth):
+            if caller in unknown:
+                count = truth.pop((caller, callee))
+                got = sum(seen.pop(edge) for edge in list(seen) if edge[1] == callee)
+                self.assertEqual(got, count, callee)
+        self.assertEqual(dict(seen), dict(truth))
+        self.assertEqual(profile.info["samples_lost"], 0)
+
+
+class Contexts(CallsTest):
+    def mode(self, mode, *flags, unknown=(), compiler="gcc"):
+        program = self.build("calls.c", *flags, compiler=compiler)
+        run, profile = self.follow([program, mode])
+        self.assert_true(run, profile, unknown)
+        return profile
+
+    def test_figure_6(self):
+        """ACCT's program: a calls b 10 times, which calls c 1,000 times."""
+        profile = self.mode("figure6")
+        self.assertEqual(profile.info["tracker"], "calls")
+        (b,), (c,) = profile.named("b"), profile.named("c")
+        self.assertEqual((b.calls, c.calls), (10, 1000))
+        self.assertEqual(c.path()[-3:], ["a", "b", "c"])
+        self.assertIsNone(b.returns)
+
+    def test_where_slots_are_stale(self):
+        """Arguments on the stack, callbacks of functions that are not instrumented, alloca."""
+        profile = self.mode("stale")
+        for node in profile.named("compare"):
+            self.assertIn("sort", node.parent.name, node.path())
+
+    def test_of_every_build(self):
+        for compiler, flags in (("gcc", "-O0"), ("gcc", "-O1"), ("gcc", "-O2"), ("gcc", "-O3"),
+                                ("gcc", "-O2 -fno-omit-frame-pointer"),
+                                ("gcc", "-O2 -fno-pie -no-pie"), ("gcc", "-O2 -fcf-protection"),
+                                ("gcc", "-O2 -ffunction-sections -Wl,--gc-sections"),
+                                ("gcc", "-O2 -flto"), ("gcc", "-Os"), ("gcc", "-O2 -fno-plt"),
+                                ("gcc", "-O2 -static-pie") if False else ("gcc", "-O2 -pie"),
+                                ("clang", "-O0"), ("clang", "-O2"), ("clang", "-O2 -no-pie"),
+                                ("clang", "-O2 -fcf-protection")):
+            if compiler == "clang" and not os.path.exists("/usr/bin/clang"):
+                continue
+            with self.subTest(compiler=compiler, flags=flags):
+                for mode in ("stale", "wander"):
+                    self.mode(mode, *flags.split(), compiler=compiler)
+
+    def test_twice_the_same(self):
+        """A deterministic program has the same tree in two runs."""
+        program = self.build("calls.c")
+        trees = []
+        for _ in range(2):
+            _, profile = self.follow([program, "wander"])
+            trees.append([(node.path(), node.line, node.calls, node.own) for node in profile.nodes])
+        self.assertEqual(*map(sorted, trees))
+        self.assertGreater(len(trees[0]), 200)
+
+    def test_of_deep_recursion(self):
+        profile = self.mode("recursion")
+        depth, node = 0, max(profile.named("recurse"), key=lambda node: -node.total)
+        while node is not None:
+            depth += node.name == "recurse"
+            node = node.parent
+        self.assertEqual(depth, 100000)
+
+    def test_of_jumps(self):
+        self.mode("jumps")
+
+    def test_of_exceptions(self):
+        for flags in (("-O2",), ("-O0",)):
+            with self.subTest(flags=flags):
+                program = self.build("calls_exceptions.cpp", *flags, compiler="g++")
+                run, profile = self.follow([program])
+                self.assertEqual(run.status, 0)
+                seen = {edge: calls for edge, calls in self.edges(profile).items()
+                        if not edge[1].startswith("_GLOBAL") and "~" not in edge[1]}
+                truth = true_edges(run.text)
+                # The destructor, where it is a function of its own, stands between.
+                seen = {("throws_through" if "~" in caller else caller, callee): calls
+                        for (caller, callee), calls in seen.items()}
+                self.assertEqual(seen, dict(truth))
+
+    def test_of_threads(self):
+        profile = self.mode("threads", unknown=("thread_main_caller",))
+        self.assertEqual(profile.info["threads"], 19)
+
+    def test_of_coroutines(self):
+        for mode in ("coroutines", "coroutines-small"):
+            with self.subTest(mode):
+                profile = self.mode(mode, unknown=("coroutine_caller",))
+                for node in profile.named("yields"):
+                    path = node.path()
+                    self.assertEqual(path[1:2] if path[1] == "coroutine" else
+                                     path[path.index("coroutine"):][:1], ["coroutine"], path)
+                    self.assertNotIn("main", path)
+
+    def test_of_handlers(self):
+        """A handler stands below what it interrupts, on whatever stack it runs."""
+        for mode in ("handlers", "handlers-elsewhere"):
+            with self.subTest(mode):
+                profile = self.mode(mode)
+                for node in profile.named("handles"):
+                    path = [name for name in node.path() if name in ("raises", "handles")]
+                    self.assertEqual(path, ["raises"] * (len(path) - 1) + ["handles"])
+
+    def test_of_handlers_at_any_moment(self):
+        """Not one call is lost, though handlers come in the middle of a hook."""
+        program = self.build("calls.c")
+        run, profile = self.follow([program, "storm"])
+        self.assert_true(run, profile, unknown=("anybody",))
+        self.assertGreater(sum(node.calls for node in profile.named("interrupts")), 100)
+
+    def test_of_forks(self):
+        """The child's calls are its own, below the functions that its parent was in."""
+        program = self.build("calls.c")
+        run, profile = self.follow([program, "fork"])
+        edges = self.edges(profile)
+        self.assertEqual(edges["forks", "leaf"], 1000)
+        self.assertEqual(edges["forks", "other_leaf"], 1)
+        self.assertEqual(edges["forks", "forks"], 3)
+        for node in profile.named("leaf"):
+            self.assertEqual(node.path()[-5:], ["forks"] * 4 + ["leaf"])
+
+    def test_of_forks_past_us(self):
+        """A child that was made by a bare system call does not write to its parent's tree."""
+        self.mode("fork-unseen")
+
+    def test_of_tail_calls(self):
+        program = self.build("calls.c")
+        _, profile = self.follow([program, "tail-calls"])
+        edges = self.edges(profile)
+        self.assertEqual(edges["main", "jumps_away"], 1000)
+        self.assertEqual(edges["main", "last"], 1000)
+
+    def test_of_libraries_loaded_later(self):
+        self.build("calls_plugin.c", "-O2", "-shared", "-fPIC", name="libcalls_plugin.so")
+        program = self.build("calls.c")
+        run, profile = self.follow([program, "libraries"])
+        edges = self.edges(profile)
+        self.assertEqual(edges["main", "plugin_main"], 20)
+        self.assertEqual(edges["plugin_main", "recurse"], 20)
+        self.assertEqual(edges["recurse", "recurse"], 190)
+        self.assertEqual(edges["plugin_constructor", "plugin_starts"], 20)
+        self.assertEqual(run.status, 0)
+
+    def test_of_arguments(self):
+        """Whatever register an argument is in, it arrives."""
+        for compiler in ("gcc", "clang"):
+            if not any(os.path.exists(os.path.join(folder, compiler))
+                       for folder in os.environ["PATH"].split(":")):
+                continue
+            for level in ("-O0", "-O1", "-O2", "-O3"):
+                with self.subTest(compiler=compiler, level=level):
+                    program = self.build("calls_registers.c", level, compiler=compiler)
+                    run, profile = self.follow([program])
+                    self.assert_same(run, self.native([program]))
+                    self.assertEqual(run.status, 0)
+                    self.assertEqual(sum(node.calls for node in profile.named("doubles")), 3)
+
+    def test_with_instrumented_functions(self):
+        """Programs that somebody built with -finstrument-functions."""
+        for flags in (("-O0",), ("-O2",)):
+            for mode in ("figure6", "stale", "wander", "recursion"):
+                with self.subTest(flags=flags, mode=mode):
+                    program = self.build("calls.c", *flags, "-finstrument-functions", through=(),
+                                         name="calls")
+                    run, profile = self.follow([program, mode])
+                    modes = MODES | {"count_truth", "tell_truth", "next_random"}
+                    truth = true_edges(run.text)
+                    seen = {edge: count for edge, count in self.edges(profile, modes).items()}
+                    self.assertEqual(seen, dict(truth))
+
+
+class CpuTime(CallsTest):
+    def test_reads_the_cursor(self):
+        """Samples on followed contexts: cost per call."""
+        program = self.build("calls.c")
+        run, profile = self.follow([program, "storm"], "-e", "cpu")
+        metrics = [metric["name"] for metric in profile.report()["metrics"]]
+        self.assertEqual(metrics, ["cpu", "calls"])
+        self.assertGreater(profile.samples, 50)
+        self.assert_complete(profile)
+        truth = true_edges(run.text)
+        wander = sum(count for edge, count in truth.items() if edge[1] == "wander")
+        self.assertEqual(sum(node.calls for node in profile.named("wander")), wander)
+        self.assertGreater(profile.share("wander"), 0.8)
+
+    def test_costs_what_it_costs(self):
+        """The same shares as a walk finds."""
+        program = self.build("shares.c")
+        _, walked = self.record([program])
+        _, followed_ = self.follow([program], "-e", "cpu")
+        names = {node.name for node in walked.nodes if node.own > walked.total / 20}
+        self.assertTrue(names)
+        for name in names:
+            self.assertAlmostEqual(walked.share(name), followed_.share(name), delta=0.05, msg=name)
+
+
+if __name__ == "__main__":
+    unittest.main()
