@@ -6,8 +6,8 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-// Between two segments of one image. A program may map parts of its own file elsewhere again (V8 does,
-// amid generated code): that is far away.
+// Between two segments of one image. A program may map parts of its own file elsewhere again (V8
+// does, amid generated code): that is far away.
 #define RUN_GAP (UINT64_C(1) << 26)
 
 struct mapping {

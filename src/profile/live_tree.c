@@ -11,9 +11,9 @@ struct scan {
     const struct arena *arena;
     uint64_t bytes;
     const struct place_mapper *mapper;
-    unsigned metrics;           // in the profile
-    unsigned live_metrics;      // in the tree
-    unsigned calls_metric;      // that the first value of a frame is, if calls are followed
+    unsigned metrics;      // in the profile
+    unsigned live_metrics; // in the tree
+    unsigned calls_metric; // that the first value of a frame is, if calls are followed
     bool follows_calls;
     ref_t units;                // a node, in units of references
     uint64_t calls;             // that are new

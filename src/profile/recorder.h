@@ -29,8 +29,8 @@ struct recorder_totals {
     uint64_t complete, incomplete; // walks
     uint64_t handler_ns;
     uint64_t nodes, tree_bytes;
-    uint64_t frames; // of the nodes: contexts
-    uint64_t calls;  // that were followed
+    uint64_t frames;                    // of the nodes: contexts
+    uint64_t calls;                     // that were followed
     unsigned processes, live_processes; // live: not ended, and its pid still exists
     unsigned threads;
 };
