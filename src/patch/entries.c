@@ -113,7 +113,7 @@ static bool in_segment(const struct dl_phdr_info *info, uintptr_t address, size_
                        unsigned flags)
 {
     for (int i = 0; i < info->dlpi_phnum; i++) {
-        const ElfW(Phdr) *segment = &info->dlpi_phdr[i];
+        const Elf64_Phdr *segment = &info->dlpi_phdr[i];
         uintptr_t start = info->dlpi_addr + segment->p_vaddr;
         if (segment->p_type == PT_LOAD && (segment->p_flags & flags) == flags && address >= start &&
             bytes <= segment->p_memsz && address - start <= segment->p_memsz - bytes)
@@ -150,12 +150,12 @@ static void *map_memory(size_t bytes)
 static int write_all(const struct patched_module *module, bool on);
 
 // The dynamic section of a module; the loader may have added the base to its addresses, or not yet.
-static uintptr_t dynamic_value(const struct dl_phdr_info *info, ElfW(Sxword) tag, bool address)
+static uintptr_t dynamic_value(const struct dl_phdr_info *info, Elf64_Sxword tag, bool address)
 {
     for (int i = 0; i < info->dlpi_phnum; i++) {
         if (info->dlpi_phdr[i].p_type != PT_DYNAMIC)
             continue;
-        const ElfW(Dyn) *entry = (const void *)(info->dlpi_addr + info->dlpi_phdr[i].p_vaddr);
+        const Elf64_Dyn *entry = (const void *)(info->dlpi_addr + info->dlpi_phdr[i].p_vaddr);
         for (; entry->d_tag != DT_NULL; entry++)
             if (entry->d_tag == tag)
                 return entry->d_un.d_ptr +
