@@ -171,7 +171,7 @@ static void relocate(const struct dl_phdr_info *info, const uintptr_t *list, siz
     for (size_t i = 0; i < count; i++)
         entries[i] =
             in_segment(info, list[i], ENTRY_BYTES, PF_X) ? list[i] : list[i] + info->dlpi_addr;
-    const ElfW(Rela) *rela = (const void *)dynamic_value(info, DT_RELA, true);
+    const Elf64_Rela *rela = (const void *)dynamic_value(info, DT_RELA, true);
     const size_t bytes = dynamic_value(info, DT_RELASZ, false);
     if (!rela || !in_segment(info, (uintptr_t)rela, bytes, PF_R))
         return;
