@@ -473,25 +473,51 @@ calls_enter_known(struct calls_thread *calls, uintptr_t *slot, uintptr_t back, u
     calls->top = caller;
     count_call(calls, caller->node, address, memo->edge);
     reopen(calls);
-    return true;
+    if (!__atomic_load_n(&calls->missed_count, __ATOMIC_RELAXED))
+        return true;
+    calls->only_missed = true;
+    return false;
 }
 
-// Calls that came while the tree was closed. They were made by a signal's handler, inside of the
-// hook that had closed it.
+// A signal's handler calls while the hook that it interrupted has closed the tree. Handlers nest:
+// each takes its place first.
+static void remember_missed(struct calls_thread *calls, uintptr_t *slot, uintptr_t back)
+{
+    unsigned place = __atomic_fetch_add(&calls->missed_count, 1, __ATOMIC_RELAXED);
+    if (place < MISSED_CALLS)
+        calls->missed[place] =
+            (struct missed_call){.slot = (uintptr_t)slot, .site = *slot, .back = back};
+    else
+        calls->stats->lost++;
+}
+
+// Counts them, below the function whose hook it was.
 static void count_missed(struct calls_thread *calls)
 {
-    for (unsigned i = 0; i < calls->missed_count; i++) {
-        const struct missed_call call = calls->missed[i];
-        while (calls->top->slot <= call.slot)
-            calls->top--;
-        if (on_stack(calls, call.slot)) {
-            struct node *caller = calls->top->node;
-            count_call(calls, caller, call.slot, find_edge(calls, call.site, call.back, NULL));
-        } else {
-            calls->stats->lost++;
+    unsigned done = 0, count = 0;
+    do {
+        for (; done < count && done < MISSED_CALLS; done++) {
+            const struct missed_call call = calls->missed[done];
+            while (calls->top->slot <= call.slot)
+                calls->top--;
+            if (on_stack(calls, call.slot))
+                count_call(calls, calls->top->node, call.slot,
+                           find_edge(calls, call.site, call.back, NULL));
+            else
+                calls->stats->lost++;
         }
+    } while (!__atomic_compare_exchange_n(&calls->missed_count, &count, 0, false, __ATOMIC_RELAXED,
+                                          __ATOMIC_RELAXED));
+}
+
+static void reopen_and_settle(struct calls_thread *calls)
+{
+    reopen(calls);
+    while (__atomic_load_n(&calls->missed_count, __ATOMIC_RELAXED)) {
+        shut(calls);
+        count_missed(calls);
+        reopen(calls);
     }
-    calls->missed_count = 0;
 }
 
 // Calls were not followed for a while: whatever entries there are, their functions may have ended.
@@ -510,16 +536,17 @@ calls_enter_unknown(struct calls_thread *calls, uintptr_t *slot, uintptr_t back,
     const uintptr_t address = (uintptr_t)slot;
     if (!calls->span) {
         // Wiped: a child of a fork that nobody told us of. It is not followed.
-        if (!calls->stats)
-            return;
-        if (calls->missed_count < MISSED_CALLS)
-            calls->missed[calls->missed_count++] =
-                (struct missed_call){.slot = address, .site = *slot, .back = back};
-        else
-            calls->stats->lost++;
+        if (calls->stats)
+            remember_missed(calls, slot, back);
         return;
     }
     const int saved = errno;
+    if (calls->only_missed) { // the call itself is counted
+        calls->only_missed = false;
+        reopen_and_settle(calls);
+        errno = saved;
+        return;
+    }
     const bool same_stack = address - calls->low < calls->span;
     const uint32_t generation = atomic_load_explicit(&calls_generation, memory_order_relaxed);
     const bool missed = calls->generation != generation;
@@ -533,10 +560,8 @@ calls_enter_unknown(struct calls_thread *calls, uintptr_t *slot, uintptr_t back,
         struct node *caller = find_caller(calls, slot, back, bp, &recipe, &followed);
         ref_t edge = find_edge(calls, *slot, back, followed ? &recipe : NULL);
         count_call(calls, caller, address, edge);
-        if (calls->missed_count)
-            count_missed(calls);
     }
-    reopen(calls);
+    reopen_and_settle(calls);
     errno = saved;
 }
 
@@ -554,11 +579,17 @@ static ref_t edge_of_function(struct calls_thread *calls, uintptr_t function, ui
     return edge ? remember_edge(calls, site, function, edge)->edge : 0;
 }
 
-// The entry by that edge among those of this level; NULL.
-static struct shadow_entry *entry_at_level(struct shadow_entry *entry, uintptr_t level, ref_t edge)
+static place_t function_at(const struct calls_thread *calls, ref_t edge)
 {
-    for (; entry->slot == level; entry--)
-        if (entry->node->edge == edge)
+    return edge ? ((const struct edge *)arena_at(calls->arena, edge))->function : 0;
+}
+
+// The entry of that function among those of this level; NULL.
+static struct shadow_entry *entry_at_level(const struct calls_thread *calls, uintptr_t level,
+                                           place_t function)
+{
+    for (struct shadow_entry *entry = calls->top; entry->slot == level; entry--)
+        if (function_at(calls, entry->node->edge) == function)
             return entry;
     return NULL;
 }
@@ -579,42 +610,44 @@ static bool begin_function(struct calls_thread *calls, uintptr_t level)
     return false;
 }
 
-void calls_function_entered(struct calls_thread *calls, uintptr_t function, uintptr_t site,
-                            uintptr_t level)
+void calls_function_entered(struct calls_thread *calls, const struct told_call *call)
 {
     const int saved = errno;
-    if (!begin_function(calls, level))
+    if (!begin_function(calls, call->level))
         return;
-    while (calls->top->slot < level)
+    while (calls->top->slot < call->level)
         calls->top--;
-    ref_t edge = edge_of_function(calls, function, site);
+    ref_t edge = edge_of_function(calls, call->function, call->site);
     // There already, and not told to have ended: a longjmp has cut it off.
-    struct shadow_entry *stale = entry_at_level(calls->top, level, edge);
+    struct shadow_entry *stale = entry_at_level(calls, call->level, function_at(calls, edge));
     if (stale)
         calls->top = stale - 1;
+    // Inlined into the function that is there: the site that it tells of is that one's.
+    if (calls->top->slot == call->level)
+        edge = edge_of_function(calls, call->function, call->hook_site);
     if (calls->top + 1 < calls->active->entries + calls->active->capacity)
-        count_call(calls, calls->top->node, level, edge);
+        count_call(calls, calls->top->node, call->level, edge);
     else
         calls->stats->lost++;
-    reopen(calls);
+    reopen_and_settle(calls);
     errno = saved;
 }
 
-void calls_function_left(struct calls_thread *calls, uintptr_t function, uintptr_t site,
-                         uintptr_t level)
+void calls_function_left(struct calls_thread *calls, const struct told_call *call)
 {
     const int saved = errno;
-    if (!begin_function(calls, level))
+    if (!begin_function(calls, call->level))
         return;
-    const ref_t edge = edge_of_function(calls, function, site);
+    const place_t function =
+        function_at(calls, edge_of_function(calls, call->function, call->site));
     bool found = false;
     // An exit that is the function's last act, a jump, has the stack pointer of its caller.
-    for (; calls->top->slot < level; calls->top--)
-        found |= calls->top->node->edge == edge;
-    struct shadow_entry *entry = found ? NULL : entry_at_level(calls->top, level, edge);
+    for (; calls->top->slot < call->level; calls->top--)
+        found |= function_at(calls, calls->top->node->edge) == function;
+    struct shadow_entry *entry = found ? NULL : entry_at_level(calls, call->level, function);
     if (entry)
         calls->top = entry - 1;
-    reopen(calls);
+    reopen_and_settle(calls);
     errno = saved;
 }
 

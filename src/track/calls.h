@@ -100,7 +100,8 @@ struct calls_thread {
     struct shadow *active;
     unsigned next_other;
     struct bridge bridges[BRIDGES];
-    unsigned missed_count;
+    unsigned missed_count; // atomic towards signal handlers
+    bool only_missed;      // the hook goes the longest way for these alone
     struct missed_call missed[MISSED_CALLS];
     uint32_t map_generation; // of the load map that the memos were made for
 };
@@ -126,12 +127,16 @@ void calls_switch(bool on);
 // Puts the cursor of the calling thread where the interrupted code is. The node there. Signal-safe.
 struct node *calls_find_cursor(struct calls_thread *calls, const void *ucontext);
 
-// A function says that it was entered, or is about to return (-finstrument-functions). `level` is
-// its stack pointer.
-void calls_function_entered(struct calls_thread *calls, uintptr_t function, uintptr_t site,
-                            uintptr_t level);
-void calls_function_left(struct calls_thread *calls, uintptr_t function, uintptr_t site,
-                         uintptr_t level);
+// What a function built with -finstrument-functions tells of itself.
+struct told_call {
+    uintptr_t function, site;
+    uintptr_t hook_site; // where the hook returns to
+    uintptr_t level;     // the stack pointer at the call of the hook
+};
+
+// It was entered, or is about to return.
+void calls_function_entered(struct calls_thread *calls, const struct told_call *call);
+void calls_function_left(struct calls_thread *calls, const struct told_call *call);
 
 // A follower for the calling thread, in pages of its own. 0 or -errno.
 int calls_open(struct calls_thread *calls, struct arena *arena, ref_t tree,

@@ -58,7 +58,7 @@ calls_enter:
     leaq MEMOS(%rdi, %rdx), %rdx
     movslq 20(%rdx), %rax           // where the caller's slot must be
     cmpl $1, 24(%rdx)
-    jne 3f
+    jne .Lby_frame_pointer
     addq %rsi, %rax
 0:  movl 16(%rdx), %edx             // the edge
     cmpq %rax, (%rcx)
@@ -95,7 +95,8 @@ calls_enter:
 
     // By the frame pointer, which is still the caller's.
     .p2align 4
-3:  cmpl $2, 24(%rdx)
+.Lby_frame_pointer:
+    cmpl $2, 24(%rdx)
     jne 5f
     addq %rbp, %rax
     jmp 0b

@@ -13,7 +13,11 @@
 #include <string.h>
 #include <time.h>
 
+#ifdef __clang__
+#define NOIPA __attribute__((noinline))
+#else
 #define NOIPA __attribute__((noipa))
+#endif
 
 // Ends the program with a message if something is not as it must be.
 #define CHECK(condition)                                                                           \
