@@ -138,6 +138,9 @@ static bool push(struct pass *pass, const struct unwind_frame *left,
     frame->function = left->function;
     frame->node = 0;
     frame->flags = 0;
+    if (walker->use_marker) // all of it is new, and will be looked up: after a millisecond of the
+                            // program, far away
+        tree_expect_edge(walker->arena, walker->tree, frame->site, frame->function);
     const bool own = in_bounds(&walker->stack, frame->slot);
     if (!(left->flags & (FRAME_CFI | FRAME_SIGNAL)))
         pass->guessed = true;
@@ -239,6 +242,9 @@ static void note_tail_call(struct pass *pass)
 static ref_t insert(struct pass *pass, size_t from, ref_t parent)
 {
     struct walker *walker = pass->walker;
+    for (size_t i = pass->low + from; i < walker->capacity; i++)
+        tree_expect_edge_record(walker->arena, walker->tree, walker->frames[i].site,
+                                walker->frames[i].function);
     for (size_t i = pass->low + from; i < walker->capacity; i++) {
         parent = walker->frames[i].node = frame_node(walker, parent, &walker->frames[i]);
         if (pass->amount)
@@ -378,6 +384,7 @@ ref_t walk_sample(struct walker *walker, const void *ucontext)
         walker->in_stub = 0;
     pass.frozen = walker->in_stub != 0;
     pass.statement = pass.cursor.frame.place;
+    tree_expect_edge(walker->arena, walker->tree, pass.statement, 0);
     walk(&pass);
     ref_t frame = insert_walked(&pass, leaf_sp);
     ref_t edge = tree_edge(walker->arena, walker->tree, pass.statement, 0);

@@ -158,6 +158,27 @@ static ref_t *edge_slot(const struct arena *arena, const struct tree *tree, plac
     }
 }
 
+static const ref_t *first_edge_slot(const struct arena *arena, const struct tree *tree,
+                                    place_t site, place_t function)
+{
+    const ref_t *slots = arena_at(arena, tree->edge_slots);
+    return &slots[hash_edge(site, function) & (tree->edge_slot_count - 1)];
+}
+
+void tree_expect_edge(const struct arena *arena, ref_t ref, place_t site, place_t function)
+{
+    const struct tree *tree = tree_at(arena, ref);
+    if (tree->edge_slot_count)
+        __builtin_prefetch(first_edge_slot(arena, tree, site, function));
+}
+
+void tree_expect_edge_record(const struct arena *arena, ref_t ref, place_t site, place_t function)
+{
+    const struct tree *tree = tree_at(arena, ref);
+    if (tree->edge_slot_count)
+        __builtin_prefetch(arena_at(arena, *first_edge_slot(arena, tree, site, function)));
+}
+
 // The old table is left behind: all of them together are as large as the newest.
 static bool grow_edge_slots(struct arena *arena, struct tree *tree)
 {

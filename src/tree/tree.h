@@ -50,6 +50,11 @@ ref_t tree_root(const struct arena *arena, ref_t tree);
 // The id of an edge; interned on first use. 0 when full. Safe in a signal handler.
 ref_t tree_edge(struct arena *arena, ref_t tree, place_t site, place_t function);
 
+// Asks the processor to have at hand what tree_edge() will look at: first where it looks, then
+// (once that has come) what it finds there. Signal-safe.
+void tree_expect_edge(const struct arena *arena, ref_t tree, place_t site, place_t function);
+void tree_expect_edge_record(const struct arena *arena, ref_t tree, place_t site, place_t function);
+
 // The child of parent by that edge, made if it is new. 0 when full (or edge is 0). Signal-safe.
 ref_t tree_child(struct arena *arena, ref_t tree, ref_t parent, ref_t edge);
 
