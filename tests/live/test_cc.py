@@ -1,0 +1,169 @@
+# SPDX-License-Identifier: MIT
+"""`cairn cc` is the compiler, in every way that Makefiles and configure scripts use one."""
+
+import os
+import shutil
+import unittest
+
+from support import CAIRN, LiveTest, Run, installed, program
+
+SOURCE = """
+#include <stdio.h>
+int twice(int number) __attribute__((noinline));
+int twice(int number) { return 2 * number; }
+int main(int argc, char **argv) { (void)argv; printf("%d\\n", twice(argc)); return 3; }
+"""
+ASSEMBLER = ".globl number\nnumber: mov $7, %eax\nret\n.section .note.GNU-stack,\"\",@progbits\n"
+
+
+class Compiler(LiveTest):
+    def cc(self, *arguments, **how):
+        return Run([CAIRN, "cc", *arguments], cwd=self.folder, **how)
+
+    def assert_compiles(self, *arguments):
+        run = self.cc(*arguments)
+        self.assertEqual((run.status, run.words), (0, ""), arguments)
+        return run
+
+    def calls_of(self, argv):
+        run, profile = self.record(argv, "--track", "calls")
+        self.assertEqual(run.status, 3)
+        return {node.name: node.calls for node in profile.nodes if node.calls}
+
+    def setUp(self):
+        super().setUp()
+        self.file("main.c", SOURCE)
+
+    def test_makes_programs_whose_calls_are_followed(self):
+        for compiler in ("gcc", "g++", "cc", "c++", "clang", "clang++", "gcc-12", "/usr/bin/gcc",
+                         "x86_64-linux-gnu-gcc"):
+            if not shutil.which(compiler):
+                continue
+            with self.subTest(compiler):
+                words = ["-x", "c"] if compiler == "clang++" else []
+                self.assert_compiles(compiler, "-Wall", "-Wextra", "-Werror", "-O2", *words, "main.c",
+                                     "-o", "program")
+                self.assertEqual(self.calls_of([self.file("program")]), {"main": 1, "twice": 1})
+                self.assertEqual(self.native([self.file("program")]).text, "2\n")
+
+    def test_compiles_and_links_apart(self):
+        for compiler in filter(shutil.which, ("gcc", "clang")):
+            with self.subTest(compiler):
+                self.assert_compiles(compiler, "-Werror", "-c", "main.c", "-o", "main.o")
+                self.assert_compiles(compiler, "-Werror", "main.o", "-o", "program")
+                self.assertEqual(self.calls_of([self.file("program")]), {"main": 1, "twice": 1})
+
+    def test_answers_as_the_compiler_does(self):
+        for compiler in filter(shutil.which, ("gcc", "clang")):
+            for question in (["--version"], ["-dumpversion"], ["-dumpmachine"], ["-E", "main.c"],
+                             ["-M", "main.c"], ["-MM", "main.c"], ["-print-prog-name=ld"],
+                             ["-fsyntax-only", "main.c"], ["-dM", "-E", "-x", "c", "/dev/null"]):
+                with self.subTest(compiler=compiler, question=question):
+                    native = Run([compiler, *question], cwd=self.folder)
+                    run = self.cc(compiler, *question)
+                    self.assert_same(run, native)
+
+    def test_fails_as_the_compiler_does(self):
+        self.file("wrong.c", "int main(void) { return nothing; }\n")
+        native = Run(["gcc", "-c", "wrong.c"], cwd=self.folder)
+        self.assert_same(self.cc("gcc", "-c", "wrong.c"), native)
+        self.assert_same(self.cc("gcc"), Run(["gcc"], cwd=self.folder))
+
+    def test_takes_source_from_a_pipe_and_arguments_from_a_file(self):
+        run = self.cc("gcc", "-x", "c", "-", "-o", "piped", stdin=SOURCE.encode())
+        self.assertEqual((run.status, run.words), (0, ""))
+        self.file("arguments", "-O2 main.c -o listed")
+        self.assert_compiles("gcc", "@arguments")
+        for name in ("piped", "listed"):
+            self.assertEqual(self.calls_of([self.file(name)]), {"main": 1, "twice": 1})
+
+    def test_leaves_assembler_alone(self):
+        self.file("number.s", ASSEMBLER)
+        self.file("number2.S", "#define NOTHING\n" + ASSEMBLER)
+        for compiler in filter(shutil.which, ("gcc", "clang")):
+            for source in ("number.s", "number2.S"):
+                with self.subTest(compiler=compiler, source=source):
+                    self.assert_compiles(compiler, "-Werror", "-c", source, "-o", "ours.o")
+                    Run([compiler, "-c", source, "-o", "plain.o"], cwd=self.folder)
+                    with open(self.file("ours.o"), "rb") as ours, \
+                            open(self.file("plain.o"), "rb") as plain:
+                        self.assertEqual(ours.read(), plain.read())
+        self.assert_compiles("gcc", "-S", "main.c", "-o", "main.s")
+        self.assert_compiles("gcc", "main.s", "-o", "program")
+        self.assertEqual(self.calls_of([self.file("program")]), {"main": 1, "twice": 1})
+
+    @installed("make")
+    def test_in_a_makefile(self):
+        self.file("Makefile", "program: main.o\n\t$(CC) $(LDFLAGS) -o $@ $^\n")
+        run = Run(["make", f"CC={CAIRN} cc gcc", "CFLAGS=-O2"], cwd=self.folder)
+        self.assertEqual(run.status, 0, run.words)
+        self.assertEqual(self.calls_of([self.file("program")]), {"main": 1, "twice": 1})
+
+    @installed("ccache")
+    def test_behind_ccache(self):
+        environment = {**os.environ, "CCACHE_DIR": self.file("ccache")}
+        for _ in range(2):
+            run = self.cc("ccache", "gcc", "-c", "main.c", "-o", "main.o", env=environment)
+            self.assertEqual((run.status, run.words), (0, ""))
+        self.assert_compiles("gcc", "main.o", "-o", "program")
+        self.assertEqual(self.calls_of([self.file("program")]), {"main": 1, "twice": 1})
+
+    def test_refuses_in_one_line(self):
+        old = self.file("old-cc", '#!/bin/sh\ncase "$*" in *patchable*) echo "unrecognized" >&2; exit 1;; '
+                        'esac\nexec gcc "$@"\n')
+        os.chmod(old, 0o755)
+        for words, status, said in (([], 2, "which compiler"), (["-O2", "gcc"], 2, "compiler comes first"),
+                                    (["no-such-compiler"], 127, "cannot run no-such-compiler"),
+                                    (["ls", "-l"], 2, "no C compiler"),
+                                    (["gcc", "-m32", "-c", "main.c"], 2, "another machine"),
+                                    ([old, "-c", "main.c"], 2, "does not know")):
+            with self.subTest(words):
+                run = self.cc(*words)
+                self.assertEqual(run.status, status)
+                self.assertEqual(run.words.count("\n"), 1, run.words)
+                self.assertIn(said, run.words)
+                self.assertEqual(run.text, "")
+                self.assertFalse(os.path.exists(self.file("main.o")))
+
+
+class Refusals(LiveTest):
+    def refused(self, *words):
+        path = self.file("out")
+        run = Run([CAIRN, "record", "-o", path, *words], cwd=self.folder)
+        self.assertEqual(run.status, 2, run.words)
+        self.assertEqual(run.words.count("\n"), 1, run.words)
+        self.assertEqual(run.text, "")
+        self.assertFalse(os.path.exists(path))
+        return run.words
+
+    def test_of_programs_that_are_not_instrumented(self):
+        self.assertIn("cairn cc", self.refused("--track", "calls", program("figure1")))
+        self.assertIn("cairn cc", self.refused("-e", "calls", "/bin/true"))
+        self.assertIn("cairn cc", self.refused("-e", "cpu", "--track", "calls", "/bin/true"))
+
+    def test_of_what_does_not_go_together(self):
+        self.assertIn("-F", self.refused("-e", "calls", "-F", "100", "true"))
+        self.assertIn("period", self.refused("--track", "calls", "-c", "1000000", "true"))
+        self.assertIn("--track calls", self.refused("-e", "calls", "--track", "walk", "true"))
+        self.assertIn("not built yet", self.refused("--track", "encode", "true"))
+
+    def test_not_of_libraries_that_are(self):
+        """A program that is not, but a library of it is: that one is followed."""
+        self.file("library.c", "int leaf(int x) { return x + 1; }\n"
+                  "int library(int x) { int y = leaf(x); __asm__ volatile(\"\"); return y; }\n")
+        self.file("main.c", "int library(int);\nint main(void) { return library(1) + library(1) - 1; }\n")
+        for words in (([CAIRN, "cc", "gcc"], "-O1", "-fno-inline", "-shared", "-fPIC", "library.c", "-o",
+                       "liblibrary.so"),
+                      (["gcc"], "main.c", "-o", "main", "-L.", "-llibrary", "-Wl,-rpath,$ORIGIN")):
+            run = Run([*words[0], *words[1:]], cwd=self.folder)
+            self.assertEqual((run.status, run.words), (0, ""))
+        run, profile = self.record([self.file("main")], "--track", "calls")
+        self.assertEqual(run.status, 3)
+        counts = {node.name: 0 for node in profile.nodes}
+        for node in profile.nodes:
+            counts[node.name] += node.calls or 0
+        self.assertEqual((counts["library"], counts["leaf"]), (2, 2))
+
+
+if __name__ == "__main__":
+    unittest.main()
