@@ -78,8 +78,9 @@ class CpuTime(LiveTest):
     def test_other_sources(self):
         """Where perf events are not allowed, timers give fewer samples but the same sums."""
         self.check("-F", "1000", "--source", "signal")
-        # A timer ticks with the kernel: one sample beside the function is 4 ms of 300.
-        self.check("-F", "1000", "--source", "timer", slack=0.02)
+        # A timer ticks with the kernel, and its signal waits for the end of a system call: one sample beside the
+        # function is 4 ms of 300, or as long as the longest call.
+        self.check("-F", "1000", "--source", "timer", slack=0.15)
 
 
 class Shares(LiveTest):
