@@ -10,66 +10,14 @@
 #include <sys/mman.h>
 #include <sys/resource.h>
 #include <sys/syscall.h>
-#include <threads.h>
 #include <unistd.h>
 
-#define POOL_BYTES 65536
 #define SHORTEST_NS 10000 // to a first tick that is due already: the kernel can do no shorter
 #define UNLIMITED_STACK (UINT64_C(64) << 30) // what a stack without a limit may reach
 
 __thread struct thread *thread_current;
 
-// Unused thread records. The lock is only ever held for a few instructions, in normal context.
-static struct thread *pool;
-static atomic_flag pool_lock = ATOMIC_FLAG_INIT;
 static pthread_key_t end_key;
-
-static struct thread *fill_pool(void)
-{
-    struct thread *fresh =
-        mmap(NULL, POOL_BYTES, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-    if (fresh == MAP_FAILED)
-        return NULL;
-    atomic_fetch_add_explicit(&agent.process->agent_bytes, POOL_BYTES, memory_order_relaxed);
-    for (size_t i = 1; i < POOL_BYTES / sizeof *fresh; i++) {
-        fresh[i].next = pool;
-        pool = &fresh[i];
-    }
-    return fresh;
-}
-
-static void lock_pool(void)
-{
-    while (atomic_flag_test_and_set_explicit(&pool_lock, memory_order_acquire))
-        sched_yield();
-}
-
-static void unlock_pool(void)
-{
-    atomic_flag_clear_explicit(&pool_lock, memory_order_release);
-}
-
-static struct thread *take_thread(void)
-{
-    lock_pool();
-    struct thread *thread = pool;
-    if (thread)
-        pool = thread->next;
-    else
-        thread = fill_pool();
-    unlock_pool();
-    if (thread)
-        memset(thread, 0, sizeof *thread);
-    return thread;
-}
-
-static void give_thread(struct thread *thread)
-{
-    lock_pool();
-    thread->next = pool;
-    pool = thread;
-    unlock_pool();
-}
 
 // A tree that a thread with the same start routine has left, or NULL.
 static struct live_thread *reuse_record(place_t start)
@@ -279,7 +227,7 @@ static void end_thread(struct thread *thread)
     close_tracker(thread);
     if (thread->record) // Release: the next owner finds the tree as we left it.
         atomic_store_explicit(&thread->record->owned, 0, memory_order_release);
-    give_thread(thread);
+    thread_give(thread);
 }
 
 static void settle_ended(void)
@@ -363,20 +311,12 @@ static struct unwind_bounds main_stack(void)
     return (struct unwind_bounds){.low = high > reach ? high - reach : 4096, .high = high};
 }
 
-// The thread's descriptor lies at the top of its stack, whoever allocated it.
-static struct unwind_bounds thread_stack(const struct thread *thread)
-{
-    uintptr_t high = (uintptr_t)pthread_self();
-    return (struct unwind_bounds){.low = high - thread->stack_bytes, .high = high};
-}
-
-// Apart from thread_entry: a local whose address is taken would keep that from ending in a jump.
-static __attribute__((noinline)) void set_up_thread(struct thread *thread)
+void thread_enter(struct thread *thread, struct unwind_bounds stack)
 {
     // A cancellation that waits already must strike in the program's code, not in ours.
     int cancellable;
     pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &cancellable);
-    const bool failed = begin_thread(thread, thread_stack(thread));
+    const bool failed = begin_thread(thread, stack);
     if (failed)
         end_thread(thread);
     else
@@ -386,81 +326,13 @@ static __attribute__((noinline)) void set_up_thread(struct thread *thread)
         start_clock(thread, 0);
 }
 
-// The start routine of every thread. Ends in a jump to the program's own, so no frame of ours stays
-// on the stack.
-__attribute__((optimize("O2"))) static void *thread_entry(void *argument)
-{
-    struct thread *thread = argument;
-    void *(*start)(void *) = thread->start;
-    argument = thread->argument;
-    set_up_thread(thread);
-    return start(argument);
-}
-
-static size_t stack_bytes_of(const pthread_attr_t *attributes)
-{
-    size_t bytes = 0;
-    if (attributes && !pthread_attr_getstacksize(attributes, &bytes) && bytes)
-        return bytes;
-    pthread_attr_t defaults;
-    if (!pthread_getattr_default_np(&defaults)) {
-        pthread_attr_getstacksize(&defaults, &bytes);
-        pthread_attr_destroy(&defaults);
-    }
-    return bytes ? bytes : 8 << 20;
-}
-
-static void prepare_thread(struct thread *thread, void *(*start)(void *), void *argument,
-                           const pthread_attr_t *attributes)
-{
-    thread->start = start;
-    thread->argument = argument;
-    thread->stack_bytes = stack_bytes_of(attributes);
-    thread->hidden = thread_current ? thread_current->hidden : 0;
-}
-
-INTERPOSED int pthread_create(pthread_t *id, const pthread_attr_t *attributes,
-                              void *(*start)(void *), void *argument)
-{
-    struct thread *thread = agent.active ? take_thread() : NULL;
-    if (!thread)
-        return REAL(pthread_create)(id, attributes, start, argument);
-    prepare_thread(thread, start, argument, attributes);
-    int error = REAL(pthread_create)(id, attributes, thread_entry, thread);
-    if (error)
-        give_thread(thread);
-    return error;
-}
-
-// C11's threads, which libc makes without asking pthread_create.
-__attribute__((optimize("O2"))) static int c11_thread_entry(void *argument)
-{
-    struct thread *thread = argument;
-    thrd_start_t start = (thrd_start_t)(void *)thread->start;
-    argument = thread->argument;
-    set_up_thread(thread);
-    return start(argument);
-}
-
-INTERPOSED int thrd_create(thrd_t *id, thrd_start_t start, void *argument)
-{
-    struct thread *thread = agent.active ? take_thread() : NULL;
-    if (!thread)
-        return REAL(thrd_create)(id, start, argument);
-    prepare_thread(thread, (void *)start, argument, NULL);
-    int error = REAL(thrd_create)(id, c11_thread_entry, thread);
-    if (error != thrd_success)
-        give_thread(thread);
-    return error;
-}
-
 int thread_start_main(uint64_t began)
 {
     int error = pthread_key_create(&end_key, on_thread_end);
     if (error)
         return -error;
     pthread_atfork(NULL, NULL, agent_after_fork);
-    struct thread *thread = take_thread();
+    struct thread *thread = thread_take();
     if (!thread)
         return -ENOMEM;
     error = begin_thread(thread, main_stack());
@@ -473,7 +345,7 @@ int thread_start_main(uint64_t began)
 
 void thread_after_fork(void)
 {
-    atomic_flag_clear(&pool_lock);
+    thread_pool_after_fork();
     struct thread *thread = thread_current;
     if (!thread)
         return;

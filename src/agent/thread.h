@@ -42,6 +42,16 @@ int thread_start_main(uint64_t began);
 // The clock of the calling thread up to which its cost is charged; 0 if it is not profiled.
 uint64_t thread_charged(void);
 
+// Begins to profile the calling thread, whose stack it is; its clock runs when this returns. If
+// that fails, the thread runs on unprofiled. A call of its own, so that thread_entry() can end in a
+// jump.
+void thread_enter(struct thread *thread, struct unwind_bounds stack);
+
+// Records of threads: thread_pool.c. NULL: no memory.
+struct thread *thread_take(void);
+void thread_give(struct thread *thread);
+void thread_pool_after_fork(void);
+
 // In a forked child: the threads of the parent do not exist; the calling one begins anew.
 void thread_after_fork(void);
 
