@@ -56,19 +56,6 @@ static struct live_thread *new_record(place_t start)
     return record;
 }
 
-static place_t place_of(uintptr_t address)
-{
-    struct module_ref module;
-    bool unloading = false;
-    loadmap_enter();
-    bool found = address && loadmap_find(address, &module, &unloading);
-    loadmap_leave();
-    if (!address)
-        return 0;
-    return found ? place_make(module.id, address - module.base)
-                 : place_make(MODULE_ANONYMOUS, address);
-}
-
 // The first thread whose clock opens tells what kind of clock this process has.
 static void publish_source(const struct thread_clock *clock)
 {
@@ -142,7 +129,7 @@ static bool needs_clock(const struct live_options *options)
 // Starts to profile the calling thread. On failure it runs on, unprofiled.
 static int begin_thread(struct thread *thread, struct unwind_bounds stack)
 {
-    place_t start = place_of((uintptr_t)thread->start);
+    place_t start = thread->start ? loadmap_place((uintptr_t)thread->start) : 0;
     const struct live_options *options = &agent.session->options;
     struct live_thread *record = options->per_thread ? NULL : reuse_record(start);
     if (!record)

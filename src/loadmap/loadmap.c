@@ -462,3 +462,14 @@ void loadmap_after_fork(void)
         table_repair();
     atomic_store(&owner, 0);
 }
+
+place_t loadmap_place(uintptr_t address)
+{
+    struct module_ref module;
+    bool unloading = false;
+    loadmap_enter();
+    bool found = loadmap_find(address, &module, &unloading);
+    loadmap_leave();
+    return found ? place_make(module.id, address - module.base)
+                 : place_make(MODULE_ANONYMOUS, address);
+}

@@ -64,6 +64,9 @@ bool loadmap_find(uintptr_t pc, struct module_ref *module, bool *unloading);
 // or can be had from the loader for nothing; never reads /proc. Signal-safe.
 bool loadmap_peek(uintptr_t pc, struct module_ref *module);
 
+// The place of an address; code of no file has places of its own. Signal-safe.
+place_t loadmap_place(uintptr_t address);
+
 // Around dlclose, in normal context. before() waits until no walk is inside a table.
 void loadmap_before_unload(void);
 void loadmap_after_unload(void);

@@ -32,17 +32,6 @@ _Static_assert(offsetof(struct calls_thread, memos) == 64 && sizeof(struct edge_
 
 static _Atomic unsigned followed_threads;
 
-static place_t place_at(uintptr_t address)
-{
-    struct module_ref module;
-    bool unloading = false;
-    loadmap_enter();
-    bool found = loadmap_find(address, &module, &unloading);
-    loadmap_leave();
-    return found ? place_make(module.id, address - module.base)
-                 : place_make(MODULE_ANONYMOUS, address);
-}
-
 // Where the function begins whose hook returns to `back`: the entry is its first instruction, or
 // follows an endbr.
 static uintptr_t function_of(uintptr_t back)
@@ -94,7 +83,8 @@ static struct edge_memo *remember_edge(struct calls_thread *calls, uintptr_t sit
 static ref_t find_edge(struct calls_thread *calls, uintptr_t site, uintptr_t back,
                        const union unwind_recipe *caller)
 {
-    ref_t edge = tree_edge(calls->arena, calls->tree, place_at(site), place_at(function_of(back)));
+    ref_t edge =
+        tree_edge(calls->arena, calls->tree, loadmap_place(site), loadmap_place(function_of(back)));
     if (!edge)
         return 0;
     struct edge_memo *memo = remember_edge(calls, site, back, edge);
@@ -575,7 +565,7 @@ static ref_t edge_of_function(struct calls_thread *calls, uintptr_t function, ui
     if (memo->edge && memo->site == site && memo->back == function &&
         calls->map_generation == loadmap_generation())
         return memo->edge;
-    ref_t edge = tree_edge(calls->arena, calls->tree, place_at(site), place_at(function));
+    ref_t edge = tree_edge(calls->arena, calls->tree, loadmap_place(site), loadmap_place(function));
     return edge ? remember_edge(calls, site, function, edge)->edge : 0;
 }
 
@@ -668,7 +658,7 @@ int64_t calls_start(void)
 {
     uint64_t skipped = 0;
     calls_vector_start();
-    agent_module = place_module(place_at((uintptr_t)calls_enter));
+    agent_module = place_module(loadmap_place((uintptr_t)calls_enter));
     int64_t found = entries_find(calls_enter, &skipped);
     if (found < 0)
         return found;
@@ -774,7 +764,7 @@ ref_t calls_sample(struct calls_thread *calls, const void *ucontext)
     }
     calls->stats->verdicts[search.verdict]++;
     ref_t frame = ref_of(calls, take_fresh(&search, node));
-    ref_t edge = tree_edge(calls->arena, calls->tree, place_at(search.pc), 0);
+    ref_t edge = tree_edge(calls->arena, calls->tree, loadmap_place(search.pc), 0);
     ref_t statement = tree_child(calls->arena, calls->tree, frame, edge);
     if (statement)
         return statement;

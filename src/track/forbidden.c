@@ -48,25 +48,15 @@ static _Atomic place_t unwinders[UNWINDERS];
 #define UNWINDER_REACH                                                                             \
     16384 // bytes around one function of a linked-in unwinder that hold all of it
 
-static place_t place_of(uintptr_t address)
-{
-    struct module_ref module;
-    bool unloading = false;
-    loadmap_enter();
-    bool found = loadmap_find(address, &module, &unloading);
-    loadmap_leave();
-    return found ? place_make(module.id, address - module.base) : 0;
-}
-
 void forbidden_start(void)
 {
-    agent_module = place_module(place_of((uintptr_t)&forbidden_start));
+    agent_module = place_module(loadmap_place((uintptr_t)&forbidden_start));
     uintptr_t loader = getauxval(AT_BASE);
-    loader_module = loader ? place_module(place_of(loader)) : MODULE_NONE;
+    loader_module = loader ? place_module(loadmap_place(loader)) : MODULE_NONE;
     for (size_t i = 0; i < NAME_COUNT; i++) {
         // RTLD_NEXT: the real ones, not what the agent interposes.
         void *address = dlsym(RTLD_NEXT, names[i]);
-        functions[i] = address ? place_of((uintptr_t)address) : 0;
+        functions[i] = address ? loadmap_place((uintptr_t)address) : 0;
     }
 }
 
