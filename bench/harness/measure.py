@@ -16,6 +16,7 @@ class Run:
     digest: str  # of what it wrote to stdout
     errors: str  # what it wrote to stderr
     peak: int = 0  # bytes, only from run_watched()
+    foreign: float = 0.0  # CPU seconds that others used meanwhile
 
 
 def _spawn(argv, cwd, env, out_path, err_path):
@@ -63,10 +64,55 @@ def _finish(raw, usage, began, out_path, err_path, peak=0):
 def run(argv, work, env=None, cwd=None):
     """Runs argv (argv[0] is a path) to its end."""
     out_path, err_path = os.path.join(work, "stdout"), os.path.join(work, "stderr")
+    busy = _busy()
     began = time.monotonic()
     pid = _spawn(argv, cwd or work, dict(os.environ, **(env or {})), out_path, err_path)
     _, raw, usage = os.wait4(pid, 0)
-    return _finish(raw, usage, began, out_path, err_path)
+    busy = _busy() - busy
+    result = _finish(raw, usage, began, out_path, err_path)
+    result.foreign = max(0.0, busy - result.cpu)
+    return result
+
+
+def _busy():
+    """CPU seconds that the whole machine has worked, to the hundredth."""
+    with open("/proc/stat", encoding="ascii") as file:
+        user, nice, system, _idle, _wait, irq, softirq, steal = map(int, file.readline().split()[1:9])
+    return (user + nice + system + irq + softirq + steal) / os.sysconf("SC_CLK_TCK")
+
+
+def _wait_for_quiet(seconds):
+    """Waits until others leave the machine alone, for at most that long."""
+    end = time.monotonic() + seconds
+    while time.monotonic() < end:
+        before = _busy()
+        time.sleep(0.2)
+        if _busy() - before <= 0.02:
+            return
+
+
+class Patience:
+    """What others do at the same time shows in every number. A run that was disturbed is done again,
+    as long as the patience lasts; how often that did not help is told."""
+
+    FOREIGN = 0.04  # CPU seconds of others for each second of the run
+
+    def __init__(self, seconds):
+        self.left = seconds
+        self.runs = self.disturbed = 0
+
+    def run(self, argv, work, env=None, cwd=None):
+        self.runs += 1
+        began = time.monotonic()
+        while True:
+            _wait_for_quiet(min(self.left, 20))
+            result = run(argv, work, env, cwd)
+            spent, began = time.monotonic() - began - result.wall, time.monotonic()
+            quiet = result.foreign <= 0.03 + self.FOREIGN * result.wall
+            self.left -= max(0.0, spent - 0.3) + (0 if quiet else result.wall)
+            if quiet or self.left <= 0:
+                self.disturbed += not quiet
+                return result
 
 
 def _family(root):

@@ -6,7 +6,7 @@ import json
 import os
 
 from . import profilers, workloads
-from .measure import median, run
+from .measure import median
 
 DEPTHS = (10, 100, 1000, 10000)
 BAR = 1.5
@@ -17,7 +17,7 @@ def _library_rate(name, depth):
     return 1000 if depth < 1000 or (name == "unw_backtrace" and depth < 10000) else 100
 
 
-def _cairn(place, marker, depth, rounds):
+def _cairn(place, run, marker, depth, rounds):
     tool = profilers.Cairn("cairn", "cairn", place.cairn, "-F", "1000", "--marker", marker)
     output = place.profile()
     command, _ = tool.command([place.program("deep"), str(depth), str(rounds)], output)
@@ -28,7 +28,7 @@ def _cairn(place, marker, depth, rounds):
             "stack": info["frames_per_sample"]["stack"], "walked": info["frames_per_sample"]["walked"]}
 
 
-def _library(place, program, name, depth, rounds):
+def _library(place, run, program, name, depth, rounds):
     times = place.at("times.json")
     result = run([program, str(depth), str(rounds), str(_library_rate(name, depth)), times], place.work)
     with open(times, encoding="ascii") as file:
@@ -45,11 +45,12 @@ def measure(place, options, say):
     work = 150000 if options.quick else 350000
     # The first sample of a thread walks all of its stack, once: the mean is that of a run of some seconds.
     longer = work if options.quick else 4 * work
+    run = options.patience.run
     contestants = {
-        "cairn, marker on": lambda depth: _cairn(place, "on", depth, longer),
-        "cairn, marker off": lambda depth: _cairn(place, "off", depth, work),
-        "unw_backtrace": lambda depth: _library(place, libunwind, "unw_backtrace", depth, work),
-        "backtrace": lambda depth: _library(place, glibc, "backtrace", depth, work),
+        "cairn, marker on": lambda depth: _cairn(place, run, "on", depth, longer),
+        "cairn, marker off": lambda depth: _cairn(place, run, "off", depth, work),
+        "unw_backtrace": lambda depth: _library(place, run, libunwind, "unw_backtrace", depth, work),
+        "backtrace": lambda depth: _library(place, run, glibc, "backtrace", depth, work),
     }
     results = {name: {depth: [] for depth in DEPTHS} for name in contestants}
     for _ in range(options.rounds):

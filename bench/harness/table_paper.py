@@ -10,7 +10,7 @@ import shutil
 import subprocess
 
 from . import profilers, workloads
-from .measure import median, run
+from .measure import median
 
 PAPER_DILATION = (("gprof, Linux", "3"), ("gprof, OS X", "4"), ("hiprof, Tru64", "14"),
                   ("VTune, Windows", "31"))
@@ -62,10 +62,10 @@ def _figure1(place, options, say):
     times = {"native": [], "gprof": [], "cairn": []}
     splits = []
     for _ in range(options.rounds):
-        times["native"].append(run([plain], place.work).cpu)
-        times["gprof"].append(run([counted], place.work).cpu)
+        times["native"].append(options.patience.run([plain], place.work).cpu)
+        times["gprof"].append(options.patience.run([counted], place.work).cpu)
         output = place.profile()
-        times["cairn"].append(run(tool.command([plain], output)[0], place.work).cpu)
+        times["cairn"].append(options.patience.run(tool.command([plain], output)[0], place.work).cpu)
         splits.append(_shares_by_cairn(place.cairn, output))
     by_gprof = _shares_by_gprof(counted, place.at("gmon.out"))
     dilation = {name: median([tool / native for tool, native in zip(times[name], times["native"])])
@@ -150,9 +150,9 @@ def _against_gprof(place, options, say):
         times = {"native": [], "gprof": [], "cairn": []}
         same = True
         for _ in range(options.rounds):
-            native = run([plain, *arguments], place.work)
-            other = run([counted, *arguments], place.work)
-            ours = run(tool.command([plain, *arguments], place.profile())[0], place.work)
+            native = options.patience.run([plain, *arguments], place.work)
+            other = options.patience.run([counted, *arguments], place.work)
+            ours = options.patience.run(tool.command([plain, *arguments], place.profile())[0], place.work)
             same &= native.digest == other.digest == ours.digest
             for key, result in (("native", native), ("gprof", other), ("cairn", ours)):
                 times[key].append(result.cpu)

@@ -11,13 +11,13 @@ BAR_TOTAL = 1.025
 BAR_BEYOND_EMPTY = 0.005
 
 
-def _one(place, profiler, argv, runner=run):
+def _one(place, profiler, argv, runner):
     output = place.profile()
     command, env = profiler.command(argv, output)
     return runner(command, place.work, env=env), output
 
 
-def _time_rounds(place, tools, argv, rounds, seed):
+def _time_rounds(place, tools, argv, rounds, seed, runner):
     """CPU seconds by tool, round by round, all tools in each round in an order of its own."""
     order = random.Random(seed)
     times = {tool.name: [] for tool in tools}
@@ -25,7 +25,7 @@ def _time_rounds(place, tools, argv, rounds, seed):
     native = None
     for number in range(rounds):
         for tool in [tools[0]] + order.sample(tools[1:], len(tools) - 1):
-            result, output = _one(place, tool, argv)
+            result, output = _one(place, tool, argv, runner)
             if tool.name == "native":
                 native = native or result
             facts.setdefault(tool.name, {"same": True, "samples": []})
@@ -67,16 +67,17 @@ def measure(place, options, say):
     if options.programs:
         programs = [program for program in programs if program.name.split()[0] in options.programs]
     rows = []
-    true_times, _ = _time_rounds(place, tools, [workloads.find("true")], max(options.rounds, 5), 0)
+    true_times, _ = _time_rounds(place, tools, [workloads.find("true")], max(options.rounds, 5), 0, run)
     say("  true: " + ", ".join(f"{name} {median(times) * 1000:.1f} ms" for name, times in true_times.items()))
     for seed, program in enumerate(programs):
-        times, facts = _time_rounds(place, tools, program.argv, options.rounds, seed)
+        times, facts = _time_rounds(place, tools, program.argv, options.rounds, seed, options.patience.run)
         _watch_memory(place, tools, program.argv, options.memory_rounds, facts)
         rows.append({"name": program.name, "what": program.what, "times": times, "facts": facts})
         say(f"  {program.name}: " + ", ".join(
             f"{name} {ratio(times, name):.3f}" for name in times if name != "native"))
     return {"rounds": options.rounds, "tools": [[tool.name, tool.title] for tool in tools],
-            "fixed": true_times, "rows": rows, "missing": missing}
+            "fixed": true_times, "rows": rows, "missing": missing,
+            "runs": options.patience.runs, "disturbed": options.patience.disturbed}
 
 
 def ratio(times, name):
@@ -187,7 +188,8 @@ def render(data):
            f"median over {data['rounds']} rounds of the ratio within a round; every round runs all "
            "columns, in an order of its own. ± is the half distance of the quartiles of the native runs: "
            "differences below it mean nothing. *Bare signals* is cairn with an empty handler. "
-           "✗: output or exit status differ from native.")
+           "✗: output or exit status differ from native. "
+           f"{data['disturbed']} of {data['runs']} runs were disturbed by other programs.")
     yield ""
     yield from _total_table(data)
     yield ""
