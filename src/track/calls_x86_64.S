@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: MIT
 // The hook at the entry of a followed function. See calls.h; the offsets are those of struct calls_thread.
 
+#include "track/hook_x86_64.h"
+
 #define TOP 0
 #define LOW 8
 #define SPAN 16
@@ -12,8 +14,7 @@
 
     .hidden calls_enter, calls_vector_start, calls_enter_known, calls_enter_unknown
     .hidden calls_current, calls_generation
-    .hidden trigger_enter, trigger_fire, trigger_current
-    .globl calls_enter, calls_vector_start, trigger_enter
+    .globl calls_enter, calls_vector_start
 
     .text
 // On entry: (%rsp) is where we return to, in the function; 8(%rsp) the function's own return address, and its place
@@ -23,20 +24,15 @@
     .type calls_enter, @function
 calls_enter:
     .cfi_startproc
-    pushq %rdi
-    .cfi_adjust_cfa_offset 8
+    SAVE %rdi
     movq calls_current@gottpoff(%rip), %rdi
     movq %fs:(%rdi), %rdi
     testq %rdi, %rdi
     jz 9f
-    pushq %rsi
-    .cfi_adjust_cfa_offset 8
-    pushq %rax
-    .cfi_adjust_cfa_offset 8
-    pushq %rcx
-    .cfi_adjust_cfa_offset 8
-    pushq %rdx
-    .cfi_adjust_cfa_offset 8
+    SAVE %rsi
+    SAVE %rax
+    SAVE %rcx
+    SAVE %rdx
     leaq 48(%rsp), %rsi             // the slot
     movq %rsi, %rax
     subq LOW(%rdi), %rax
@@ -80,16 +76,11 @@ calls_enter:
     movq %rsi, (%rcx)
     movq %rax, 8(%rcx)
     .cfi_remember_state
-2:  popq %rdx
-    .cfi_adjust_cfa_offset -8
-    popq %rcx
-    .cfi_adjust_cfa_offset -8
-    popq %rax
-    .cfi_adjust_cfa_offset -8
-    popq %rsi
-    .cfi_adjust_cfa_offset -8
-9:  popq %rdi
-    .cfi_adjust_cfa_offset -8
+2:  RESTORE %rdx
+    RESTORE %rcx
+    RESTORE %rax
+    RESTORE %rsi
+9:  RESTORE %rdi
     ret
     .cfi_restore_state
 
@@ -127,16 +118,11 @@ calls_enter:
 
     // A node that is not the newest child, or new. Our own code: no vector register is touched.
     .p2align 4
-5:  pushq %r8
-    .cfi_adjust_cfa_offset 8
-    pushq %r9
-    .cfi_adjust_cfa_offset 8
-    pushq %r10
-    .cfi_adjust_cfa_offset 8
-    pushq %r11
-    .cfi_adjust_cfa_offset 8
-    pushq %rbp
-    .cfi_adjust_cfa_offset 8
+5:  SAVE %r8
+    SAVE %r9
+    SAVE %r10
+    SAVE %r11
+    SAVE %rbp
     .cfi_offset rbp, -96
     movq %rsp, %rbp
     .cfi_def_cfa_register rbp
@@ -148,162 +134,28 @@ calls_enter:
     jz 7f
 6:  movq %rbp, %rsp
     .cfi_def_cfa_register rsp
-    popq %rbp
-    .cfi_adjust_cfa_offset -8
+    RESTORE %rbp
     .cfi_restore rbp
-    popq %r11
-    .cfi_adjust_cfa_offset -8
-    popq %r10
-    .cfi_adjust_cfa_offset -8
-    popq %r9
-    .cfi_adjust_cfa_offset -8
-    popq %r8
-    .cfi_adjust_cfa_offset -8
+    RESTORE %r11
+    RESTORE %r10
+    RESTORE %r9
+    RESTORE %r8
     jmp 2b
 
     // What asks libc and the loader: all vector state is saved, arguments may be in any of it.
 7:  .cfi_def_cfa rbp, 96
     .cfi_offset rbp, -96
-    subq vector_bytes(%rip), %rsp
-    andq $-64, %rsp
-    xorl %eax, %eax
-    movl $8, %ecx
-    leaq 512(%rsp), %rdi            // the header of the area must be zero
-    rep stosq
-    movl vector_mask(%rip), %eax
-    xorl %edx, %edx
-    xsave (%rsp)
-    movq calls_current@gottpoff(%rip), %rdi
-    movq %fs:(%rdi), %rdi
-    leaq 88(%rbp), %rsi
-    movq 80(%rbp), %rdx
-    movq (%rbp), %rcx
-    call calls_enter_unknown
-    movl vector_mask(%rip), %eax
-    xorl %edx, %edx
-    xrstor (%rsp)
+    CALL_WITH_VECTORS_SAVED calls_enter_unknown, calls_current
     jmp 6b
     .cfi_endproc
     .size calls_enter, . - calls_enter
-
-// The hook of the trigger: counts down, one counter for all functions or one for each, and takes a sample at nought.
-// The offsets are those of struct trigger_thread.
-    .p2align 5
-    .type trigger_enter, @function
-trigger_enter:
-    .cfi_startproc
-    pushq %rdi
-    .cfi_adjust_cfa_offset 8
-    movq trigger_current@gottpoff(%rip), %rdi
-    movq %fs:(%rdi), %rdi
-    testq %rdi, %rdi
-    jz 9f
-    cmpq $0, 8(%rdi)
-    jne 3f
-    decq (%rdi)
-    jle 5f
-9:  popq %rdi
-    .cfi_adjust_cfa_offset -8
-    ret
-    .cfi_adjust_cfa_offset 8
-3:  pushq %rax
-    .cfi_adjust_cfa_offset 8
-    movl 16(%rsp), %eax             // the function, by where we return to in it
-    shrl $4, %eax
-    andl $4095, %eax
-    pushq %rcx
-    .cfi_adjust_cfa_offset 8
-    movl 16(%rdi, %rax, 4), %ecx
-    incl %ecx
-    cmpl 8(%rdi), %ecx
-    jae 4f
-    movl %ecx, 16(%rdi, %rax, 4)
-    popq %rcx
-    .cfi_adjust_cfa_offset -8
-    popq %rax
-    .cfi_adjust_cfa_offset -8
-    popq %rdi
-    .cfi_adjust_cfa_offset -8
-    ret
-    .cfi_adjust_cfa_offset 24
-4:  movl $0, 16(%rdi, %rax, 4)
-    popq %rcx
-    .cfi_adjust_cfa_offset -8
-    popq %rax
-    .cfi_adjust_cfa_offset -8
-5:  pushq %rsi
-    .cfi_adjust_cfa_offset 8
-    pushq %rax
-    .cfi_adjust_cfa_offset 8
-    pushq %rcx
-    .cfi_adjust_cfa_offset 8
-    pushq %rdx
-    .cfi_adjust_cfa_offset 8
-    pushq %r8
-    .cfi_adjust_cfa_offset 8
-    pushq %r9
-    .cfi_adjust_cfa_offset 8
-    pushq %r10
-    .cfi_adjust_cfa_offset 8
-    pushq %r11
-    .cfi_adjust_cfa_offset 8
-    pushq %rbp
-    .cfi_adjust_cfa_offset 8
-    .cfi_offset rbp, -96
-    movq %rsp, %rbp
-    .cfi_def_cfa_register rbp
-    subq vector_bytes(%rip), %rsp
-    andq $-64, %rsp
-    xorl %eax, %eax
-    movl $8, %ecx
-    leaq 512(%rsp), %rdi
-    rep stosq
-    movl vector_mask(%rip), %eax
-    xorl %edx, %edx
-    xsave (%rsp)
-    movq trigger_current@gottpoff(%rip), %rdi
-    movq %fs:(%rdi), %rdi
-    leaq 88(%rbp), %rsi
-    movq 80(%rbp), %rdx
-    movq (%rbp), %rcx
-    call trigger_fire
-    movl vector_mask(%rip), %eax
-    xorl %edx, %edx
-    xrstor (%rsp)
-    movq %rbp, %rsp
-    .cfi_def_cfa_register rsp
-    popq %rbp
-    .cfi_adjust_cfa_offset -8
-    .cfi_restore rbp
-    popq %r11
-    .cfi_adjust_cfa_offset -8
-    popq %r10
-    .cfi_adjust_cfa_offset -8
-    popq %r9
-    .cfi_adjust_cfa_offset -8
-    popq %r8
-    .cfi_adjust_cfa_offset -8
-    popq %rdx
-    .cfi_adjust_cfa_offset -8
-    popq %rcx
-    .cfi_adjust_cfa_offset -8
-    popq %rax
-    .cfi_adjust_cfa_offset -8
-    popq %rsi
-    .cfi_adjust_cfa_offset -8
-    popq %rdi
-    .cfi_adjust_cfa_offset -8
-    ret
-    .cfi_endproc
-    .size trigger_enter, . - trigger_enter
 
 // What there is to save on this processor: SSE, AVX and AVX-512 state, as far as the system uses it.
     .p2align 4
     .type calls_vector_start, @function
 calls_vector_start:
     .cfi_startproc
-    pushq %rbx
-    .cfi_adjust_cfa_offset 8
+    SAVE %rbx
     .cfi_offset rbx, -16
     xorl %ecx, %ecx
     xgetbv
@@ -314,13 +166,12 @@ calls_vector_start:
     cpuid
     movl %ebx, %eax
     movq %rax, vector_bytes(%rip)
-    popq %rbx
-    .cfi_adjust_cfa_offset -8
+    RESTORE %rbx
     ret
     .cfi_endproc
     .size calls_vector_start, . - calls_vector_start
 
-    .local vector_mask, vector_bytes
+    .globl vector_mask, vector_bytes
     .comm vector_mask, 8, 8
     .comm vector_bytes, 8, 8
 

@@ -9,9 +9,9 @@
 __thread struct trigger_thread *trigger_current;
 
 _Static_assert(offsetof(struct trigger_thread, functions) == 16,
-               "calls_x86_64.S relies on the layout");
+               "trigger_x86_64.S relies on the layout");
 
-// In calls_x86_64.S.
+// In trigger_x86_64.S and calls_x86_64.S.
 void trigger_enter(void);
 void calls_vector_start(void);
 

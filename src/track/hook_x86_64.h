@@ -1,0 +1,39 @@
+// SPDX-License-Identifier: MIT
+// For the hooks that are written in assembly: what they share.
+
+// A register that is put away, and brought back, with the unwind table kept right.
+    .macro SAVE register
+    pushq \register
+    .cfi_adjust_cfa_offset 8
+    .endm
+
+    .macro RESTORE register
+    popq \register
+    .cfi_adjust_cfa_offset -8
+    .endm
+
+// Calls FUNCTION(the thread's own, the slot, where the hook returns to, the frame pointer) with all vector state saved: what it
+// calls may use any, and the function's arguments may be in any. The hook's frame: rbp points to the saved rbp, ten more
+// words above are registers and the hook's return address, then comes the slot.
+    .macro CALL_WITH_VECTORS_SAVED function, current
+    subq vector_bytes(%rip), %rsp
+    andq $-64, %rsp
+    xorl %eax, %eax
+    movl $8, %ecx
+    leaq 512(%rsp), %rdi            // the header of the area must be zero
+    rep stosq
+    movl vector_mask(%rip), %eax
+    xorl %edx, %edx
+    xsave (%rsp)
+    movq \current@gottpoff(%rip), %rdi
+    movq %fs:(%rdi), %rdi
+    leaq 88(%rbp), %rsi
+    movq 80(%rbp), %rdx
+    movq (%rbp), %rcx
+    call \function
+    movl vector_mask(%rip), %eax
+    xorl %edx, %edx
+    xrstor (%rsp)
+    .endm
+
+    .hidden vector_bytes, vector_mask

@@ -1,0 +1,63 @@
+// SPDX-License-Identifier: MIT
+#ifndef CAIRN_TRACK_SHADOW_H
+#define CAIRN_TRACK_SHADOW_H
+
+// The parts of a follower of calls (calls.h): shadows of stacks, and what is remembered of call
+// sites. For the files of the calls tracker alone.
+
+#include "track/calls.h"
+#include "unwind/unwind.h"
+
+static inline struct node *shadow_node(const struct calls_thread *calls, ref_t ref)
+{
+    return arena_at(calls->arena, ref);
+}
+
+static inline ref_t shadow_ref(const struct calls_thread *calls, const struct node *node)
+{
+    return (ref_t)(((const unsigned char *)node - calls->base) / 8);
+}
+
+static inline void shadow_push(struct calls_thread *calls, uintptr_t slot, struct node *node)
+{
+    struct shadow_entry *top = calls->top + 1;
+    top->slot = slot;
+    top->node = node;
+    calls->top = top;
+}
+
+static inline bool shadow_holds(const struct shadow *shadow, uintptr_t slot)
+{
+    return shadow->entries && slot >= shadow->low && slot < shadow->high;
+}
+
+bool shadow_open(struct calls_thread *calls, struct shadow *shadow, uintptr_t low, uintptr_t high);
+void shadow_close(struct shadow *shadow);
+void shadow_activate(struct calls_thread *calls, struct shadow *shadow, struct shadow_entry *top);
+
+// The program runs on another stack than at the last hook. False: no memory to follow it.
+bool shadow_switch(struct calls_thread *calls, uintptr_t slot);
+
+static inline struct edge_memo *memo_of(struct calls_thread *calls, uintptr_t site)
+{
+    return &calls->memos[site % EDGE_MEMOS];
+}
+
+struct edge_memo *memo_keep(struct calls_thread *calls, uintptr_t site, uintptr_t back, ref_t edge);
+
+// The edge of a call of the function whose hook returns to `back`, remembered together with the
+// recipe of its caller's frame (NULL: not known, or not followed). 0: no memory. Takes the load
+// map's word, which may take the loader's: vector registers do not survive this.
+ref_t memo_edge(struct calls_thread *calls, uintptr_t site, uintptr_t back,
+                const union unwind_recipe *caller);
+
+// While the tree is being changed no hook may enter it: a signal's handler may call functions too.
+// After that, what such handlers called is counted, where vector registers are saved.
+void calls_shut(struct calls_thread *calls);
+void calls_reopen(struct calls_thread *calls);
+void calls_reopen_and_settle(struct calls_thread *calls);
+
+// One call more on the child of the caller by that edge, which becomes the cursor.
+void calls_count(struct calls_thread *calls, struct node *caller, uintptr_t slot, ref_t edge);
+
+#endif
