@@ -3,6 +3,7 @@
 #include "agent/real.h"
 #include "agent/signals.h"
 #include "loadmap/loadmap.h"
+#include "unwind/arch.h"
 #include <errno.h>
 #include <limits.h>
 #include <pthread.h>
@@ -74,8 +75,9 @@ static void *map_memory(size_t bytes)
 static int open_walker(struct thread *thread, struct unwind_bounds stack)
 {
     const struct live_options *options = &agent.session->options;
-    int error = walk_open(&thread->walker, &agent.arena, thread->record->tree,
-                          &thread->record->stats, stack, options->marker);
+    int error =
+        walk_open(&thread->walker, &agent.arena, thread->record->tree, &thread->record->stats,
+                  stack, options->marker && !arch_protects_returns());
     if (error || !options->trigger)
         return error;
     thread->trigger = map_memory(sizeof *thread->trigger);

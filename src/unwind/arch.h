@@ -52,6 +52,10 @@ bool arch_is_sigreturn(const unsigned char *code, size_t bytes);
 int arch_guess_slot(const unsigned char *start, const unsigned char *pc, const unsigned char *end,
                     bool *saved_fp);
 
+// True if the processor keeps return addresses a second time, out of our reach (a shadow stack):
+// then no return address may be replaced.
+bool arch_protects_returns(void);
+
 // If the signal has just made a system call fail with EINTR: lets the interrupted code make the
 // same call once more instead of seeing that. False if it cannot be told which call it was.
 bool arch_repeat_call(void *ucontext);

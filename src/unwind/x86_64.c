@@ -2,7 +2,9 @@
 #include "unwind/arch.h"
 #include <errno.h>
 #include <string.h>
+#include <sys/syscall.h>
 #include <ucontext.h>
+#include <unistd.h>
 
 // rbx, rbp, rsp, r12 to r15, return address
 const unsigned char arch_tracked[ARCH_TRACKED] = {3, 6, 7, 12, 13, 14, 15, 16};
@@ -84,6 +86,15 @@ int arch_guess_slot(const unsigned char *start, const unsigned char *pc, const u
         return 1;
     }
     return -1;
+}
+
+#define SHADOW_STACK_STATUS 0x5005 // ARCH_SHSTK_STATUS: headers of this age lack it
+#define SHADOW_STACK_ON 1
+
+bool arch_protects_returns(void)
+{
+    unsigned long features = 0;
+    return !syscall(SYS_arch_prctl, SHADOW_STACK_STATUS, &features) && features & SHADOW_STACK_ON;
 }
 
 bool arch_repeat_call(void *ucontext)
