@@ -157,16 +157,29 @@ calls_vector_start:
     .cfi_startproc
     SAVE %rbx
     .cfi_offset rbx, -16
+    movq $576, vector_bytes(%rip)   // what SSE takes, and the header
+    movl $1, %eax
+    cpuid
+    btl $27, %ecx                   // the system has no more than that to save
+    jnc 2f
     xorl %ecx, %ecx
     xgetbv
     andl $0xe6, %eax
     movl %eax, vector_mask(%rip)
+    movl $2, %esi
+1:  btl %esi, vector_mask(%rip)     // how far the area of each reaches
+    jnc 3f
     movl $13, %eax
-    xorl %ecx, %ecx
+    movl %esi, %ecx
     cpuid
-    movl %ebx, %eax
+    addl %ebx, %eax
+    cmpq vector_bytes(%rip), %rax
+    jbe 3f
     movq %rax, vector_bytes(%rip)
-    RESTORE %rbx
+3:  incl %esi
+    cmpl $8, %esi
+    jb 1b
+2:  RESTORE %rbx
     ret
     .cfi_endproc
     .size calls_vector_start, . - calls_vector_start

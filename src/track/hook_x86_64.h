@@ -24,7 +24,12 @@
     rep stosq
     movl vector_mask(%rip), %eax
     xorl %edx, %edx
+    testl %eax, %eax
+    jz 91f
     xsave (%rsp)
+    jmp 92f
+91: fxsave (%rsp)
+92:
     movq \current@gottpoff(%rip), %rdi
     movq %fs:(%rdi), %rdi
     leaq 88(%rbp), %rsi
@@ -33,7 +38,12 @@
     call \function
     movl vector_mask(%rip), %eax
     xorl %edx, %edx
+    testl %eax, %eax
+    jz 93f
     xrstor (%rsp)
+    jmp 94f
+93: fxrstor (%rsp)
+94:
     .endm
 
     .hidden vector_bytes, vector_mask
