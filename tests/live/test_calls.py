@@ -9,7 +9,7 @@ from support import CAIRN, LiveTest, Run
 
 SOURCES = os.path.join(os.path.dirname(os.path.dirname(os.path.abspath(__file__))), "programs")
 # What main() calls through a table: they stand for main.
-MODES = set("figure6 stale wandering recursion jumps threads coroutine_mode coroutines_large "
+MODES = set("figure6 stale wandering recursion jumps threads small_stacks coroutine_mode coroutines_large "
             "coroutines_small handlers handlers_elsewhere install storm forking "
             "forking_unseen tail_calls libraries".split())
 # Inlined, where anything is; -finstrument-functions tells of them all the same.
@@ -146,6 +146,9 @@ class Contexts(CallsTest):
     def test_of_threads(self):
         profile = self.mode("threads", unknown=("thread_main_caller",))
         self.assertEqual(profile.info["threads"], 19)
+
+    def test_of_threads_with_small_stacks(self):
+        self.mode("small-stacks", unknown=("thread_main_caller",))
 
     def test_of_coroutines(self):
         for mode in ("coroutines", "coroutines-small"):

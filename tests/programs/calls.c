@@ -218,6 +218,20 @@ static int threads(void)
     return 0;
 }
 
+static int small_stacks(void)
+{
+    pthread_attr_t attributes;
+    pthread_attr_init(&attributes);
+    CHECK(pthread_attr_setstacksize(&attributes, 16384) == 0);
+    for (uintptr_t i = 0; i < 50; i++) {
+        pthread_t thread;
+        TRUTH(thread_main_caller, thread_main);
+        CHECK(pthread_create(&thread, &attributes, thread_main, (void *)i) == 0);
+        pthread_join(thread, NULL);
+    }
+    return 0;
+}
+
 // Coroutines, more of them than stacks are remembered, on stacks side by side.
 
 #define COROUTINES 20
@@ -421,6 +435,7 @@ static const struct mode modes[] = {
     {"recursion", recursion},
     {"jumps", jumps},
     {"threads", threads},
+    {"small-stacks", small_stacks},
     {"coroutines", coroutines_large},
     {"coroutines-small", coroutines_small},
     {"handlers", handlers},
