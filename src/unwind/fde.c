@@ -211,28 +211,52 @@ static uint64_t search_near(const unsigned char *table, uint64_t count, uint64_t
     return search_between(table, low, high, target);
 }
 
-// Where in its index the last pc of a kilobyte of code was found: upper bits say which kilobyte.
-// Most of what a cold step costs is a search through an index that is in no cache; code that was
-// met nearby is where to begin. A hint is one word and only a hint, so any thread may write it at
-// any time, and it may be about a module that is gone.
+// Where in its index the last pc of a stretch of code was found: upper bits say which stretch. Most
+// of what a cold step costs is a search through an index that is in no cache; code that was met
+// nearby is where to begin, the nearer the better. A hint is one word and only a hint, so any
+// thread may write it at any time, and it may be about a module that is gone.
 #define HINTS 4096
 #define HINT_BITS 24
-static _Atomic uint64_t hints[HINTS];
+#define NEAR_SHIFT 10 // stretches of a kilobyte
+#define FAR_SHIFT 15  // where that one is new: of 32
+static _Atomic uint64_t near_hints[HINTS], far_hints[HINTS / 4];
+
+static _Atomic uint64_t *near_hint(uint64_t pc)
+{
+    return &near_hints[(pc >> NEAR_SHIFT) % HINTS];
+}
+
+static _Atomic uint64_t *far_hint(uint64_t pc)
+{
+    return &far_hints[(pc >> FAR_SHIFT) % (HINTS / 4)];
+}
+
+// The hint for a stretch, or `none` if it is about another one.
+static uint64_t read_hint(_Atomic uint64_t *hint, uint64_t stretch, uint64_t none)
+{
+    uint64_t word = atomic_load_explicit(hint, memory_order_relaxed);
+    bool same = word >> HINT_BITS == (stretch & (UINT64_MAX >> HINT_BITS)) && word != 0;
+    return same ? word & ((UINT64_C(1) << HINT_BITS) - 1) : none;
+}
+
+static void write_hint(_Atomic uint64_t *hint, uint64_t stretch, uint64_t found)
+{
+    atomic_store_explicit(hint, stretch << HINT_BITS | found, memory_order_relaxed);
+}
 
 static uint64_t search_keys(const unsigned char *table, uint64_t count, int64_t target, uint64_t pc)
 {
-    uint64_t block = pc >> 10, found;
-    _Atomic uint64_t *hint = &hints[block % HINTS];
-    uint64_t old = atomic_load_explicit(hint, memory_order_relaxed);
-    uint64_t near = old & ((UINT64_C(1) << HINT_BITS) - 1);
     if (count == 0)
         return count;
-    if (old >> HINT_BITS == (block & (UINT64_MAX >> HINT_BITS)) && near < count)
-        found = search_near(table, count, near, target);
-    else
-        found = search_between(table, 0, count, target);
-    if (found >> HINT_BITS == 0)
-        atomic_store_explicit(hint, block << HINT_BITS | found, memory_order_relaxed);
+    uint64_t hint = read_hint(near_hint(pc), pc >> NEAR_SHIFT, count);
+    if (hint >= count)
+        hint = read_hint(far_hint(pc), pc >> FAR_SHIFT, count);
+    uint64_t found = hint < count ? search_near(table, count, hint, target)
+                                  : search_between(table, 0, count, target);
+    if (found >> HINT_BITS == 0) {
+        write_hint(near_hint(pc), pc >> NEAR_SHIFT, found);
+        write_hint(far_hint(pc), pc >> FAR_SHIFT, found);
+    }
     return index_key(table, found) <= target ? found : count;
 }
 
@@ -300,5 +324,5 @@ enum cfi_result fde_find(const struct module_ref *module, uintptr_t pc, struct f
 
 uint64_t fde_bytes(void)
 {
-    return sizeof hints;
+    return sizeof near_hints + sizeof far_hints;
 }
