@@ -104,6 +104,11 @@ static void fill_standard_descriptors(void)
             return;
 }
 
+static bool needs_hooks(const struct record_options *options)
+{
+    return options->tracker == LIVE_TRACKER_CALLS || options->event == LIVE_EVENT_CALLS;
+}
+
 static int run_record(int argc, char **argv)
 {
     struct record_options options;
@@ -113,7 +118,7 @@ static int run_record(int argc, char **argv)
     if (status != PROCEED)
         return status;
     if ((status = launch_check(&launch, options.command)) ||
-        (options.tracker == LIVE_TRACKER_CALLS && (status = check_instrumented(launch.path))) ||
+        (needs_hooks(&options) && (status = check_instrumented(launch.path))) ||
         (status = launch_find_agent(&launch)) || (status = check_sources(&options)))
         return status;
 
