@@ -85,7 +85,9 @@ static bool describe_metric(struct profile *head, const char *name, const char *
     struct profile_metric *metric = &head->metrics[head->metric_count++];
     metric->name = copy_text(name);
     metric->unit = copy_text(unit);
-    metric->source = copy_text(live_source_name(LIVE_SOURCE_AUTO));
+    // What it is sampled by is known when the first process has found out; calls are not sampled.
+    metric->source =
+        copy_text(profile_counts_calls(metric) ? "hooks" : live_source_name(LIVE_SOURCE_AUTO));
     metric->period = period;
     metric->rate_requested = rate;
     return metric->name && metric->unit && metric->source;
