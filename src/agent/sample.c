@@ -52,6 +52,7 @@ void sample_tick(void *ucontext)
     const struct live_options *options = &agent.session->options;
     if (!thread || options->empty_handler)
         return;
+    unwind_expect(ucontext);
     const uint64_t begin = clock_now(LIVE_EVENT_WALL);
     if (options->event == LIVE_EVENT_CALLS) {
         burst_tick(thread->calls, ucontext, begin);

@@ -385,6 +385,8 @@ ref_t walk_sample(struct walker *walker, const void *ucontext)
     pass.frozen = walker->in_stub != 0;
     pass.statement = pass.cursor.frame.place;
     tree_expect_edge(walker->arena, walker->tree, pass.statement, 0);
+    if (walker->count) // most likely the walk ends near where the last one did
+        __builtin_prefetch(arena_at(walker->arena, walker->frames[walker->count - 1].node));
     walk(&pass);
     ref_t frame = insert_walked(&pass, leaf_sp);
     ref_t edge = tree_edge(walker->arena, walker->tree, pass.statement, 0);

@@ -231,6 +231,12 @@ static _Atomic uint64_t *far_hint(uint64_t pc)
     return &far_hints[(pc >> FAR_SHIFT) % (HINTS / 4)];
 }
 
+void fde_expect(uintptr_t pc)
+{
+    __builtin_prefetch(near_hint(pc));
+    __builtin_prefetch(far_hint(pc));
+}
+
 // The hint for a stretch, or `none` if it is about another one.
 static uint64_t read_hint(_Atomic uint64_t *hint, uint64_t stretch, uint64_t none)
 {

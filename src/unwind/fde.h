@@ -24,6 +24,9 @@ struct fde {
 enum cfi_result fde_find(const struct module_ref *module, uintptr_t pc, struct fde *fde,
                          struct cfi_function *function);
 
+// Asks the processor to have at hand what a search for this pc begins with.
+void fde_expect(uintptr_t pc);
+
 // A pointer as tables write it. Indirect ones (personalities) are skipped, never followed.
 uintptr_t fde_pointer(struct reader *reader, uint8_t encoding, const struct module_ref *module);
 

@@ -72,6 +72,13 @@ static void begin(struct unwind_cursor *cursor, struct unwind_bounds bounds, uin
         cursor->recipe.kind = RECIPE_ANONYMOUS;
 }
 
+void unwind_expect(const void *ucontext)
+{
+    uintptr_t pc = *(const uintptr_t *)((const char *)ucontext + arch_context_offset(ARCH_RA));
+    __builtin_prefetch(recipe_set_of(pc + 1));
+    fde_expect(pc);
+}
+
 void unwind_start(struct unwind_cursor *cursor, const void *ucontext, struct unwind_bounds bounds)
 {
     for (unsigned i = 0; i < UNWIND_REGISTERS; i++)

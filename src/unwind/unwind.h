@@ -87,6 +87,10 @@ struct unwind_cursor {
 
 enum unwind_result { UNWIND_OK, UNWIND_END };
 
+// Asks the processor to have at hand what a walk from the interrupted code will look at first.
+// Costs nothing; a handler has other things to do meanwhile.
+void unwind_expect(const void *ucontext);
+
 // Starts at the code interrupted by a signal (ucontext is a ucontext_t *).
 void unwind_start(struct unwind_cursor *cursor, const void *ucontext, struct unwind_bounds bounds);
 
