@@ -5,8 +5,6 @@
 #include "cmd/cmd.h"
 #include <errno.h>
 #include <fcntl.h>
-#include <libgen.h>
-#include <signal.h>
 #include <spawn.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -17,6 +15,7 @@
 // Five bytes: what a call takes. After inlining, before anything else of the function.
 #define ENTRY_FLAG "-fpatchable-function-entry=5"
 #define CLANG_SCOPES 14 // the first clang with --start-no-unused-arguments
+#define GCC_GROUPS 13 // the first gcc that can list entries of functions that other files have, too
 
 extern char **environ;
 
@@ -25,6 +24,7 @@ struct compiler {
     bool answers; // it can preprocess C
     bool x86_64;
     unsigned clang; // its version, 0: not a clang
+    unsigned gcc;   // or what it takes itself for
 };
 
 // Programs that run the compiler that their first argument names.
@@ -69,8 +69,40 @@ static void read_macros(FILE *output, struct compiler *compiler)
         wide &= strncmp(line, "#define __ILP32__ ", 18) != 0;
         if (sscanf(line, "#define __clang_major__ %u", &version) == 1)
             compiler->clang = version;
+        if (sscanf(line, "#define __GNUC__ %u", &version) == 1)
+            compiler->gcc = version;
     }
     compiler->x86_64 &= wide;
+}
+
+// Runs the compiler with nothing to read and nothing to say; its output, NULL if it cannot be
+// started.
+static FILE *start_asking(char **argv, pid_t *pid, int *error)
+{
+    int ends[2];
+    if (pipe2(ends, O_CLOEXEC)) {
+        *error = errno;
+        return NULL;
+    }
+    posix_spawn_file_actions_t actions;
+    posix_spawn_file_actions_init(&actions);
+    posix_spawn_file_actions_addopen(&actions, STDIN_FILENO, "/dev/null", O_RDONLY, 0);
+    posix_spawn_file_actions_adddup2(&actions, ends[1], STDOUT_FILENO);
+    posix_spawn_file_actions_addopen(&actions, STDERR_FILENO, "/dev/null", O_WRONLY, 0);
+    *error = posix_spawnp(pid, argv[0], &actions, NULL, argv, environ);
+    posix_spawn_file_actions_destroy(&actions);
+    close(ends[1]);
+    FILE *output = *error ? NULL : fdopen(ends[0], "r");
+    if (!output)
+        close(ends[0]);
+    return output;
+}
+
+static bool stop_asking(FILE *output, pid_t pid)
+{
+    int status = 0;
+    fclose(output);
+    return waitpid(pid, &status, 0) == pid && status == 0;
 }
 
 // Asks the compiler for its macros: that costs a few milliseconds, and compiles nothing. 0 or the
@@ -83,12 +115,9 @@ static int ask(char **command, int words, char **arguments, const char *flag,
     for (char **word = arguments; *word; word++)
         total++;
     char **argv = calloc(total, sizeof *argv);
-    int ends[2];
     *compiler = (struct compiler){.answers = false};
-    if (!argv || pipe2(ends, O_CLOEXEC)) {
-        free(argv);
+    if (!argv)
         return ENOMEM;
-    }
     for (int i = 0; i < words; i++)
         argv[count++] = command[i];
     for (char **word = arguments; *word; word++)
@@ -99,26 +128,55 @@ static int ask(char **command, int words, char **arguments, const char *flag,
     if (flag)
         argv[count++] = (char *)flag;
     memcpy(argv + count, question, sizeof question);
-    posix_spawn_file_actions_t actions;
-    posix_spawn_file_actions_init(&actions);
-    posix_spawn_file_actions_addopen(&actions, STDIN_FILENO, "/dev/null", O_RDONLY, 0);
-    posix_spawn_file_actions_adddup2(&actions, ends[1], STDOUT_FILENO);
-    posix_spawn_file_actions_addopen(&actions, STDERR_FILENO, "/dev/null", O_WRONLY, 0);
     pid_t pid;
-    int error = posix_spawnp(&pid, argv[0], &actions, NULL, argv, environ);
-    posix_spawn_file_actions_destroy(&actions);
-    close(ends[1]);
-    FILE *output = fdopen(ends[0], "r");
-    int status = 0;
-    if (!error && output) {
+    int error;
+    FILE *output = start_asking(argv, &pid, &error);
+    if (output) {
         read_macros(output, compiler);
-        waitpid(pid, &status, 0);
+        compiler->answers &= stop_asking(output, pid);
     }
-    if (output)
-        fclose(output);
     free(argv);
-    compiler->answers &= status == 0;
     return error;
+}
+
+// Lets gcc run our assembler, which runs the one that gcc would have run. The option for that, NULL
+// if there is none.
+static char *find_assembler(char **command, int words)
+{
+    char *argv[16] = {NULL}, name[4096] = "", *option = NULL;
+    char tool[4096];
+    pid_t pid;
+    int error;
+    for (int i = 0; i < words && i < 14; i++)
+        argv[i] = command[i];
+    argv[words < 14 ? words : 14] = "-print-prog-name=as";
+    FILE *output = start_asking(argv, &pid, &error);
+    if (output) {
+        if (!fgets(name, sizeof name, output))
+            *name = 0;
+        stop_asking(output, pid);
+    }
+    name[strcspn(name, "\n")] = 0;
+    ssize_t length = readlink("/proc/self/exe", tool, sizeof tool - 1);
+    if (length <= 0)
+        return NULL;
+    tool[length] = 0;
+    *strrchr(tool, '/') = 0;
+    const char *const folders[] = {"", AGENT_FROM_TOOL};
+    for (size_t i = 0; i < sizeof folders / sizeof *folders; i++) {
+        const bool absolute = folders[i][0] == '/';
+        if (asprintf(&option, "-B%s%s%s/cairn-", absolute ? "" : tool,
+                     absolute || !folders[i][0] ? "" : "/", folders[i]) < 0)
+            return NULL;
+        char path[8192];
+        snprintf(path, sizeof path, "%sas", option + 2);
+        if (!access(path, X_OK)) {
+            setenv("CAIRN_AS", name, 1);
+            return option;
+        }
+        free(option);
+    }
+    return NULL;
 }
 
 // 0, or the exit status after the user has been told.
@@ -149,9 +207,9 @@ static int check_compiler(char **command, int words, char **arguments, struct co
 }
 
 // The command with our flag at the end of its options, where no later one overrides it.
-static char **make_command(int argc, char **argv, const struct compiler *compiler)
+static char **make_command(int argc, char **argv, const struct compiler *compiler, char *assembler)
 {
-    char **command = calloc((size_t)argc + 4, sizeof *command);
+    char **command = calloc((size_t)argc + 5, sizeof *command);
     if (!command)
         return NULL;
     int count = 0, next = 0;
@@ -163,6 +221,8 @@ static char **make_command(int argc, char **argv, const struct compiler *compile
     else if (compiler->clang)
         command[count++] = "-Qunused-arguments";
     command[count++] = ENTRY_FLAG;
+    if (assembler)
+        command[count++] = assembler;
     if (compiler->clang >= CLANG_SCOPES)
         command[count++] = "--end-no-unused-arguments";
     while (next < argc)
@@ -181,11 +241,14 @@ static int run_cc(int argc, char **argv)
     int status = check_compiler(argv + 1, words, argv + 1 + words, &compiler);
     if (status)
         return status;
-    char **command = make_command(argc - 1, argv + 1, &compiler);
+    char *assembler =
+        compiler.clang == 0 && compiler.gcc < GCC_GROUPS ? find_assembler(argv + 1, words) : NULL;
+    char **command = make_command(argc - 1, argv + 1, &compiler, assembler);
     if (command)
         execvp(command[0], command);
     complain("cc: cannot run %s: %s", argv[1], strerror(errno));
     free(command);
+    free(assembler);
     return STATUS_NOT_EXECUTABLE;
 }
 

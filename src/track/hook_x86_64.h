@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: MIT
+// clang-format off
 // For the hooks that are written in assembly: what they share.
 
 // A register that is put away, and brought back, with the unwind table kept right.

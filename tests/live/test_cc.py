@@ -28,7 +28,11 @@ class Compiler(LiveTest):
     def calls_of(self, argv):
         run, profile = self.record(argv, "--track", "calls")
         self.assertEqual(run.status, 3)
-        return {node.name: node.calls for node in profile.nodes if node.calls}
+        calls = {}
+        for node in profile.nodes:
+            if node.calls:
+                calls[node.name] = calls.get(node.name, 0) + node.calls
+        return calls
 
     def setUp(self):
         super().setUp()
@@ -91,6 +95,34 @@ class Compiler(LiveTest):
         self.assert_compiles("gcc", "-S", "main.c", "-o", "main.s")
         self.assert_compiles("gcc", "main.s", "-o", "program")
         self.assertEqual(self.calls_of([self.file("program")]), {"main": 1, "twice": 1})
+
+    def test_links_functions_that_several_files_have(self):
+        """Templates: the linker keeps one of each, and one entry for it."""
+        template = """#include <map>
+            #include <string>
+            #include <vector>
+            template <class T> __attribute__((noinline)) T twice(T value) { __asm__ volatile(""); return value + value; }
+            __attribute__((noinline)) int other(std::map<std::string, std::vector<int>> &words);
+            """
+        self.file("first.cc", template + """int main() {
+            std::map<std::string, std::vector<int>> words;
+            words["a"].push_back(twice(2)); words["b"].push_back(3);
+            return other(words) - twice(1); }""")
+        self.file("second.cc", template + """int other(std::map<std::string, std::vector<int>> &words) {
+            words["c"].push_back(twice(1)); return (int)words.size() + twice(1); }""")
+        for compiler in filter(shutil.which, ("g++", "clang++")):
+            for flags in ((), ("-pipe",), ("-O2", "-ffunction-sections", "-Wl,--gc-sections"),
+                          ("-flto", "-O1")):
+                with self.subTest(compiler=compiler, flags=flags):
+                    if compiler == "clang++" and "-flto" in flags:
+                        continue
+                    for name in ("first", "second"):
+                        self.assert_compiles(compiler, *(flag for flag in flags if "-Wl" not in flag),
+                                             "-c", name + ".cc", "-o", name + ".o")
+                    self.assert_compiles(compiler, *flags, "first.o", "second.o", "-o", "program")
+                    calls = self.calls_of([self.file("program")])
+                    self.assertEqual(calls.get("other"), 1, calls)
+                    self.assertEqual(sum(count for name, count in calls.items() if "twice" in name), 4)
 
     @installed("make")
     def test_in_a_makefile(self):

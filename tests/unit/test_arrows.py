@@ -20,6 +20,7 @@ ARROWS = {
     "analyze": ["symbol", "profile"],
     "export": ["analyze", "symbol", "profile"],
     "cmd": ["analyze", "export"],
+    "as": [],
     # the agent
     "loadmap": ["base"],
     "unwind": ["loadmap"],
