@@ -101,7 +101,8 @@ class Compiler(LiveTest):
         template = """#include <map>
             #include <string>
             #include <vector>
-            template <class T> __attribute__((noinline)) T twice(T value) { __asm__ volatile(""); return value + value; }
+            template <class T> __attribute__((noinline)) T twice(T value)
+            { __asm__ volatile(""); return value + value; }
             __attribute__((noinline)) int other(std::map<std::string, std::vector<int>> &words);
             """
         self.file("first.cc", template + """int main() {
