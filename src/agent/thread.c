@@ -102,8 +102,10 @@ static int open_tracker(struct thread *thread, struct unwind_bounds stack)
     thread->calls = map_memory(sizeof *thread->calls);
     if (!thread->calls)
         return -ENOMEM;
-    return calls_open(thread->calls, &agent.arena, thread->record->tree, &thread->record->stats,
-                      stack);
+    int error = calls_open(thread->calls, &agent.arena, thread->record->tree,
+                           &thread->record->stats, stack);
+    thread->calls->folds = agent.session->options.fold_recursion;
+    return error;
 }
 
 static void close_tracker(struct thread *thread)

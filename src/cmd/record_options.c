@@ -45,6 +45,9 @@ const char record_help[] =
     "as\n"
     "                              20ms/2ms; adaptive: in known contexts only one time out of N "
     "(20)\n"
+    "      --fold-recursion        with --track calls: a function that calls itself, directly or "
+    "not,\n"
+    "                              stays in one context\n"
     "      --weights last|all-new  with -e calls:N: which edges of a sample count (default last)\n"
     "      --random-periods        with -e calls:N: vary N\n"
     "      --tree full             what is kept; bounded and hot are to come\n"
@@ -69,6 +72,7 @@ enum {
     OPTION_BURST,
     OPTION_WEIGHTS,
     OPTION_RANDOM_PERIODS,
+    OPTION_FOLD_RECURSION,
     OPTION_VERIFY,
     OPTION_JSON,
     OPTION_SOURCE,
@@ -90,6 +94,7 @@ static const struct option long_options[] = {
     {"burst", required_argument, NULL, OPTION_BURST},
     {"weights", required_argument, NULL, OPTION_WEIGHTS},
     {"random-periods", no_argument, NULL, OPTION_RANDOM_PERIODS},
+    {"fold-recursion", no_argument, NULL, OPTION_FOLD_RECURSION},
     {"tree", required_argument, NULL, OPTION_TREE},
     {"verify", no_argument, NULL, OPTION_VERIFY},
     {"json", no_argument, NULL, OPTION_JSON},
@@ -366,6 +371,9 @@ static int combine(struct parsing *parsing)
     if ((parsing->weights_given || options->randomised) && !options->trigger)
         return MISUSE("--%s goes with samples at calls: -e calls:N",
                       parsing->weights_given ? "weights" : "random-periods");
+    if (options->fold_recursion && options->tracker != LIVE_TRACKER_CALLS &&
+        (options->event != LIVE_EVENT_CALLS || options->trigger))
+        return MISUSE("--fold-recursion goes with --track calls");
     if (options->burst_interval_ns && options->event != LIVE_EVENT_CALLS)
         return MISUSE("--burst goes with -e calls: it says when calls are followed");
     if (options->event == LIVE_EVENT_CALLS && combine_calls(parsing) != PROCEED)
@@ -415,6 +423,9 @@ static int set_option(struct parsing *parsing, int option, char *value)
         return set_weights(parsing, value);
     case OPTION_RANDOM_PERIODS:
         options->randomised = true;
+        return PROCEED;
+    case OPTION_FOLD_RECURSION:
+        options->fold_recursion = true;
         return PROCEED;
     case OPTION_TREE:
         return check_choice("tree", value, "full", trees);

@@ -15,7 +15,7 @@ struct record_options {
     enum live_tracker tracker;
     enum live_trigger trigger; // samples at every call_period-th call
     uint64_t call_period;
-    bool weights_all_new, randomised;
+    bool weights_all_new, randomised, fold_recursion;
     uint64_t burst_interval_ns, burst_length_ns; // 0: calls are followed all the time
     uint32_t burst_one_in;
     uint64_t period_ns;

@@ -60,6 +60,7 @@ int session_create(struct session *session, const struct record_options *options
         .call_period = options->call_period,
         .weights_all_new = options->weights_all_new,
         .randomised = options->randomised,
+        .fold_recursion = options->fold_recursion,
         .burst_interval_ns = options->burst_interval_ns,
         .burst_length_ns = options->burst_length_ns,
         .burst_one_in = options->burst_one_in,

@@ -60,6 +60,7 @@ struct live_options {
     uint32_t trigger;         // enum live_trigger: with the walk tracker and the calls event
     uint32_t weights_all_new; // of samples at calls; 0: only the last edge
     uint32_t randomised;      // periods of calls
+    uint32_t fold_recursion;  // calls: a function has one node on a path
     uint64_t call_period;     // a sample every so many calls
     uint64_t burst_interval_ns, burst_length_ns; // 0: calls are followed all the time
     uint32_t burst_one_in;  // adaptive: a burst in a known context is taken this rarely

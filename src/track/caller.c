@@ -31,8 +31,7 @@ void caller_resync(struct calls_thread *calls, struct unwind_cursor *cursor)
     }
     calls->top = shadow->entries;
     for (; fresh < shadow->entries + shadow->capacity; fresh++) {
-        ref_t node = tree_child(calls->arena, calls->tree, shadow_ref(calls, calls->top->node),
-                                (ref_t)(uintptr_t)fresh->node);
+        ref_t node = shadow_child(calls, calls->top->node, (ref_t)(uintptr_t)fresh->node);
         if (node)
             shadow_push(calls, fresh->slot, shadow_node(calls, node));
     }
@@ -163,8 +162,7 @@ static struct node *take_fresh(struct search *search, struct node *node)
     const struct shadow_entry *end = calls->active->entries + calls->active->capacity;
     for (; search->fresh < end; search->fresh++) {
         const uintptr_t slot = search->fresh->slot;
-        ref_t child = tree_child(calls->arena, calls->tree, shadow_ref(calls, node),
-                                 (ref_t)(uintptr_t)search->fresh->node);
+        ref_t child = shadow_child(calls, node, (ref_t)(uintptr_t)search->fresh->node);
         if (!child)
             continue;
         node = shadow_node(calls, child);

@@ -31,7 +31,7 @@ static _Atomic unsigned followed_threads;
 
 void calls_count(struct calls_thread *calls, struct node *caller, uintptr_t slot, ref_t edge)
 {
-    ref_t child = tree_child(calls->arena, calls->tree, shadow_ref(calls, caller), edge);
+    ref_t child = shadow_child(calls, caller, edge);
     if (!child) // out of memory: the caller stands for it
         calls->stats->unplaced++;
     struct node *node = child ? shadow_node(calls, child) : caller;

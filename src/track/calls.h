@@ -104,6 +104,7 @@ struct calls_thread {
     bool only_missed;      // the hook goes the longest way for these alone
     struct missed_call missed[MISSED_CALLS];
     uint32_t map_generation; // of the load map that the memos were made for
+    bool folds;              // recursion: a function has one node on a path
 };
 
 // Changes when cursors or memos may be wrong: a library went, or calls were not followed for a

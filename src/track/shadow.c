@@ -88,6 +88,25 @@ bool shadow_open(struct calls_thread *calls, struct shadow *shadow, uintptr_t lo
     return true;
 }
 
+// A path of folded recursion holds each function once, so this is as short as the program has
+// functions.
+static ref_t find_recursion(const struct calls_thread *calls, const struct node *node, ref_t edge)
+{
+    const struct edge *entered = arena_at(calls->arena, edge);
+    for (; node->parent; node = shadow_node(calls, node->parent)) {
+        const struct edge *known = arena_at(calls->arena, node->edge);
+        if (known->function == entered->function)
+            return shadow_ref(calls, node);
+    }
+    return 0;
+}
+
+ref_t shadow_child(struct calls_thread *calls, const struct node *parent, ref_t edge)
+{
+    ref_t folded = calls->folds && edge ? find_recursion(calls, parent, edge) : 0;
+    return folded ? folded : tree_child(calls->arena, calls->tree, shadow_ref(calls, parent), edge);
+}
+
 void shadow_activate(struct calls_thread *calls, struct shadow *shadow, struct shadow_entry *top)
 {
     calls->active = shadow;

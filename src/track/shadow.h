@@ -31,6 +31,10 @@ static inline bool shadow_holds(const struct shadow *shadow, uintptr_t slot)
     return shadow->entries && slot >= shadow->low && slot < shadow->high;
 }
 
+// The child of a node by that edge, made if it is new; with folded recursion the node of the same
+// function among the node and its ancestors, if there is one. 0: no memory.
+ref_t shadow_child(struct calls_thread *calls, const struct node *parent, ref_t edge);
+
 bool shadow_open(struct calls_thread *calls, struct shadow *shadow, uintptr_t low, uintptr_t high);
 void shadow_close(struct shadow *shadow);
 void shadow_activate(struct calls_thread *calls, struct shadow *shadow, struct shadow_entry *top);

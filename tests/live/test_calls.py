@@ -126,6 +126,18 @@ class Contexts(CallsTest):
             node = node.parent
         self.assertEqual(depth, 100000)
 
+    def test_of_folded_recursion(self):
+        """Kept in one context, with all its calls."""
+        program = self.build("calls.c", "-O2")
+        run, profile = self.follow([program, "recursion"], "--fold-recursion")
+        self.assertEqual(run.status, 0)
+        truth = true_edges(run.text)
+        nodes = profile.named("recurse")
+        for node in nodes:
+            self.assertEqual(node.path().count("recurse"), 1)
+        self.assertEqual(sum(node.calls for node in nodes),
+                         sum(count for (_, callee), count in truth.items() if callee == "recurse"))
+
     def test_of_jumps(self):
         self.mode("jumps")
 

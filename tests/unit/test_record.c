@@ -163,6 +163,7 @@ static void test_misuse(void **state)
         {"--weights last x", "-e calls:N"},
         {"-e calls:59 --weights some x", "last or all-new"},
         {"--random-periods x", "-e calls:N"},
+        {"--fold-recursion x", "--track calls"},
         {"--track encode x", "not built yet"},
         {"--track guess x", "walk"},
         {"--tree hot:1e-4,1e-5 x", "not built yet"},
