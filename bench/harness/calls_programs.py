@@ -1,0 +1,234 @@
+# SPDX-License-Identifier: MIT
+"""Programs for the calls tracker, each built three ways: as it is, by `cairn cc`, and for gprof.
+
+The real ones come as Debian source packages into the work folder; nothing of them is kept here."""
+
+import dataclasses
+import glob
+import os
+import random
+import shutil
+import subprocess
+
+from . import inputs
+
+PACKAGES = ("lua5.4", "bzip2", "zlib", "sqlite3", "tcc", "mawk", "minisat2")
+KINDS = ("native", "cairn", "gprof")
+
+LUA = """
+local size = tonumber(arg[1])
+local function tree(depth) if depth == 0 then return {} end return {tree(depth - 1), tree(depth - 1)} end
+local function check(t) if t[1] then return 1 + check(t[1]) + check(t[2]) end return 1 end
+local total = 0
+for i = 1, size do total = total + check(tree(12)) end
+local count = {}
+for i = 1, size do
+  for line in io.lines(arg[2]) do
+    for word in line:gmatch("%a+") do count[word] = (count[word] or 0) + #line:sub(1, 3):upper() end
+  end
+end
+local keys = {}
+for k in pairs(count) do keys[#keys + 1] = k end
+table.sort(keys, function(a, b) return count[a] > count[b] or count[a] == count[b] and a < b end)
+print(total, keys[1], count[keys[1]], table.concat(keys, " ", 1, 9))
+"""
+
+SQL = """
+CREATE TABLE item(id INTEGER PRIMARY KEY, name TEXT, kind INTEGER, price REAL);
+WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < {rows})
+INSERT INTO item SELECT i, 'item ' || (i * 7919 % {rows}), i % 97, (i * 31 % 1000) / 10.0 FROM n;
+CREATE INDEX by_name ON item(name);
+SELECT kind, count(*), round(sum(price), 2), min(name) FROM item GROUP BY kind ORDER BY 3 DESC LIMIT 9;
+SELECT count(*) FROM item a JOIN item b ON a.name = b.name WHERE a.kind < 40;
+SELECT count(DISTINCT substr(name, 6, 3)) FROM item WHERE name LIKE '%42%';
+"""
+
+AWK = r"""
+function fold(word) { return length(word) < 4 ? word : fold(substr(word, 2)) }
+{ for (i = 1; i <= NF; i++) { count[$i]++; ends[fold($i)]++ } gsub(/e[a-z]/, "<&>"); size += length($0) }
+END { for (word in count) if (count[word] > most) most = count[word]
+      for (word in ends) kinds++
+      print NR, size, most, kinds }
+"""
+
+
+@dataclasses.dataclass
+class Program:
+    name: str
+    paths: dict  # by kind of build
+    arguments: list
+    short: list = None  # the same with less work, for tools that are very slow
+
+
+def _apt(folder, *command):
+    options = {"Dir::Etc::sourcelist": f"{folder}/sources.list", "Dir::Etc::sourceparts": "/dev/null",
+               "Dir::State::lists": f"{folder}/lists", "Dir::Cache": f"{folder}/cache"}
+    words = [word for key, value in options.items() for word in ("-o", f"{key}={value}")]
+    return subprocess.run(["apt-get", "-qq", *words, *command], cwd=folder, capture_output=True,
+                          timeout=120, check=False)
+
+
+def _fetch(place, say):
+    """The packages that could be had, each unpacked in a folder of its name."""
+    folder = place.at("calls-sources")
+    for part in ("lists/partial", "cache"):
+        os.makedirs(os.path.join(folder, part), exist_ok=True)
+    with open(os.path.join(folder, "sources.list"), "w", encoding="ascii") as file:
+        file.write("deb-src http://deb.debian.org/debian bookworm main\n")
+    found = {}
+    updated = False
+    for package in PACKAGES:
+        target = os.path.join(folder, package)
+        if not os.path.exists(os.path.join(target, "unpacked")):
+            updated = updated or not _apt(folder, "update").returncode
+            _apt(folder, "source", "--download-only", package)
+            archives = [path for path in glob.glob(os.path.join(folder, f"{package}_*.orig.tar.*"))
+                        if not path.endswith(".asc")]
+            if not archives:
+                say(f"  no source of {package}")
+                continue
+            shutil.rmtree(target, ignore_errors=True)
+            os.makedirs(target)
+            # tcc's archive has no folder of its own, the others have one.
+            names = subprocess.run(["tar", "tf", archives[0]], capture_output=True, text=True, check=True)
+            tops = {name.split("/")[0] for name in names.stdout.splitlines()}
+            strip = ["--strip-components=1"] if len(tops) == 1 else []
+            subprocess.run(["tar", "xf", archives[0], "-C", target, *strip], check=True)
+            open(os.path.join(target, "unpacked"), "w", encoding="ascii").close()
+        found[package] = target
+    return found
+
+
+def _compiler(place, kind, compiler):
+    return {"native": [compiler], "cairn": [place.cairn, "cc", compiler], "gprof": [compiler, "-pg"]}[kind]
+
+
+def _build(place, name, sources, *flags, compiler="gcc"):
+    """The same sources and flags, by each kind of build."""
+    paths = {}
+    for kind in KINDS:
+        paths[kind] = target = place.program(f"calls-{name}-{kind}")
+        os.makedirs(os.path.dirname(target), exist_ok=True)
+        newest = max([os.path.getmtime(source) for source in sources])
+        if not os.path.exists(target) or os.path.getmtime(target) < newest:
+            command = [*_compiler(place, kind, compiler), "-w", "-O2", "-no-pie", *sources, *flags]
+            subprocess.run([*command, "-o", target], check=True)
+    return paths
+
+
+def _make(place, name, folder):
+    """By the package's own configure and make."""
+    paths = {}
+    for kind in KINDS:
+        paths[kind] = target = place.program(f"calls-{name}-{kind}")
+        if not os.path.exists(target):
+            tree = place.at("calls-sources", f"{name}-{kind}")
+            shutil.rmtree(tree, ignore_errors=True)
+            shutil.copytree(folder, tree)
+            subprocess.run(["./configure"], cwd=tree, check=True, capture_output=True)
+            compiler = " ".join(_compiler(place, kind, "gcc"))
+            subprocess.run(["make", "-s", f"CC={compiler} -no-pie", "CFLAGS=-O2", name], cwd=tree,
+                           check=True, capture_output=True)
+            os.makedirs(os.path.dirname(target), exist_ok=True)
+            shutil.copy2(os.path.join(tree, name), target)
+    return paths
+
+
+def _input(place, name, content):
+    path = place.at("inputs", name)
+    data = content if isinstance(content, bytes) else content.encode()
+    if not os.path.exists(path) or open(path, "rb").read() != data:
+        with open(path, "wb") as file:
+            file.write(data)
+    return path
+
+
+def _formula(variables, seed):
+    """Random 3-SAT where it is hard."""
+    source = random.Random(seed)
+    clauses = [" ".join(str(v if source.random() < 0.5 else -v)
+                        for v in source.sample(range(1, variables + 1), 3)) + " 0"
+               for _ in range(int(variables * 4.26))]
+    return f"p cnf {variables} {len(clauses)}\n" + "\n".join(clauses) + "\n"
+
+
+def _text(place, megabytes):
+    with open(place.at("inputs", "text"), "rb") as file:
+        return _input(place, f"calls-text{megabytes}", file.read(int(megabytes * (1 << 20))))
+
+
+def _lua(place, folder):
+    files = [path for path in glob.glob(folder + "/src/*.c") if not path.endswith("/luac.c")]
+    script, text = _input(place, "calls.lua", LUA), _text(place, 1)
+    return Program("lua", _build(place, "lua", files, "-DLUA_USE_POSIX", "-lm"), [script, "4", text],
+                   [script, "1", text])
+
+
+def _sqlite(place, folder):
+    if not os.path.exists(folder + "/shell.c"):
+        subprocess.run(["./configure"], cwd=folder, check=True, capture_output=True)
+        subprocess.run(["make", "-s", "sqlite3.c", "shell.c"], cwd=folder, check=True, capture_output=True)
+    paths = _build(place, "sqlite3", [folder + "/sqlite3.c", folder + "/shell.c"],
+                   "-DSQLITE_THREADSAFE=0", "-DSQLITE_OMIT_LOAD_EXTENSION", "-lm")
+    script, short = (_input(place, f"calls-{rows}.sql", SQL.format(rows=rows)) for rows in (200000, 40000))
+    return Program("sqlite3", paths, [":memory:", f".read {script}"], [":memory:", f".read {short}"])
+
+
+def _bzip2(place, folder):
+    files = [f"{folder}/{name}.c" for name in ("blocksort", "huffman", "crctable", "randtable", "compress",
+                                               "decompress", "bzlib", "bzip2")]
+    return Program("bzip2", _build(place, "bzip2", files, "-D_FILE_OFFSET_BITS=64"), ["-c", _text(place, 6)])
+
+
+def _minigzip(place, folder):
+    paths = _build(place, "minigzip", glob.glob(folder + "/*.c") + [folder + "/test/minigzip.c"], "-I", folder,
+                   "-DHAVE_UNISTD_H", "-DHAVE_STDARG_H")
+    return Program("zlib", paths, ["-c", _text(place, 12)])
+
+
+def _tcc(place, folder):
+    if not os.path.exists(folder + "/config.h"):
+        subprocess.run(["./configure"], cwd=folder, check=True, capture_output=True)
+    source = place.at("inputs", "calls.c")
+    if not os.path.exists(source):
+        inputs.make_c_file(source, 8000)
+    paths = _build(place, "tcc", [folder + "/tcc.c"], "-DONE_SOURCE=1", "-DTCC_TARGET_X86_64", "-I", folder, "-lm",
+                   "-ldl", "-lpthread")
+    return Program("tcc", paths, ["-c", source, "-o", place.at("calls.o")])
+
+
+def _mawk(place, folder):
+    return Program("mawk", _make(place, "mawk", folder), ["-f", _input(place, "calls.awk", AWK), _text(place, 2)])
+
+
+def _minisat(place, folder):
+    files = [folder + "/minisat/core/Main.cc", folder + "/minisat/core/Solver.cc",
+             *glob.glob(folder + "/minisat/utils/*.cc")]
+    paths = _build(place, "minisat", files, "-fpermissive", "-std=gnu++11", "-I", folder,
+                   "-D__STDC_LIMIT_MACROS", "-D__STDC_FORMAT_MACROS", "-lz", compiler="g++")
+    return Program("minisat (C++)", paths, ["-verb=0", _input(place, "calls.cnf", _formula(200, 7))])
+
+
+def real(place, say):
+    """Those whose sources could be fetched."""
+    makers = {"lua5.4": _lua, "sqlite3": _sqlite, "bzip2": _bzip2, "zlib": _minigzip, "tcc": _tcc,
+              "mawk": _mawk, "minisat2": _minisat}
+    programs = []
+    for package, folder in _fetch(place, say).items():
+        try:
+            programs.append(makers[package](place, folder))
+        except subprocess.CalledProcessError as error:
+            say(f"  {package} was not built: {(error.stderr or b'').decode(errors='replace')[-300:]}")
+    return programs
+
+
+def small(place):
+    """Programs that do little but call."""
+    source = lambda name: [os.path.join(place.source, "programs", name)]
+    return [
+        Program("connect4", _build(place, "connect4", source("connect4.c")), ["14"]),
+        Program("fib", _build(place, "fib", source("fib.c")), ["40"]),
+        Program("figure1", _build(place, "figure1", source("figure1.c"), "-fno-optimize-sibling-calls"), []),
+        Program("callbacks", _build(place, "callbacks", source("callbacks.c")), ["3000000"]),
+        Program("shapes (C++)", _build(place, "shapes", source("shapes.cc"), compiler="g++"), ["80"]),
+    ]
