@@ -160,7 +160,7 @@ def _text(place, megabytes):
 def _lua(place, folder):
     files = [path for path in glob.glob(folder + "/src/*.c") if not path.endswith("/luac.c")]
     script, text = _input(place, "calls.lua", LUA), _text(place, 1)
-    return Program("lua", _build(place, "lua", files, "-DLUA_USE_POSIX", "-lm"), [script, "4", text],
+    return Program("lua", _build(place, "lua", files, "-DLUA_USE_POSIX", "-lm"), [script, "5", text],
                    [script, "1", text])
 
 
@@ -189,16 +189,16 @@ def _minigzip(place, folder):
 def _tcc(place, folder):
     if not os.path.exists(folder + "/config.h"):
         subprocess.run(["./configure"], cwd=folder, check=True, capture_output=True)
-    source = place.at("inputs", "calls.c")
+    source = place.at("inputs", "calls-large.c")
     if not os.path.exists(source):
-        inputs.make_c_file(source, 8000)
+        inputs.make_c_file(source, 24000)
     paths = _build(place, "tcc", [folder + "/tcc.c"], "-DONE_SOURCE=1", "-DTCC_TARGET_X86_64", "-I", folder, "-lm",
                    "-ldl", "-lpthread")
     return Program("tcc", paths, ["-c", source, "-o", place.at("calls.o")])
 
 
 def _mawk(place, folder):
-    return Program("mawk", _make(place, "mawk", folder), ["-f", _input(place, "calls.awk", AWK), _text(place, 2)])
+    return Program("mawk", _make(place, "mawk", folder), ["-f", _input(place, "calls.awk", AWK), _text(place, 5)])
 
 
 def _minisat(place, folder):
@@ -206,7 +206,7 @@ def _minisat(place, folder):
              *glob.glob(folder + "/minisat/utils/*.cc")]
     paths = _build(place, "minisat", files, "-fpermissive", "-std=gnu++11", "-I", folder,
                    "-D__STDC_LIMIT_MACROS", "-D__STDC_FORMAT_MACROS", "-lz", compiler="g++")
-    return Program("minisat (C++)", paths, ["-verb=0", _input(place, "calls.cnf", _formula(200, 7))])
+    return Program("minisat (C++)", paths, ["-verb=0", _input(place, "calls.cnf", _formula(245, 7))])
 
 
 def real(place, say):
