@@ -83,7 +83,8 @@ void sample_tick(void *ucontext)
         return;
     }
     tree_add(&agent.arena, node, 0, weight);
-    thread->last_node = node;
+    thread->last_node = thread->record->last_node = node;
+    thread->record->charged = now;
     stats->samples++;
     stats->cost_ns += weight;
     count_handler(thread, begin, wall ? 0 : now);

@@ -189,8 +189,9 @@ static void start_clock(struct thread *thread, uint64_t began)
     const uint64_t now = clock_now(options->event);
     if (options->event == LIVE_EVENT_CPU && now > began)
         settle(thread->record, 0, now - began);
-    thread->last =
-        now - thread->last; // what earlier owners of the tree left is charged with the next sample
+    thread->record->charged = now;
+    // What earlier owners of the tree left is charged with the next sample.
+    thread->last = now - thread->last;
     clock_go(&thread->clock, options);
 }
 
@@ -221,8 +222,32 @@ static void end_thread(struct thread *thread)
     thread_give(thread);
 }
 
-static void settle_ended(void)
+// The CPU time of another thread of this process: its clock has a number made of the thread's (see
+// clock_getcpuclockid). 0 if it is gone.
+static uint64_t cpu_clock_of(pid_t thread)
 {
+    const clockid_t clock = (clockid_t)(~(unsigned)thread << 3 | 6);
+    struct timespec time;
+    if (clock_gettime(clock, &time))
+        return 0;
+    return (uint64_t)time.tv_sec * 1000000000 + (uint64_t)time.tv_nsec;
+}
+
+// A thread that lives until the process ends gets no chance to settle. A sample that it takes at
+// this very moment may be counted twice: it is one period at most.
+static void settle_living(struct live_thread *record, pid_t self)
+{
+    const pid_t thread = (pid_t)atomic_load_explicit(&record->tid, memory_order_relaxed);
+    if (agent.session->options.event != LIVE_EVENT_CPU || thread == self)
+        return;
+    const uint64_t now = cpu_clock_of(thread);
+    if (now > record->charged)
+        settle(record, record->last_node, now - record->charged);
+}
+
+static void settle_others(void)
+{
+    const pid_t self = (pid_t)syscall(SYS_gettid);
     ref_t ref = atomic_load_explicit(&agent.process->threads, memory_order_acquire);
     while (ref) {
         struct live_thread *record = arena_at(&agent.arena, ref);
@@ -233,6 +258,8 @@ static void settle_ended(void)
                 settle(record, record->last_node, record->pending);
             record->pending = 0;
             atomic_store_explicit(&record->owned, 0, memory_order_release);
+        } else {
+            settle_living(record, self);
         }
         ref = record->next;
     }
@@ -275,7 +302,7 @@ void thread_settle_all(void)
         settle(thread->record, thread->last_node, since_last(thread, now));
         thread->last = now;
     }
-    settle_ended();
+    settle_others();
     REAL(pthread_sigmask)(SIG_SETMASK, &before, NULL);
 }
 

@@ -117,9 +117,10 @@ struct live_thread {
     _Atomic uint32_t owned;   // 1 while a thread uses it
     _Atomic uint64_t threads; // how many threads have used it
     uint64_t first_ns;        // CLOCK_MONOTONIC of first use
-    // For the agent alone, while nobody owns the tree: cost that its last owners had since their
-    // last samples, and what the last sample was charged to. The next owner's clock goes on from
-    // there.
+    // For the agent alone: up to where the owner's clock is charged, and what the last sample was
+    // charged to; and, while nobody owns the tree, what its last owners had since their last
+    // samples. The next owner's clock goes on from there.
+    uint64_t charged;
     uint64_t pending;
     ref_t last_node;
     struct live_stats stats;
