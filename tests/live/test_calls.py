@@ -126,6 +126,24 @@ class Contexts(CallsTest):
             node = node.parent
         self.assertEqual(depth, 100000)
 
+    def test_in_bursts(self):
+        """Hooks come and go while threads run through them: the program is as ever, contexts are true."""
+        program = self.build("calls.c", "-O2")
+        for mode in ("threads", "jumps", "handlers"):
+            truth = true_edges(self.native([program, mode]).text)
+            for burst in ("2ms/500us", "2ms/500us,adaptive:3"):
+                with self.subTest(mode=mode, burst=burst):
+                    run, profile = self.follow([program, mode], "--burst", burst)
+                    self.assertEqual(run.status, 0, run.words)
+                    self.assertEqual(true_edges(run.text).keys(), truth.keys())
+                    seen = self.edges(profile)
+                    total = sum(seen.values())
+                    wrong = {edge: calls for edge, calls in seen.items() if edge not in truth}
+                    # The call that a burst begins in may stand below a caller that is not followed.
+                    self.assertLessEqual(sum(wrong.values()), 0.01 * total + 50, wrong)
+                    if "adaptive" not in burst:
+                        self.assertLessEqual(total, sum(truth.values()))
+
     def test_of_folded_recursion(self):
         """Kept in one context, with all its calls."""
         program = self.build("calls.c", "-O2")
