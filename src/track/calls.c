@@ -85,7 +85,7 @@ __attribute__((visibility("hidden"))) bool
 calls_enter_known(struct calls_thread *calls, uintptr_t *slot, uintptr_t back, uintptr_t bp)
 {
     const uintptr_t address = (uintptr_t)slot;
-    const struct edge_memo *memo = memo_of(calls, *slot);
+    const struct edge_memo *memo = memo_of(calls, *slot, back);
     if (address - calls->low >= calls->span || memo->site != *slot || memo->back != back ||
         calls->generation != atomic_load_explicit(&calls_generation, memory_order_relaxed))
         return false;

@@ -68,7 +68,7 @@ struct missed_call {
     uintptr_t slot, site, back;
 };
 
-#define EDGE_MEMOS 1024
+#define EDGE_MEMOS 4096
 #define OTHER_STACKS 8
 #define BRIDGES 16
 #define MISSED_CALLS 64

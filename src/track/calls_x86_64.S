@@ -10,7 +10,7 @@
 #define GENERATION 32
 #define AMOUNT 40
 #define MEMOS 64
-#define MEMO_MASK 1023
+#define MEMO_MASK 4095
 
     .hidden calls_enter, calls_vector_start, calls_enter_known, calls_enter_unknown
     .hidden calls_current, calls_generation
@@ -40,7 +40,9 @@ calls_enter:
     jae 5f                          // another stack, or inside of the tree
     movq TOP(%rdi), %rcx
     movq (%rsi), %rax               // the call site
-    movl %eax, %edx
+    movl 40(%rsp), %edx
+    shrl $2, %edx
+    addl %eax, %edx
     andl $MEMO_MASK, %edx
     shll $5, %edx
     cmpq %rax, MEMOS(%rdi, %rdx)

@@ -46,7 +46,7 @@ struct edge_memo *memo_keep(struct calls_thread *calls, uintptr_t site, uintptr_
         memset(calls->bridges, 0, sizeof calls->bridges);
         calls->map_generation = loadmap_generation();
     }
-    struct edge_memo *memo = memo_of(calls, site);
+    struct edge_memo *memo = memo_of(calls, site, back);
     *memo = (struct edge_memo){.site = site, .back = back, .edge = edge};
     return memo;
 }

@@ -42,9 +42,9 @@ void shadow_activate(struct calls_thread *calls, struct shadow *shadow, struct s
 // The program runs on another stack than at the last hook. False: no memory to follow it.
 bool shadow_switch(struct calls_thread *calls, uintptr_t slot);
 
-static inline struct edge_memo *memo_of(struct calls_thread *calls, uintptr_t site)
+static inline struct edge_memo *memo_of(struct calls_thread *calls, uintptr_t site, uintptr_t back)
 {
-    return &calls->memos[site % EDGE_MEMOS];
+    return &calls->memos[(site + (back >> 2)) % EDGE_MEMOS];
 }
 
 struct edge_memo *memo_keep(struct calls_thread *calls, uintptr_t site, uintptr_t back, ref_t edge);

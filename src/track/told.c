@@ -9,7 +9,7 @@
 
 static ref_t edge_of_function(struct calls_thread *calls, uintptr_t function, uintptr_t site)
 {
-    const struct edge_memo *memo = memo_of(calls, site);
+    const struct edge_memo *memo = memo_of(calls, site, function);
     if (memo->edge && memo->site == site && memo->back == function &&
         calls->map_generation == loadmap_generation())
         return memo->edge;
