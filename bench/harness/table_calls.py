@@ -97,11 +97,15 @@ def render(data):
     yield ("Programs built by `gcc -O2`, by `cairn cc gcc -O2`, and by `gcc -O2 -pg`; total CPU time over that of the first "
            f"build, medians of {data['rounds']} interleaved rounds, with half the distance of the quartiles. "
            f"{data['disturbed']} of {data['runs']} runs were disturbed by others.")
+    if data.get("note"):
+        yield ""
+        yield data["note"]
     yield ""
     yield "| program | native | calls | contexts | built, not recorded | every call | ns a call | bursts 20 ms/2 ms | gprof |"
     yield "|---|---:|---:|---:|---:|---:|---:|---:|---:|"
     for row in data["programs"]:
-        cell = lambda column: f"{row['ratio'][column]:.3f} ± {row['spread'][column]:.3f}"
+        cell = lambda column: (f"{row['ratio'][column]:.3f}" +
+                               (f" ± {row['spread'][column]:.3f}" if row["spread"] else ""))
         each = (row["ratio"]["full"] - 1) * row["native"] / max(row["calls"], 1) * 1e9
         yield (f"| {row['name']}{'' if row['real'] else ' *'}{'' if row['same'] else ' (**output differs**)'} | "
                f"{row['native']:.2f} s | {row['calls']:,} | {row['contexts']:,} | {cell('off')} | {cell('full')} | "
@@ -138,7 +142,7 @@ def bars(data):
     yield (f"bursts: at most {BURST_BAR} of native (the paper: 1.58)", not above,
            f"median {median([row['ratio']['bursts'] for row in rows]):.3f}, worst: {worst['name']} "
            f"{worst['ratio']['bursts']:.3f}" + (f"; {len(above)} of {len(rows)} above" if above else ""))
-    seen = [row for row in rows if row["ratio"]["off"] - 1 > NOISE + row["spread"]["off"]]
+    seen = [row for row in rows if row["ratio"]["off"] - 1 > NOISE + row["spread"].get("off", 0)]
     yield ("built by cairn cc, not recorded: as native", not seen,
            f"median {median([row['ratio']['off'] for row in rows]):.3f}" +
            ("; not: " + ", ".join(f"{row['name']} {row['ratio']['off']:.3f}" for row in seen) if seen else ""))
