@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT
-// Sorts with the C library's qsort(): each call of the program comes from a library that is not followed.
+// Sorts with the C library's qsort(): each call of the program comes from a library that is not
+// followed.
 
 #include <stdio.h>
 #include <stdlib.h>

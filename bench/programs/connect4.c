@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// Connect-4 by alpha-beta search on a small board: tiny functions, called very often, as in the game
-// programs that exhaustive profilers are measured with. noipa keeps them calls.
+// Connect-4 by alpha-beta search on a small board: tiny functions, called very often, as in the
+// game programs that exhaustive profilers are measured with. noipa keeps them calls.
 
 #include <stdio.h>
 #include <stdlib.h>

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// Fibonacci's numbers, with one place that calls, so that there are as many contexts as levels and not
-// as many as calls: nothing but calls and returns.
+// Fibonacci's numbers, with one place that calls, so that there are as many contexts as levels and
+// not as many as calls: nothing but calls and returns.
 
 #include <stdio.h>
 #include <stdlib.h>
