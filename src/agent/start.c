@@ -289,10 +289,12 @@ void agent_after_fork(void)
     size_t parent_mapped = agent.slice_mapped;
     loadmap_after_fork();
     agent.pid = getpid();
+    const int saved_errno = errno;
     int cancellable;
     pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &cancellable);
     join_as_child(parent, &parent_arena, parent_mapped);
     pthread_setcancelstate(cancellable, NULL);
+    errno = saved_errno;
 }
 
 void agent_finish(void)

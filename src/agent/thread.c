@@ -331,6 +331,7 @@ static struct unwind_bounds main_stack(void)
 
 void thread_enter(struct thread *thread, struct unwind_bounds stack)
 {
+    const int saved_errno = errno;
     // A cancellation that waits already must strike in the program's code, not in ours.
     int cancellable;
     pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &cancellable);
@@ -342,6 +343,7 @@ void thread_enter(struct thread *thread, struct unwind_bounds stack)
     pthread_setcancelstate(cancellable, NULL);
     if (!failed)
         start_clock(thread, 0);
+    errno = saved_errno;
 }
 
 int thread_start_main(uint64_t began)
