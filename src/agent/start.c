@@ -17,19 +17,11 @@
 #include <sys/mman.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
-#include <time.h>
 #include <unistd.h>
 
 #define SMALLEST_SLICE (UINT64_C(1) << 20)
 
 struct agent agent;
-
-static uint64_t now_ns(void)
-{
-    struct timespec now;
-    clock_gettime(CLOCK_MONOTONIC, &now);
-    return (uint64_t)now.tv_sec * 1000000000 + (uint64_t)now.tv_nsec;
-}
 
 static int open_session_file(void)
 {
@@ -74,7 +66,7 @@ static void describe_process(struct live_process *process, bool forked)
     process->pid = (uint32_t)getpid();
     process->parent_pid = (uint32_t)getppid();
     process->forked = forked;
-    process->start_ns = now_ns();
+    process->start_ns = clock_now(LIVE_EVENT_WALL);
     atomic_store_explicit(&process->agent_bytes, unwind_bytes(), memory_order_relaxed);
 }
 
@@ -130,11 +122,7 @@ static void publish_module(const struct module_info *info)
     memcpy(module->build_id, info->build_id, module->build_id_bytes);
     module->path_bytes = (uint32_t)length;
     memcpy(module->path, info->path, length);
-    module->next = atomic_load_explicit(&agent.process->modules, memory_order_relaxed);
-    // Release: a reader that follows the list sees a whole record.
-    while (!atomic_compare_exchange_weak_explicit(&agent.process->modules, &module->next, ref,
-                                                  memory_order_release, memory_order_relaxed)) {
-    }
+    live_push(&agent.process->modules, &module->next, ref);
 }
 
 void agent_note(const char *text)
@@ -146,10 +134,7 @@ void agent_note(const char *text)
     struct live_note *note = arena_at(&agent.arena, ref);
     note->bytes = (uint32_t)length;
     memcpy(note->text, text, length);
-    note->next = atomic_load_explicit(&agent.process->notes, memory_order_relaxed);
-    while (!atomic_compare_exchange_weak_explicit(&agent.process->notes, &note->next, ref,
-                                                  memory_order_release, memory_order_relaxed)) {
-    }
+    live_push(&agent.process->notes, &note->next, ref);
 }
 
 static void publish_command(int argc, char **argv)
@@ -187,7 +172,7 @@ static int follow_calls(void)
         const struct burst_options bursts = {.interval_ns = options->burst_interval_ns,
                                              .length_ns = options->burst_length_ns,
                                              .one_in = options->burst_one_in};
-        burst_start(&bursts, now_ns());
+        burst_start(&bursts, clock_now(LIVE_EVENT_WALL));
     }
     return functions < 0 ? (int)functions : 0;
 }
@@ -302,7 +287,7 @@ void agent_finish(void)
     if (!agent.active || agent_in_vfork_child())
         return;
     thread_settle_all();
-    atomic_store_explicit(&agent.process->end_ns, now_ns(), memory_order_relaxed);
+    atomic_store_explicit(&agent.process->end_ns, clock_now(LIVE_EVENT_WALL), memory_order_relaxed);
 }
 
 __attribute__((constructor)) static void begin(int argc, char **argv, char **environment)

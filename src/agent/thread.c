@@ -49,11 +49,7 @@ static struct live_thread *new_record(place_t start)
     record->start = start;
     record->first_ns = clock_now(LIVE_EVENT_WALL);
     atomic_store_explicit(&record->owned, 1, memory_order_relaxed);
-    record->next = atomic_load_explicit(&agent.process->threads, memory_order_relaxed);
-    // Release: readers follow the list.
-    while (!atomic_compare_exchange_weak_explicit(&agent.process->threads, &record->next, ref,
-                                                  memory_order_release, memory_order_relaxed)) {
-    }
+    live_push(&agent.process->threads, &record->next, ref);
     return record;
 }
 

@@ -153,6 +153,16 @@ struct live_process {
     _Atomic uint64_t thread_starts; // threads that ever ran
 };
 
+// Pushes a record on a list of a live_process; *next is the record's own link. Signal-safe.
+static inline void live_push(_Atomic ref_t *head, ref_t *next, ref_t record)
+{
+    *next = atomic_load_explicit(head, memory_order_relaxed);
+    // Release: a reader that follows the list sees a whole record.
+    while (!atomic_compare_exchange_weak_explicit(head, next, record, memory_order_release,
+                                                  memory_order_relaxed)) {
+    }
+}
+
 // The histogram bucket of a handler time: 4 buckets per power of two.
 static inline unsigned live_bucket(uint64_t ns)
 {

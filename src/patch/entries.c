@@ -351,7 +351,7 @@ static void make_entry(const struct patched_module *module, uintptr_t entry, boo
 }
 
 // Which bytes of the entries a pass over the code writes.
-enum pass { PASS_WHOLE, PASS_TRAP, PASS_REST, PASS_FIRST };
+enum pass { PASS_TRAP, PASS_REST, PASS_WHOLE };
 
 static void make_pass(const struct patched_module *module, uintptr_t entry, bool on, enum pass pass,
                       unsigned char bytes[ENTRY_BYTES])
@@ -369,9 +369,6 @@ static void make_pass(const struct patched_module *module, uintptr_t entry, bool
     case PASS_REST:
         bytes[0] = TRAP;
         memcpy(bytes + 1, target + 1, ENTRY_BYTES - 1);
-        break;
-    case PASS_FIRST:
-        memcpy(bytes, target, ENTRY_BYTES);
         break;
     }
 }
@@ -434,7 +431,7 @@ int entries_switch(bool on, bool alone)
     } else {
         // First a trap, so that nobody runs into half an instruction; entries_trapped() sends them
         // past it.
-        static const enum pass passes[] = {PASS_TRAP, PASS_REST, PASS_FIRST};
+        static const enum pass passes[] = {PASS_TRAP, PASS_REST, PASS_WHOLE};
         syscall(SYS_membarrier, MEMBARRIER_CMD_REGISTER_PRIVATE_EXPEDITED_SYNC_CORE, 0, 0);
         error = 0;
         for (size_t i = 0; i < sizeof passes / sizeof *passes && !error; i++) {
