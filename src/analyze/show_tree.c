@@ -149,8 +149,9 @@ static struct cut find_cut(const unsigned *widths, size_t count, unsigned room)
 // The names of a chain, with a cut in the middle if they are too many or too long.
 static void put_chain(const struct tree_printer *printer, FILE *out, uint32_t level)
 {
-    static const char *const arrows[2][2] = {{" > ", " < "}, {" › ", " ‹ "}};
-    const char *arrow = arrows[printer->style->unicode][printer->options->upward];
+    bool unicode = printer->style->unicode;
+    const char *arrow =
+        printer->options->upward ? (unicode ? " ‹ " : " < ") : (unicode ? " › " : " > ");
     size_t count = printer->chain_count;
     unsigned room = show_room(printer->options, printer->style, 2 * level + (level > 0));
     char **names = memory_array(count, sizeof *names);
