@@ -34,6 +34,19 @@ enum live_trigger { LIVE_TRIGGER_NONE, LIVE_TRIGGER_ALL, LIVE_TRIGGER_BY_FUNCTIO
 
 enum live_tracker { LIVE_TRACKER_WALK, LIVE_TRACKER_CALLS };
 
+enum live_tree_kind {
+    LIVE_TREE_FULL,      // every context
+    LIVE_TREE_HOT,       // hot contexts and their ancestors, in bounded memory
+    LIVE_TREE_BOUNDED,   // a few frames a sample, a fixed buffer
+    LIVE_TREE_FUNCTIONS, // no contexts: a counter per function
+};
+
+// Which algorithm finds the hot contexts (src/tree/miner.h).
+enum live_miner { LIVE_MINER_SPACE_SAVING, LIVE_MINER_LOSSY, LIVE_MINER_STICKY };
+
+// What a bounded tree forgets when its buffer is full.
+enum live_purge { LIVE_PURGE_AGE, LIVE_PURGE_ALL };
+
 // How the samples of a thread are asked for. `auto` tries them in this order.
 enum live_source {
     LIVE_SOURCE_AUTO,
@@ -65,6 +78,13 @@ struct live_options {
     uint64_t burst_interval_ns, burst_length_ns; // 0: calls are followed all the time
     uint32_t burst_one_in;  // adaptive: a burst in a known context is taken this rarely
     uint32_t empty_handler; // measure the bare cost of the signals: the handler does nothing
+    uint32_t tree;          // enum live_tree_kind
+    uint32_t miner;         // enum live_miner, of a hot tree
+    uint64_t hot_counters;  // 1/epsilon: counters of Space Saving, window of Lossy Counting
+    uint64_t sticky_items;  // of Sticky Sampling: 1/epsilon * ln(1/(phi * delta))
+    uint32_t bounded_depth; // K: frames that a sample of a bounded tree may walk
+    uint32_t purge;         // enum live_purge
+    uint64_t bounded_bytes; // of a bounded tree's buffer
 };
 
 // Written by the tool before the program starts, but for the atomics.
