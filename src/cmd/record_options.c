@@ -3,6 +3,7 @@
 // `cairn record`: its command line.
 
 #include "cmd/record_options.h"
+#include "cmd/numbers.h"
 #include <errno.h>
 #include <getopt.h>
 #include <math.h>
@@ -29,7 +30,8 @@ const char record_help[] =
     "  -F, --frequency HZ          samples a second, 1 to 10000 (default 1000)\n"
     "  -c, --period NS             the same as a period: ns between samples (not with -F)\n"
     "  -o, --output FILE           the profile (default cairn.out)\n"
-    "      --memory SIZE           memory for the call paths of each process (default 256M)\n"
+    "      --memory SIZE           memory for the call paths of each process (default 256M); when\n"
+    "                              it is used up, of new contexts only hot ones are kept\n"
     "      --marker on|off         remember how far the last walk came by a marker on the stack\n"
     "                              (default on)\n"
     "      --per-thread            keep threads of the same start routine apart\n"
@@ -50,7 +52,15 @@ const char record_help[] =
     "                              stays in one context\n"
     "      --weights last|all-new  with -e calls:N: which edges of a sample count (default last)\n"
     "      --random-periods        with -e calls:N: vary N\n"
-    "      --tree full             what is kept; bounded and hot are to come\n"
+    "      --tree KIND             what is kept: full, every context (default);\n"
+    "                              hot[:PHI[,EPS]], contexts with a share of at least PHI of the\n"
+    "                              total (1e-4) and their callers, to an error of EPS (PHI/5);\n"
+    "                              bounded[:K], at most K frames of a sample (16) in a fixed\n"
+    "                              buffer; functions, no contexts, a counter per function\n"
+    "      --miner space-saving|lossy|sticky\n"
+    "                              with --tree hot: how hot contexts are found\n"
+    "      --tree-memory SIZE      with --tree bounded: the buffer of each thread (default 1M)\n"
+    "      --purge age|all         with --tree bounded: what a full buffer forgets (default age)\n"
     "      --json                  the closing summary (on stderr) as JSON\n"
     "  -q, --quiet                 no word of ours at all\n"
     "  -h, --help                  this text\n"
@@ -69,6 +79,9 @@ enum {
     OPTION_DURATION,
     OPTION_TRACK,
     OPTION_TREE,
+    OPTION_MINER,
+    OPTION_PURGE,
+    OPTION_TREE_MEMORY,
     OPTION_BURST,
     OPTION_WEIGHTS,
     OPTION_RANDOM_PERIODS,
@@ -96,6 +109,9 @@ static const struct option long_options[] = {
     {"random-periods", no_argument, NULL, OPTION_RANDOM_PERIODS},
     {"fold-recursion", no_argument, NULL, OPTION_FOLD_RECURSION},
     {"tree", required_argument, NULL, OPTION_TREE},
+    {"miner", required_argument, NULL, OPTION_MINER},
+    {"purge", required_argument, NULL, OPTION_PURGE},
+    {"tree-memory", required_argument, NULL, OPTION_TREE_MEMORY},
     {"verify", no_argument, NULL, OPTION_VERIFY},
     {"json", no_argument, NULL, OPTION_JSON},
     {"quiet", no_argument, NULL, 'q'},
@@ -112,36 +128,6 @@ struct parsing {
     struct record_options *options;
     bool event_given, frequency_given, period_given, tracker_given, weights_given;
 };
-
-// A number and what follows it. False if it does not begin with one.
-static bool parse_number(const char *text, double *number, const char **rest)
-{
-    char *end;
-    // strtod would take blanks, signs, hex, infinity and nan, too.
-    if ((*text < '0' || *text > '9') && *text != '.')
-        return false;
-    if (text[0] == '0' && (text[1] == 'x' || text[1] == 'X'))
-        return false;
-    *number = strtod(text, &end);
-    *rest = end;
-    return end != text && isfinite(*number);
-}
-
-// A time in ns, or with a unit; 0 if it is none.
-static double parse_time(const char *text)
-{
-    static const struct {
-        const char *name;
-        double ns;
-    } units[] = {{"", 1}, {"ns", 1}, {"us", 1e3}, {"ms", 1e6}, {"s", 1e9}};
-    double number = 0;
-    const char *unit = "";
-    if (parse_number(text, &number, &unit))
-        for (size_t i = 0; i < sizeof units / sizeof *units; i++)
-            if (!strcmp(unit, units[i].name))
-                return number * units[i].ns;
-    return 0;
-}
 
 static int set_period(struct parsing *parsing, const char *text)
 {
@@ -175,9 +161,7 @@ static int set_frequency(struct parsing *parsing, const char *text)
 static int set_trigger(struct record_options *options, enum live_trigger trigger, const char *text)
 {
     double period = 0;
-    const char *rest = "";
-    if (!parse_number(text, &period, &rest) || *rest || period < 2 || period > 1e9 ||
-        period != floor(period))
+    if (!parse_whole_number(text, &period) || period < 2 || period > 1e9)
         return MISUSE("'%s': every how many-th call? A whole number from 2 on, as calls:59", text);
     options->trigger = trigger;
     options->call_period = (uint64_t)period;
@@ -249,28 +233,7 @@ static int set_event(struct parsing *parsing, const char *text)
 static int set_memory(struct record_options *options, const char *text)
 {
     double number = 0;
-    const char *unit = "";
-    if (!parse_number(text, &number, &unit))
-        return MISUSE("'%s' is no size: --memory takes a number with k, M or G", text);
-    switch (*unit ? *unit++ : 0) {
-    case 0:
-        break;
-    case 'k':
-    case 'K':
-        number *= 1 << 10;
-        break;
-    case 'm':
-    case 'M':
-        number *= 1 << 20;
-        break;
-    case 'g':
-    case 'G':
-        number *= 1 << 30;
-        break;
-    default:
-        unit = "?";
-    }
-    if (*unit && strcmp(unit, "B") && strcmp(unit, "iB"))
+    if (!parse_size(text, &number))
         return MISUSE("'%s' is no size: --memory takes a number with k, M or G", text);
     if (number < (double)MEMORY_MIN || number > (double)MEMORY_MAX)
         return MISUSE("--memory %s is out of reach: from 1M to 32G", text);
@@ -312,28 +275,17 @@ static int set_source(struct record_options *options, const char *text)
     return MISUSE("--source takes auto, sigtrap, signal or timer, not '%s'", text);
 }
 
-// The choices of the design that have one answer yet: `built` works, those in `planned` will.
-static int check_choice(const char *option, const char *text, const char *built,
-                        const char *const *planned)
-{
-    size_t length = strcspn(text, ":");
-    if (!strcmp(text, built))
-        return PROCEED;
-    for (; *planned; planned++)
-        if (strlen(*planned) == length && !strncmp(text, *planned, length))
-            return MISUSE("--%s %s is not built yet: use --%s %s", option, *planned, option, built);
-    return MISUSE("--%s takes %s%s, not '%s'", option, built,
-                  strcmp(option, "track") ? "" : " or calls", text);
-}
-
 static int set_tracker(struct parsing *parsing, const char *text)
 {
-    static const char *const planned[] = {"encode", NULL};
     parsing->tracker_given = true;
-    parsing->options->tracker = LIVE_TRACKER_WALK;
-    if (strcmp(text, "calls"))
-        return check_choice("track", text, "walk", planned);
-    parsing->options->tracker = LIVE_TRACKER_CALLS;
+    if (!strcmp(text, "encode"))
+        return MISUSE("--track encode is not built yet: use --track walk");
+    if (!strcmp(text, "calls"))
+        parsing->options->tracker = LIVE_TRACKER_CALLS;
+    else if (!strcmp(text, "walk"))
+        parsing->options->tracker = LIVE_TRACKER_WALK;
+    else
+        return MISUSE("--track takes walk or calls, not '%s'", text);
     return PROCEED;
 }
 
@@ -383,12 +335,11 @@ static int combine(struct parsing *parsing)
         return MISUSE(
             "--%s goes with events that are sampled by time: calls are followed from the first on",
             options->delay_ns ? "delay" : "duration");
-    return PROCEED;
+    return combine_tree(options);
 }
 
 static int set_option(struct parsing *parsing, int option, char *value)
 {
-    static const char *const trees[] = {"bounded", "hot", NULL};
     struct record_options *options = parsing->options;
     switch (option) {
     case 'e':
@@ -428,7 +379,13 @@ static int set_option(struct parsing *parsing, int option, char *value)
         options->fold_recursion = true;
         return PROCEED;
     case OPTION_TREE:
-        return check_choice("tree", value, "full", trees);
+        return set_tree(&options->trees, value);
+    case OPTION_MINER:
+        return set_miner(&options->trees, value);
+    case OPTION_PURGE:
+        return set_purge(&options->trees, value);
+    case OPTION_TREE_MEMORY:
+        return set_tree_memory(&options->trees, value);
     case OPTION_VERIFY:
         return MISUSE("--verify goes with --track encode, which is not built yet");
     case OPTION_JSON:
@@ -460,6 +417,7 @@ int parse_record_options(int argc, char **argv, struct record_options *options)
         .marker = true,
         .follow_fork = true,
     };
+    default_tree(&options->trees);
     opterr = 0;
     optind = 0; // begin anew, whatever an earlier scan left
     int option;

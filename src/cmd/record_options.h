@@ -5,6 +5,7 @@
 // What the user asked `cairn record` for.
 
 #include "cmd/cmd.h"
+#include "cmd/tree_options.h"
 #include "live/live.h"
 #include <stdint.h>
 
@@ -21,6 +22,7 @@ struct record_options {
     uint64_t period_ns;
     const char *output;
     uint64_t memory; // bytes a process may use for its trees
+    struct tree_options_given trees;
     uint64_t delay_ns;
     uint64_t duration_ns; // 0: to the end
     bool marker, per_thread, follow_fork;

@@ -273,6 +273,7 @@ static int start(struct recording *recording, const struct launch *launch,
 {
     const struct record_options *options = recording->options;
     const bool counts = options->event == LIVE_EVENT_CALLS;
+    const struct tree_name kind = tree_name(&options->trees);
     struct recorder_description description = {
         .path = options->output,
         .command = options->command,
@@ -283,7 +284,7 @@ static int start(struct recording *recording, const struct launch *launch,
                                    : options->period_ns,
         .rate_requested = counts ? 0 : (double)NS_PER_S / (double)options->period_ns,
         .tracker = options->tracker == LIVE_TRACKER_CALLS ? "calls" : "walk",
-        .tree_kind = "full",
+        .tree_kind = kind.text,
     };
     char *why = NULL;
     int error = session_create(&recording->session, options, launch->agent_path);

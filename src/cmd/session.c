@@ -66,6 +66,7 @@ int session_create(struct session *session, const struct record_options *options
         .burst_one_in = options->burst_one_in,
         .empty_handler = options->empty_handler,
     };
+    fill_tree_options(&shared->options, &options->trees);
     strcpy(shared->agent_path, agent_path);
     session_set_recording(session, options->delay_ns == 0);
     shared->magic = LIVE_MAGIC;

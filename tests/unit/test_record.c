@@ -117,6 +117,42 @@ static void test_values(void **state)
     assert_int_equal(options.source, LIVE_SOURCE_TIMER);
 }
 
+static void test_trees(void **state)
+{
+    (void)state;
+    struct live_options live = {0};
+    assert_int_equal(parse("x"), PROCEED);
+    assert_string_equal(tree_name(&options.trees).text, "full");
+    fill_tree_options(&live, &options.trees);
+    assert_int_equal(live.tree, LIVE_TREE_FULL);
+    assert_int_equal(live.hot_counters, 50000); // for what comes when the memory is full
+    assert_int_equal(parse("--tree hot x"), PROCEED);
+    assert_string_equal(tree_name(&options.trees).text, "hot:0.0001,2e-05");
+    assert_int_equal(parse("--tree hot:1e-3,3e-4 --miner lossy x"), PROCEED);
+    assert_string_equal(tree_name(&options.trees).text, "hot:0.001,0.0003,lossy");
+    fill_tree_options(&live, &options.trees);
+    assert_int_equal(live.tree, LIVE_TREE_HOT);
+    assert_int_equal(live.miner, LIVE_MINER_LOSSY);
+    assert_int_equal(live.hot_counters, 3334); // rounded up
+    assert_int_equal(parse("--tree hot:0.01 --miner sticky -e calls x"), PROCEED);
+    fill_tree_options(&live, &options.trees);
+    assert_int_equal(live.hot_counters, 500);
+    assert_int_equal(live.sticky_items, 6908); // 500 ln 10^6
+    assert_int_equal(parse("--tree bounded:8 --tree-memory 64k --purge all -e calls:59 x"),
+                     PROCEED);
+    assert_string_equal(tree_name(&options.trees).text, "bounded:8");
+    fill_tree_options(&live, &options.trees);
+    assert_int_equal(live.bounded_depth, 8);
+    assert_int_equal(live.bounded_bytes, 65536);
+    assert_int_equal(live.purge, LIVE_PURGE_ALL);
+    assert_int_equal(parse("--tree bounded x"), PROCEED);
+    fill_tree_options(&live, &options.trees);
+    assert_int_equal(live.bounded_depth, 16);
+    assert_int_equal(live.bounded_bytes, 1 << 20);
+    assert_int_equal(parse("--tree hot-functions x"), PROCEED);
+    assert_string_equal(tree_name(&options.trees).text, "functions");
+}
+
 static void test_misuse(void **state)
 {
     (void)state;
@@ -166,8 +202,42 @@ static void test_misuse(void **state)
         {"--fold-recursion x", "--track calls"},
         {"--track encode x", "not built yet"},
         {"--track guess x", "walk"},
-        {"--tree hot:1e-4,1e-5 x", "not built yet"},
-        {"--tree bounded x", "not built yet"},
+        {"--tree oak x", "functions"},
+        {"--tree full:3 x", "no number"},
+        {"--tree functions:3 x", "no number"},
+        {"--tree hot: x", "hot:1e-4"},
+        {"--tree hot:1e-4; x", "hot:1e-4"},
+        {"--tree hot:-1 x", "hot:1e-4"},
+        {"--tree hot:1e-4, x", "hot:1e-4,2e-5"},
+        {"--tree hot:1e-4,1e-5,3 x", "hot:1e-4,2e-5"},
+        {"--tree hot:0 x", "above 0"},
+        {"--tree hot:1 x", "below 1"},
+        {"--tree hot:1e-4,0 x", "above 0"},
+        {"--tree hot:1e-4,1 x", "below phi"},
+        {"--tree hot:1e-4,1e-4 x", "2e-05"},
+        {"--tree hot:1e-4,1e-3 x", "smaller than phi"},
+        {"--tree hot:1e-9 x", "5e-08"},
+        {"--tree hot:1e-4,1e-9 x", "1e-08"},
+        {"--tree hot --memory 1M x", "--memory 4M"},
+        {"--tree hot:1e-5 --memory 8M x", "--memory 31M"},
+        {"--tree bounded:0 x", "at least 1"},
+        {"--tree bounded:1.5 x", "whole number"},
+        {"--tree bounded:9999 x", "4096"},
+        {"--tree bounded: x", "whole number"},
+        {"--tree bounded --tree-memory 1k x", "--tree-memory 16k"},
+        {"--tree bounded:1000 --tree-memory 16k x", "--tree-memory 250k"},
+        {"--tree bounded --tree-memory much x", "size"},
+        {"--tree bounded --tree-memory 8M --memory 2M x", "--memory 9M"},
+        {"--tree-memory 2M x", "--tree bounded"},
+        {"--purge age x", "--tree bounded"},
+        {"--tree bounded --purge some x", "age or all"},
+        {"--miner lossy x", "--tree hot"},
+        {"--tree hot --miner gold x", "space-saving"},
+        {"--tree hot --track calls -e cpu x", "--track walk"},
+        {"--tree hot --track calls -e wall x", "-e calls"},
+        {"--tree bounded --track calls x", "for samples"},
+        {"--tree bounded -e calls x", "for samples"},
+        {"--tree functions --track calls -e cpu x", "for samples"},
         {"--verify x", "encode"},
         {"--source dice x", "sigtrap"},
         {"--bogus x", "--bogus"},
@@ -326,13 +396,10 @@ static int remove_folder(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_defaults),
-        cmocka_unit_test(test_values),
-        cmocka_unit_test(test_misuse),
-        cmocka_unit_test(test_nearest),
-        cmocka_unit_test(test_what_can_run),
-        cmocka_unit_test(test_what_cannot_run),
-        cmocka_unit_test(test_what_cannot_be_profiled),
+        cmocka_unit_test(test_defaults),        cmocka_unit_test(test_values),
+        cmocka_unit_test(test_trees),           cmocka_unit_test(test_misuse),
+        cmocka_unit_test(test_nearest),         cmocka_unit_test(test_what_can_run),
+        cmocka_unit_test(test_what_cannot_run), cmocka_unit_test(test_what_cannot_be_profiled),
         cmocka_unit_test(test_setuid),
     };
     return cmocka_run_group_tests(tests, make_folder, remove_folder);
