@@ -40,6 +40,10 @@ struct node {
     uint64_t value[];
 };
 
+// In a tree that forgets, a node that is there for the sake of its descendants alone has this bit
+// set in its edge, and a free one has no edge at all.
+#define TREE_UNMONITORED (UINT32_C(1) << 31)
+
 struct tree; // lives in an arena
 
 // A new tree of nodes with `metrics` values each, its root entered at `start`. 0 when full.
