@@ -205,7 +205,7 @@ static void test_damage(void **state)
 // level L that hangs below edge E has the number 10 E + 1..9, and its count is the edge's number,
 // so that every path that a reader puts together can be checked.
 
-enum { LEVELS = 5, PER_LEVEL = 64, FIXED = 3 };
+enum { LEVELS = 5, PER_LEVEL = 512, FIXED = 3 };
 
 static void store(ref_t *word, ref_t value)
 {
@@ -306,8 +306,8 @@ static void test_while_it_changes(void **state)
     assert_int_equal(pthread_create(&thread, NULL, write_on, &writer), 0);
     uint64_t nodes = 0, left_out = 0;
     struct reading reading;
-    // However late the writer gets to run: enough readings, and enough that changed meanwhile.
-    for (unsigned i = 0; i < 3000 || atomic_load(&writer.changes) < 20000; i++) {
+    // However seldom the two really run at once: until readings were disturbed often enough.
+    for (unsigned i = 0; i < 500 || left_out < 1000; i++) {
         assert_int_equal(read_tree(&garden, &reading), 0);
         nodes += check_reading(&reading.tree);
         left_out += reading.tree.left_out;
@@ -315,7 +315,7 @@ static void test_while_it_changes(void **state)
     }
     atomic_store(&writer.stop, true);
     pthread_join(thread, NULL);
-    assert_true(nodes > 3000u * (1 + FIXED)); // others were there, too
+    assert_true(nodes > 500u * (1 + FIXED)); // others were there, too
     print_message("%llu nodes read, %llu left out, while %llu changed\n", (unsigned long long)nodes,
                   (unsigned long long)left_out, (unsigned long long)atomic_load(&writer.changes));
     assert_int_equal(read_tree(&garden, &reading), 0);
