@@ -113,6 +113,8 @@ struct live_stats {
     uint64_t handler_ns;              // sum
     uint64_t cost_ns;                 // sum of all weights, residues at thread end included
     uint64_t residue_ns;              // of that: time at the end of threads that no sample came for
+    uint64_t purged; // of what was charged to contexts: lies in none any more (a bounded tree that
+                     // was purged, counters that Lossy Counting dropped)
     uint32_t handler_histogram[LIVE_HANDLER_BUCKETS];
 };
 

@@ -206,8 +206,9 @@ static bool take_stats(struct cursor *cursor, struct live_stats *stats)
 {
     *stats = (struct live_stats){0};
     uint64_t *const sums[STATS_SUMS] = {
-        &stats->samples,       &stats->lost,       &stats->unplaced, &stats->frames_stack,
-        &stats->frames_walked, &stats->handler_ns, &stats->cost_ns,  &stats->residue_ns,
+        &stats->samples,      &stats->lost,          &stats->unplaced,
+        &stats->frames_stack, &stats->frames_walked, &stats->handler_ns,
+        &stats->cost_ns,      &stats->residue_ns,    &stats->purged,
     };
     // A later minor version may tell more of each; what is unknown is read over.
     uint64_t count = cursor_varint(cursor);

@@ -116,8 +116,9 @@ static void put_module_of(struct bytes *out, place_t place)
 static void put_stats(struct bytes *out, const struct live_stats *stats)
 {
     const uint64_t sums[STATS_SUMS] = {
-        stats->samples,       stats->lost,       stats->unplaced, stats->frames_stack,
-        stats->frames_walked, stats->handler_ns, stats->cost_ns,  stats->residue_ns,
+        stats->samples,      stats->lost,          stats->unplaced,
+        stats->frames_stack, stats->frames_walked, stats->handler_ns,
+        stats->cost_ns,      stats->residue_ns,    stats->purged,
     };
     bytes_put_varint(out, STATS_SUMS);
     for (unsigned i = 0; i < STATS_SUMS; i++)

@@ -13,6 +13,7 @@ void totals_add(struct profile_totals *totals, const struct live_stats *stats)
     totals->handler_ns += stats->handler_ns;
     totals->cost_ns += stats->cost_ns;
     totals->residue_ns += stats->residue_ns;
+    totals->purged += stats->purged;
     for (unsigned i = 0; i < LIVE_HANDLER_BUCKETS; i++)
         totals->handler_histogram[i] += stats->handler_histogram[i];
 }
@@ -29,6 +30,7 @@ void stats_add(struct live_stats *into, const struct live_stats *stats)
     into->handler_ns += stats->handler_ns;
     into->cost_ns += stats->cost_ns;
     into->residue_ns += stats->residue_ns;
+    into->purged += stats->purged;
     for (unsigned i = 0; i < LIVE_HANDLER_BUCKETS; i++) {
         uint64_t sum = (uint64_t)into->handler_histogram[i] + stats->handler_histogram[i];
         into->handler_histogram[i] = sum < UINT32_MAX ? (uint32_t)sum : UINT32_MAX;
