@@ -49,7 +49,7 @@ static double measure(enum shape shape, unsigned children)
     void *base = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
     struct arena arena;
     arena_init(&arena, base, sizeof(struct arena_head), bytes);
-    ref_t tree = tree_new(&arena, 1, 0);
+    ref_t tree = tree_new(&arena, &(struct tree_options){.metrics = 1});
     static ref_t parents[PARENTS], edges[4096], parent_of[LOOKUPS], edge_of[LOOKUPS];
     for (unsigned i = 0; i < PARENTS; i++)
         parents[i] =

@@ -37,13 +37,34 @@ static struct live_thread *reuse_record(place_t start)
     return NULL;
 }
 
+_Static_assert(TREE_FULL == (int)LIVE_TREE_FULL && TREE_HOT == (int)LIVE_TREE_HOT &&
+                   TREE_BOUNDED == (int)LIVE_TREE_BOUNDED &&
+                   TREE_FUNCTIONS == (int)LIVE_TREE_FUNCTIONS &&
+                   TREE_SPACE_SAVING == (int)LIVE_MINER_SPACE_SAVING &&
+                   TREE_LOSSY_COUNTING == (int)LIVE_MINER_LOSSY &&
+                   TREE_STICKY_SAMPLING == (int)LIVE_MINER_STICKY &&
+                   TREE_PURGE_AGE == (int)LIVE_PURGE_AGE && TREE_PURGE_ALL == (int)LIVE_PURGE_ALL,
+               "options are copied");
+
 static struct live_thread *new_record(place_t start)
 {
     ref_t ref = arena_alloc(&agent.arena, sizeof(struct live_thread));
     if (!ref)
         return NULL;
     struct live_thread *record = arena_at(&agent.arena, ref);
-    record->tree = tree_new(&agent.arena, 1, start);
+    const struct live_options *options = &agent.session->options;
+    const struct tree_options tree = {
+        .kind = options->tree,
+        .metrics = 1,
+        .start = start,
+        .miner = options->miner,
+        .counters = options->hot_counters,
+        .sticky_items = options->sticky_items,
+        .depth = options->bounded_depth,
+        .purge = options->purge,
+        .bytes = options->bounded_bytes,
+    };
+    record->tree = tree_new(&agent.arena, &tree);
     if (!record->tree)
         return NULL;
     record->start = start;

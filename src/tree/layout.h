@@ -23,6 +23,9 @@ struct tree {
     uint32_t metrics;
     _Atomic uint64_t nodes;
     ref_t root;
+    uint32_t kind;            // enum tree_kind
+    _Atomic uint32_t forgets; // nodes come and go: always, or since the arena was full
+    ref_t more;               // what a kind other than full keeps besides
     // What follows is the writer's alone.
     ref_t root_unplaced;
     ref_t last_block;

@@ -61,6 +61,14 @@ unsigned tree_metrics_read(const struct arena *arena, uint64_t arena_bytes, ref_
     return metrics <= TREE_MOST_METRICS ? metrics : 0;
 }
 
+bool tree_forgets_read(const struct arena *arena, uint64_t arena_bytes, ref_t ref)
+{
+    if (!inside(arena_bytes, ref, sizeof(struct tree)))
+        return false;
+    const struct tree *tree = arena_at(arena, ref);
+    return atomic_load_explicit(&tree->forgets, memory_order_relaxed) != 0;
+}
+
 bool tree_edge_read(const struct arena *arena, uint64_t arena_bytes, ref_t ref, struct edge *edge)
 {
     if (!inside(arena_bytes, ref, sizeof *edge))

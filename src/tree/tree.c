@@ -396,12 +396,14 @@ ref_t tree_unplaced(struct arena *arena, ref_t ref, ref_t frame)
 
 // Making and measuring
 
-ref_t tree_new(struct arena *arena, unsigned metrics, place_t start)
+static ref_t full_new(struct arena *arena, const struct tree_options *options)
 {
+    const uint32_t metrics = options->metrics;
     ref_t ref = arena_alloc(arena, sizeof(struct tree));
     if (!ref || metrics == 0 || metrics > TREE_MOST_METRICS)
         return 0;
     struct tree *tree = tree_at(arena, ref);
+    tree->kind = TREE_FULL;
     tree->metrics = metrics;
     ref_t first = node_block_new(arena, metrics, FIRST_NODES);
     ref_t reserve = node_block_new(arena, metrics, RESERVE_NODES);
@@ -414,12 +416,33 @@ ref_t tree_new(struct arena *arena, unsigned metrics, place_t start)
     tree->last_block = first;
     tree->reserve = reserve;
     tree->unplaced_edge = tree_edge(arena, ref, 0, 0);
-    ref_t root_edge = start ? tree_edge(arena, ref, 0, start) : tree->unplaced_edge;
+    ref_t root_edge =
+        options->start ? tree_edge(arena, ref, 0, options->start) : tree->unplaced_edge;
     tree->root = node_new(arena, tree, 0, root_edge);
     tree->root_unplaced = tree_unplaced(arena, ref, tree->root);
     // Last and with release: a reader that finds the first block finds a whole tree.
     atomic_store_explicit(&tree->first_block, first, memory_order_release);
     return ref;
+}
+
+ref_t tree_new(struct arena *arena, const struct tree_options *options)
+{
+    switch (options->kind) {
+    case TREE_FULL:
+        return full_new(arena, options);
+    }
+    return 0;
+}
+
+enum tree_kind tree_kind(const struct arena *arena, ref_t tree)
+{
+    return tree_at(arena, tree)->kind;
+}
+
+void tree_charge(struct arena *arena, ref_t tree, ref_t node, uint64_t amount)
+{
+    (void)tree;
+    tree_add(arena, node, 0, amount);
 }
 
 ref_t tree_root(const struct arena *arena, ref_t tree)

@@ -46,8 +46,31 @@ struct node {
 
 struct tree; // lives in an arena
 
-// A new tree of nodes with `metrics` values each, its root entered at `start`. 0 when full.
-ref_t tree_new(struct arena *arena, unsigned metrics, place_t start);
+// What is kept. The numbers are those of enum live_tree_kind.
+enum tree_kind { TREE_FULL, TREE_HOT, TREE_BOUNDED, TREE_FUNCTIONS };
+
+// How hot contexts are found (miner.h). The numbers are those of enum live_miner.
+enum tree_miner { TREE_SPACE_SAVING, TREE_LOSSY_COUNTING, TREE_STICKY_SAMPLING };
+
+// What a bounded tree forgets when its buffer is full. The numbers are those of enum live_purge.
+enum tree_purge { TREE_PURGE_AGE, TREE_PURGE_ALL };
+
+struct tree_options {
+    uint32_t kind;         // enum tree_kind
+    uint32_t metrics;      // values of a node of a full tree; the others have values of their own
+    place_t start;         // where the root was entered
+    uint32_t miner;        // hot: enum tree_miner
+    uint64_t counters;     // hot: 1/epsilon
+    uint64_t sticky_items; // hot, Sticky Sampling: 1/epsilon * ln(1/(phi * delta))
+    uint32_t depth;        // bounded: frames that a sample may walk
+    uint32_t purge;        // bounded: enum tree_purge
+    uint64_t bytes;        // bounded: the buffer
+};
+
+// A new tree with its root. 0 when full, or for options that make no sense.
+ref_t tree_new(struct arena *arena, const struct tree_options *options);
+
+enum tree_kind tree_kind(const struct arena *arena, ref_t tree);
 
 ref_t tree_root(const struct arena *arena, ref_t tree);
 
@@ -67,7 +90,13 @@ ref_t tree_child(struct arena *arena, ref_t tree, ref_t parent, ref_t edge);
 // Signal-safe.
 ref_t tree_unplaced(struct arena *arena, ref_t tree, ref_t frame);
 
-// Adds to one value of a node. Signal-safe. Relaxed: one writer, and a reader may see either value.
+// An event of that cost in this context. Trackers charge by this alone: what comes of it is the
+// matter of the tree's kind. The node may be forgotten at the next call for this tree, unless it is
+// the parent then. Signal-safe; the owner of the tree alone.
+void tree_charge(struct arena *arena, ref_t tree, ref_t node, uint64_t amount);
+
+// Adds to one value of a node of a full tree. Signal-safe. Relaxed: one writer, and a reader may
+// see either value.
 static inline void tree_add(struct arena *arena, ref_t node, unsigned metric, uint64_t amount)
 {
     uint64_t *value = &((struct node *)arena_at(arena, node))->value[metric];
@@ -87,6 +116,10 @@ int64_t tree_scan(const struct arena *arena, uint64_t arena_bytes, ref_t tree,
 
 // How many values the nodes of a tree have; 0 if it is damaged or being made.
 unsigned tree_metrics_read(const struct arena *arena, uint64_t arena_bytes, ref_t tree);
+
+// True if nodes of the tree come and go (stable.h reads such trees): it is of a kind that forgets,
+// or a full tree whose arena was full. False too if it is damaged.
+bool tree_forgets_read(const struct arena *arena, uint64_t arena_bytes, ref_t tree);
 
 // The edge of a node that a scan has met. False if the reference leads out of the arena.
 bool tree_edge_read(const struct arena *arena, uint64_t arena_bytes, ref_t ref, struct edge *edge);

@@ -88,7 +88,7 @@ struct live_thread *fake_thread(struct fake_process *process, place_t start)
     ref_t ref = arena_alloc(&process->arena, sizeof(struct live_thread));
     must(ref != 0);
     struct live_thread *thread = arena_at(&process->arena, ref);
-    thread->tree = tree_new(&process->arena, 1, start);
+    thread->tree = tree_new(&process->arena, &(struct tree_options){.metrics = 1, .start = start});
     must(thread->tree != 0);
     thread->start = start;
     atomic_store(&thread->tid, process->process->pid);

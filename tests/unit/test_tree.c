@@ -32,6 +32,11 @@ static uint64_t used(const struct arena *arena)
     return atomic_load(&arena_head(arena)->used);
 }
 
+static ref_t new_tree(struct arena *arena, unsigned metrics, place_t start)
+{
+    return tree_new(arena, &(struct tree_options){.metrics = metrics, .start = start});
+}
+
 static struct node *node_at(const struct arena *arena, ref_t ref)
 {
     return arena_at(arena, ref);
@@ -51,7 +56,7 @@ static void test_identity(void **state)
 {
     (void)state;
     struct arena arena = new_arena(1 << 20);
-    ref_t tree = tree_new(&arena, 1, place_make(3, 0x1000));
+    ref_t tree = new_tree(&arena, 1, place_make(3, 0x1000));
     assert_true(tree);
     assert_int_equal(tree_metrics(&arena, tree), 1);
     assert_int_equal(tree_nodes(&arena, tree), 2); // the root and its unplaced statement
@@ -93,7 +98,7 @@ static void test_small_start(void **state)
     (void)state;
     struct arena arena = new_arena(1 << 20);
     uint64_t before = used(&arena);
-    assert_true(tree_new(&arena, 1, 0));
+    assert_true(new_tree(&arena, 1, 0));
     assert_true(used(&arena) - before <= 2048);
     free_arena(&arena, 1 << 20);
 }
@@ -102,9 +107,9 @@ static void test_metric_limits(void **state)
 {
     (void)state;
     struct arena arena = new_arena(1 << 20);
-    assert_int_equal(tree_new(&arena, 0, 0), 0);
-    assert_int_equal(tree_new(&arena, 1000, 0), 0);
-    ref_t tree = tree_new(&arena, 3, 0);
+    assert_int_equal(new_tree(&arena, 0, 0), 0);
+    assert_int_equal(new_tree(&arena, 1000, 0), 0);
+    ref_t tree = new_tree(&arena, 3, 0);
     for (unsigned i = 0; i < 100; i++) {
         ref_t node = tree_child(&arena, tree, tree_root(&arena, tree),
                                 tree_edge(&arena, tree, place_make(3, i), place_make(3, 1)));
@@ -126,7 +131,7 @@ static void test_large_fan_out(void **state)
     enum { CHILDREN = 100000 };
     const size_t bytes = 64 << 20;
     struct arena arena = new_arena(bytes);
-    ref_t tree = tree_new(&arena, 1, 0);
+    ref_t tree = new_tree(&arena, 1, 0);
     ref_t root = tree_root(&arena, tree);
     ref_t *children = calloc(CHILDREN, sizeof *children);
     for (unsigned i = 0; i < CHILDREN; i++) {
@@ -214,7 +219,7 @@ static void test_full_at_every_point(void **state)
         memset((char *)base + limit, 0xa5, bytes - limit); // whoever writes there is caught
         struct arena arena;
         arena_init(&arena, base, sizeof(struct arena_head), limit);
-        ref_t tree = tree_new(&arena, 1, place_make(3, 1));
+        ref_t tree = new_tree(&arena, 1, place_make(3, 1));
         if (!tree)
             continue;
         trees++;
@@ -240,7 +245,7 @@ static void test_reserve(void **state)
 {
     (void)state;
     struct arena arena = new_arena(1 << 16);
-    ref_t tree = tree_new(&arena, 1, 0);
+    ref_t tree = new_tree(&arena, 1, 0);
     ref_t frames[64], frame = tree_root(&arena, tree);
     for (unsigned i = 0; i < 64; i++) // a deep path, then the rest of the arena is taken away
         frames[i] = frame = tree_child(&arena, tree, frame, tree_edge(&arena, tree, i + 1, i + 1));
@@ -277,7 +282,7 @@ static void test_zeroed_under_the_writer(void **state)
 {
     (void)state;
     struct arena arena = new_arena(1 << 20);
-    ref_t tree = tree_new(&arena, 1, 0), cached = tree_root(&arena, tree);
+    ref_t tree = new_tree(&arena, 1, 0), cached = tree_root(&arena, tree);
     for (unsigned i = 0; i < 100; i++)
         cached = tree_child(&arena, tree, cached, tree_edge(&arena, tree, i + 1, 7));
     memset(arena.base, 0, 1 << 20);
@@ -305,7 +310,7 @@ static void test_against_model(void **state)
     enum { STEPS = 15000, MOST = STEPS + 1 };
     const size_t bytes = 16 << 20;
     struct arena arena = new_arena(bytes);
-    ref_t tree = tree_new(&arena, 1, 0);
+    ref_t tree = new_tree(&arena, 1, 0);
     struct model_node *model = calloc(MOST, sizeof *model);
     size_t count = 1;
     model[0].ref = tree_root(&arena, tree);
@@ -379,7 +384,7 @@ static void test_reader_in_another_process(void **state)
         } while (!last);
         _exit(seen.count == tree_nodes(&arena, tree) ? 0 : 8);
     }
-    ref_t tree = tree_new(&arena, 1, 0);
+    ref_t tree = new_tree(&arena, 1, 0);
     __atomic_store_n(&control[0], tree, __ATOMIC_RELEASE);
     for (unsigned i = 0; i < 60000; i++)
         charge_random_path(&arena, tree, 1 + next_random() % 12, 40, 1);
@@ -409,7 +414,7 @@ static void test_scan_of_damaged_memory(void **state)
     unsigned char *good = calloc(1, bytes), *bad = malloc(bytes);
     struct arena arena;
     arena_init(&arena, good, sizeof(struct arena_head), bytes);
-    ref_t tree = tree_new(&arena, 1, 0);
+    ref_t tree = new_tree(&arena, 1, 0);
     for (unsigned i = 0; i < 50; i++)
         charge_random_path(&arena, tree, 5, 20, 1);
     struct arena damaged = {.base = bad};
