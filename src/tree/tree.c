@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT
 #include "tree/tree.h"
+#include "tree/bounded.h"
 #include "tree/layout.h"
 
 // What a tree begins with. Thousands of threads may live at once and most of them take few samples,
@@ -383,9 +384,16 @@ ref_t tree_child(struct arena *arena, ref_t ref, ref_t parent, ref_t edge)
     return edge && parent ? find_or_make(arena, tree_at(arena, ref), parent, edge, false) : 0;
 }
 
+static bool is_bounded(const struct tree *tree)
+{
+    return tree->kind == TREE_BOUNDED || tree->kind == TREE_FUNCTIONS;
+}
+
 ref_t tree_unplaced(struct arena *arena, ref_t ref, ref_t frame)
 {
     struct tree *tree = tree_at(arena, ref);
+    if (is_bounded(tree)) // has no statements
+        return tree->root;
     for (; frame; frame = node_at(arena, frame)->parent) {
         ref_t node = find_or_make(arena, tree, frame, tree->unplaced_edge, true);
         if (node)
@@ -430,6 +438,9 @@ ref_t tree_new(struct arena *arena, const struct tree_options *options)
     switch (options->kind) {
     case TREE_FULL:
         return full_new(arena, options);
+    case TREE_BOUNDED:
+    case TREE_FUNCTIONS:
+        return bounded_new(arena, options);
     }
     return 0;
 }
@@ -441,8 +452,10 @@ enum tree_kind tree_kind(const struct arena *arena, ref_t tree)
 
 void tree_charge(struct arena *arena, ref_t tree, ref_t node, uint64_t amount)
 {
-    (void)tree;
-    tree_add(arena, node, 0, amount);
+    if (is_bounded(tree_at(arena, tree)))
+        bounded_charge(arena, tree, node, amount);
+    else
+        tree_add(arena, node, 0, amount);
 }
 
 ref_t tree_root(const struct arena *arena, ref_t tree)

@@ -1,0 +1,489 @@
+// SPDX-License-Identifier: MIT
+#include "tree/bounded.h"
+#include "tree/bounded_layout.h"
+
+enum {
+    LEAST_BYTES = 4096, // of a buffer that is of any use
+    TOLD_VALUES = 2,
+    LONGEST_CHAIN = 4096, // of a hash that nobody has scribbled over
+};
+
+// The buffer
+
+static uint64_t round_up(uint64_t bytes)
+{
+    return (bytes + 7) & ~UINT64_C(7);
+}
+
+static uint32_t power_of_two(uint64_t least)
+{
+    uint32_t power = 8;
+    while (power < least)
+        power *= 2;
+    return power;
+}
+
+static uint32_t edge_slots_for(uint64_t edges)
+{
+    return power_of_two(edges + edges / 3 + 1);
+}
+
+static uint64_t bytes_for(uint64_t nodes)
+{
+    return sizeof(struct node_block) + nodes * (tree_node_bytes(BOUNDED_STRIDE)) +
+           nodes * sizeof(struct edge) + round_up(nodes * sizeof(uint32_t)) +
+           (uint64_t)edge_slots_for(nodes) * sizeof(ref_t) +
+           (uint64_t)power_of_two(nodes) * sizeof(ref_t) +
+           BOUNDED_ORDERS * BOUNDED_BUCKETS * sizeof(ref_t);
+}
+
+// The most nodes that, with all they need, are in so many bytes.
+static uint32_t nodes_in(uint64_t bytes)
+{
+    uint64_t low = 0, high = bytes / tree_node_bytes(BOUNDED_STRIDE);
+    while (low < high) {
+        uint64_t middle = (low + high + 1) / 2;
+        if (bytes_for(middle) <= bytes)
+            low = middle;
+        else
+            high = middle - 1;
+    }
+    return (uint32_t)low;
+}
+
+// Less than was asked for, where the arena has no more. Asking first keeps the arena's count of
+// refusals honest.
+static ref_t take_memory(struct arena *arena, uint64_t *bytes)
+{
+    const struct arena_head *limits = arena_head(arena);
+    for (; *bytes >= LEAST_BYTES; *bytes /= 2) {
+        uint64_t used = atomic_load_explicit(&limits->used, memory_order_relaxed);
+        if (used + *bytes > limits->limit)
+            continue;
+        ref_t memory = arena_alloc(arena, *bytes);
+        if (memory)
+            return memory;
+    }
+    return 0;
+}
+
+static uint64_t head_bytes(void)
+{
+    return round_up(sizeof(struct bounded)) + sizeof(struct node_block) +
+           tree_node_bytes(BOUNDED_STRIDE);
+}
+
+static bool lay_out(struct arena *arena, struct bounded *bounded)
+{
+    uint64_t bytes =
+        bounded->bytes > head_bytes() ? (bounded->bytes - head_bytes()) & ~UINT64_C(7) : 0;
+    const ref_t memory = bounded->refused ? 0 : take_memory(arena, &bytes);
+    if (!memory) {
+        bounded->refused = 1;
+        return false;
+    }
+    const uint32_t nodes = nodes_in(bytes);
+    bounded->block = memory;
+    bounded->edge_capacity = nodes;
+    bounded->edge_slot_count = edge_slots_for(nodes);
+    bounded->node_slot_count = power_of_two(nodes);
+    bounded->nodes = tree_node_in_block(memory, BOUNDED_STRIDE, 0);
+    bounded->edges = bounded->nodes + nodes * bounded_node_units();
+    bounded->edge_uses = bounded->edges + nodes * (ref_t)(sizeof(struct edge) / 8);
+    bounded->edge_slots =
+        bounded->edge_uses + (ref_t)(round_up((uint64_t)nodes * sizeof(uint32_t)) / 8);
+    bounded->node_slots = bounded->edge_slots + bounded->edge_slot_count / 2;
+    bounded->lists = bounded->node_slots + bounded->node_slot_count / 2;
+    struct node_block *block = arena_at(arena, memory);
+    block->capacity = nodes;
+    block->metrics = BOUNDED_STRIDE;
+    struct node_block *first =
+        arena_at(arena, atomic_load_explicit(&bounded->tree.first_block, memory_order_relaxed));
+    // Release, both: readers that see the block, or that there are lists, find their heads whole.
+    atomic_store_explicit(&first->next, memory, memory_order_release);
+    atomic_store_explicit(&bounded->capacity, nodes, memory_order_release);
+    return true;
+}
+
+ref_t bounded_new(struct arena *arena, const struct tree_options *options)
+{
+    const ref_t ref = arena_alloc(arena, sizeof(struct bounded));
+    const ref_t first =
+        arena_alloc(arena, sizeof(struct node_block) + tree_node_bytes(BOUNDED_STRIDE));
+    if (!ref || !first)
+        return 0;
+    struct bounded *bounded = bounded_at(arena, ref);
+    bounded->bytes = options->bytes < (UINT64_C(8) << 30) ? options->bytes : UINT64_C(8) << 30;
+    bounded->purge = options->purge;
+    bounded->tree.kind = options->kind;
+    bounded->root_edge.function = options->start;
+    struct node_block *block = arena_at(arena, first);
+    block->metrics = BOUNDED_STRIDE;
+    block->capacity = 1;
+    bounded->tree.root = tree_node_in_block(first, BOUNDED_STRIDE, 0);
+    struct node *root = arena_at(arena, bounded->tree.root);
+    root->edge = ref + (ref_t)(offsetof(struct bounded, root_edge) / 8);
+    atomic_store_explicit(&block->used, 1, memory_order_relaxed);
+    bounded->tree.metrics = TOLD_VALUES;
+    atomic_store_explicit(&bounded->tree.nodes, 1, memory_order_relaxed);
+    // Last and with release: a reader that finds the first block finds a whole tree.
+    atomic_store_explicit(&bounded->tree.first_block, first, memory_order_release);
+    return ref;
+}
+
+static uint32_t capacity_of(const struct bounded *bounded)
+{
+    return atomic_load_explicit(&bounded->capacity, memory_order_relaxed);
+}
+
+static void count_nodes(struct bounded *bounded, uint32_t live)
+{
+    bounded->live_nodes = live;
+    // The owner writes; a count for readers that orders nothing, so relaxed.
+    atomic_store_explicit(&bounded->tree.nodes, live + UINT64_C(1), memory_order_relaxed);
+}
+
+static void count_purged(struct bounded *bounded, uint64_t cost)
+{
+    // The owner writes; readers want a sum that is right when the owner rests, so relaxed.
+    atomic_store_explicit(&bounded->purged,
+                          atomic_load_explicit(&bounded->purged, memory_order_relaxed) + cost,
+                          memory_order_relaxed);
+}
+
+// Age. A node that is in no list has itself as its neighbour.
+
+static void leave_age(const struct arena *arena, struct bounded *bounded, ref_t ref,
+                      struct node *node)
+{
+    struct links *links = bounded_links(node, BOUNDED_AGE);
+    if (links->previous == ref)
+        return;
+    struct node *younger = bounded_node(arena, bounded, links->previous);
+    struct node *older = bounded_node(arena, bounded, links->next);
+    if (younger)
+        bounded_links(younger, BOUNDED_AGE)->next = links->next;
+    else
+        bounded->youngest = links->next;
+    if (older)
+        bounded_links(older, BOUNDED_AGE)->previous = links->previous;
+    else
+        bounded->oldest = links->previous;
+    links->previous = links->next = ref;
+}
+
+static void become_youngest(const struct arena *arena, struct bounded *bounded, ref_t ref,
+                            struct node *node)
+{
+    if (bounded->youngest == ref)
+        return;
+    leave_age(arena, bounded, ref, node);
+    struct node *second = bounded_node(arena, bounded, bounded->youngest);
+    *bounded_links(node, BOUNDED_AGE) = (struct links){0, second ? bounded->youngest : 0};
+    if (second)
+        bounded_links(second, BOUNDED_AGE)->previous = ref;
+    else
+        bounded->oldest = ref;
+    bounded->youngest = ref;
+}
+
+static void become_oldest(const struct arena *arena, struct bounded *bounded, ref_t ref,
+                          struct node *node)
+{
+    struct node *second = bounded_node(arena, bounded, bounded->oldest);
+    *bounded_links(node, BOUNDED_AGE) = (struct links){second ? bounded->oldest : 0, 0};
+    if (second)
+        bounded_links(second, BOUNDED_AGE)->next = ref;
+    else
+        bounded->youngest = ref;
+    bounded->oldest = ref;
+}
+
+// Nodes by (parent, edge)
+
+static ref_t *chain_of(const struct arena *arena, const struct bounded *bounded, ref_t parent,
+                       ref_t edge)
+{
+    ref_t *slots = arena_at(arena, bounded->node_slots);
+    return &slots[bounded_mix((uint64_t)parent << 32 | edge) & (bounded->node_slot_count - 1)];
+}
+
+static ref_t find_child(const struct arena *arena, const struct bounded *bounded, ref_t parent,
+                        ref_t edge)
+{
+    ref_t ref = *chain_of(arena, bounded, parent, edge);
+    for (unsigned i = 0; i < LONGEST_CHAIN; i++) {
+        const struct node *node = bounded_node(arena, bounded, ref);
+        if (!node)
+            return 0;
+        if (node->edge == edge && node->parent == parent)
+            return ref;
+        ref = node->sibling;
+    }
+    return 0;
+}
+
+static void leave_chain(const struct arena *arena, struct bounded *bounded, ref_t ref,
+                        const struct node *node)
+{
+    ref_t *link = chain_of(arena, bounded, node->parent, node->edge);
+    for (unsigned i = 0; i < LONGEST_CHAIN && *link != ref; i++) {
+        struct node *other = bounded_node(arena, bounded, *link);
+        if (!other)
+            return;
+        link = &other->sibling;
+    }
+    if (*link == ref)
+        *link = node->sibling;
+}
+
+// Forgetting
+
+static void forget(const struct arena *arena, struct bounded *bounded, ref_t ref, struct node *node)
+{
+    const ref_t parent_ref = node->parent;
+    leave_chain(arena, bounded, ref, node);
+    bounded_leave_lists(arena, bounded, node);
+    leave_age(arena, bounded, ref, node);
+    count_purged(bounded, node->value[0]);
+    bounded_drop_edge(arena, bounded, node->edge);
+    // Free, for readers, before it becomes anything else.
+    __atomic_store_n(&node->edge, 0, __ATOMIC_RELEASE);
+    node->sibling = bounded->free_node;
+    bounded->free_node = ref;
+    count_nodes(bounded, bounded->live_nodes - 1);
+    struct node *parent = bounded_node(arena, bounded, parent_ref);
+    if (parent && parent->child && --parent->child == 0 && parent_ref != bounded->tree.root &&
+        bounded_links(parent, BOUNDED_AGE)->previous == parent_ref)
+        become_oldest(arena, bounded, parent_ref, parent); // it had waited for its children
+}
+
+// The oldest leaf but those that are held. False if there is none.
+static bool forget_oldest(const struct arena *arena, struct bounded *bounded, ref_t held,
+                          ref_t also_held)
+{
+    ref_t ref = bounded->oldest;
+    for (uint32_t i = 0; i < capacity_of(bounded); i++) {
+        struct node *node = bounded_node(arena, bounded, ref);
+        if (!node)
+            return false;
+        const ref_t younger = bounded_links(node, BOUNDED_AGE)->previous;
+        if (node->child) {
+            leave_age(arena, bounded, ref, node);
+        } else if (ref != held && ref != also_held) {
+            forget(arena, bounded, ref, node);
+            return true;
+        }
+        ref = younger;
+    }
+    return false;
+}
+
+static void forget_all(const struct arena *arena, struct bounded *bounded)
+{
+    uint64_t cost = 0;
+    for (uint32_t i = 0; i < bounded->next_node && i < capacity_of(bounded); i++) {
+        struct node *node = arena_at(arena, tree_node_in_block(bounded->block, BOUNDED_STRIDE, i));
+        if (node->edge)
+            cost += node->value[0];
+        __atomic_store_n(&node->edge, 0, __ATOMIC_RELAXED);
+    }
+    ref_t *words = arena_at(arena, bounded->node_slots);
+    for (uint32_t i = 0; i < bounded->node_slot_count; i++)
+        words[i] = 0;
+    words = arena_at(arena, bounded->lists);
+    for (uint32_t i = 0; i < BOUNDED_ORDERS * BOUNDED_BUCKETS; i++)
+        bounded_store(&words[i], 0);
+    bounded_forget_edges(arena, bounded);
+    bounded->free_node = bounded->next_node = 0;
+    bounded->youngest = bounded->oldest = 0;
+    ((struct node *)arena_at(arena, bounded->tree.root))->child = 0;
+    count_purged(bounded, cost);
+    count_nodes(bounded, 0);
+}
+
+// Every node has one edge and there are as many of one as of the other, so where nodes are free,
+// edges can be had. They are collected in one sweep, which should be worth its while.
+static bool find_edges(const struct arena *arena, struct bounded *bounded, ref_t held,
+                       ref_t also_held)
+{
+    const uint32_t worth = bounded->edge_capacity / 16 + 1;
+    // No more often than there are nodes: that is enough, unless the lists were damaged.
+    for (uint32_t i = 0; i < capacity_of(bounded); i++)
+        if (bounded->edge_capacity - bounded->live_edges >= worth ||
+            !forget_oldest(arena, bounded, held, also_held))
+            break;
+    bounded_collect_edges(arena, bounded);
+    return bounded_edges_left(bounded) > 0;
+}
+
+// Room for one more node and its edge.
+static bool find_room(const struct arena *arena, struct bounded *bounded, ref_t held,
+                      ref_t also_held)
+{
+    const bool by_age = bounded->purge == TREE_PURGE_AGE;
+    if (capacity_of(bounded) <= bounded->live_nodes &&
+        (!by_age || !forget_oldest(arena, bounded, held, also_held)))
+        return false;
+    return bounded_edges_left(bounded) || (by_age && find_edges(arena, bounded, held, also_held));
+}
+
+enum bounded_room bounded_begin(struct arena *arena, ref_t tree)
+{
+    struct bounded *bounded = bounded_at(arena, tree);
+    // The tool zeroes the memory of processes that it takes for dead: then there is no root.
+    if (!bounded->tree.root || (!capacity_of(bounded) && !lay_out(arena, bounded)))
+        return BOUNDED_NONE;
+    // Relaxed: it is a wish, no data comes with it.
+    if (!atomic_load_explicit(&bounded->purge_wanted, memory_order_relaxed))
+        return BOUNDED_ROOM;
+    atomic_store_explicit(&bounded->purge_wanted, 0, memory_order_relaxed);
+    forget_all(arena, bounded);
+    return BOUNDED_EMPTIED;
+}
+
+void bounded_empty(struct arena *arena, ref_t tree)
+{
+    struct bounded *bounded = bounded_at(arena, tree);
+    if (bounded->tree.root && capacity_of(bounded))
+        forget_all(arena, bounded);
+}
+
+// Samples
+
+static ref_t take_node(const struct arena *arena, struct bounded *bounded)
+{
+    if (bounded->free_node) {
+        const ref_t ref = bounded->free_node;
+        const struct node *node = bounded_node(arena, bounded, ref);
+        bounded->free_node = node ? node->sibling : 0;
+        return node ? ref : 0;
+    }
+    if (bounded->next_node >= capacity_of(bounded))
+        return 0;
+    return tree_node_in_block(bounded->block, BOUNDED_STRIDE, bounded->next_node++);
+}
+
+static ref_t make_child(const struct arena *arena, struct bounded *bounded, ref_t parent_ref,
+                        struct node *parent, ref_t edge)
+{
+    const ref_t ref = take_node(arena, bounded);
+    if (!ref)
+        return 0;
+    struct node *node = arena_at(arena, ref);
+    __atomic_store_n(&node->parent, parent_ref, __ATOMIC_RELAXED);
+    node->child = 0;
+    for (unsigned i = 0; i < BOUNDED_STRIDE; i++)
+        __atomic_store_n(&node->value[i], 0, __ATOMIC_RELAXED);
+    *bounded_links(node, BOUNDED_AGE) = (struct links){ref, ref};
+    ref_t *chain = chain_of(arena, bounded, parent_ref, edge);
+    node->sibling = *chain;
+    *chain = ref;
+    parent->child++;
+    bounded_use_edge(arena, bounded, edge);
+    // Release, both: who sees the edge, or the count, sees the parent and no values of before.
+    __atomic_store_n(&node->edge, edge, __ATOMIC_RELEASE);
+    struct node_block *block = arena_at(arena, bounded->block);
+    if (bounded->next_node > atomic_load_explicit(&block->used, memory_order_relaxed))
+        atomic_store_explicit(&block->used, bounded->next_node, memory_order_release);
+    count_nodes(bounded, bounded->live_nodes + 1);
+    return ref;
+}
+
+static ref_t find_or_make(const struct arena *arena, struct bounded *bounded, ref_t parent_ref,
+                          const struct edge *edge, ref_t held)
+{
+    struct node *parent = bounded_node(arena, bounded, parent_ref);
+    if (!parent)
+        return 0;
+    // A node that was just made has no children: below it, nothing is searched.
+    if (parent->child) {
+        const ref_t known = bounded_find_edge(arena, bounded, edge->site, edge->function);
+        const ref_t ref = known ? find_child(arena, bounded, parent_ref, known) : 0;
+        if (ref)
+            return ref;
+    }
+    if (!find_room(arena, bounded, parent_ref, held))
+        return 0;
+    // Only now: an edge without a node may go when room is made.
+    const ref_t interned = bounded_edge(arena, bounded, edge->site, edge->function);
+    return interned ? make_child(arena, bounded, parent_ref, parent, interned) : 0;
+}
+
+ref_t bounded_enter(struct arena *arena, ref_t tree, ref_t parent, place_t site, place_t function,
+                    uint64_t cost, ref_t held)
+{
+    struct bounded *bounded = bounded_at(arena, tree);
+    const struct edge edge = {site, function};
+    if (!capacity_of(bounded))
+        return 0;
+    const ref_t ref = find_or_make(arena, bounded, parent, &edge, held);
+    if (!ref)
+        return 0;
+    struct node *node = arena_at(arena, ref);
+    bounded_weigh(arena, bounded, BOUNDED_BY_EDGE, ref, node, cost);
+    become_youngest(arena, bounded, ref, node);
+    return ref;
+}
+
+void bounded_charge(struct arena *arena, ref_t tree, ref_t ref, uint64_t cost)
+{
+    struct bounded *bounded = bounded_at(arena, tree);
+    if (!bounded->tree.root)
+        return;
+    struct node *node = bounded_node(arena, bounded, ref);
+    // What is free by now (a thread that ends charges where its last sample was) goes to the root.
+    if (!node || !node->edge || ref == bounded->tree.root) {
+        tree_add(arena, bounded->tree.root, 0, cost);
+        return;
+    }
+    bounded_weigh(arena, bounded, BOUNDED_BY_COST, ref, node, cost);
+    become_youngest(arena, bounded, ref, node);
+}
+
+ref_t bounded_count(struct arena *arena, ref_t tree, place_t function, uint64_t cost)
+{
+    const ref_t root = bounded_at(arena, tree)->tree.root;
+    ref_t node = root;
+    if (bounded_begin(arena, tree) != BOUNDED_NONE) {
+        node = bounded_enter(arena, tree, root, 0, function, 0, 0);
+        if (!node) {
+            bounded_empty(arena, tree);
+            node = bounded_enter(arena, tree, root, 0, function, 0, 0);
+        }
+    }
+    bounded_charge(arena, tree, node ? node : root, cost);
+    return node ? node : root;
+}
+
+bool bounded_is(const struct arena *arena, ref_t tree, ref_t ref, ref_t parent, place_t site,
+                place_t function)
+{
+    const struct bounded *bounded = bounded_at(arena, tree);
+    const struct node *node = bounded_node(arena, bounded, ref);
+    if (!node || !node->edge || node->parent != parent)
+        return false;
+    return node->edge == bounded_find_edge(arena, bounded, site, function);
+}
+
+uint32_t bounded_capacity(const struct arena *arena, ref_t tree)
+{
+    return capacity_of(bounded_at(arena, tree));
+}
+
+void bounded_ask_purge(struct arena *arena, ref_t tree)
+{
+    atomic_store_explicit(&bounded_at(arena, tree)->purge_wanted, 1, memory_order_relaxed);
+}
+
+uint64_t bounded_purged(const struct arena *arena, ref_t tree)
+{
+    return atomic_load_explicit(&bounded_at(arena, tree)->purged, memory_order_relaxed);
+}
+
+uint32_t bounded_edge_epoch(const struct arena *arena, uint64_t arena_bytes, ref_t tree)
+{
+    if ((uint64_t)tree * 8 + sizeof(struct bounded) > arena_bytes)
+        return 0;
+    return atomic_load_explicit(&bounded_at(arena, tree)->edge_epoch, memory_order_acquire);
+}
