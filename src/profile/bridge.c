@@ -173,7 +173,7 @@ static int survey(struct bridge *bridge)
     for (uint32_t i = into->count; i-- > 0;) {
         const struct profile_node *node = &into->nodes[i];
         for (unsigned metric = 0; node->function == 0 && metric < metrics; metric++)
-            if (!profile_counts_calls(&bridge->profile->metrics[metric]))
+            if (profile_is_cost(&bridge->profile->metrics[metric]))
                 bridge->cost[i] += into->values[(size_t)i * metrics + metric];
         if (!is_root(node))
             bridge->cost[node->parent] += bridge->cost[i];

@@ -106,18 +106,33 @@ static bool take_command(struct loader *loader, struct cursor *cursor, char ***c
     return true;
 }
 
-static bool set_metric_count(struct loader *loader, uint64_t count)
+// There may come to be more metrics on the way: what was told before has 0 of the new ones.
+static bool widen_trees(struct profile *profile, unsigned count)
+{
+    for (unsigned i = 0; i < profile->tree_count; i++)
+        if (!profile_widen_tree(&profile->trees[i], profile->metric_count, count))
+            return false;
+    return true;
+}
+
+// Makes sure that there are as many metrics, at least.
+static bool want_metrics(struct loader *loader, uint64_t count)
 {
     struct profile *profile = loader->profile;
-    if (profile->metric_count)
-        return profile->metric_count == count;
     if (count == 0 || count > MOST_METRICS)
         return false;
-    profile->metrics = calloc(count, sizeof *profile->metrics);
-    if (!profile->metrics) {
+    if (count <= profile->metric_count)
+        return true;
+    struct profile_metric *metrics = calloc(count, sizeof *metrics);
+    if (!metrics || !widen_trees(profile, (unsigned)count)) {
+        free(metrics);
         loader->out_of_memory = true;
         return false;
     }
+    if (profile->metrics)
+        memcpy(metrics, profile->metrics, profile->metric_count * sizeof *metrics);
+    free(profile->metrics);
+    profile->metrics = metrics;
     profile->metric_count = (unsigned)count;
     return true;
 }
@@ -125,13 +140,14 @@ static bool set_metric_count(struct loader *loader, uint64_t count)
 static bool take_session(struct loader *loader, struct cursor *cursor)
 {
     struct profile *profile = loader->profile;
+    uint64_t count = 0;
     profile->start_realtime_ns = cursor_varint(cursor);
     if (!take_string(loader, cursor, &profile->tracker) ||
         !take_string(loader, cursor, &profile->tree_kind) ||
         !take_command(loader, cursor, &profile->command) ||
-        !set_metric_count(loader, cursor_varint(cursor)))
+        !want_metrics(loader, count = cursor_varint(cursor)))
         return false;
-    for (unsigned i = 0; i < profile->metric_count; i++) {
+    for (unsigned i = 0; i < count; i++) {
         struct profile_metric *metric = &profile->metrics[i];
         if (!take_string(loader, cursor, &metric->name) ||
             !take_string(loader, cursor, &metric->unit))
@@ -317,22 +333,34 @@ static bool take_sites(struct loader *loader, struct cursor *cursor, struct prof
     return !cursor->failed;
 }
 
+static bool take_node_values(struct cursor *cursor, uint64_t *values, uint32_t count, unsigned told,
+                             unsigned metrics)
+{
+    for (uint32_t i = 0; i < count; i++)
+        for (unsigned metric = 0; metric < told; metric++)
+            values[(size_t)i * metrics + metric] = cursor_varint(cursor);
+    return !cursor->failed;
+}
+
 static bool take_nodes(struct loader *loader, struct cursor *cursor)
 {
     uint32_t index = cursor_varint32(cursor), first = cursor_varint32(cursor);
     uint32_t count = cursor_varint32(cursor);
-    uint64_t metrics = cursor_varint(cursor);
+    uint64_t told = cursor_varint(cursor);
     // Each node takes at least three bytes and its values: no need to believe a larger count.
-    if (cursor->failed || !set_metric_count(loader, metrics) ||
-        count > cursor_left(cursor) / (3 + metrics) || first > UINT32_MAX - 1 - count ||
-        !has_tree(loader, index))
+    if (cursor->failed || !want_metrics(loader, told) || count > cursor_left(cursor) / (3 + told) ||
+        first > UINT32_MAX - 1 - count || !has_tree(loader, index))
         return false;
+    const unsigned metrics = loader->profile->metric_count;
     struct profile_tree *tree = &loader->profile->trees[index];
+    // Who tells a tree from its root on again has said so, in a chunk that was lost.
+    if (first == 0 && tree->count > 0 && loader->scan->lost_places)
+        tree->count = 0;
     if (!fill_nodes(loader, tree, first))
         return false;
     if (count == 0)
         return true;
-    if (!profile_grow_tree(tree, first + count, (unsigned)metrics)) {
+    if (!profile_grow_tree(tree, first + count, metrics)) {
         loader->out_of_memory = true;
         return false;
     }
@@ -340,14 +368,13 @@ static bool take_nodes(struct loader *loader, struct cursor *cursor)
     uint64_t *values = tree->values + (size_t)first * metrics;
     bool sound = take_parents(cursor, tree, count) &&
                  take_functions(loader, cursor, nodes, count) &&
-                 take_sites(loader, cursor, nodes, first, count);
-    for (uint64_t i = 0; sound && i < count * metrics; i++)
-        values[i] = cursor_varint(cursor);
+                 take_sites(loader, cursor, nodes, first, count) &&
+                 take_node_values(cursor, values, count, (unsigned)told, metrics);
     for (uint32_t i = 0; sound && i < count; i++)
         sound =
             nodes[i].parent == PROFILE_NO_PARENT || !is_statement(&tree->nodes[nodes[i].parent]);
-    if (!sound || cursor->failed) {
-        memset(values, 0, count * metrics * sizeof *values); // they stay beyond the count
+    if (!sound) {
+        memset(values, 0, (size_t)count * metrics * sizeof *values); // they stay beyond the count
         return false;
     }
     tree->count = first + count;
@@ -357,10 +384,11 @@ static bool take_nodes(struct loader *loader, struct cursor *cursor)
 static bool take_values(struct loader *loader, struct cursor *cursor)
 {
     uint32_t index = cursor_varint32(cursor), count = cursor_varint32(cursor);
-    uint64_t metrics = cursor_varint(cursor);
-    if (cursor->failed || !set_metric_count(loader, metrics) ||
-        count > cursor_left(cursor) / (1 + metrics) || !has_tree(loader, index))
+    uint64_t told = cursor_varint(cursor);
+    if (cursor->failed || !want_metrics(loader, told) || count > cursor_left(cursor) / (1 + told) ||
+        !has_tree(loader, index))
         return false;
+    const unsigned metrics = loader->profile->metric_count;
     struct profile_tree *tree = &loader->profile->trees[index];
     struct cursor at = *cursor;
     for (uint32_t i = 0; i < count; i++)
@@ -373,13 +401,23 @@ static bool take_values(struct loader *loader, struct cursor *cursor)
             return false;
         bool lost = node >= tree->count || is_lost(&tree->nodes[node]);
         loader->lost_values += lost;
-        for (unsigned metric = 0; metric < metrics; metric++) {
+        for (unsigned metric = 0; metric < told; metric++) {
             uint64_t value = cursor_varint(cursor);
             if (!lost && !cursor->failed)
                 tree->values[node * metrics + metric] = value;
         }
     }
     return !cursor->failed;
+}
+
+// A tree that forgets is told from its root on again.
+static bool take_anew(struct loader *loader, struct cursor *cursor)
+{
+    uint32_t index = cursor_varint32(cursor);
+    if (cursor->failed || !has_tree(loader, index))
+        return false;
+    loader->profile->trees[index].count = 0;
+    return true;
 }
 
 static bool take_note(struct loader *loader, struct cursor *cursor)
@@ -424,7 +462,7 @@ bool loader_take(struct loader *loader, struct chunk *chunk)
         [CHUNK_PROCESSES] = take_process, [CHUNK_TREES] = take_tree,
         [CHUNK_NODES] = take_nodes,       [CHUNK_VALUES] = take_values,
         [CHUNK_NOTES] = take_note,        [CHUNK_STATE] = take_state,
-        [CHUNK_RUNS] = take_runs,
+        [CHUNK_RUNS] = take_runs,         [CHUNK_ANEW] = take_anew,
     };
     if (chunk->type >= CHUNK_TYPES || !takers[chunk->type])
         return true;

@@ -14,9 +14,15 @@ void batch_free(struct batch *batch)
 
 void batch_flush(struct batch *batch)
 {
-    for (unsigned type = 0; type < CHUNK_TYPES; type++) {
-        chunk_put(&batch->out, type, &batch->payload[type], batch->level);
-        batch->payload[type].size = 0;
+    // Trees are forgotten before they are told again.
+    static const uint8_t order[] = {
+        CHUNK_SESSION, CHUNK_MODULES, CHUNK_PROCESSES, CHUNK_TREES, CHUNK_ANEW,
+        CHUNK_NODES,   CHUNK_VALUES,  CHUNK_NOTES,     CHUNK_STATE, CHUNK_RUNS,
+    };
+    _Static_assert(sizeof order == CHUNK_TYPES - 1, "every type but the filler has its turn");
+    for (unsigned i = 0; i < sizeof order; i++) {
+        chunk_put(&batch->out, order[i], &batch->payload[order[i]], batch->level);
+        batch->payload[order[i]].size = 0;
     }
 }
 
@@ -188,6 +194,12 @@ void encode_nodes(struct batch *batch, uint32_t tree, uint32_t first, uint32_t c
         put_nodes(batch, tree, first + done, size, nodes + done, values + (size_t)done * metrics,
                   metrics);
     }
+}
+
+void encode_anew(struct batch *batch, uint32_t tree)
+{
+    // What was told of other trees in this batch stays; nothing was told of this one.
+    bytes_put_varint(&batch->payload[CHUNK_ANEW], tree);
 }
 
 static void put_values(struct batch *batch, uint32_t tree, uint32_t count, const uint32_t *indices,

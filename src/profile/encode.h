@@ -17,8 +17,8 @@ struct batch {
 
 void batch_free(struct batch *batch);
 
-// Turns what was collected into chunks, in the order of their types, so that what refers to
-// something comes after it.
+// Turns what was collected into chunks, in an order in which what refers to something comes after
+// it.
 void batch_flush(struct batch *batch);
 
 // The same if a payload has grown large: damage then costs at most about that much.
@@ -35,6 +35,9 @@ void encode_tree(struct batch *batch, uint32_t index, const struct profile_tree 
 // The nodes first .. first + count - 1 of a tree; nodes and values point to the first of them.
 void encode_nodes(struct batch *batch, uint32_t tree, uint32_t first, uint32_t count,
                   const struct profile_node *nodes, const uint64_t *values, unsigned metrics);
+
+// Forgets the nodes of a tree, all of which are told from number 0 on again.
+void encode_anew(struct batch *batch, uint32_t tree);
 
 // New values of nodes that were written before; indices ascend.
 void encode_values(struct batch *batch, uint32_t tree, uint32_t count, const uint32_t *indices,

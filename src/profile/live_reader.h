@@ -19,10 +19,17 @@ struct live_sink {
     struct recorder_totals *totals;
     void (*note)(void *context, const char *text, size_t bytes);
     void *note_context;
-    uint32_t next_tree; // index of the next tree in the profile
-    uint32_t source;    // enum live_source of the first process that tells
-    unsigned metrics;   // in the profile
-    bool follows_calls; // the one value of a live frame counts calls: the profile's last metric
+    uint32_t next_tree;    // index of the next tree in the profile
+    uint32_t source;       // enum live_source of the first process that tells
+    unsigned metrics;      // in the profile
+    bool follows_calls;    // the first value of a live frame counts calls
+    unsigned calls_metric; // which metric that is then
+    enum live_tree_kind tree;
+    // The metric that the second value of a node is: an error, or the weight of an edge. 0: none.
+    unsigned bound_metric;
+    // Makes one for errors, when the first full tree begins to forget. False: there is no room.
+    bool (*want_errors)(void *context);
+    void *errors_context;
 };
 
 struct live_reader;

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: MIT
 #include "profile/live_tree.h"
+#include "profile/live_anew.h"
 #include "profile/loader.h"
-#include "tree/tree.h"
+#include "tree/stable.h"
 #include <stdlib.h>
 #include <string.h>
 
@@ -31,6 +32,7 @@ void live_tree_free(struct live_tree *tree)
     free(tree->values);
     free(tree->is_frame);
     free(tree->runs);
+    free(tree->nodes);
 }
 
 static bool spoil(struct live_tree *tree)
@@ -80,7 +82,8 @@ static uint64_t value_of(const struct scan *scan, const struct node *node, bool 
                          unsigned metric)
 {
     if (!scan->follows_calls)
-        return __atomic_load_n(&node->value[metric], __ATOMIC_RELAXED);
+        return metric < scan->live_metrics ? __atomic_load_n(&node->value[metric], __ATOMIC_RELAXED)
+                                           : 0;
     if (metric != (is_frame ? scan->calls_metric : 0))
         return 0;
     return __atomic_load_n(&node->value[0], __ATOMIC_RELAXED);
@@ -182,13 +185,42 @@ static bool visit(void *context, ref_t ref, const struct node *node)
     return scan->at < scan->tree->count ? known_node(scan, ref, node) : new_node(scan, ref, node);
 }
 
+// Of the nodes from `first` on; the root does not count.
+static uint64_t count_frames(const struct live_tree *tree, uint32_t first)
+{
+    uint64_t frames = 0;
+    for (uint32_t i = first ? first : 1; i < tree->count; i++)
+        frames += tree->is_frame[i];
+    return frames;
+}
+
+// Another tree has begun to forget, and the profile has a metric more since then: 0 here.
+static bool widen(struct live_tree *tree, unsigned metrics)
+{
+    if (tree->width == metrics || tree->count == 0) {
+        tree->width = metrics;
+        return true;
+    }
+    // As large as profile_grow() takes it to be.
+    uint64_t *values = NULL;
+    if (!profile_grow((void **)&values, 0, tree->count, metrics * sizeof *values))
+        return false;
+    for (uint32_t i = 0; i < tree->count; i++)
+        memcpy(&values[(size_t)i * metrics], &tree->values[(size_t)i * tree->width],
+               tree->width * sizeof *values);
+    free(tree->values);
+    tree->values = values;
+    tree->width = metrics;
+    return true;
+}
+
 static bool scan_nodes(struct live_tree *tree, const struct arena *arena, uint64_t bytes, ref_t ref,
                        const struct place_mapper *mapper, struct live_sink *sink)
 {
     unsigned metrics = sink->metrics, live_metrics = tree_metrics_read(arena, bytes, ref);
     if (live_metrics == 0)
         return false; // being made
-    if (live_metrics != (sink->follows_calls ? 1 : metrics)) {
+    if (live_metrics > metrics || !widen(tree, metrics)) {
         spoil(tree);
         return false;
     }
@@ -199,11 +231,12 @@ static bool scan_nodes(struct live_tree *tree, const struct arena *arena, uint64
         .mapper = mapper,
         .metrics = metrics,
         .live_metrics = live_metrics,
-        .calls_metric = metrics - 1,
+        .calls_metric = sink->calls_metric,
         .follows_calls = sink->follows_calls,
         .units = (ref_t)((sizeof(struct node) + live_metrics * sizeof(uint64_t)) / 8),
     };
-    if (tree_scan(arena, bytes, ref, visit, &scan) < 0 || scan.at < tree->count)
+    if ((tree_scan(arena, bytes, ref, visit, &scan) < 0 || scan.at < tree->count) &&
+        !stable_is_needed(arena, bytes, ref)) // it began to forget just now
         spoil(tree);
     uint32_t first = tree->count;
     tree->count = first + scan.new_count;
@@ -213,12 +246,52 @@ static bool scan_nodes(struct live_tree *tree, const struct arena *arena, uint64
                   metrics);
     sink->totals->nodes += scan.new_count;
     sink->totals->calls += scan.calls;
-    for (uint32_t i = first ? first : 1; i < tree->count; i++) // without the root
-        sink->totals->frames += tree->is_frame[i];
+    sink->totals->frames += count_frames(tree, first);
     free(scan.nodes);
     free(scan.changed);
     free(scan.changed_values);
     return scan.new_count > 0 || scan.changed_count > 0;
+}
+
+static uint64_t count_calls(const struct live_tree *tree, const struct live_sink *sink)
+{
+    uint64_t calls = 0;
+    for (uint32_t i = 0; i < tree->count && sink->follows_calls; i++)
+        if (tree->is_frame[i])
+            calls += tree->values[(size_t)i * tree->width + sink->calls_metric];
+    return calls;
+}
+
+// A full tree whose memory is used up goes on in nodes that are recycled.
+static bool begin_to_forget(struct live_tree *tree, struct live_sink *sink)
+{
+    static const char note[] =
+        "the memory limit was reached: from then on only hot contexts were kept, "
+        "with a bound of their error; --memory raises the limit";
+    if (!sink->want_errors(sink->errors_context))
+        return false;
+    sink->note(sink->note_context, note, sizeof note - 1);
+    sink->totals->frames -= count_frames(tree, 0);
+    sink->totals->calls -= count_calls(tree, sink);
+    free(tree->runs);
+    free(tree->is_frame);
+    tree->runs = NULL;
+    tree->is_frame = NULL;
+    tree->run_count = 0;
+    tree->forgets = true;
+    return true;
+}
+
+static bool read_nodes(struct live_tree *tree, const struct arena *arena, uint64_t bytes, ref_t ref,
+                       enum live_presence presence, const struct place_mapper *mapper,
+                       struct live_sink *sink)
+{
+    tree->forgets |= sink->tree != LIVE_TREE_FULL;
+    if (!tree->forgets && stable_is_needed(arena, bytes, ref) && !begin_to_forget(tree, sink))
+        return false;
+    if (tree->forgets)
+        return live_anew_update(tree, arena, bytes, ref, presence, mapper, sink);
+    return scan_nodes(tree, arena, bytes, ref, mapper, sink);
 }
 
 static uint64_t complete_walks(const struct live_stats *stats)
@@ -267,16 +340,23 @@ static bool count_to_three(void *context, ref_t ref, const struct node *node)
     return ++*(unsigned *)context < 3;
 }
 
+static uint64_t some_nodes(const struct arena *arena, uint64_t bytes, ref_t tree,
+                           const struct live_sink *sink)
+{
+    unsigned nodes = 0;
+    if (sink->tree != LIVE_TREE_FULL)
+        return stable_bytes(arena, bytes, tree) > 0 ? 3 : 0;
+    tree_scan(arena, bytes, tree, count_to_three, &nodes);
+    return nodes;
+}
+
 // Thousands of idle threads need not fill the profile. An unused tree has a root and a statement.
 static bool is_unused(const struct live_stats *stats, const struct arena *arena, uint64_t bytes,
                       ref_t tree, const struct live_sink *sink)
 {
-    unsigned nodes = 0;
     if (stats->samples || stats->cost_ns || stats->lost)
         return false;
-    if (sink->follows_calls && tree)
-        tree_scan(arena, bytes, tree, count_to_three, &nodes);
-    return nodes < 3;
+    return !sink->follows_calls || !tree || some_nodes(arena, bytes, tree, sink) < 3;
 }
 
 bool live_tree_update(struct live_tree *tree, const struct arena *arena, uint64_t bytes,
@@ -318,7 +398,7 @@ bool live_tree_update(struct live_tree *tree, const struct arena *arena, uint64_
     // Calls are counted at any time.
     bool changed = news;
     if (news || tree->busy || sink->follows_calls || presence == PROCESS_IS_GONE)
-        changed |= scan_nodes(tree, arena, bytes, nodes, mapper, sink);
-    tree->busy = news;
+        changed |= read_nodes(tree, arena, bytes, nodes, presence, mapper, sink);
+    tree->busy = news || tree->skip; // one that was not read has its turn yet
     return changed;
 }

@@ -3,6 +3,9 @@
 #define CAIRN_PROFILE_LIVE_TREE_H
 
 // One tree in the live memory and how much of it is in the profile already.
+//
+// A full tree only grows, and what is new is appended. One that forgets is told anew, see
+// live_anew.h; a full tree becomes one when its memory is used up.
 
 #include "base/arena.h"
 #include "profile/live_reader.h"
@@ -20,12 +23,19 @@ struct live_tree {
     uint32_t tid;
     uint64_t threads;
     uint32_t count;   // nodes that are in the profile
-    uint64_t *values; // count * metrics, as in the profile
+    unsigned width;   // values of each
+    uint64_t *values; // count * width, as in the profile
     bool *is_frame;   // count
     struct node_run *runs;
     uint32_t run_count;
     bool busy;    // had something new the last time: worth another look
     bool damaged; // contradicts itself: not read any more
+    // Of a tree that forgets (live_anew.h):
+    bool forgets;
+    struct profile_node *nodes; // count, as in the profile
+    uint32_t frames;
+    uint64_t calls;
+    uint32_t skip; // readings to leave out
 };
 
 #define LIVE_TREE_UNWRITTEN UINT32_MAX

@@ -30,4 +30,7 @@ bool loader_take(struct loader *loader, struct chunk *chunk);
 bool profile_grow(void **array, size_t count, size_t wanted, size_t each);
 bool profile_grow_tree(struct profile_tree *tree, uint32_t wanted, unsigned metrics);
 
+// Gives each node of a tree more values, which are 0. False: out of memory.
+bool profile_widen_tree(struct profile_tree *tree, unsigned metrics, unsigned wanted);
+
 #endif

@@ -44,6 +44,21 @@ bool profile_grow_tree(struct profile_tree *tree, uint32_t wanted, unsigned metr
     return true;
 }
 
+bool profile_widen_tree(struct profile_tree *tree, unsigned metrics, unsigned wanted)
+{
+    size_t capacity = capacity_for(tree->count);
+    if (capacity == 0)
+        return true;
+    uint64_t *values = calloc(capacity, wanted * sizeof *values);
+    if (!values)
+        return false;
+    for (size_t i = 0; i < tree->count; i++)
+        memcpy(values + i * wanted, tree->values + i * metrics, metrics * sizeof *values);
+    free(tree->values);
+    tree->values = values;
+    return true;
+}
+
 static void free_words(char **words)
 {
     for (char **word = words; word && *word; word++)
@@ -79,6 +94,19 @@ void profile_free(struct profile *profile)
         free(profile->notes[i]);
     free(profile->notes);
     free(profile);
+}
+
+unsigned profile_error_of(const struct profile *profile, unsigned metric)
+{
+    const char *name = profile->metrics[metric].name;
+    const size_t length = name ? strlen(name) : 0;
+    unsigned i = 0;
+    while (i < profile->metric_count &&
+           !(name && profile_is_error(&profile->metrics[i]) && profile->metrics[i].name &&
+             strncmp(profile->metrics[i].name, name, length) == 0 &&
+             strcmp(profile->metrics[i].name + length, " error") == 0))
+        i++;
+    return i;
 }
 
 int profile_write(const struct profile *profile, const char *path)

@@ -20,14 +20,39 @@ struct profile_metric {
     uint64_t runs;         // recordings whose values were added up; 0: just one
 };
 
-// Metrics are of two kinds. A cost, as time, lies in statements; what a frame has in its place
+// Metrics are of several kinds. A cost, as time, lies in statements; what a frame has in its place
 // counts the returns that the marker saw. A metric of this unit counts calls: it lies in frames,
 // each of which has the calls of its own edge.
 #define PROFILE_CALLS "calls"
+// In trees that forget: by how much another metric may be too large, where that lies.
+#define PROFILE_ERROR "error"
+// In bounded trees: the weight of the edge that leads to a frame.
+#define PROFILE_EDGE "edge"
+
+static inline bool profile_has_unit(const struct profile_metric *metric, const char *unit)
+{
+    return metric->unit && strcmp(metric->unit, unit) == 0;
+}
 
 static inline bool profile_counts_calls(const struct profile_metric *metric)
 {
-    return metric->unit && strcmp(metric->unit, PROFILE_CALLS) == 0;
+    return profile_has_unit(metric, PROFILE_CALLS);
+}
+
+static inline bool profile_is_error(const struct profile_metric *metric)
+{
+    return profile_has_unit(metric, PROFILE_ERROR);
+}
+
+static inline bool profile_is_edge(const struct profile_metric *metric)
+{
+    return profile_has_unit(metric, PROFILE_EDGE);
+}
+
+// Whether it lies in statements, and returns lie in its place.
+static inline bool profile_is_cost(const struct profile_metric *metric)
+{
+    return !profile_counts_calls(metric) && !profile_is_error(metric) && !profile_is_edge(metric);
 }
 
 static inline uint64_t profile_runs(const struct profile_metric *metric)
@@ -96,6 +121,10 @@ struct profile {
     unsigned note_count;
     char **notes; // warnings for the user, each one line
 };
+
+// The metric that has the errors of another one: it is called by its name and " error". The number
+// of metrics if there is none.
+unsigned profile_error_of(const struct profile *profile, unsigned metric);
 
 // Reads a profile, a growing one too. NULL and one line in *error (to be freed) if it is none; what
 // can be saved of a damaged one is returned, with a note that says what was lost.

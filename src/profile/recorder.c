@@ -16,11 +16,12 @@
 
 enum {
     APPEND_LEVEL = 3,
-    MOST_APART = 1024,        // ended processes that keep trees of their own
-    FOLD_AFTER = 4096,        // ended processes between two compactions
-    COMPACT_AFTER = 16 << 20, // bytes appended, at least
-    COMPACT_GROWTH = 3,       // or this many times the compact size
-    IDLE_STATE_SECONDS = 10,  // how often the time is told when nothing else happens
+    MOST_APART = 1024,         // ended processes that keep trees of their own
+    FOLD_AFTER = 4096,         // ended processes between two compactions
+    COMPACT_AFTER = 16 << 20,  // bytes appended, at least
+    COMPACT_GROWTH = 3,        // or this many times the compact size
+    IDLE_STATE_SECONDS = 10,   // how often the time is told when nothing else happens
+    MOST_RECORDED_METRICS = 3, // of a process: a cost, calls, and what bounds the last of them
 };
 
 static uint64_t clock_ns(clockid_t clock)
@@ -86,11 +87,24 @@ static bool describe_metric(struct profile *head, const char *name, const char *
     metric->name = copy_text(name);
     metric->unit = copy_text(unit);
     // What it is sampled by is known when the first process has found out; calls are not sampled.
-    metric->source =
-        copy_text(profile_counts_calls(metric) ? "hooks" : live_source_name(LIVE_SOURCE_AUTO));
+    metric->source = copy_text(profile_counts_calls(metric) ? "hooks"
+                               : profile_is_cost(metric)    ? live_source_name(LIVE_SOURCE_AUTO)
+                                                            : "tree");
     metric->period = period;
     metric->rate_requested = rate;
     return metric->name && metric->unit && metric->source;
+}
+
+// What the second value of a node in a tree that forgets is. It belongs to the metric before it.
+static bool describe_bound(struct profile *head, const char *word, const char *unit)
+{
+    const struct profile_metric *metric = &head->metrics[head->metric_count - 1];
+    char *name = NULL;
+    if (asprintf(&name, "%s %s", metric->name, word) < 0)
+        return false;
+    bool described = describe_metric(head, name, unit, metric->period, 0);
+    free(name);
+    return described;
 }
 
 static bool describe(struct profile *head, const struct recorder_description *description)
@@ -99,7 +113,7 @@ static bool describe(struct profile *head, const struct recorder_description *de
     while (description->command && description->command[words])
         words++;
     head->command = calloc(words + 1, sizeof *head->command);
-    head->metrics = calloc(2, sizeof *head->metrics);
+    head->metrics = calloc(MOST_RECORDED_METRICS, sizeof *head->metrics);
     if (!head->command || !head->metrics)
         return false;
     bool whole = true;
@@ -116,6 +130,7 @@ static bool describe(struct profile *head, const struct recorder_description *de
 }
 
 static void take_note(void *context, const char *text, size_t bytes);
+static bool want_errors(void *context);
 
 static void recorder_free(struct recorder *recorder)
 {
@@ -145,7 +160,16 @@ static bool start(struct recorder *recorder, const struct recorder_description *
     if (!recorder->path || !describe(&recorder->head, description) ||
         module_table_start(&recorder->modules) < 0 || fstat(recorder->memory, &status) < 0)
         return complain(error, "no memory to record with");
-    recorder->sink.metrics = recorder->head.metric_count;
+    struct live_sink *sink = &recorder->sink;
+    sink->calls_metric = recorder->head.metric_count - 1;
+    if (sink->tree == LIVE_TREE_HOT || sink->tree == LIVE_TREE_BOUNDED) {
+        bool errors = sink->tree == LIVE_TREE_HOT;
+        sink->bound_metric = recorder->head.metric_count;
+        if (!describe_bound(&recorder->head, errors ? "error" : "edges",
+                            errors ? PROFILE_ERROR : PROFILE_EDGE))
+            return complain(error, "no memory to record with");
+    }
+    sink->metrics = recorder->head.metric_count;
     recorder->inode = status.st_ino;
     // If the program cut the file, our next look would be answered by SIGBUS. Best effort: not
     // every memory file can be sealed.
@@ -186,6 +210,9 @@ struct recorder *recorder_open(const struct recorder_description *description, i
         .note = take_note,
         .note_context = recorder,
         .follows_calls = follows_calls(description),
+        .tree = session->options.tree,
+        .want_errors = want_errors,
+        .errors_context = recorder,
     };
     if (start(recorder, description, error))
         return recorder;
@@ -219,6 +246,20 @@ static void take_note(void *context, const char *text, size_t bytes)
 void recorder_note(struct recorder *recorder, const char *text)
 {
     take_note(recorder, text, strlen(text));
+}
+
+// A full tree has begun to forget: from now on the profile has errors, too.
+static bool want_errors(void *context)
+{
+    struct recorder *recorder = context;
+    if (recorder->sink.bound_metric)
+        return true;
+    if (!describe_bound(&recorder->head, "error", PROFILE_ERROR))
+        return false;
+    recorder->sink.bound_metric = recorder->sink.metrics;
+    recorder->sink.metrics = recorder->head.metric_count;
+    encode_session(&recorder->batch, &recorder->head);
+    return true;
 }
 
 // Compacting

@@ -173,6 +173,24 @@ static struct profile *seed_profile(void)
     return profile;
 }
 
+// What a recording of a tree that forgets appends: one tree told anew, with a value more per node.
+static void append_anew(struct batch *batch)
+{
+    struct profile_node nodes[9] = {{PROFILE_NO_PARENT, 0, 0}};
+    uint64_t values[18];
+    const uint32_t indices[] = {1, 3};
+    for (uint32_t i = 0; i < 18; i++)
+        values[i] = i * 100;
+    for (uint32_t i = 1; i < 9; i++)
+        nodes[i] = (struct profile_node){(i - 1) / 2 * 2, place_make(3, i * 48 + 7),
+                                         i % 2 ? 0 : place_make(3, i * 48)};
+    encode_anew(batch, 1);
+    encode_nodes(batch, 1, 0, 9, nodes, values, 2);
+    batch_flush(batch);
+    encode_values(batch, 1, 2, indices, values, 1);
+    batch_flush(batch);
+}
+
 static void mutate(uint8_t *data, size_t size)
 {
     static const uint8_t nasty[] = {0, 1, 0x7f, 0x80, 0xff};
@@ -221,6 +239,7 @@ int main(int argc, char **argv)
     struct profile *profile = seed_profile();
     struct batch batch = {.level = 3};
     encode_profile(&batch, profile);
+    append_anew(&batch);
     profile_free(profile);
     unsigned long runs = 0;
     for (clock_t end = clock() + (clock_t)(seconds * CLOCKS_PER_SEC); clock() < end; runs++) {

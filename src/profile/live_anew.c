@@ -1,0 +1,205 @@
+// SPDX-License-Identifier: MIT
+#include "profile/live_anew.h"
+#include "profile/loader.h"
+#include "tree/stable.h"
+#include <stdlib.h>
+#include <string.h>
+
+// A tree of this many nodes may be told anew each second; of a larger one every other is skipped,
+// and so on. When its process is gone it is told whatever its size.
+enum { NODES_A_SECOND = 50000 };
+
+// What a reading of the tree comes to, in the form that a profile has.
+struct telling {
+    struct profile_node *nodes;
+    uint64_t *values;
+    uint32_t count;
+    uint32_t capacity;
+    unsigned metrics;
+    uint32_t frames;
+    uint64_t calls;
+};
+
+static bool reserve(struct telling *telling, uint32_t capacity)
+{
+    telling->capacity = capacity;
+    telling->nodes = calloc(capacity, sizeof *telling->nodes);
+    telling->values = calloc(capacity, telling->metrics * sizeof *telling->values);
+    return telling->nodes && telling->values;
+}
+
+static uint64_t *add_node(struct telling *telling, uint32_t parent, place_t site, place_t function)
+{
+    telling->nodes[telling->count] =
+        (struct profile_node){.parent = parent, .site = site, .function = function};
+    return &telling->values[(size_t)telling->count++ * telling->metrics];
+}
+
+static place_t mapped(const struct place_mapper *mapper, place_t place)
+{
+    return place ? mapper->map(mapper->context, place) : 0;
+}
+
+// A frame and, if it has a cost of its own, the statement that bears it.
+static void add_frame(struct telling *telling, const struct stable_node *node, uint32_t parent,
+                      const struct edge *edge, const struct live_sink *sink)
+{
+    const uint32_t number = telling->count;
+    uint64_t *frame = add_node(telling, parent, edge->site, edge->function);
+    const unsigned bound = node->has_error ? sink->bound_metric : 0;
+    telling->frames += parent != PROFILE_NO_PARENT;
+    if (sink->follows_calls) {
+        frame[sink->calls_metric] = node->value[0];
+        telling->calls += node->value[0];
+        if (bound)
+            frame[bound] = node->value[1];
+        return;
+    }
+    if (!node->has_error && sink->tree == LIVE_TREE_FULL) {
+        frame[0] = node->value[0]; // returns: it was made while the tree had room for all
+        return;
+    }
+    if (bound && sink->tree == LIVE_TREE_BOUNDED)
+        frame[bound] = node->value[1];
+    if (node->value[0] == 0)
+        return;
+    uint64_t *statement = add_node(telling, number, 0, 0);
+    statement[0] = node->value[0];
+    if (bound && sink->tree != LIVE_TREE_BOUNDED)
+        statement[bound] = node->value[1];
+}
+
+static bool convert(struct telling *telling, const struct stable_tree *stable,
+                    const struct arena *arena, uint64_t bytes, const struct place_mapper *mapper,
+                    const struct live_sink *sink)
+{
+    uint32_t *numbers = malloc((stable->count + (size_t)1) * sizeof *numbers);
+    if (!numbers || !reserve(telling, stable->count * 2 + 1)) {
+        free(numbers);
+        return false;
+    }
+    bool sound = true;
+    for (uint32_t i = 0; i < stable->count && sound; i++) {
+        const struct stable_node *node = stable_at(stable, i);
+        const bool root = node->parent == STABLE_NO_PARENT;
+        struct edge edge;
+        sound = tree_edge_read(arena, bytes, node->edge, &edge);
+        if (!sound)
+            break;
+        edge.site = mapped(mapper, edge.site);
+        edge.function = mapped(mapper, edge.function);
+        numbers[i] = telling->count;
+        uint32_t parent = root ? PROFILE_NO_PARENT : numbers[node->parent];
+        // Nothing hangs below a statement, which has no function.
+        sound = root || parent == 0 || telling->nodes[parent].function != 0;
+        if (!sound)
+            break;
+        if (root || edge.function)
+            add_frame(telling, node, parent, &edge, sink);
+        else
+            *add_node(telling, parent, edge.site, 0) = node->value[0];
+    }
+    free(numbers);
+    return sound;
+}
+
+static bool same_nodes(const struct live_tree *tree, const struct telling *telling)
+{
+    if (tree->count != telling->count || tree->width != telling->metrics || !tree->nodes)
+        return false;
+    for (uint32_t i = 0; i < telling->count; i++)
+        if (tree->nodes[i].parent != telling->nodes[i].parent ||
+            tree->nodes[i].site != telling->nodes[i].site ||
+            tree->nodes[i].function != telling->nodes[i].function)
+            return false;
+    return true;
+}
+
+// The values that are others than before. False: out of memory, so tell it all anew.
+static bool tell_values(const struct live_tree *tree, const struct telling *telling,
+                        struct live_sink *sink, bool *news)
+{
+    const unsigned metrics = telling->metrics;
+    const size_t each = metrics * sizeof *telling->values;
+    uint32_t *indices = malloc((telling->count + (size_t)1) * sizeof *indices);
+    uint64_t *values = malloc((telling->count + (size_t)1) * each);
+    uint32_t count = 0;
+    if (indices && values) {
+        for (uint32_t i = 0; i < telling->count; i++) {
+            const uint64_t *now = &telling->values[(size_t)i * metrics];
+            if (!memcmp(now, &tree->values[(size_t)i * metrics], each))
+                continue;
+            indices[count] = i;
+            memcpy(&values[(size_t)count++ * metrics], now, each);
+        }
+        encode_values(sink->batch, tree->index, count, indices, values, metrics);
+        *news = count > 0;
+    }
+    const bool told = indices && values;
+    free(indices);
+    free(values);
+    return told;
+}
+
+static bool tell(struct live_tree *tree, const struct telling *telling, struct live_sink *sink)
+{
+    bool news = true;
+    if (same_nodes(tree, telling) && tell_values(tree, telling, sink, &news))
+        return news;
+    if (tree->count)
+        encode_anew(sink->batch, tree->index);
+    encode_nodes(sink->batch, tree->index, 0, telling->count, telling->nodes, telling->values,
+                 telling->metrics);
+    return true;
+}
+
+static void remember(struct live_tree *tree, const struct telling *telling, struct live_sink *sink)
+{
+    struct recorder_totals *totals = sink->totals;
+    totals->nodes += (uint64_t)telling->count - tree->count; // fewer is a difference, too
+    totals->frames += (uint64_t)telling->frames - tree->frames;
+    totals->calls += telling->calls - tree->calls;
+    free(tree->nodes);
+    free(tree->values);
+    tree->nodes = telling->nodes;
+    tree->values = telling->values;
+    tree->count = telling->count;
+    tree->width = telling->metrics;
+    tree->frames = telling->frames;
+    tree->calls = telling->calls;
+}
+
+static bool is_its_turn(struct live_tree *tree, enum live_presence presence)
+{
+    if (presence == PROCESS_IS_GONE || tree->skip == 0)
+        return true;
+    tree->skip--;
+    return false;
+}
+
+bool live_anew_update(struct live_tree *tree, const struct arena *arena, uint64_t bytes, ref_t ref,
+                      enum live_presence presence, const struct place_mapper *mapper,
+                      struct live_sink *sink)
+{
+    if (!is_its_turn(tree, presence))
+        return false;
+    const int64_t room = stable_bytes(arena, bytes, ref);
+    if (room == 0)
+        return false; // being made
+    void *memory = room > 0 ? malloc((size_t)room) : NULL;
+    struct telling telling = {.metrics = sink->metrics};
+    struct stable_tree stable;
+    bool read = memory && stable_read(&stable, arena, bytes, ref, memory, (size_t)room) == 0 &&
+                convert(&telling, &stable, arena, bytes, mapper, sink);
+    free(memory);
+    if (!read) {
+        tree->damaged = true;
+        free(telling.nodes);
+        free(telling.values);
+        return false;
+    }
+    const bool news = tell(tree, &telling, sink);
+    remember(tree, &telling, sink);
+    tree->skip = telling.count / NODES_A_SECOND;
+    return news;
+}
