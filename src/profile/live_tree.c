@@ -236,7 +236,7 @@ static bool scan_nodes(struct live_tree *tree, const struct arena *arena, uint64
         .units = (ref_t)((sizeof(struct node) + live_metrics * sizeof(uint64_t)) / 8),
     };
     if ((tree_scan(arena, bytes, ref, visit, &scan) < 0 || scan.at < tree->count) &&
-        !stable_is_needed(arena, bytes, ref)) // it began to forget just now
+        !tree_forgets_read(arena, bytes, ref)) // it began to forget just now
         spoil(tree);
     uint32_t first = tree->count;
     tree->count = first + scan.new_count;
@@ -287,7 +287,7 @@ static bool read_nodes(struct live_tree *tree, const struct arena *arena, uint64
                        struct live_sink *sink)
 {
     tree->forgets |= sink->tree != LIVE_TREE_FULL;
-    if (!tree->forgets && stable_is_needed(arena, bytes, ref) && !begin_to_forget(tree, sink))
+    if (!tree->forgets && tree_forgets_read(arena, bytes, ref) && !begin_to_forget(tree, sink))
         return false;
     if (tree->forgets)
         return live_anew_update(tree, arena, bytes, ref, presence, mapper, sink);

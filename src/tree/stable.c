@@ -94,17 +94,6 @@ int64_t stable_bytes(const struct arena *arena, uint64_t arena_bytes, ref_t tree
     return size.slots <= MOST_SLOTS ? (int64_t)bytes_for(&size) : -EBADMSG;
 }
 
-static bool is_as_wide(void *context, const struct run *run)
-{
-    return run->metrics <= *(const uint32_t *)context;
-}
-
-bool stable_is_needed(const struct arena *arena, uint64_t arena_bytes, ref_t tree)
-{
-    uint32_t metrics = tree_metrics_read(arena, arena_bytes, tree);
-    return metrics && each_block(arena, arena_bytes, tree, is_as_wide, &metrics) > 0;
-}
-
 // Sorted while they are collected: blocks nearly always ascend as it is.
 static bool add_run(void *context, const struct run *found)
 {

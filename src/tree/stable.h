@@ -53,10 +53,6 @@ static inline const struct stable_node *stable_at(const struct stable_tree *tree
     return &tree->nodes[tree->order[index]];
 }
 
-// Whether a tree that began as a full one has begun to forget: some of its nodes have more values
-// than it began with.
-bool stable_is_needed(const struct arena *arena, uint64_t arena_bytes, ref_t tree);
-
 // Bytes of memory that a reading may need, for all nodes that the tree has room for now; 0 if it is
 // being made; -EBADMSG if it is damaged.
 int64_t stable_bytes(const struct arena *arena, uint64_t arena_bytes, ref_t tree);

@@ -319,6 +319,7 @@ static void test_memory_limit(void **state)
 
     struct arena *arena = &garden.process.arena;
     struct tree *tree = arena_at(arena, garden.thread->tree);
+    tree->forgets = 1;
     ref_t block = garden.block = new_block(&garden, 2, 64);
     ref_t last = atomic_load(&tree->first_block);
     while (atomic_load(&((struct node_block *)arena_at(arena, last))->next))

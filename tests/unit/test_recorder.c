@@ -551,7 +551,9 @@ static void test_scribbled_memory(void **state)
         assert_true(profile->complete);
         assert_false(says(profile, "damaged"));
         assert_true(profile->tree_count >= 1);
-        assert_true(profile->trees[0].count == 4 && profile->trees[0].values[3] == 4711);
+        // The other one may have made itself a tree that forgets: then there are errors, all 0.
+        assert_true(profile->trees[0].count == 4 &&
+                    profile->trees[0].values[3 * profile->metric_count] == 4711);
         noted += says(profile, "wrote over the profiler's memory");
         profile_free(profile);
         fake_process_free(&good);
