@@ -1,13 +1,14 @@
 // SPDX-License-Identifier: MIT
 #include "profile/live_anew.h"
 #include "profile/loader.h"
+#include "tree/bounded.h"
 #include "tree/stable.h"
 #include <stdlib.h>
 #include <string.h>
 
 // A tree of this many nodes may be told anew each second; of a larger one every other is skipped,
 // and so on. When its process is gone it is told whatever its size.
-enum { NODES_A_SECOND = 50000 };
+enum { NODES_A_SECOND = 50000, MOST_TRIES = 8 };
 
 // What a reading of the tree comes to, in the form that a profile has.
 struct telling {
@@ -177,25 +178,47 @@ static bool is_its_turn(struct live_tree *tree, enum live_presence presence)
     return false;
 }
 
+// The edges of a bounded tree are given to others, too, now and then: a reading in which that
+// happened names wrong functions, and is made again.
+static bool read_once(struct telling *telling, const struct arena *arena, uint64_t bytes, ref_t ref,
+                      const struct place_mapper *mapper, const struct live_sink *sink, bool *whole)
+{
+    const bool bounded = sink->tree == LIVE_TREE_BOUNDED || sink->tree == LIVE_TREE_FUNCTIONS;
+    const uint32_t epoch = bounded ? bounded_edge_epoch(arena, bytes, ref) : 0;
+    const int64_t room = stable_bytes(arena, bytes, ref);
+    void *memory = room > 0 ? malloc((size_t)room) : NULL;
+    struct stable_tree stable;
+    bool sound = memory && stable_read(&stable, arena, bytes, ref, memory, (size_t)room) == 0 &&
+                 convert(telling, &stable, arena, bytes, mapper, sink);
+    free(memory);
+    *whole = !bounded || epoch == bounded_edge_epoch(arena, bytes, ref);
+    return sound;
+}
+
+static void forget(struct telling *telling)
+{
+    free(telling->nodes);
+    free(telling->values);
+    *telling = (struct telling){.metrics = telling->metrics};
+}
+
 bool live_anew_update(struct live_tree *tree, const struct arena *arena, uint64_t bytes, ref_t ref,
                       enum live_presence presence, const struct place_mapper *mapper,
                       struct live_sink *sink)
 {
     if (!is_its_turn(tree, presence))
         return false;
-    const int64_t room = stable_bytes(arena, bytes, ref);
-    if (room == 0)
+    if (stable_bytes(arena, bytes, ref) == 0)
         return false; // being made
-    void *memory = room > 0 ? malloc((size_t)room) : NULL;
     struct telling telling = {.metrics = sink->metrics};
-    struct stable_tree stable;
-    bool read = memory && stable_read(&stable, arena, bytes, ref, memory, (size_t)room) == 0 &&
-                convert(&telling, &stable, arena, bytes, mapper, sink);
-    free(memory);
-    if (!read) {
-        tree->damaged = true;
-        free(telling.nodes);
-        free(telling.values);
+    bool sound = true, whole = false;
+    for (unsigned tries = 0; sound && !whole && tries < MOST_TRIES; tries++) {
+        forget(&telling);
+        sound = read_once(&telling, arena, bytes, ref, mapper, sink, &whole);
+    }
+    if (!sound || !whole) {
+        tree->damaged = !sound;
+        forget(&telling);
         return false;
     }
     const bool news = tell(tree, &telling, sink);
