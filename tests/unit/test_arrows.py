@@ -14,8 +14,9 @@ ARROWS = {
     "base": [],
     "live": ["base"],
     "tree": ["base"],
+    "encode": ["base"],
     # the tool
-    "profile": ["live", "tree"],
+    "profile": ["live", "tree", "encode"],
     "symbol": ["profile"],
     "analyze": ["symbol", "profile"],
     "export": ["analyze", "symbol", "profile"],
@@ -25,14 +26,14 @@ ARROWS = {
     "loadmap": ["base"],
     "unwind": ["loadmap"],
     "patch": ["loadmap"],
-    "track": ["unwind", "patch", "tree", "live"],
+    "track": ["unwind", "patch", "tree", "live", "encode"],
     "event": ["unwind", "tree", "live"],
     "agent": ["event", "track"],
 }
 # The load map may publish into the shared memory: live lies at its level, above base alone.
 ARROWS["loadmap"].append("live")
 
-AGENT_ROOMS = {"base", "live", "tree", "loadmap", "unwind", "patch", "track", "event", "agent"}
+AGENT_ROOMS = {"base", "live", "tree", "encode", "loadmap", "unwind", "patch", "track", "event", "agent"}
 # What the agent may not need, wherever it stands: it is loaded into other people's programs.
 FOREIGN = re.compile(r"^(elfutils/|libelf|gelf|dwarf\.h|zstd|xxhash|libiberty|libunwind)")
 TOOL_FILES_OF_BASE = {"json", "text", "table", "memory"}

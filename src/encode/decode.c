@@ -1,0 +1,102 @@
+// SPDX-License-Identifier: MIT
+#include "encode/decode.h"
+#include <errno.h>
+
+struct decoding {
+    const struct graph *graph;
+    const struct dictionary *dictionary;
+    uint32_t *path;
+    uint32_t at; // what lies behind it is filled
+    uint32_t edges;
+    uint64_t id;
+    uint32_t function;
+};
+
+static int emit(struct decoding *decoding, uint32_t edge)
+{
+    if (decoding->at == 0)
+        return -ENOSPC;
+    decoding->path[--decoding->at] = edge;
+    return 0;
+}
+
+// The sub-path from its head to the function. Encoded edges make no circle, so the head is met
+// once.
+static int decode_part(struct decoding *decoding, uint32_t head)
+{
+    while (decoding->id != 0 || decoding->function != head) {
+        const struct dictionary_step *step =
+            dictionary_find(decoding->dictionary, decoding->function, decoding->id);
+        if (!step)
+            return -EBADMSG;
+        if (emit(decoding, step->edge) < 0)
+            return -ENOSPC;
+        decoding->id -= step->start;
+        decoding->function = step->caller;
+    }
+    return 0;
+}
+
+// The entry below which a sub-path goes on; its edge if it is sound.
+static const struct graph_edge *entry_edge(const struct decoding *decoding,
+                                           const struct cc_entry *entry)
+{
+    if (entry->edge >= decoding->edges)
+        return NULL;
+    const struct graph_edge *edge = graph_edge(decoding->graph, entry->edge);
+    if ((edge->flags & EDGE_LOOPS) && entry->count >= graph_functions(decoding->graph))
+        return NULL;
+    return edge;
+}
+
+int64_t decode(const struct graph *graph, const struct dictionary *dictionary,
+               const struct context *context, uint32_t *path, uint32_t limit)
+{
+    struct decoding decoding = {
+        .graph = graph, .dictionary = dictionary, .path = path, .at = limit};
+    decoding.edges = graph_edges(graph);
+    decoding.id = context->id;
+    decoding.function = context->function;
+    uint32_t depth = context->depth, repeated = 0; // of the entry on top: how often it was decoded
+    for (;;) {
+        const struct cc_entry *top = depth > 0 ? &context->stack[depth - 1] : NULL;
+        const struct graph_edge *edge = top ? entry_edge(&decoding, top) : NULL;
+        // A sub-path that began with an unencoded edge says so by the range of its id.
+        if ((top != NULL) != (decoding.id > dictionary->max_id) || (top && !edge))
+            return -EBADMSG;
+        if (top)
+            decoding.id -= dictionary_base(dictionary);
+        int status = decode_part(&decoding, edge ? edge->callee : context->root);
+        if (status < 0)
+            return status;
+        if (!edge)
+            return limit - decoding.at;
+        if (emit(&decoding, top->edge) < 0)
+            return -ENOSPC;
+        decoding.id = top->id;
+        bool loops = edge->flags & EDGE_LOOPS;
+        decoding.function = loops ? top->count : edge->caller;
+        if (!loops && repeated < top->count) {
+            repeated++;
+        } else {
+            repeated = 0;
+            depth--;
+        }
+    }
+}
+
+uint32_t path_to_walk(const struct graph *graph, const uint32_t *path, uint32_t count,
+                      struct walked *frames)
+{
+    uint32_t made = 0;
+    for (uint32_t i = 0; i < count; i++) {
+        const struct graph_edge *edge = graph_edge(graph, path[i]);
+        place_t function = graph_function(graph, edge->callee)->entry;
+        if (!edge_is_tail(edge))
+            frames[made++] =
+                (struct walked){graph_site(graph, edge->site)->place, function, path[i]};
+        else if (made > 0)
+            frames[made - 1].function = function;
+    }
+    return made;
+}

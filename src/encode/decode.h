@@ -1,0 +1,37 @@
+// SPDX-License-Identifier: MIT
+#ifndef CAIRN_ENCODE_DECODE_H
+#define CAIRN_ENCODE_DECODE_H
+
+// From a recorded context to the path of calls that it stands for. Needs the graph (any later state
+// of it) and the dictionary of the context's stamp; signal-safe, and safe for any input: a context
+// that cannot be is -EBADMSG.
+
+#include "encode/machine.h"
+
+struct context {
+    uint64_t id;
+    const struct cc_entry *stack; // from old to young
+    uint32_t depth;
+    uint32_t root;     // the function that the thread began in
+    uint32_t function; // where it was
+};
+
+static inline struct context context_of(const struct machine *machine, uint32_t function)
+{
+    return (struct context){machine->id, machine->stack, machine->depth, machine->root, function};
+}
+
+// The edges from the root to the function: fills the *end* of path[0 .. limit) and returns how many
+// there are, so that they begin at path[limit - result]. -ENOSPC: more than limit. -EBADMSG.
+//
+// Tail calls are edges like the others. One that loops (EDGE_LOOPS) need not begin where the edge
+// before it ends: what lies between is forgotten.
+int64_t decode(const struct graph *graph, const struct dictionary *dictionary,
+               const struct context *context, uint32_t *path, uint32_t limit);
+
+// What a stack walk would see of a path: frames without those that tail calls have replaced.
+// Returns how many. `frames` has room for `count`.
+uint32_t path_to_walk(const struct graph *graph, const uint32_t *path, uint32_t count,
+                      struct walked *frames);
+
+#endif

@@ -1,0 +1,145 @@
+// SPDX-License-Identifier: MIT
+#include "encode/graph.h"
+
+void graph_init(struct graph *graph, struct pool *pool)
+{
+    *graph = (struct graph){.pool = pool};
+    graph->functions.size = sizeof(struct graph_function);
+    graph->sites.size = sizeof(struct graph_site);
+    graph->edges.size = sizeof(struct graph_edge);
+}
+
+uint32_t graph_find_function(const struct graph *graph, place_t entry)
+{
+    uint32_t index;
+    struct lookup_cursor at = lookup_start(&graph->function_lookup, lookup_hash(entry, 0));
+    while (lookup_next(&at, &index)) {
+        if (graph_function(graph, index)->entry == entry)
+            return index;
+    }
+    return GRAPH_NONE;
+}
+
+uint32_t graph_add_function(struct graph *graph, place_t entry)
+{
+    uint32_t index = graph_find_function(graph, entry);
+    if (index != GRAPH_NONE)
+        return index;
+    index = graph->function_count;
+    if (!series_reach(&graph->functions, graph->pool, index))
+        return GRAPH_NONE;
+    *graph_function(graph, index) =
+        (struct graph_function){.entry = entry, .first_out = GRAPH_NONE, .first_in = GRAPH_NONE};
+    if (!lookup_add(&graph->function_lookup, graph->pool, lookup_hash(entry, 0), index))
+        return GRAPH_NONE;
+    __atomic_store_n(&graph->function_count, index + 1, __ATOMIC_RELEASE);
+    return index;
+}
+
+uint32_t graph_find_site(const struct graph *graph, place_t place)
+{
+    uint32_t index;
+    struct lookup_cursor at = lookup_start(&graph->site_lookup, lookup_hash(place, 1));
+    while (lookup_next(&at, &index)) {
+        if (graph_site(graph, index)->place == place)
+            return index;
+    }
+    return GRAPH_NONE;
+}
+
+static uint32_t add_site(struct graph *graph, place_t place, uint32_t caller, enum edge_kind kind)
+{
+    uint32_t index = graph_find_site(graph, place);
+    if (index != GRAPH_NONE)
+        return index;
+    index = graph->site_count;
+    if (!series_reach(&graph->sites, graph->pool, index))
+        return GRAPH_NONE;
+    *graph_site(graph, index) = (struct graph_site){
+        .place = place, .caller = caller, .first_edge = GRAPH_NONE, .kind = kind};
+    if (!lookup_add(&graph->site_lookup, graph->pool, lookup_hash(place, 1), index))
+        return GRAPH_NONE;
+    graph->site_count++;
+    return index;
+}
+
+uint32_t graph_find_edge(const struct graph *graph, place_t site, uint32_t callee)
+{
+    uint32_t index;
+    struct lookup_cursor at = lookup_start(&graph->edge_lookup, lookup_hash(site, callee + 2ull));
+    while (lookup_next(&at, &index)) {
+        const struct graph_edge *edge = graph_edge(graph, index);
+        if (edge->callee == callee && graph_site(graph, edge->site)->place == site)
+            return index;
+    }
+    return GRAPH_NONE;
+}
+
+// Whether tail calls that do not loop lead from one function to another.
+static bool tails_lead(struct graph *graph, uint32_t from, uint32_t to)
+{
+    uint32_t mark = ++graph->last_mark, work = from;
+    graph_function(graph, from)->mark = mark;
+    graph_function(graph, from)->work = GRAPH_NONE;
+    while (work != GRAPH_NONE) {
+        const struct graph_function *function = graph_function(graph, work);
+        if (work == to)
+            return true;
+        work = function->work;
+        for (uint32_t i = function->first_out; i != GRAPH_NONE;) {
+            const struct graph_edge *edge = graph_edge(graph, i);
+            struct graph_function *callee = graph_function(graph, edge->callee);
+            if (edge_is_tail(edge) && !(edge->flags & EDGE_LOOPS) && callee->mark != mark) {
+                callee->mark = mark;
+                callee->work = work;
+                work = edge->callee;
+            }
+            i = edge->next_out;
+        }
+    }
+    return false;
+}
+
+uint32_t graph_add_edge(struct graph *graph, place_t site, uint32_t caller, uint32_t callee,
+                        enum edge_kind kind)
+{
+    uint32_t index = graph_find_edge(graph, site, callee);
+    if (index != GRAPH_NONE) {
+        struct graph_edge *known = graph_edge(graph, index);
+        // A walk saw it before it was called where we look. A tail call is never seen by a walk.
+        if (known->kind == EDGE_OUTSIDE && (kind == EDGE_CALL || kind == EDGE_INDIRECT)) {
+            known->kind = kind;
+            graph_site(graph, known->site)->kind = kind;
+        }
+        return index;
+    }
+    index = graph->edge_count;
+    uint32_t place = add_site(graph, site, caller, kind);
+    if (place == GRAPH_NONE || !series_reach(&graph->edges, graph->pool, index))
+        return GRAPH_NONE;
+    struct graph_site *at = graph_site(graph, place);
+    struct graph_function *from = graph_function(graph, at->caller);
+    struct graph_function *to = graph_function(graph, callee);
+    struct graph_edge *edge = graph_edge(graph, index);
+    *edge = (struct graph_edge){.site = place,
+                                .caller = at->caller,
+                                .callee = callee,
+                                .next_at_site = at->first_edge,
+                                .next_out = from->first_out,
+                                .next_in = to->first_in,
+                                .kind = kind};
+    if (edge_is_tail(edge) && tails_lead(graph, callee, at->caller))
+        edge->flags |= EDGE_LOOPS;
+    // Whole before it can be found: a reader may look it up at any time.
+    if (!lookup_add(&graph->edge_lookup, graph->pool, lookup_hash(site, callee + 2ull), index))
+        return GRAPH_NONE;
+    at->first_edge = from->first_out = to->first_in = index;
+    at->targets++;
+    __atomic_store_n(&graph->edge_count, index + 1, __ATOMIC_RELEASE);
+    return index;
+}
+
+void graph_set_root(struct graph *graph, uint32_t function)
+{
+    graph_function(graph, function)->root = true;
+}

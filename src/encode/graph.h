@@ -1,0 +1,116 @@
+// SPDX-License-Identifier: MIT
+#ifndef CAIRN_ENCODE_GRAPH_H
+#define CAIRN_ENCODE_GRAPH_H
+
+// The dynamic call graph: what was called so far, from where. It only grows. Functions, sites and
+// edges are numbered from 0 in the order they were met, and the numbers never change: the contexts
+// of a thread, the dictionaries and the profile all speak of "edge 17".
+//
+//   function main ──┬─ site main+0x12 ── edge 0 ──► function parse
+//                   └─ site main+0x20 ─┬ edge 1 ──► function a      (an indirect call
+//                                      └ edge 2 ──► function b       has an edge per target)
+//
+// One writer at a time (the caller's lock). Decoding only reads what never changes after an edge
+// was added, and needs no lock.
+
+#include "base/place.h"
+#include "encode/lookup.h"
+#include "encode/pool.h"
+
+#define GRAPH_NONE UINT32_MAX
+
+enum edge_kind {
+    EDGE_CALL,          // a call whose only target is known: direct, or through PLT or GOT
+    EDGE_INDIRECT,      // a call through a register or memory: any number of targets
+    EDGE_TAIL,          // a jump to another function: the caller's frame is gone
+    EDGE_TAIL_INDIRECT, // the same through a register or memory
+    EDGE_OUTSIDE, // entered by code that is not patched (callbacks, signal handlers), or seen only
+                  // by a walk: never encoded, and restored by whoever entered it
+    EDGE_KINDS,
+};
+
+enum {
+    // This edge closed a circle of tail calls alone, which may turn for ever on one stack frame.
+    EDGE_LOOPS = 1,
+    // Cannot be given a number, for reasons that the patcher knows.
+    EDGE_UNENCODED = 2,
+};
+
+struct graph_edge {
+    uint64_t heat; // how often it was found newly taken; cools down
+    uint32_t site, caller, callee;
+    uint32_t next_at_site, next_out, next_in; // lists of the site, the caller and the callee
+    uint8_t kind;
+    uint8_t flags;
+};
+
+struct graph_site {
+    place_t place; // the return address of the call; of a tail call, the end of the jump
+    uint32_t caller;
+    uint32_t first_edge;
+    uint32_t targets;
+    uint8_t kind;
+};
+
+struct graph_function {
+    place_t entry;
+    uint32_t first_out, first_in;
+    uint32_t mark, work;   // scratch of searches
+    uint32_t unseen_tails; // tail calls in it that never ran; kept by the caller, may be 0
+    bool root;             // main, or the start routine of a thread
+};
+
+struct graph {
+    struct pool *pool;
+    struct series functions, sites, edges;
+    uint32_t function_count, site_count, edge_count;
+    struct lookup function_lookup, site_lookup, edge_lookup;
+    uint32_t last_mark;
+};
+
+void graph_init(struct graph *graph, struct pool *pool);
+
+// All of these: GRAPH_NONE when there is none, or no memory.
+uint32_t graph_find_function(const struct graph *graph, place_t entry); // signal-safe
+uint32_t graph_add_function(struct graph *graph, place_t entry);        // or the one that is there
+uint32_t graph_find_site(const struct graph *graph, place_t place);     // signal-safe
+uint32_t graph_find_edge(const struct graph *graph, place_t site, uint32_t callee); // signal-safe
+// The edge, which may have been there (edge_count tells). The caller of a site is the function that
+// it was first told with.
+uint32_t graph_add_edge(struct graph *graph, place_t site, uint32_t caller, uint32_t callee,
+                        enum edge_kind kind);
+
+void graph_set_root(struct graph *graph, uint32_t function);
+
+static inline struct graph_function *graph_function(const struct graph *graph, uint32_t index)
+{
+    return series_at(&graph->functions, index);
+}
+
+static inline struct graph_site *graph_site(const struct graph *graph, uint32_t index)
+{
+    return series_at(&graph->sites, index);
+}
+
+static inline struct graph_edge *graph_edge(const struct graph *graph, uint32_t index)
+{
+    return series_at(&graph->edges, index);
+}
+
+// How many there are, for readers without the lock: what lies below is whole.
+static inline uint32_t graph_functions(const struct graph *graph)
+{
+    return __atomic_load_n(&graph->function_count, __ATOMIC_ACQUIRE);
+}
+
+static inline uint32_t graph_edges(const struct graph *graph)
+{
+    return __atomic_load_n(&graph->edge_count, __ATOMIC_ACQUIRE);
+}
+
+static inline bool edge_is_tail(const struct graph_edge *edge)
+{
+    return edge->kind == EDGE_TAIL || edge->kind == EDGE_TAIL_INDIRECT;
+}
+
+#endif

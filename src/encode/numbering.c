@@ -1,0 +1,274 @@
+// SPDX-License-Identifier: MIT
+#include "encode/numbering.h"
+#include "encode/acyclic.h"
+#include <errno.h>
+
+static struct code *code_at(struct numbering *numbering, uint32_t edge)
+{
+    return series_at(&numbering->codes, edge);
+}
+
+static bool *leaves_at(struct numbering *numbering, uint32_t function)
+{
+    return series_at(&numbering->leaves, function);
+}
+
+static bool reach(struct numbering *numbering)
+{
+    const struct graph *graph = numbering->graph;
+    struct pool *pool = graph->pool;
+    return (graph->edge_count == 0 ||
+            series_reach(&numbering->codes, pool, graph->edge_count - 1)) &&
+           (graph->function_count == 0 ||
+            series_reach(&numbering->leaves, pool, graph->function_count - 1));
+}
+
+// Marks a function, and all that leave by a tail call to it: what they leave behind is restored by
+// those who called them.
+static void mark_leaving(struct numbering *numbering, uint32_t function)
+{
+    const struct graph *graph = numbering->graph;
+    if (*leaves_at(numbering, function))
+        return;
+    *leaves_at(numbering, function) = true;
+    graph_function(graph, function)->work = GRAPH_NONE;
+    for (uint32_t work = function; work != GRAPH_NONE;) {
+        const struct graph_function *callee = graph_function(graph, work);
+        work = callee->work;
+        for (uint32_t i = callee->first_in; i != GRAPH_NONE; i = graph_edge(graph, i)->next_in) {
+            const struct graph_edge *edge = graph_edge(graph, i);
+            if (!edge_is_tail(edge) || *leaves_at(numbering, edge->caller))
+                continue;
+            *leaves_at(numbering, edge->caller) = true;
+            graph_function(graph, edge->caller)->work = work;
+            work = edge->caller;
+        }
+    }
+}
+
+static void find_leaving(struct numbering *numbering, uint32_t first)
+{
+    const struct graph *graph = numbering->graph;
+    for (uint32_t i = first; i < graph->edge_count; i++) {
+        const struct graph_edge *edge = graph_edge(graph, i);
+        const struct code *code = code_at(numbering, i);
+        if (!edge_is_tail(edge))
+            continue;
+        // An indirect jump may go somewhere new, and push, at any time.
+        if (code->action != ACTION_ADD || code->add != 0 || edge->kind == EDGE_TAIL_INDIRECT ||
+            *leaves_at(numbering, edge->callee))
+            mark_leaving(numbering, edge->caller);
+    }
+    for (uint32_t i = 0; numbering->options.save_unseen_tails && i < graph->function_count; i++) {
+        if (graph_function(graph, i)->unseen_tails > 0)
+            mark_leaving(numbering, i);
+    }
+}
+
+// Calls whose way back cannot know what the way there did, whatever code there is.
+static bool must_save(struct numbering *numbering, const struct graph_edge *edge)
+{
+    return !edge_is_tail(edge) &&
+           (edge->kind == EDGE_OUTSIDE || *leaves_at(numbering, edge->callee));
+}
+
+// One piece of code serves all targets of a call that are looked up in a hash table: on the way
+// back it does not know which one it was.
+static bool is_hashed(const struct numbering *numbering, const struct graph_edge *edge)
+{
+    return edge->kind == EDGE_INDIRECT &&
+           graph_site(numbering->graph, edge->site)->targets > numbering->options.chain_targets;
+}
+
+static void write_codes(struct numbering *numbering, const bool *taken)
+{
+    const struct graph *graph = numbering->graph;
+    const struct dictionary *dictionary = numbering->dictionary;
+    for (uint32_t i = 0; i < graph->edge_count; i++) {
+        const struct graph_edge *edge = graph_edge(graph, i);
+        if (edge->flags & EDGE_LOOPS)
+            code_at(numbering, i)->action = ACTION_LOOP;
+        else if (!taken[i] && !(edge->flags & EDGE_UNENCODED) && edge->kind != EDGE_OUTSIDE)
+            code_at(numbering, i)->action = ACTION_REPEAT;
+        numbering->loops += (edge->flags & EDGE_LOOPS) != 0;
+        numbering->back += code_at(numbering, i)->action == ACTION_REPEAT;
+        numbering->cut += taken[i]; // those that were not cut are taken off below
+    }
+    for (uint32_t f = 0; f < dictionary->functions; f++) {
+        const struct dictionary_function *into = &dictionary->function[f];
+        for (uint32_t i = into->first; i < into->first + into->count; i++) {
+            const struct dictionary_step *step = &dictionary->step[i];
+            *code_at(numbering, step->edge) =
+                (struct code){.add = step->start, .action = ACTION_ADD};
+            numbering->encoded++;
+            numbering->zero += step->start == 0;
+            numbering->cut--;
+        }
+    }
+    numbering->covered = graph->edge_count;
+    numbering->covered_functions = graph->function_count;
+    find_leaving(numbering, 0);
+    for (uint32_t i = 0; i < graph->edge_count; i++) {
+        const struct graph_edge *edge = graph_edge(graph, i);
+        code_at(numbering, i)->save = must_save(numbering, edge) || is_hashed(numbering, edge);
+    }
+}
+
+// What a numbering needs while it is made.
+struct scratch {
+    uint32_t *sorted; // edges from hot to cold; at last by callee, in the order of their numbers
+    uint32_t *first;  // by function
+    uint32_t *other;
+    bool *taken; // by edge
+    void *memory;
+    size_t bytes;
+};
+
+static bool scratch_init(struct scratch *scratch, const struct graph *graph)
+{
+    size_t functions = graph->function_count, edges = graph->edge_count;
+    scratch->bytes = (edges * 2 + functions + 2) * sizeof(uint32_t) + edges;
+    scratch->memory = pool_map(graph->pool, scratch->bytes);
+    scratch->sorted = scratch->memory;
+    if (!scratch->memory)
+        return false;
+    scratch->other = scratch->sorted + edges;
+    scratch->first = scratch->other + edges;
+    scratch->taken = (bool *)(scratch->first + functions + 2);
+    return true;
+}
+
+static int choose_edges(const struct graph *graph, struct scratch *scratch, uint32_t *count)
+{
+    struct acyclic acyclic;
+    int status = acyclic_init(&acyclic, graph);
+    if (status < 0)
+        return status;
+    for (uint32_t i = 0; i < graph->edge_count; i++) {
+        const struct graph_edge *edge = graph_edge(graph, i);
+        if (edge->kind != EDGE_OUTSIDE && !(edge->flags & (EDGE_LOOPS | EDGE_UNENCODED)))
+            scratch->sorted[(*count)++] = i;
+    }
+    sort_by_heat(graph, scratch->sorted, *count, scratch->other);
+    for (uint32_t i = 0; i < *count; i++)
+        scratch->taken[scratch->sorted[i]] = acyclic_take(&acyclic, scratch->sorted[i]);
+    acyclic_free(&acyclic);
+    return 0;
+}
+
+// Lays the edges that were taken by callee, each list still from hot to cold.
+static void list_by_callee(const struct graph *graph, struct scratch *scratch, uint32_t count)
+{
+    uint32_t sum = 0;
+    for (uint32_t i = 0; i < count; i++) {
+        if (scratch->taken[scratch->sorted[i]])
+            scratch->first[graph_edge(graph, scratch->sorted[i])->callee + 1]++;
+    }
+    for (uint32_t f = 0; f <= graph->function_count; f++)
+        sum = scratch->first[f] += sum;
+    for (uint32_t i = 0; i < count; i++) {
+        uint32_t edge = scratch->sorted[i];
+        if (scratch->taken[edge])
+            scratch->other[scratch->first[graph_edge(graph, edge)->callee]++] = edge;
+    }
+    // Each list moved its begin to its end, which is where the next one begins.
+    for (uint32_t f = graph->function_count; f > 0; f--)
+        scratch->first[f] = scratch->first[f - 1];
+    scratch->first[0] = 0;
+}
+
+static void numbering_init(struct numbering *numbering, const struct graph *graph,
+                           const struct numbering_options *options)
+{
+    *numbering = (struct numbering){.graph = graph, .options = *options};
+    numbering->codes.size = sizeof(struct code);
+    numbering->leaves.size = sizeof(bool);
+}
+
+int numbering_make(struct numbering *numbering, const struct graph *graph,
+                   const struct numbering_options *options)
+{
+    numbering_init(numbering, graph, options);
+    struct scratch scratch;
+    uint32_t count = 0;
+    if (!scratch_init(&scratch, graph))
+        return -ENOMEM;
+    int status = reach(numbering) ? choose_edges(graph, &scratch, &count) : -ENOMEM;
+    if (status == 0) {
+        list_by_callee(graph, &scratch, count);
+        struct dictionary_plan plan = {.stamp = options->stamp,
+                                       .functions = graph->function_count,
+                                       .edges_known = graph->edge_count,
+                                       .first = scratch.first,
+                                       .edges = scratch.other,
+                                       .id_bits = options->id_bits,
+                                       .overflow = OVERFLOW_CUTS};
+        status = dictionary_build(graph, &plan, &numbering->dictionary);
+    }
+    if (status == 0)
+        write_codes(numbering, scratch.taken);
+    pool_unmap(graph->pool, scratch.memory, scratch.bytes);
+    if (status < 0)
+        numbering_free(numbering);
+    return status;
+}
+
+int numbering_start(struct numbering *numbering, const struct graph *graph,
+                    const struct numbering_options *options)
+{
+    numbering_init(numbering, graph, options);
+    uint32_t first = 0;
+    struct dictionary_plan plan = {
+        .stamp = options->stamp, .first = &first, .id_bits = options->id_bits};
+    int status = dictionary_build(graph, &plan, &numbering->dictionary);
+    bool changed;
+    return status < 0 ? status : numbering_cover(numbering, &changed);
+}
+
+int numbering_cover(struct numbering *numbering, bool *changed)
+{
+    const struct graph *graph = numbering->graph;
+    *changed = false;
+    if (!reach(numbering))
+        return -ENOMEM;
+    bool tails = numbering->covered_functions < graph->function_count &&
+                 numbering->options.save_unseen_tails;
+    for (uint32_t i = numbering->covered; i < graph->edge_count; i++) {
+        const struct graph_edge *edge = graph_edge(graph, i);
+        tails |= edge_is_tail(edge);
+        if (edge->flags & EDGE_LOOPS)
+            code_at(numbering, i)->action = ACTION_LOOP;
+    }
+    if (tails) {
+        find_leaving(numbering, numbering->covered);
+        for (uint32_t i = 0; i < numbering->covered; i++) {
+            struct code *code = code_at(numbering, i);
+            if (code->save || !must_save(numbering, graph_edge(graph, i)))
+                continue;
+            code->save = *changed = true;
+        }
+    }
+    // All new targets of an indirect call go one way, too.
+    for (uint32_t i = numbering->covered; i < graph->edge_count; i++) {
+        const struct graph_edge *edge = graph_edge(graph, i);
+        code_at(numbering, i)->save = edge->kind == EDGE_INDIRECT || must_save(numbering, edge);
+    }
+    numbering->covered = graph->edge_count;
+    numbering->covered_functions = graph->function_count;
+    return 0;
+}
+
+void numbering_free(struct numbering *numbering)
+{
+    series_free(&numbering->codes, numbering->graph->pool);
+    series_free(&numbering->leaves, numbering->graph->pool);
+}
+
+bool numbering_plain(const struct numbering *numbering, uint32_t index)
+{
+    const struct graph_site *site = graph_site(numbering->graph, index);
+    if (site->targets != 1 || (site->kind != EDGE_CALL && site->kind != EDGE_TAIL))
+        return false;
+    const struct code *code = numbering_code(numbering, site->first_edge);
+    return code->action == ACTION_ADD && code->add == 0 && !code->save;
+}

@@ -1,0 +1,78 @@
+// SPDX-License-Identifier: MIT
+#ifndef CAIRN_ENCODE_NUMBERING_H
+#define CAIRN_ENCODE_NUMBERING_H
+
+// The encoding in force: a dictionary, and what the code at each call site does because of it.
+//
+//   action          before the call                             after it
+//   ACTION_PUSH     push (id, edge) on ccStack; id = base       pop: id = what was pushed
+//   ACTION_ADD      id += add                                   id -= add
+//   ACTION_REPEAT   as PUSH, but if the entry on top is the     count it down again, or pop
+//                   same (id, edge), count it up instead
+//   ACTION_LOOP     (tail calls only) forget the tail calls since the last real call, then push
+//
+// with base = max_id + 1. An edge that was met after the numbering is PUSH, back edges are REPEAT,
+// edges that were cut because ids would overflow are PUSH.
+//
+// `save` says that a call's way back does not undo what was done, but restores what (id, ccStack)
+// were, from TcStack: the function called may leave by a tail call that changed them.
+
+#include "encode/dictionary.h"
+
+enum action {
+    ACTION_PUSH,
+    ACTION_ADD,
+    ACTION_REPEAT,
+    ACTION_LOOP,
+};
+
+struct code {
+    uint64_t add;
+    uint8_t action;
+    bool save;
+};
+
+struct numbering_options {
+    uint32_t stamp;
+    unsigned id_bits; // 64; fewer to force overflow
+    uint32_t
+        chain_targets; // an indirect call with more known targets looks them up in a hash table
+    bool save_unseen_tails; // calls of functions with tail calls that never ran save, too
+};
+
+struct numbering {
+    const struct graph *graph;
+    struct dictionary *dictionary;
+    struct numbering_options options;
+    uint32_t covered, covered_functions; // edges and functions that have a code, or a mark below
+    struct series codes;                 // struct code, by edge
+    struct series leaves;                // bool, by function: may leave by a tail call that changes
+    uint32_t encoded, zero, back, cut, loops; // edges by what became of them
+};
+
+// The empty encoding, stamp as told: nothing is encoded, max_id is 0. 0 or -ENOMEM.
+int numbering_start(struct numbering *numbering, const struct graph *graph,
+                    const struct numbering_options *options);
+
+// Encodes all edges that are known, from hot to cold. 0 or -ENOMEM.
+int numbering_make(struct numbering *numbering, const struct graph *graph,
+                   const struct numbering_options *options);
+
+// Gives codes to the edges that were added since. *changed: a call that was encoded before must now
+// save (a first tail call was met in a function): stubs of such edges are to be made anew, and the
+// threads' states regenerated (machine_replay) before anybody goes on. 0 or -ENOMEM.
+int numbering_cover(struct numbering *numbering, bool *changed);
+
+// The dictionary stays: it belongs to whoever keeps the stamps.
+void numbering_free(struct numbering *numbering);
+
+static inline const struct code *numbering_code(const struct numbering *numbering, uint32_t edge)
+{
+    return series_at(&numbering->codes, edge);
+}
+
+// Whether the code of a site may run as it was compiled: nothing to do, before or after. Only where
+// the target is certain; an indirect call has to look for new ones.
+bool numbering_plain(const struct numbering *numbering, uint32_t site);
+
+#endif

@@ -1,0 +1,350 @@
+// SPDX-License-Identifier: MIT
+#include "encode_walks.h"
+#include "make_pool.h"
+#include <errno.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+static uint64_t state;
+
+void walk_seed(uint64_t seed)
+{
+    state = (seed + 1) * UINT64_C(0x9e3779b97f4a7c15);
+}
+
+uint64_t walk_random(uint64_t below)
+{
+    state ^= state << 13;
+    state ^= state >> 7;
+    state ^= state << 17;
+    return (state >> 11) % below;
+}
+
+static place_t entry_of(unsigned function)
+{
+    return place_make(MODULE_FIRST_FILE + function % 3, function * 0x100);
+}
+
+static place_t site_of(unsigned function, unsigned site)
+{
+    return entry_of(function) + 5 + site * 7;
+}
+
+static void make_site(struct walk_program *program, struct walk_site *site)
+{
+    static const enum edge_kind kinds[] = {EDGE_CALL, EDGE_CALL,          EDGE_CALL,
+                                           EDGE_CALL, EDGE_INDIRECT,      EDGE_TAIL,
+                                           EDGE_TAIL, EDGE_TAIL_INDIRECT, EDGE_OUTSIDE};
+    site->kind = kinds[walk_random(sizeof kinds / sizeof kinds[0])];
+    bool many = site->kind == EDGE_INDIRECT || site->kind == EDGE_TAIL_INDIRECT;
+    site->targets = many ? 1 + (unsigned)walk_random(WALK_TARGETS) : 1;
+    for (unsigned i = 0; i < site->targets; i++)
+        site->target[i] = (unsigned)walk_random(program->functions);
+}
+
+static void make_program(struct walk_program *program)
+{
+    // Some are so small that they do little but recurse.
+    program->functions = 1 + (unsigned)walk_random(walk_random(4) ? WALK_FUNCTIONS : 4);
+    bool layered = walk_random(2);
+    for (unsigned f = 0; f < program->functions; f++) {
+        struct walk_function *function = &program->function[f];
+        function->sites = (unsigned)walk_random(WALK_SITES + 1);
+        for (unsigned s = 0; s < function->sites; s++) {
+            make_site(program, &function->site[s]);
+            // Half of the programs call mostly downward, as real ones do: there are many contexts.
+            struct walk_site *site = &function->site[s];
+            if (layered && f + 1 < program->functions && walk_random(8))
+                site->target[0] = f + 1 + (unsigned)walk_random(program->functions - f - 1);
+        }
+    }
+}
+
+void walk_restart(struct walk_program *program, struct walk_thread *thread)
+{
+    place_t root = entry_of((unsigned)walk_random(program->functions < 3 ? 1 : 3));
+    uint32_t function = graph_add_function(&program->graph, root);
+    graph_set_root(&program->graph, function);
+    thread->machine.root = thread->function = function;
+    thread->count = thread->frames = 0;
+    machine_reset(&thread->machine);
+}
+
+void walk_start(struct walk_program *program, unsigned id_bits)
+{
+    memset(program, 0, sizeof *program);
+    make_program(program);
+    program->threads = 1 + (unsigned)walk_random(WALK_THREADS);
+    program->thread = calloc(program->threads, sizeof *program->thread);
+    program->dictionaries = calloc(1, sizeof *program->dictionaries);
+    graph_init(&program->graph, &test_pool);
+    program->options = (struct numbering_options){.id_bits = id_bits, .chain_targets = 4};
+    program->options.save_unseen_tails = walk_random(2);
+    assert_int_equal(numbering_start(&program->numbering, &program->graph, &program->options), 0);
+    program->dictionaries[0] = program->numbering.dictionary;
+    for (unsigned i = 0; i < program->threads; i++) {
+        struct walk_thread *thread = &program->thread[i];
+        thread->machine.stack = thread->stack;
+        thread->machine.tail_stack = thread->tail_stack;
+        thread->machine.limit = WALK_PATH;
+        thread->machine.tail_limit = WALK_FRAMES;
+        walk_restart(program, thread);
+    }
+}
+
+void walk_end(struct walk_program *program)
+{
+    numbering_free(&program->numbering);
+    for (uint32_t i = 0; i <= program->options.stamp; i++)
+        dictionary_free(&program->graph, program->dictionaries[i]);
+    free(program->dictionaries);
+    free(program->thread);
+    test_pool_free();
+}
+
+void walk_check(struct walk_program *program, struct walk_thread *thread)
+{
+    static uint32_t path[WALK_PATH];
+    struct context context = context_of(&thread->machine, thread->function);
+    int64_t count =
+        decode(&program->graph, program->numbering.dictionary, &context, path, WALK_PATH);
+    assert_int_equal(count, thread->count);
+    assert_memory_equal(path + WALK_PATH - count, thread->path, (size_t)count * sizeof path[0]);
+    program->checked++;
+    if (thread->count > program->deepest)
+        program->deepest = thread->count;
+    const struct machine *machine = &thread->machine;
+    const struct cc_entry *top = machine->depth ? &machine->stack[machine->depth - 1] : NULL;
+    if (top && top->count && !(graph_edge(&program->graph, top->edge)->flags & EDGE_LOOPS))
+        program->repeats++;
+}
+
+static void replay_all(struct walk_program *program)
+{
+    for (unsigned i = 0; i < program->threads; i++) {
+        struct walk_thread *thread = &program->thread[i];
+        assert_int_equal(
+            machine_replay(&thread->machine, &program->numbering, thread->path, thread->count), 0);
+    }
+}
+
+static void cover(struct walk_program *program)
+{
+    bool changed;
+    assert_int_equal(numbering_cover(&program->numbering, &changed), 0);
+    program->saves += changed;
+    if (changed)
+        replay_all(program);
+}
+
+static unsigned number_of(const struct walk_program *program, uint32_t function)
+{
+    return (unsigned)(place_offset(graph_function(&program->graph, function)->entry) / 0x100);
+}
+
+// How many tail calls of a function have not been met yet, as the patcher knows.
+static void count_tails(struct walk_program *program, uint32_t function)
+{
+    const struct walk_function *known = &program->function[number_of(program, function)];
+    uint32_t unseen = 0;
+    for (unsigned s = 0; s < known->sites; s++) {
+        place_t place = site_of(number_of(program, function), s);
+        if (known->site[s].kind == EDGE_TAIL || known->site[s].kind == EDGE_TAIL_INDIRECT)
+            unseen += graph_find_site(&program->graph, place) == GRAPH_NONE;
+    }
+    graph_function(&program->graph, function)->unseen_tails = unseen;
+}
+
+static uint32_t meet_edge(struct walk_program *program, place_t site, uint32_t caller,
+                          unsigned callee, enum edge_kind kind)
+{
+    uint32_t known = program->graph.edge_count;
+    uint32_t function = graph_add_function(&program->graph, entry_of(callee));
+    uint32_t edge = graph_add_edge(&program->graph, site, caller, function, kind);
+    assert_true(edge != GRAPH_NONE);
+    if (program->graph.edge_count > known) {
+        count_tails(program, caller);
+        count_tails(program, function);
+        cover(program);
+    }
+    return edge;
+}
+
+static void do_tail(struct walk_program *program, struct walk_thread *thread, uint32_t edge)
+{
+    const struct graph_edge *record = graph_edge(&program->graph, edge);
+    assert_int_equal(machine_tail(&thread->machine, &program->numbering, edge), 0);
+    if (record->flags & EDGE_LOOPS) {
+        // Only the real call survives.
+        thread->count = thread->frames ? thread->frame[thread->frames - 1].before + 1 : 0;
+        program->loops++;
+    }
+    thread->path[thread->count++] = edge;
+    thread->function = record->callee;
+}
+
+static void do_return(struct walk_program *program, struct walk_thread *thread)
+{
+    const struct walk_frame *frame = &thread->frame[--thread->frames];
+    machine_return(&thread->machine, &program->numbering, frame->edge);
+    thread->count = frame->before;
+    thread->function = graph_edge(&program->graph, frame->edge)->caller;
+}
+
+static void do_call(struct walk_program *program, struct walk_thread *thread, uint32_t edge)
+{
+    thread->frame[thread->frames++] = (struct walk_frame){edge, thread->count};
+    assert_int_equal(machine_call(&thread->machine, &program->numbering, edge), 0);
+    thread->path[thread->count++] = edge;
+    thread->function = graph_edge(&program->graph, edge)->callee;
+}
+
+void walk_step(struct walk_program *program, struct walk_thread *thread, unsigned call_percent)
+{
+    unsigned number = number_of(program, thread->function);
+    const struct walk_function *function = &program->function[number];
+    bool room = thread->frames < WALK_FRAMES && thread->count + 1 < WALK_PATH;
+    if (function->sites == 0 || !room || walk_random(100) >= call_percent) {
+        if (thread->frames > 0)
+            do_return(program, thread);
+    } else {
+        unsigned s = (unsigned)walk_random(function->sites);
+        const struct walk_site *site = &function->site[s];
+        unsigned callee = site->target[walk_random(site->targets)];
+        uint32_t edge =
+            meet_edge(program, site_of(number, s), thread->function, callee, site->kind);
+        if (edge_is_tail(graph_edge(&program->graph, edge)))
+            do_tail(program, thread, edge);
+        else
+            do_call(program, thread, edge);
+    }
+    walk_check(program, thread);
+}
+
+void walk_reencode(struct walk_program *program)
+{
+    // Heat as from samples: some paths, most of them short of their root.
+    for (unsigned i = 0; i < program->threads; i++) {
+        const struct walk_thread *thread = &program->thread[i];
+        for (uint32_t e = (uint32_t)walk_random(thread->count + 1ull); e < thread->count; e++)
+            graph_edge(&program->graph, thread->path[e])->heat += 1 + walk_random(3);
+    }
+    numbering_free(&program->numbering);
+    program->options.stamp++;
+    assert_int_equal(numbering_make(&program->numbering, &program->graph, &program->options), 0);
+    program->dictionaries = realloc(program->dictionaries, (program->options.stamp + 1ull) *
+                                                               sizeof *program->dictionaries);
+    program->dictionaries[program->options.stamp] = program->numbering.dictionary;
+    program->encodings++;
+    program->overflows += program->numbering.cut;
+    replay_all(program);
+    for (unsigned i = 0; i < program->threads; i++)
+        walk_check(program, &program->thread[i]);
+}
+
+// The path that resync found has calls from the same sites, but may have other tail calls between
+// them.
+static void accept_path(struct walk_program *program, struct walk_thread *thread,
+                        const uint32_t *path, uint32_t count)
+{
+    uint32_t frame = 0;
+    for (uint32_t i = 0; i < count; i++) {
+        const struct graph_edge *edge = graph_edge(&program->graph, path[i]);
+        if (edge_is_tail(edge))
+            continue;
+        assert_true(frame < thread->frames);
+        // The code that is returned to undoes what the path has done.
+        assert_int_equal(thread->frame[frame].edge, path[i]);
+        thread->frame[frame++].before = i;
+    }
+    assert_int_equal(frame, thread->frames);
+    memcpy(thread->path, path, count * sizeof path[0]);
+    thread->count = count;
+}
+
+// Also meets what no edge explains.
+static void resync(struct walk_program *program, struct walk_thread *thread,
+                   const struct walked *walk, uint32_t count)
+{
+    static uint32_t path[WALK_PATH];
+    static struct walked again[WALK_FRAMES];
+    struct machine *machine = &thread->machine;
+    uint32_t unknown;
+    int status = machine_resync(machine, &program->numbering, walk, count, &unknown);
+    if (status == -ENOENT) {
+        // What this thread's state was is lost: others are regenerated if need be, this one is
+        // below.
+        uint32_t kept = thread->count;
+        thread->count = 0;
+        place_t caller = unknown > 0 ? walk[unknown - 1].function
+                                     : graph_function(&program->graph, machine->root)->entry;
+        assert_true(resync_explain(&program->graph, &walk[unknown], caller) != GRAPH_NONE);
+        cover(program);
+        thread->count = kept;
+        status = machine_resync(machine, &program->numbering, walk, count, &unknown);
+        program->unexplained++;
+    }
+    assert_int_equal(status, 0);
+    struct context context = context_of(machine, thread->function);
+    int64_t found =
+        decode(&program->graph, program->numbering.dictionary, &context, path, WALK_PATH);
+    assert_true(found >= 0);
+    const uint32_t *begin = path + WALK_PATH - found;
+    assert_int_equal(path_to_walk(&program->graph, begin, (uint32_t)found, again), count);
+    for (uint32_t i = 0; i < count; i++)
+        assert_true(walk[i].site == again[i].site && walk[i].function == again[i].function);
+    accept_path(program, thread, begin, (uint32_t)found);
+    program->resyncs++;
+}
+
+// A walk does not see the tail calls of the root. True: there were some.
+static bool root_is_gone(const struct walk_program *program, const struct walk_thread *thread)
+{
+    return thread->count > 0 && edge_is_tail(graph_edge(&program->graph, thread->path[0]));
+}
+
+// What the stack of a thread looks like.
+static uint32_t walk_stack(const struct walk_program *program, const struct walk_thread *thread,
+                           struct walked *walk)
+{
+    uint32_t count = path_to_walk(&program->graph, thread->path, thread->count, walk);
+    assert_int_equal(count, thread->frames);
+    for (uint32_t i = 0; i < count; i++) {
+        walk[i].called = thread->frame[i].edge;
+        const struct graph_edge *edge = graph_edge(&program->graph, walk[i].called);
+        if (edge->kind == EDGE_CALL && walk_random(2))
+            walk[i].called = GRAPH_NONE; // the site says it all
+    }
+    return count;
+}
+
+void walk_jump_out(struct walk_program *program, struct walk_thread *thread)
+{
+    static struct walked walk[WALK_FRAMES];
+    // Cuts frames away, as longjmp and exceptions do: what they had pushed is still there.
+    for (uint64_t away = walk_random(thread->frames + 1ull); away > 0; away--) {
+        const struct walk_frame *frame = &thread->frame[--thread->frames];
+        thread->count = frame->before;
+        thread->function = graph_edge(&program->graph, frame->edge)->caller;
+    }
+    if (root_is_gone(program, thread))
+        walk_restart(program, thread);
+    else
+        resync(program, thread, walk, walk_stack(program, thread, walk));
+}
+
+void walk_slip_away(struct walk_program *program, struct walk_thread *thread)
+{
+    static struct walked walk[WALK_FRAMES];
+    if (thread->frames == 0 || root_is_gone(program, thread))
+        return;
+    uint32_t count = walk_stack(program, thread, walk);
+    unsigned callee = (unsigned)walk_random(program->functions);
+    walk[count - 1].function = entry_of(callee);
+    thread->function = graph_add_function(&program->graph, entry_of(callee));
+    resync(program, thread, walk, count);
+}

@@ -1,0 +1,128 @@
+// SPDX-License-Identifier: MIT
+// 100,000 random walks over random call graphs: after every call and return, the context decodes to
+// the true path; and so do contexts that were recorded before the last re-encodings.
+
+#include "encode_walks.h"
+#include <limits.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+enum { ROUNDS = 24, STEPS = 40, LONG_STEPS = 1500, KEPT = 64 };
+
+// A context that was recorded, to be decoded when its encoding is long gone.
+struct kept {
+    uint32_t stamp;
+    struct context context;
+    uint32_t *path;
+    uint32_t count;
+};
+
+static void keep(const struct walk_program *program, const struct walk_thread *thread,
+                 struct kept *kept)
+{
+    free((void *)kept->context.stack);
+    free(kept->path);
+    kept->stamp = program->options.stamp;
+    kept->context = context_of(&thread->machine, thread->function);
+    size_t stack = kept->context.depth * sizeof(struct cc_entry);
+    kept->context.stack = memcpy(malloc(stack + 1), kept->context.stack, stack);
+    kept->count = thread->count;
+    kept->path = memcpy(malloc(thread->count * 4ul + 1), thread->path, thread->count * 4ul);
+}
+
+static void check_kept(const struct walk_program *program, struct kept *kept)
+{
+    static uint32_t path[WALK_PATH];
+    if (!kept->path)
+        return;
+    int64_t count = decode(&program->graph, program->dictionaries[kept->stamp], &kept->context,
+                           path, WALK_PATH);
+    assert_int_equal(count, kept->count);
+    assert_memory_equal(path + WALK_PATH - count, kept->path, (size_t)count * sizeof path[0]);
+    free((void *)kept->context.stack);
+    free(kept->path);
+}
+
+static uint64_t walk_program(uint64_t seed, struct walk_program *sums)
+{
+    static const unsigned bits[] = {64, 64, 64, 16, 6, 4, 2, 1};
+    static struct walk_program program;
+    struct kept kept[KEPT] = {0};
+    uint64_t walks = 0;
+    walk_seed(seed);
+    walk_start(&program, bits[walk_random(8)]);
+    for (unsigned round = 0; round < ROUNDS; round++) {
+        unsigned percent = 30 + (unsigned)walk_random(65);
+        unsigned steps = walk_random(200) ? STEPS : LONG_STEPS;
+        for (unsigned step = 0; step < steps; step++) {
+            for (unsigned i = 0; i < program.threads; i++)
+                walk_step(&program, &program.thread[i], percent);
+            if (walk_random(steps == STEPS ? 32 : 128) == 0)
+                walk_reencode(&program);
+            struct walk_thread *thread = &program.thread[walk_random(program.threads)];
+            if (walk_random(steps == STEPS ? 16 : 512) == 0)
+                walk_jump_out(&program, thread);
+            if (walk_random(steps == STEPS ? 64 : 1024) == 0)
+                walk_slip_away(&program, thread);
+            walk_check(&program, thread);
+            if (walk_random(8) == 0)
+                keep(&program, thread, &kept[walk_random(KEPT)]);
+        }
+        walks += program.threads;
+        for (unsigned i = 0; i < program.threads; i++) {
+            if (walk_random(2))
+                walk_restart(&program, &program.thread[i]);
+        }
+    }
+    for (unsigned i = 0; i < KEPT; i++)
+        check_kept(&program, &kept[i]);
+    sums->checked += program.checked;
+    sums->encodings += program.encodings;
+    sums->loops += program.loops;
+    sums->saves += program.saves;
+    sums->resyncs += program.resyncs;
+    sums->overflows += program.overflows;
+    sums->repeats += program.repeats;
+    sums->unexplained += program.unexplained;
+    if (program.deepest > sums->deepest)
+        sums->deepest = program.deepest;
+    walk_end(&program);
+    return walks;
+}
+
+static void test_walks(void **unused)
+{
+    (void)unused;
+    struct walk_program sums = {0};
+    const char *one = getenv("WALK_SEED");
+    const char *asked = getenv("WALKS");
+    uint64_t wanted = asked ? strtoull(asked, NULL, 10) : 100000, walks = 0, seed = 0;
+    if (one)
+        walk_program(strtoull(one, NULL, 10), &sums);
+    for (; !one && walks < wanted; seed++) {
+        // A failure names its program by this.
+        fprintf(stderr, "\rprogram %llu ", (unsigned long long)seed);
+        walks += walk_program(seed, &sums);
+    }
+    printf("%llu walks, %llu contexts, %llu edges deep at most, %llu encodings, %llu loops, %llu "
+           "changes of saving, %llu resyncs, %llu edges cut, %llu repetitions\n",
+           (unsigned long long)walks, (unsigned long long)sums.checked,
+           (unsigned long long)sums.deepest, (unsigned long long)sums.encodings,
+           (unsigned long long)sums.loops, (unsigned long long)sums.saves,
+           (unsigned long long)sums.resyncs, (unsigned long long)sums.overflows,
+           (unsigned long long)sums.repeats);
+    // Everything that can happen did happen.
+    assert_true(one || (sums.encodings && sums.loops && sums.saves && sums.resyncs &&
+                        sums.overflows && sums.repeats && sums.unexplained && sums.deepest > 250));
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {cmocka_unit_test(test_walks)};
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
