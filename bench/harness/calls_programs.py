@@ -58,6 +58,7 @@ class Program:
     paths: dict  # by kind of build
     arguments: list
     short: list = None  # the same with less work, for tools that are very slow
+    stdin: str = os.devnull
 
 
 def _apt(folder, *command):
@@ -68,7 +69,7 @@ def _apt(folder, *command):
                           timeout=120, check=False)
 
 
-def _fetch(place, say):
+def fetch(place, packages, say):
     """The packages that could be had, each unpacked in a folder of its name."""
     folder = place.at("calls-sources")
     for part in ("lists/partial", "cache"):
@@ -77,7 +78,7 @@ def _fetch(place, say):
         file.write("deb-src http://deb.debian.org/debian bookworm main\n")
     found = {}
     updated = False
-    for package in PACKAGES:
+    for package in packages:
         target = os.path.join(folder, package)
         if not os.path.exists(os.path.join(target, "unpacked")):
             updated = updated or not _apt(folder, "update").returncode
@@ -99,19 +100,19 @@ def _fetch(place, say):
     return found
 
 
-def _compiler(place, kind, compiler):
-    return {"native": [compiler], "cairn": [place.cairn, "cc", compiler], "gprof": [compiler, "-pg"]}[kind]
+def compiler(place, kind, name):
+    return {"native": [name], "cairn": [place.cairn, "cc", name], "gprof": [name, "-pg"]}[kind]
 
 
-def _build(place, name, sources, *flags, compiler="gcc"):
+def build(place, name, sources, *flags, compiler_name="gcc", kinds=KINDS):
     """The same sources and flags, by each kind of build."""
     paths = {}
-    for kind in KINDS:
+    for kind in kinds:
         paths[kind] = target = place.program(f"calls-{name}-{kind}")
         os.makedirs(os.path.dirname(target), exist_ok=True)
         newest = max([os.path.getmtime(source) for source in sources])
         if not os.path.exists(target) or os.path.getmtime(target) < newest:
-            command = [*_compiler(place, kind, compiler), "-w", "-O2", "-no-pie", *sources, *flags]
+            command = [*compiler(place, kind, compiler_name), "-w", "-O2", "-no-pie", *sources, *flags]
             subprocess.run([*command, "-o", target], check=True)
     return paths
 
@@ -126,15 +127,15 @@ def _make(place, name, folder):
             shutil.rmtree(tree, ignore_errors=True)
             shutil.copytree(folder, tree)
             subprocess.run(["./configure"], cwd=tree, check=True, capture_output=True)
-            compiler = " ".join(_compiler(place, kind, "gcc"))
-            subprocess.run(["make", "-s", f"CC={compiler} -no-pie", "CFLAGS=-O2", name], cwd=tree,
+            words = " ".join(compiler(place, kind, "gcc"))
+            subprocess.run(["make", "-s", f"CC={words} -no-pie", "CFLAGS=-O2", name], cwd=tree,
                            check=True, capture_output=True)
             os.makedirs(os.path.dirname(target), exist_ok=True)
             shutil.copy2(os.path.join(tree, name), target)
     return paths
 
 
-def _input(place, name, content):
+def input_file(place, name, content):
     path = place.at("inputs", name)
     data = content if isinstance(content, bytes) else content.encode()
     if not os.path.exists(path) or open(path, "rb").read() != data:
@@ -154,14 +155,14 @@ def _formula(variables, seed):
 
 def _text(place, megabytes):
     with open(place.at("inputs", "text"), "rb") as file:
-        return _input(place, f"calls-text{megabytes}", file.read(int(megabytes * (1 << 20))))
+        return input_file(place, f"calls-text{megabytes}", file.read(int(megabytes * (1 << 20))))
 
 
 def _lua(place, folder):
     files = [path for path in glob.glob(folder + "/src/*.c") if not path.endswith("/luac.c")]
-    script, text = _input(place, "calls.lua", LUA), _text(place, 1)
+    script, text = input_file(place, "calls.lua", LUA), _text(place, 1)
     # The seed of its hashes: else two runs differ.
-    paths = _build(place, "lua", files, "-DLUA_USE_POSIX", "-Dluai_makeseed(L)=42", "-lm")
+    paths = build(place, "lua", files, "-DLUA_USE_POSIX", "-Dluai_makeseed(L)=42", "-lm")
     return Program("lua", paths, [script, "5", text], [script, "1", text])
 
 
@@ -169,20 +170,20 @@ def _sqlite(place, folder):
     if not os.path.exists(folder + "/shell.c"):
         subprocess.run(["./configure"], cwd=folder, check=True, capture_output=True)
         subprocess.run(["make", "-s", "sqlite3.c", "shell.c"], cwd=folder, check=True, capture_output=True)
-    paths = _build(place, "sqlite3", [folder + "/sqlite3.c", folder + "/shell.c"],
+    paths = build(place, "sqlite3", [folder + "/sqlite3.c", folder + "/shell.c"],
                    "-DSQLITE_THREADSAFE=0", "-DSQLITE_OMIT_LOAD_EXTENSION", "-lm")
-    script, short = (_input(place, f"calls-{rows}.sql", SQL.format(rows=rows)) for rows in (200000, 40000))
+    script, short = (input_file(place, f"calls-{rows}.sql", SQL.format(rows=rows)) for rows in (200000, 40000))
     return Program("sqlite3", paths, [":memory:", f".read {script}"], [":memory:", f".read {short}"])
 
 
 def _bzip2(place, folder):
     files = [f"{folder}/{name}.c" for name in ("blocksort", "huffman", "crctable", "randtable", "compress",
                                                "decompress", "bzlib", "bzip2")]
-    return Program("bzip2", _build(place, "bzip2", files, "-D_FILE_OFFSET_BITS=64"), ["-c", _text(place, 6)])
+    return Program("bzip2", build(place, "bzip2", files, "-D_FILE_OFFSET_BITS=64"), ["-c", _text(place, 6)])
 
 
 def _minigzip(place, folder):
-    paths = _build(place, "minigzip", glob.glob(folder + "/*.c") + [folder + "/test/minigzip.c"], "-I", folder,
+    paths = build(place, "minigzip", glob.glob(folder + "/*.c") + [folder + "/test/minigzip.c"], "-I", folder,
                    "-DHAVE_UNISTD_H", "-DHAVE_STDARG_H")
     return Program("zlib", paths, ["-c", _text(place, 12)])
 
@@ -193,21 +194,21 @@ def _tcc(place, folder):
     source = place.at("inputs", "calls-large.c")
     if not os.path.exists(source):
         inputs.make_c_file(source, 24000)
-    paths = _build(place, "tcc", [folder + "/tcc.c"], "-DONE_SOURCE=1", "-DTCC_TARGET_X86_64", "-I", folder, "-lm",
+    paths = build(place, "tcc", [folder + "/tcc.c"], "-DONE_SOURCE=1", "-DTCC_TARGET_X86_64", "-I", folder, "-lm",
                    "-ldl", "-lpthread")
     return Program("tcc", paths, ["-c", source, "-o", place.at("calls.o")])
 
 
 def _mawk(place, folder):
-    return Program("mawk", _make(place, "mawk", folder), ["-f", _input(place, "calls.awk", AWK), _text(place, 5)])
+    return Program("mawk", _make(place, "mawk", folder), ["-f", input_file(place, "calls.awk", AWK), _text(place, 5)])
 
 
 def _minisat(place, folder):
     files = [folder + "/minisat/core/Main.cc", folder + "/minisat/core/Solver.cc",
              *glob.glob(folder + "/minisat/utils/*.cc")]
-    paths = _build(place, "minisat", files, "-fpermissive", "-std=gnu++11", "-I", folder,
-                   "-D__STDC_LIMIT_MACROS", "-D__STDC_FORMAT_MACROS", "-lz", compiler="g++")
-    return Program("minisat (C++)", paths, ["-verb=0", _input(place, "calls.cnf", _formula(245, 7))])
+    paths = build(place, "minisat", files, "-fpermissive", "-std=gnu++11", "-I", folder,
+                   "-D__STDC_LIMIT_MACROS", "-D__STDC_FORMAT_MACROS", "-lz", compiler_name="g++")
+    return Program("minisat (C++)", paths, ["-verb=0", input_file(place, "calls.cnf", _formula(245, 7))])
 
 
 def real(place, say):
@@ -215,7 +216,7 @@ def real(place, say):
     makers = {"lua5.4": _lua, "sqlite3": _sqlite, "bzip2": _bzip2, "zlib": _minigzip, "tcc": _tcc,
               "mawk": _mawk, "minisat2": _minisat}
     programs = []
-    for package, folder in _fetch(place, say).items():
+    for package, folder in fetch(place, PACKAGES, say).items():
         try:
             programs.append(makers[package](place, folder))
         except subprocess.CalledProcessError as error:
@@ -227,9 +228,9 @@ def small(place):
     """Programs that do little but call."""
     source = lambda name: [os.path.join(place.source, "programs", name)]
     return [
-        Program("connect4", _build(place, "connect4", source("connect4.c")), ["14"]),
-        Program("fib", _build(place, "fib", source("fib.c")), ["40"]),
-        Program("figure1", _build(place, "figure1", source("figure1.c"), "-fno-optimize-sibling-calls"), []),
-        Program("callbacks", _build(place, "callbacks", source("callbacks.c")), ["3000000"]),
-        Program("shapes (C++)", _build(place, "shapes", source("shapes.cc"), compiler="g++"), ["80"]),
+        Program("connect4", build(place, "connect4", source("connect4.c")), ["14"]),
+        Program("fib", build(place, "fib", source("fib.c")), ["40"]),
+        Program("figure1", build(place, "figure1", source("figure1.c"), "-fno-optimize-sibling-calls"), []),
+        Program("callbacks", build(place, "callbacks", source("callbacks.c")), ["3000000"]),
+        Program("shapes (C++)", build(place, "shapes", source("shapes.cc"), compiler_name="g++"), ["80"]),
     ]

@@ -19,15 +19,15 @@ class Run:
     foreign: float = 0.0  # CPU seconds that others used meanwhile
 
 
-def _spawn(argv, cwd, env, out_path, err_path):
-    """A child with its own stdin (empty), stdout and stderr. fork+exec by hand: no shell, no helper
+def _spawn(argv, cwd, env, out_path, err_path, in_path=os.devnull):
+    """A child with its own stdin, stdout and stderr. fork+exec by hand: no shell, no helper
     process whose time would count."""
     pid = os.fork()
     if pid:
         return pid
     try:
         os.chdir(cwd)
-        for path, flags, fd in ((os.devnull, os.O_RDONLY, 0),
+        for path, flags, fd in ((in_path, os.O_RDONLY, 0),
                                 (out_path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 1),
                                 (err_path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 2)):
             opened = os.open(path, flags, 0o600)
@@ -61,12 +61,12 @@ def _finish(raw, usage, began, out_path, err_path, peak=0):
                peak=peak)
 
 
-def run(argv, work, env=None, cwd=None):
+def run(argv, work, env=None, cwd=None, stdin=os.devnull):
     """Runs argv (argv[0] is a path) to its end."""
     out_path, err_path = os.path.join(work, "stdout"), os.path.join(work, "stderr")
     busy = _busy()
     began = time.monotonic()
-    pid = _spawn(argv, cwd or work, dict(os.environ, **(env or {})), out_path, err_path)
+    pid = _spawn(argv, cwd or work, dict(os.environ, **(env or {})), out_path, err_path, stdin)
     _, raw, usage = os.wait4(pid, 0)
     busy = _busy() - busy
     result = _finish(raw, usage, began, out_path, err_path)
@@ -101,12 +101,12 @@ class Patience:
         self.left = seconds
         self.runs = self.disturbed = 0
 
-    def run(self, argv, work, env=None, cwd=None):
+    def run(self, argv, work, env=None, cwd=None, stdin=os.devnull):
         self.runs += 1
         began = time.monotonic()
         while True:
             _wait_for_quiet(min(self.left, 20))
-            result = run(argv, work, env, cwd)
+            result = run(argv, work, env, cwd, stdin)
             spent, began = time.monotonic() - began - result.wall, time.monotonic()
             quiet = result.foreign <= 0.03 + self.FOREIGN * result.wall
             self.left -= max(0.0, spent - 0.3) + (0 if quiet else result.wall)

@@ -1,0 +1,51 @@
+# SPDX-License-Identifier: MIT
+"""Programs whose calling context trees are large: games, as in the HCCT paper."""
+
+import glob
+import os
+import shutil
+import subprocess
+
+from . import calls_programs
+from .calls_programs import Program
+
+PACKAGES = ("gnugo", "phalanx")
+
+
+def _gnugo(place, folder):
+    """Plays forty moves with itself."""
+    paths = {}
+    for kind in ("native", "cairn"):
+        paths[kind] = target = place.program(f"hot-gnugo-{kind}")
+        if not os.path.exists(target):
+            tree = place.at("calls-sources", f"gnugo-{kind}")
+            shutil.rmtree(tree, ignore_errors=True)
+            shutil.copytree(folder, tree)
+            compiler = " ".join(calls_programs.compiler(place, kind, "gcc"))
+            subprocess.run(["./configure", f"CC={compiler}", "CFLAGS=-O2 -w -fcommon -no-pie", "--without-curses",
+                            "--without-readline"], cwd=tree, check=True, capture_output=True)
+            subprocess.run(["make", "-s", "-j2"], cwd=tree, check=True, capture_output=True)
+            os.makedirs(os.path.dirname(target), exist_ok=True)
+            shutil.copy2(os.path.join(tree, "interface", "gnugo"), target)
+    return Program("gnugo", paths, ["--quiet", "--benchmark", "40", "--seed", "1", "--level", "4", "--boardsize", "13"])
+
+
+def _phalanx(place, folder):
+    """Thinks sixteen plies ahead, once."""
+    paths = calls_programs.build(place, "phalanx", glob.glob(folder + "/*.c"), "--std=gnu89", "-D_GNU_SOURCE", "-DGNUFUN",
+                                 kinds=("native", "cairn"))
+    program = Program("phalanx", paths, ["-b-", "-l-", "-c-", "-x-", "-o-", "-p-"])
+    program.stdin = calls_programs.input_file(place, "phalanx", "depth 16\ngo\n")
+    return program
+
+
+def large(place, say):
+    """Those whose sources could be fetched."""
+    makers = {"gnugo": _gnugo, "phalanx": _phalanx}
+    programs = []
+    for package, folder in calls_programs.fetch(place, PACKAGES, say).items():
+        try:
+            programs.append(makers[package](place, folder))
+        except subprocess.CalledProcessError as error:
+            say(f"  {package} was not built: {(error.stderr or b'').decode(errors='replace')[-300:]}")
+    return programs
