@@ -27,14 +27,19 @@ static void *buffer[FRAMES_MOST];
 static __attribute__((noinline)) int walk_cairn(void)
 {
     struct unwind_cursor cursor;
+    struct unwind_frame left[16];
     enum verdict verdict;
     int count = 0;
+    size_t ran;
     unwind_start_here(&cursor, (uintptr_t)__builtin_return_address(0),
                       (uintptr_t)__builtin_dwarf_cfa(), *(uintptr_t *)__builtin_frame_address(0),
                       bounds);
-    do
+    do {
+        while (count < FRAMES_MOST - 16 && (ran = unwind_run(&cursor, left, 16)) != 0)
+            for (size_t i = 0; i < ran; i++)
+                buffer[count++] = (void *)left[i].pc;
         buffer[count++] = (void *)cursor.frame.pc;
-    while (count < FRAMES_MOST && unwind_step(&cursor, &verdict) == UNWIND_OK);
+    } while (count < FRAMES_MOST && unwind_step(&cursor, &verdict) == UNWIND_OK);
     return count;
 }
 

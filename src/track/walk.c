@@ -1,38 +1,19 @@
 // SPDX-License-Identifier: MIT
 #include "track/walk.h"
 #include "track/forbidden.h"
+#include "track/pass.h"
+#include "tree/bounded.h"
 #include "unwind/arch.h"
 #include <errno.h>
 #include <string.h>
 #include <sys/mman.h>
 
 #define FIRST_CAPACITY 204 // frames: two pages
+#define RUN_FRAMES 16      // walked at once: 768 bytes of the handler's stack
+#define LEAVE_TRIES 16     // frames of our own that a sample may be in
 #define PLACE_TRIES 16     // a return must not search a deep stack for a frame that may be marked
 
 __thread struct walker *walk_current;
-
-// One sample's walk. What it walks is laid at the far end of the walker's list, from the end
-// downwards, so that it comes out oldest first as well:  frames[0 .. count) the last sample   free
-// frames[low .. capacity) this one
-struct pass {
-    struct walker *walker;
-    struct unwind_cursor cursor;
-    size_t low;
-    place_t statement; // the sampled instruction
-    uint64_t amount;   // to add to every frame that is new
-    bool frozen;       // the list is in use by the interrupted stub: read only
-    bool unwinding;    // an exception is in flight: the marker stays where it is
-    bool guessed;      // a frame without unwind tables was met: older frames may be wrong
-    bool on_own_stack; // a frame of the thread's own stack was met
-    bool spliced;      // ended on the newest frame of the list
-    bool met;          // ended at the marker
-    enum verdict verdict;
-};
-
-static size_t walked(const struct pass *pass)
-{
-    return pass->walker->capacity - pass->low;
-}
 
 static struct walk_frame *map_frames(size_t capacity)
 {
@@ -55,7 +36,8 @@ int walk_open(struct walker *walker, struct arena *arena, ref_t tree, struct liv
     walker->stack = stack;
     walker->lowest = stack.high;
     walker->use_marker = use_marker;
-    walker->keeps_returns = 1;
+    walker->kind = tree_kind(arena, tree);
+    walker->keeps_returns = walker->kind == TREE_FULL;
     return 0;
 }
 
@@ -83,18 +65,13 @@ static bool grow(struct pass *pass)
     if (!frames)
         return false;
     memcpy(frames, walker->frames, walker->count * sizeof *frames);
-    memcpy(frames + capacity - walked(pass), walker->frames + pass->low,
-           walked(pass) * sizeof *frames);
+    memcpy(frames + capacity - pass_walked(pass), walker->frames + pass->low,
+           pass_walked(pass) * sizeof *frames);
     munmap(walker->frames, walker->capacity * sizeof *frames);
-    pass->low = capacity - walked(pass);
+    pass->low = capacity - pass_walked(pass);
     walker->frames = frames;
     walker->capacity = capacity;
     return true;
-}
-
-static bool in_bounds(const struct unwind_bounds *bounds, uintptr_t address)
-{
-    return address >= bounds->low && address < bounds->high;
 }
 
 // The call site of a caller: its return address, or one past the instruction at which it was
@@ -129,6 +106,10 @@ static bool push(struct pass *pass, const struct unwind_frame *left,
         }
         return true;
     }
+    if (walker->limit && pass_walked(pass) >= walker->limit) {
+        pass->cut = true;
+        return false;
+    }
     if (pass->low == walker->count && !grow(pass))
         return false;
     struct walk_frame *frame = &walker->frames[--pass->low];
@@ -141,7 +122,7 @@ static bool push(struct pass *pass, const struct unwind_frame *left,
     if (walker->use_marker) // all of it is new, and will be looked up: after a millisecond of the
                             // program, far away
         tree_expect_edge(walker->arena, walker->tree, frame->site, frame->function);
-    const bool own = in_bounds(&walker->stack, frame->slot);
+    const bool own = pass_in_bounds(&walker->stack, frame->slot);
     if (!(left->flags & (FRAME_CFI | FRAME_SIGNAL)))
         pass->guessed = true;
     else if (own && caller && caller->flags & FRAME_CFI && !(left->flags & FRAME_SIGNAL) &&
@@ -161,6 +142,34 @@ static bool at_stub_at_work(const struct pass *pass)
            (pass->walker->in_stub && forbidden_is_agent(frame->function));
 }
 
+// Not further than one frame beyond the limit, which is looked at, since it may be marked.
+static size_t run_length(const struct pass *pass)
+{
+    const size_t limit = pass->walker->limit;
+    const size_t left = limit ? limit - pass_walked(pass) + 1 : RUN_FRAMES;
+    return left < RUN_FRAMES ? left : RUN_FRAMES;
+}
+
+// Goes on by as many frames as can be left at once, and notes all of them but the last, which is in
+// cursor.left. None of those between is the marker's: its code has no fast recipe. False: the walk
+// has come to its end.
+static bool go_on(struct pass *pass)
+{
+    struct unwind_cursor *cursor = &pass->cursor;
+    struct unwind_frame left[RUN_FRAMES];
+    size_t ran = pass->walker->in_stub ? 0 : unwind_run(cursor, left, run_length(pass));
+    for (size_t i = 0; i + 1 < ran; i++)
+        if (!push(pass, &left[i], &left[i + 1])) {
+            pass->verdict = VERDICT_BAD_STACK;
+            return false;
+        }
+    if (ran == 0 && unwind_step(cursor, &pass->verdict) == UNWIND_END) {
+        push(pass, &cursor->frame, NULL);
+        return false;
+    }
+    return true;
+}
+
 static void walk(struct pass *pass)
 {
     struct walker *walker = pass->walker;
@@ -170,10 +179,8 @@ static void walk(struct pass *pass)
             pass->spliced = true;
             return;
         }
-        if (unwind_step(cursor, &pass->verdict) == UNWIND_END) {
-            push(pass, &cursor->frame, NULL);
+        if (!go_on(pass))
             return;
-        }
         if (marker_is_stub(cursor->frame.pc)) {
             if (!pass->frozen && walker->marker.entry &&
                 cursor->left.ra_slot == walker->marker.slot && marker_is_mine(&walker->marker)) {
@@ -195,19 +202,14 @@ static void walk(struct pass *pass)
     }
 }
 
-static bool same_frame(const struct walk_frame *a, const struct walk_frame *b)
-{
-    return a->slot == b->slot && a->ra == b->ra && a->site == b->site && a->function == b->function;
-}
-
-// How many of the oldest frames are those of the last sample.
-static size_t common_frames(const struct pass *pass)
+size_t pass_common(const struct pass *pass)
 {
     const struct walker *walker = pass->walker;
     const struct walk_frame *fresh = walker->frames + pass->low;
     size_t same = 0;
-    while (same < walker->count && same < walked(pass) &&
-           same_frame(&walker->frames[same], &fresh[same]))
+    while (same < walker->count && same < pass_walked(pass) &&
+           !(walker->frames[same].flags & WALK_DETACHED) &&
+           pass_same_frame(&walker->frames[same], &fresh[same]))
         same++;
     return same;
 }
@@ -225,17 +227,16 @@ static ref_t frame_node(struct walker *walker, ref_t parent, const struct walk_f
     return node ? node : parent;
 }
 
-// The marked frame may have become another function's since: a tail call reuses the slot.
-static void note_tail_call(struct pass *pass)
+bool pass_note_tail_call(struct pass *pass)
 {
     struct walker *walker = pass->walker;
     struct walk_frame *marked = &walker->frames[walker->marked];
     const struct unwind_frame *left = &pass->cursor.left;
     note_unwinder(pass, left);
     if (marked->function == left->function || forbidden_is_agent(left->function))
-        return;
+        return false;
     marked->function = left->function;
-    marked->node = frame_node(walker, node_below(walker, walker->marked), marked);
+    return true;
 }
 
 // Nodes for the walked frames from index `from` on, below parent. Returns the youngest.
@@ -272,7 +273,7 @@ static void place_marker(struct walker *walker, size_t end)
     }
 }
 
-static void move_marker(struct walker *walker)
+void pass_move_marker(struct walker *walker)
 {
     if (walker->marker.entry && walker->marked + 1 == walker->count)
         return;
@@ -280,21 +281,23 @@ static void move_marker(struct walker *walker)
     place_marker(walker, walker->count);
 }
 
-// The walk went to its end without meeting the marker. True if the list may be replaced by what was
-// walked.
-static bool give_up_marker(struct pass *pass, uintptr_t leaf_sp)
+bool pass_bury_marker(struct pass *pass, uintptr_t leaf_sp)
 {
     struct walker *walker = pass->walker;
-    if (!walker->marker.entry)
-        return pass->on_own_stack;
-    const bool own = in_bounds(&walker->stack, leaf_sp);
+    const bool own = pass_in_bounds(&walker->stack, leaf_sp);
     const bool dead = own && walker->marker.slot < leaf_sp;
-    if (dead || !marker_is_mine(&walker->marker) ||
-        !marker_is_stub(*(uintptr_t *)walker->marker.slot)) {
-        marker_bury(
-            &walker->marker); // its frame was cut away: longjmp, an exception, a switched stack
+    if (!dead && marker_is_mine(&walker->marker) &&
+        marker_is_stub(*(uintptr_t *)walker->marker.slot))
+        return false;
+    marker_bury(&walker->marker); // its frame was cut away: longjmp, an exception, another stack
+    return true;
+}
+
+bool pass_give_up_marker(struct pass *pass, uintptr_t leaf_sp)
+{
+    struct walker *walker = pass->walker;
+    if (!walker->marker.entry || pass_bury_marker(pass, leaf_sp))
         return pass->on_own_stack;
-    }
     // On a coroutine's stack, or stopped early: the marker is still good for when the thread comes
     // back.
     if (!pass->on_own_stack || pass->verdict != VERDICT_COMPLETE)
@@ -311,14 +314,13 @@ static void count_walk(struct pass *pass, size_t depth)
         verdict = pass->walker->rooted == VERDICT_COMPLETE ? VERDICT_MARKER : pass->walker->rooted;
     stats->verdicts[verdict]++;
     stats->frames_stack += depth;
-    stats->frames_walked += walked(pass);
+    stats->frames_walked += pass_walked(pass);
 }
 
-// Makes the walked frames from index `from` on the list's new end, at position `keep`.
-static void adopt(struct pass *pass, size_t keep, size_t from)
+void pass_adopt(struct pass *pass, size_t keep, size_t from)
 {
     struct walker *walker = pass->walker;
-    size_t fresh = walked(pass) - from;
+    size_t fresh = pass_walked(pass) - from;
     memmove(walker->frames + keep, walker->frames + pass->low + from,
             fresh * sizeof *walker->frames);
     walker->count = keep + fresh;
@@ -329,28 +331,32 @@ static void adopt(struct pass *pass, size_t keep, size_t from)
 static ref_t insert_walked(struct pass *pass, uintptr_t leaf_sp)
 {
     struct walker *walker = pass->walker;
+    if (walker->kind == TREE_BOUNDED)
+        return pass_insert_bounded(pass, leaf_sp);
     size_t keep = 0, from = 0;
     bool adoptable = !pass->frozen && !walker->suspended;
     if (pass->met) {
-        note_tail_call(pass);
+        struct walk_frame *marked = &walker->frames[walker->marked];
+        if (pass_note_tail_call(pass))
+            marked->node = frame_node(walker, node_below(walker, walker->marked), marked);
         keep = walker->marked + 1;
     } else if (pass->spliced) {
         keep = walker->count;
         adoptable = false;
     } else {
         walker->in_stub = 0; // if it was set, a longjmp has left the stub behind
-        keep = from = common_frames(pass);
-        adoptable = adoptable && !pass->unwinding && give_up_marker(pass, leaf_sp);
+        keep = from = pass_common(pass);
+        adoptable = adoptable && !pass->unwinding && pass_give_up_marker(pass, leaf_sp);
     }
     ref_t node = insert(pass, from, node_below(walker, keep));
-    count_walk(pass, keep + walked(pass) - from);
+    count_walk(pass, keep + pass_walked(pass) - from);
     if (!adoptable)
         return node;
     if (!pass->met)
         walker->rooted = pass->verdict;
-    adopt(pass, keep, from);
+    pass_adopt(pass, keep, from);
     if (walker->use_marker && !pass->unwinding)
-        move_marker(walker);
+        pass_move_marker(walker);
     return node;
 }
 
@@ -364,7 +370,7 @@ static uintptr_t stack_pointer(const void *ucontext)
 // stack has not grown to yet.
 static struct unwind_bounds readable_stack(struct walker *walker, uintptr_t sp)
 {
-    if (in_bounds(&walker->stack, sp) && sp < walker->lowest)
+    if (pass_in_bounds(&walker->stack, sp) && sp < walker->lowest)
         walker->lowest = sp;
     return (struct unwind_bounds){.low = walker->lowest, .high = walker->stack.high};
 }
@@ -372,14 +378,34 @@ static struct unwind_bounds readable_stack(struct walker *walker, uintptr_t sp)
 // The stub was left by a longjmp out of a signal handler that had interrupted it.
 static bool stub_abandoned(const struct walker *walker, uintptr_t leaf_sp)
 {
-    return in_bounds(&walker->stack, leaf_sp) && leaf_sp >= walker->in_stub;
+    return pass_in_bounds(&walker->stack, leaf_sp) && leaf_sp >= walker->in_stub;
 }
 
-ref_t walk_sample(struct walker *walker, const void *ucontext)
+// A tree of functions: no walk, unless it is out of the agent.
+static ref_t function_node(struct pass *pass)
+{
+    struct walker *walker = pass->walker;
+    struct unwind_cursor *cursor = &pass->cursor;
+    for (unsigned i = 0; i < LEAVE_TRIES && forbidden_is_agent(cursor->frame.function); i++)
+        if (unwind_step(cursor, &pass->verdict) == UNWIND_END)
+            break;
+    const ref_t node = bounded_counter(walker->arena, walker->tree, cursor->frame.function);
+    struct live_stats *stats = walker->stats;
+    stats->verdicts[VERDICT_COMPLETE]++;
+    stats->frames_stack++;
+    stats->frames_walked++;
+    stats->unplaced += node == tree_root(walker->arena, walker->tree);
+    stats->purged = bounded_purged(walker->arena, walker->tree);
+    return node;
+}
+
+ref_t walk_sample(struct walker *walker, const void *ucontext, uint64_t weight)
 {
     struct pass pass = {.walker = walker, .low = walker->capacity, .verdict = VERDICT_COMPLETE};
     const uintptr_t leaf_sp = stack_pointer(ucontext);
     unwind_start(&pass.cursor, ucontext, readable_stack(walker, leaf_sp));
+    if (walker->kind == TREE_FUNCTIONS)
+        return function_node(&pass);
     if (walker->in_stub && stub_abandoned(walker, leaf_sp))
         walker->in_stub = 0;
     pass.frozen = walker->in_stub != 0;
@@ -387,8 +413,11 @@ ref_t walk_sample(struct walker *walker, const void *ucontext)
     tree_expect_edge(walker->arena, walker->tree, pass.statement, 0);
     if (walker->count) // most likely the walk ends near where the last one did
         __builtin_prefetch(arena_at(walker->arena, walker->frames[walker->count - 1].node));
+    pass.amount = walker->kind == TREE_BOUNDED ? weight : 0;
     walk(&pass);
     ref_t frame = insert_walked(&pass, leaf_sp);
+    if (walker->kind == TREE_BOUNDED) // has no statements
+        return frame;
     ref_t edge = tree_edge(walker->arena, walker->tree, pass.statement, 0);
     ref_t node = tree_child(walker->arena, walker->tree, frame, edge);
     if (node)
@@ -402,15 +431,20 @@ void walk_call(struct walker *walker, uintptr_t pc, uintptr_t sp, uintptr_t bp, 
 {
     struct pass pass = {.walker = walker, .low = walker->capacity, .verdict = VERDICT_COMPLETE};
     unwind_start_here(&pass.cursor, pc, sp, bp, readable_stack(walker, sp));
+    walker->stats->samples++;
+    if (walker->kind == TREE_FUNCTIONS) {
+        tree_charge(walker->arena, walker->tree, function_node(&pass), amount);
+        return;
+    }
     if (walker->in_stub && stub_abandoned(walker, sp))
         walker->in_stub = 0;
     pass.frozen = walker->in_stub != 0;
     pass.amount = weights == WALK_WEIGH_ALL_NEW ? amount : 0;
+    pass.last_amount = amount - pass.amount;
     walk(&pass);
     ref_t frame = insert_walked(&pass, sp);
-    if (weights == WALK_WEIGH_LAST)
-        tree_add(walker->arena, frame, 0, amount);
-    walker->stats->samples++;
+    if (weights == WALK_WEIGH_LAST || walker->kind == TREE_BOUNDED)
+        tree_charge(walker->arena, walker->tree, frame, amount);
 }
 
 bool walk_marker_returned(struct marker *marker, uintptr_t cfa)

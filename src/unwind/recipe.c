@@ -197,9 +197,8 @@ static unsigned way_for(struct recipe_set *set, uint64_t key)
     return atomic_fetch_add_explicit(&turn, 1, memory_order_relaxed) & 1;
 }
 
-void recipe_remember(uint64_t key, const union unwind_recipe *recipe)
+void recipe_remember(struct recipe_set *set, uint64_t key, const union unwind_recipe *recipe)
 {
-    struct recipe_set *set = recipe_set_of(key);
     struct recipe_entry *entry = &set->entry[way_for(set, key)];
     uint64_t old = atomic_load_explicit(&entry->key, memory_order_relaxed);
     if (key <= KEY_BUSY || old == KEY_BUSY ||

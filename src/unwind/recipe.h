@@ -41,8 +41,6 @@ enum {
 // Finds out, without the cache. `interrupted`: pc is an instruction, else it is inside of a call.
 void recipe_make(uintptr_t pc, bool interrupted, union unwind_recipe *recipe);
 
-void recipe_remember(uint64_t key, const union unwind_recipe *recipe);
-
 #define RECIPE_SETS 8192
 
 struct recipe_entry {
@@ -54,46 +52,44 @@ struct recipe_set {
     struct recipe_entry entry[2];
 } __attribute__((aligned(64)));
 
+void recipe_remember(struct recipe_set *set, uint64_t key, const union unwind_recipe *recipe);
+
 extern struct recipe_set recipe_sets[RECIPE_SETS] __attribute__((visibility("hidden")));
 
-// The return address of a call is the key of the pc inside of it; no multiplication: every cycle
-// from the load of a return address to the load of its recipe is a cycle of each step.
-static inline struct recipe_set *recipe_set_of(uint64_t key)
+// Return addresses are a call instruction apart, so a set for each eight bytes of code will do, and
+// finding it is one instruction: every cycle from the load of a return address to the load of its
+// recipe is a cycle of each step. It also keeps the recipes of neighbours on one page.
+static inline struct recipe_set *recipe_set_of_call(uint64_t key)
+{
+    return (struct recipe_set *)((char *)recipe_sets + (key & (RECIPE_SETS - 1) * 8) * 8);
+}
+
+// Interrupted instructions lie closer.
+static inline struct recipe_set *recipe_set_of_instruction(uint64_t key)
 {
     uint64_t offset = (key << 6 ^ key >> 7) & (RECIPE_SETS - 1) * sizeof(struct recipe_set);
     return (struct recipe_set *)((char *)recipe_sets + offset);
 }
 
 // One entry, if it is this key's and still holds. What is in *recipe after a failure means nothing.
-static inline __attribute__((always_inline)) bool recipe_take(struct recipe_entry *entry,
-                                                              uint64_t key,
-                                                              union unwind_recipe *recipe,
-                                                              place_t *function)
+static inline __attribute__((always_inline)) bool
+recipe_take(struct recipe_entry *entry, uint64_t key, union unwind_recipe *recipe)
 {
     if (atomic_load_explicit(&entry->key, memory_order_acquire) != key)
         return false;
-    uint64_t first = __atomic_load_n(&entry->word[0], __ATOMIC_RELAXED);
-    uint64_t second = __atomic_load_n(&entry->word[1], __ATOMIC_RELAXED);
-    uint64_t third = __atomic_load_n(&entry->word[2], __ATOMIC_RELAXED);
+    for (unsigned i = 0; i < 3; i++)
+        recipe->word[i] = __atomic_load_n(&entry->word[i], __ATOMIC_RELAXED);
     atomic_thread_fence(memory_order_acquire);
     if (atomic_load_explicit(&entry->key, memory_order_relaxed) != key)
         return false;
-    // Whole words, never through the fields: a word that was just stored is loaded fast only as it
-    // is.
-    *function = first;
-    recipe->word[1] = second;
-    recipe->word[2] = third;
-    uint32_t generation = (uint32_t)(third >> 32);
+    uint32_t generation = (uint32_t)(recipe->word[2] >> 32);
     return generation == 0 || generation == loadmap_generation();
 }
 
-// All but the first word of *recipe, which goes to *function: nobody looks for it there.
 static inline __attribute__((always_inline)) bool
-recipe_recall(uint64_t key, union unwind_recipe *recipe, place_t *function)
+recipe_recall(struct recipe_set *set, uint64_t key, union unwind_recipe *recipe)
 {
-    struct recipe_set *set = recipe_set_of(key);
-    return recipe_take(&set->entry[0], key, recipe, function) ||
-           recipe_take(&set->entry[1], key, recipe, function);
+    return recipe_take(&set->entry[0], key, recipe) || recipe_take(&set->entry[1], key, recipe);
 }
 
 // The fields that a step needs at once, from the words.

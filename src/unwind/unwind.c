@@ -10,12 +10,13 @@
 
 #define LIKELY(condition) __builtin_expect(!!(condition), 1)
 
-static __attribute__((noinline)) void make_and_remember(uintptr_t pc, bool interrupted,
+static __attribute__((noinline)) void make_and_remember(struct recipe_set *set, uintptr_t pc,
+                                                        bool interrupted,
                                                         union unwind_recipe *recipe)
 {
     recipe_make(pc, interrupted, recipe);
     if (recipe->kind < RECIPE_ANONYMOUS)
-        recipe_remember(pc + 1, recipe);
+        recipe_remember(set, pc + 1, recipe);
 }
 
 static inline __attribute__((always_inline)) void
@@ -35,12 +36,11 @@ describe(struct unwind_cursor *cursor, uintptr_t pc, place_t function, bool inte
 static void settle(struct unwind_cursor *cursor, uintptr_t pc, bool interrupted)
 {
     uintptr_t lookup = pc - !interrupted;
-    place_t function;
-    if (!recipe_recall(lookup + 1, &cursor->recipe, &function)) {
-        make_and_remember(lookup, interrupted, &cursor->recipe);
-        function = cursor->recipe.function;
-    }
-    describe(cursor, pc, function, interrupted);
+    struct recipe_set *set =
+        interrupted ? recipe_set_of_instruction(lookup + 1) : recipe_set_of_call(lookup + 1);
+    if (!recipe_recall(set, lookup + 1, &cursor->recipe))
+        make_and_remember(set, lookup, interrupted, &cursor->recipe);
+    describe(cursor, pc, cursor->recipe.function, interrupted);
 }
 
 // What unwind_step may take for granted from here on: nothing after a guess.
@@ -75,7 +75,7 @@ static void begin(struct unwind_cursor *cursor, struct unwind_bounds bounds, uin
 void unwind_expect(const void *ucontext)
 {
     uintptr_t pc = *(const uintptr_t *)((const char *)ucontext + arch_context_offset(ARCH_RA));
-    __builtin_prefetch(recipe_set_of(pc + 1));
+    __builtin_prefetch(recipe_set_of_instruction(pc + 1));
     fde_expect(pc);
 }
 
@@ -279,50 +279,103 @@ static __attribute__((noinline)) enum unwind_result step_slowly(struct unwind_cu
     return UNWIND_END;
 }
 
-// The cursor has left; pc is not in the cache, or not in a module.
-static __attribute__((noinline)) enum unwind_result
-arrive_slowly(struct unwind_cursor *cursor, enum verdict *verdict, uintptr_t pc)
+// Where a walk is, and how it leaves that frame: what a step changes, in registers as long as the
+// steps are ordinary ones.
+struct stand {
+    uintptr_t sp, fp, pc;
+    place_t function;
+    uint64_t second, third; // words of the recipe
+};
+
+static inline __attribute__((always_inline)) void stand_of(const struct unwind_cursor *cursor,
+                                                           struct stand *stand)
 {
-    settle(cursor, pc, false);
-    if (cursor->recipe.kind < RECIPE_UNLOADING)
-        return UNWIND_OK;
-    return check_arrival(cursor, verdict);
+    // Whole words: a part of a word that was stored a moment ago comes late.
+    stand->sp = cursor->sp;
+    stand->fp = cursor->bp;
+    stand->pc = cursor->frame.pc;
+    stand->function = cursor->frame.function;
+    stand->second = cursor->recipe.word[1];
+    stand->third = cursor->recipe.word[2];
 }
 
-// The fast path: no calls, one load of the recipe, loads of whole words only (a part of a word that
-// was stored a moment ago comes late). Everything out of the ordinary is step_slowly's.
-enum unwind_result unwind_step(struct unwind_cursor *cursor, enum verdict *verdict)
+// To the caller, if that is a matter of a few loads: a recipe of a fast kind, the stack where it
+// should be, and the caller's recipe in the cache. False without a change if not.
+static inline __attribute__((always_inline)) bool stand_up(struct stand *stand, uintptr_t limit)
 {
-    uint64_t second = cursor->recipe.word[1], third = cursor->recipe.word[2];
-    uintptr_t sp = cursor->sp, fp = cursor->bp;
-    unsigned kind = third >> 16 & 0xff;
+    unsigned kind = stand->third >> 16 & 0xff;
     if (!LIKELY(kind <= RECIPE_FP))
-        return step_slowly(cursor, verdict);
+        return false;
     // A branch, not a selection: guessed right, the next load need not wait for the kind.
-    uintptr_t cfa = sp;
+    uintptr_t sp = stand->sp, fp = stand->fp, cfa = sp;
     if (kind == RECIPE_FP)
         __asm__("" : "=r"(cfa) : "0"(fp));
-    cfa += (uintptr_t)(intptr_t)(int32_t)second;
+    cfa += (uintptr_t)(intptr_t)(int32_t)stand->second;
     // sp is on a stack that ends at the limit, so what is between them can be loaded.
-    if (!LIKELY(cfa > sp + 7 && cfa <= cursor->limit))
-        return step_slowly(cursor, verdict);
-    int64_t fp_offset = (int16_t)third;
+    if (!LIKELY(cfa > sp + 7 && cfa <= limit))
+        return false;
+    int64_t fp_offset = (int16_t)stand->third;
     if (fp_offset) {
         uintptr_t where = cfa + (uintptr_t)(fp_offset * 8);
         if (!LIKELY(where >= sp && fp_offset < 0))
-            return step_slowly(cursor, verdict);
+            return false;
         fp = *(const stack_word *)where;
     }
-    uintptr_t slot = cfa + (uintptr_t)(intptr_t)ARCH_RA_OFFSET;
-    uintptr_t ra = *(const stack_word *)slot;
-    if (!LIKELY(ra != 0))
+    uintptr_t ra = *(const stack_word *)(cfa + (uintptr_t)(intptr_t)ARCH_RA_OFFSET);
+    union unwind_recipe recipe;
+    if (!LIKELY(ra != 0 && recipe_recall(recipe_set_of_call(ra), ra, &recipe)))
+        return false;
+    *stand = (struct stand){cfa, fp, ra, recipe.function, recipe.word[1], recipe.word[2]};
+    return true;
+}
+
+// The cursor goes where stand_up went.
+static inline __attribute__((always_inline)) void settle_at(struct unwind_cursor *cursor,
+                                                            const struct stand *stand)
+{
+    cursor->sp = stand->sp;
+    cursor->bp = stand->fp;
+    cursor->recipe.word[1] = stand->second;
+    cursor->recipe.word[2] = stand->third;
+    describe(cursor, stand->pc, stand->function, false);
+}
+
+// No calls unless something is out of the ordinary.
+enum unwind_result unwind_step(struct unwind_cursor *cursor, enum verdict *verdict)
+{
+    struct stand stand;
+    stand_of(cursor, &stand);
+    if (!LIKELY(stand_up(&stand, cursor->limit)))
         return step_slowly(cursor, verdict);
-    leave(cursor, cfa, cfa, fp, slot);
-    place_t function;
-    if (!LIKELY(recipe_recall(ra, &cursor->recipe, &function)))
-        return arrive_slowly(cursor, verdict, ra);
-    describe(cursor, ra, function, false);
+    leave(cursor, stand.sp, stand.sp, stand.fp, stand.sp + (uintptr_t)(intptr_t)ARCH_RA_OFFSET);
+    settle_at(cursor, &stand);
     return UNWIND_OK;
+}
+
+size_t unwind_run(struct unwind_cursor *cursor, struct unwind_frame *left, size_t most)
+{
+    const uintptr_t limit = cursor->limit;
+    struct unwind_frame *to = left, *const end = left + most;
+    struct stand stand;
+    stand_of(cursor, &stand);
+    *to = cursor->frame;
+    while (stand_up(&stand, limit)) {
+        to->cfa = stand.sp;
+        to->ra_slot = stand.sp + (uintptr_t)(intptr_t)ARCH_RA_OFFSET;
+        if (++to == end)
+            break;
+        // As describe() has it, but for recipes of any kind: if it is none of the fast ones, this
+        // frame is not left here.
+        to->pc = stand.pc;
+        to->place = stand.function + (uint64_t)((int64_t)stand.second >> 32) + 1;
+        to->function = stand.function;
+        to->flags = stand.third >> 24 & DETAIL_FLAGS;
+    }
+    if (to == left)
+        return 0;
+    cursor->left = to[-1];
+    settle_at(cursor, &stand);
+    return (size_t)(to - left);
 }
 
 uint64_t unwind_bytes(void)

@@ -21,6 +21,7 @@
 #include "base/place.h"
 #include "base/verdict.h"
 #include <stdbool.h>
+#include <stddef.h>
 #include <stdint.h>
 
 // DWARF numbers of the registers a cursor may know (x86-64: 0..15, 7 = rsp, 6 = rbp; 16 = return
@@ -71,7 +72,7 @@ struct unwind_cursor {
     uintptr_t sp, bp;
     // private to the unwinder from here
     uintptr_t limit;            // end of the stack that sp is on, 0 if that is not known
-    union unwind_recipe recipe; // of frame.pc; its first word is not kept
+    union unwind_recipe recipe; // of frame.pc; its first word is not always kept
     // Loads from [region, region + reach] are direct: bounds, the alternate stack, probed pages.
     uintptr_t region, reach;
     struct unwind_bounds bounds;
@@ -102,6 +103,11 @@ void unwind_start_here(struct unwind_cursor *cursor, uintptr_t pc, uintptr_t sp,
 // root). The new frame.pc is the raw word in the slot: if it is a marker's stub, tell the cursor
 // the truth with unwind_correct() before the next step.
 enum unwind_result unwind_step(struct unwind_cursor *cursor, enum verdict *verdict);
+
+// Goes up to `most` (at least 1) steps at once, as long as they are ordinary ones, and fills left[]
+// with the frame that each of them left. Returns how many; 0 says nothing: make a step. Only the
+// last one can have come to a frame that is not left by a fast recipe, such as a marker's stub.
+size_t unwind_run(struct unwind_cursor *cursor, struct unwind_frame *left, size_t most);
 
 // Replaces the pc of the current frame (the true return address behind a marker).
 void unwind_correct(struct unwind_cursor *cursor, uintptr_t pc);

@@ -3,6 +3,7 @@
 #include <dlfcn.h>
 #include <pthread.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <ucontext.h>
 #include <unwind.h>
 
@@ -15,6 +16,52 @@ struct unwind_bounds own_bounds(void)
     pthread_attr_getstack(&attributes, &low, &bytes);
     pthread_attr_destroy(&attributes);
     return (struct unwind_bounds){(uintptr_t)low, (uintptr_t)low + bytes};
+}
+
+static void must(int holds, const char *what)
+{
+    if (holds)
+        return;
+    fprintf(stderr, "frames walked at once differ from those walked one by one: %s\n", what);
+    abort();
+}
+
+static void same_frame(const struct walk *walk, unsigned i, const struct unwind_frame *frame)
+{
+    must(i < walk->count, "more of them");
+    must(frame->pc == walk->pc[i], "pc");
+    must(frame->place == walk->place[i], "place");
+    must(frame->function == walk->function[i], "function");
+    must(frame->flags == walk->flags[i], "flags");
+}
+
+// The same walk by several frames at once.
+static void walk_in_runs(const struct walk *walk, const void *ucontext, struct unwind_bounds bounds,
+                         size_t most)
+{
+    struct unwind_cursor cursor;
+    struct unwind_frame left[16];
+    enum verdict verdict = VERDICT_COMPLETE;
+    unsigned at = 0;
+    unwind_start(&cursor, ucontext, bounds);
+    for (;;) {
+        size_t ran = unwind_run(&cursor, left, most);
+        for (size_t i = 0; i < ran; i++, at++) {
+            same_frame(walk, at, &left[i]);
+            must(left[i].cfa == walk->cfa[at], "CFA");
+            must(left[i].ra_slot == left[i].cfa - 8, "slot");
+        }
+        must(ran == 0 || (left[ran - 1].pc == cursor.left.pc &&
+                          left[ran - 1].ra_slot == cursor.left.ra_slot),
+             "the last one");
+        same_frame(walk, at, &cursor.frame);
+        if (at + 1 >= WALK_MOST)
+            return;
+        if (unwind_step(&cursor, &verdict) != UNWIND_OK)
+            break;
+        must(cursor.left.cfa == walk->cfa[at++], "CFA after a step");
+    }
+    must(at + 1 == walk->count && verdict == walk->verdict, "the end");
 }
 
 void walk_ours(struct walk *walk, const void *ucontext, struct unwind_bounds bounds)
@@ -33,6 +80,8 @@ void walk_ours(struct walk *walk, const void *ucontext, struct unwind_bounds bou
         if (walk->count == WALK_MOST || unwind_step(&cursor, &walk->verdict) != UNWIND_OK)
             break;
     }
+    walk_in_runs(walk, ucontext, bounds, 16);
+    walk_in_runs(walk, ucontext, bounds, 3);
 }
 
 struct reference_state {
