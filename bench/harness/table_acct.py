@@ -11,6 +11,7 @@ from . import calls_programs
 PERIODS = (59, 307, 1559)
 WEIGHTS = ("last", "all-new")
 BAR = 0.99
+PICTURES = "pictures"  # beside RESULTS.md
 FIGURE6 = """
 #define ALONE __attribute__((noipa))
 static volatile long sink;
@@ -38,8 +39,9 @@ def _program(place, program, picture_folder):
     for period in PERIODS:
         for weights in WEIGHTS:
             _record(place, sampled, command, "-e", f"calls:{period}", "--weights", weights)
+            folder = picture_folder if period == PERIODS[0] else place.work
             found = _json(place, "compare", exact, sampled, "--edges", "40", "--svg",
-                          os.path.join(picture_folder, f"acct-{program.name}-{period}-{weights}.svg"))
+                          os.path.join(folder, f"acct-{program.name}-{period}-{weights}.svg"))
             rows.append({"period": period, "weights": weights, "overlap": found["overlap"],
                          "weighted_overlap": found["weighted_overlap"], **found["correlation"],
                          "coverage": found["hot_edge_coverage"].get("0.01")})
@@ -70,9 +72,11 @@ def _figure6(place):
 
 def measure(place, options, say):
     rows = []
+    pictures = place.work if options.quick or options.programs else os.path.join(place.source, PICTURES)
+    os.makedirs(pictures, exist_ok=True)
     for program in calls_programs.real(place, say):
         if program.name in ("lua", "sqlite3", "bzip2"):
-            rows.append(_program(place, program, place.work))
+            rows.append(_program(place, program, pictures))
             for row in rows[-1]["rows"]:
                 say(f"  {program.name} {row['period']} {row['weights']}: pearson {row['pearson']:.4f}, spearman "
                     f"{row['spearman']:.4f}, overlap {row['overlap']:.4f}, weighted {row['weighted_overlap']:.4f}")
@@ -86,7 +90,7 @@ def render(data):
     yield ""
     yield ("ACCT's Figures 2 to 5 as numbers: the 40 hottest edges of the exact tree (Figure 1) and of the approximation. "
            "*Overlap* is that of contexts, *weighted* that of shares of weight in all contexts; coverage is that of edges "
-           "with at least 1 % of the hottest one's weight. `bench/run` leaves the pictures (`acct-*.svg`) in its work folder.")
+           "with at least 1 % of the hottest one's weight. The pictures are below.")
     yield ""
     yield "| program | every | weights | Pearson | Spearman | overlap | weighted overlap | hot-edge coverage |"
     yield "|---|---:|---|---:|---:|---:|---:|---:|"
@@ -95,6 +99,12 @@ def render(data):
             yield (f"| {program['name']} ({program['calls']:,} calls, {program['contexts']:,} contexts) | {row['period']:,} | "
                    f"{row['weights']} | {row['pearson']:.4f} | {row['spearman']:.4f} | {row['overlap']:.4f} | "
                    f"{row['weighted_overlap']:.4f} | {row['coverage']:.3f} |")
+    for program in data["programs"]:
+        yield ""
+        yield (f"{program['name']}: each of the 40 hottest edges as a light bar (exact) and a dark one (sampled).")
+        yield ""
+        for weights in WEIGHTS:
+            yield f"![every {PERIODS[0]}th call, {weights}]({PICTURES}/acct-{program['name']}-{PERIODS[0]}-{weights}.svg)"
     yield ""
     yield ("Figure 6: a calls b 10 times, and each b calls c 100 times. Weights of the edges a→b and b→c, which are 1 : 100:")
     yield ""
