@@ -12,7 +12,12 @@
 #define INTERPOSED __attribute__((visibility("default")))
 
 struct agent {
-    bool active; // a session was joined: set once at start, before any thread of ours
+    // Our handlers are installed, threads are known, and what the program does with signals is seen
+    // through: by a session, or because the program is linked with us and may begin one.
+    bool armed;
+    bool active; // there is a session: set once, by the constructor or by the program's own start
+    bool own;    // it is the program's: made by cairn_start(), and nobody else sees its memory
+    _Atomic uint32_t paused; // by cairn_stop(); handlers read it, relaxed: a moment has no edge
     struct live_session *session;
     char session_path[256]; // for children to open
     struct arena arena;     // this process' slice
@@ -25,6 +30,18 @@ extern struct agent agent;
 
 // Takes the next slice of the session for this process. 0 or -errno.
 int agent_take_slice(bool forked);
+
+// A session of the program's own with these options: the process goes on from its armed state in
+// memory of `bytes`. The threads are not begun yet. 0 or -errno. Not signal-safe.
+int agent_begin_own(const struct live_session *like);
+
+// Whether samples count at this moment. Signal-safe, once the agent is active.
+static inline bool agent_is_recording(void)
+{
+    // Relaxed: recording begins and ends at some moment, no other data depends on it.
+    return atomic_load_explicit(&agent.session->recording, memory_order_relaxed) &&
+           !atomic_load_explicit(&agent.paused, memory_order_relaxed);
+}
 
 // In a forked child: a slice of its own, and a fresh start of the calling thread.
 void agent_after_fork(void);

@@ -20,7 +20,7 @@
 
 static bool follows(void)
 {
-    return agent.active && agent.session->options.follow_fork;
+    return agent.active && !agent.own && agent.session->options.follow_fork;
 }
 
 // The environment with our variables, on the caller's stack; a macro because of alloca.
@@ -64,11 +64,11 @@ static uint64_t settled_clock(void)
 // Runs an exec between what must be set for the new program and what must be set if it fails.
 #define HANDED_OVER(call)                                                                          \
     ({                                                                                             \
-        if (agent.active)                                                                          \
+        if (agent.armed)                                                                           \
             signals_before_exec();                                                                 \
         int result = (call);                                                                       \
         int error = errno;                                                                         \
-        if (agent.active)                                                                          \
+        if (agent.armed)                                                                           \
             signals_after_failed_exec();                                                           \
         errno = error;                                                                             \
         result;                                                                                    \
@@ -142,7 +142,7 @@ INTERPOSED int posix_spawn(pid_t *pid, const char *path, const posix_spawn_file_
                            const posix_spawnattr_t *attributes, char *const argv[],
                            char *const environment[])
 {
-    const bool handed = agent.active && signals_before_spawn();
+    const bool handed = agent.armed && signals_before_spawn();
     int result = REAL(posix_spawn)(pid, path, actions, attributes, argv,
                                    follows() ? SHOWN(environment, 0) : environment);
     if (handed)
@@ -154,7 +154,7 @@ INTERPOSED int posix_spawnp(pid_t *pid, const char *file, const posix_spawn_file
                             const posix_spawnattr_t *attributes, char *const argv[],
                             char *const environment[])
 {
-    const bool handed = agent.active && signals_before_spawn();
+    const bool handed = agent.armed && signals_before_spawn();
     int result = REAL(posix_spawnp)(pid, file, actions, attributes, argv,
                                     follows() ? SHOWN(environment, 0) : environment);
     if (handed)

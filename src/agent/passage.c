@@ -15,7 +15,7 @@
 
 INTERPOSED int dlclose(void *handle)
 {
-    if (!agent.active)
+    if (!agent.armed)
         return REAL(dlclose)(handle);
     loadmap_before_unload();
     int result = REAL(dlclose)(handle);

@@ -49,8 +49,12 @@ static uint64_t cpu_clock(struct thread *thread, uint64_t wall)
 void sample_tick(void *ucontext)
 {
     struct thread *thread = thread_current;
+    if (!thread)
+        thread = thread_adopt();
+    if (!thread)
+        return;
     const struct live_options *options = &agent.session->options;
-    if (!thread || options->empty_handler)
+    if (options->empty_handler)
         return;
     unwind_expect(ucontext);
     const uint64_t begin = clock_now(LIVE_EVENT_WALL);
@@ -70,9 +74,11 @@ void sample_tick(void *ucontext)
     if (now < thread->not_before)
         return;
     thread->last = now;
-    // Relaxed: the tool opens and closes the recording at some moment, no other data depends on it.
-    if (!atomic_load_explicit(&agent.session->recording, memory_order_relaxed))
+    if (!agent_is_recording()) {
+        if (atomic_load_explicit(&agent.paused, memory_order_relaxed))
+            thread_rest(thread);
         return;
+    }
     clock_resume(&thread->clock, options);
     struct live_stats *stats = &thread->record->stats;
     ref_t node = thread->calls ? calls_sample(thread->calls, ucontext)

@@ -110,7 +110,7 @@ static void pass_on(int index, siginfo_t *info, void *context)
     ucontext_t *interrupted = context;
     const int signal = ours[index];
     struct sigaction action = believed[index];
-    struct thread *thread = thread_current;
+    struct thread *thread = thread_self;
     if (thread && thread->hidden & 1u << index && !is_forced(info)) {
         // The program has it blocked: let it wait. Our ticks wait with it, until it is taken.
         sigaddset(&interrupted->uc_sigmask, signal);
@@ -208,7 +208,7 @@ void signals_open_thread(struct thread *thread)
 // Makes real what the program believes about our signals.
 static void show_beliefs(void)
 {
-    struct thread *thread = thread_current;
+    struct thread *thread = thread_self;
     sigset_t set;
     sigemptyset(&set);
     restore(&set, thread ? thread->hidden : 0);
@@ -256,7 +256,7 @@ bool signals_before_spawn(void)
     bool ignored = false;
     for (size_t i = 0; i < OURS; i++)
         ignored |= believed[i].sa_handler == SIG_IGN;
-    if (agent_in_vfork_child() || (!ignored && !(thread_current && thread_current->hidden)))
+    if (agent_in_vfork_child() || (!ignored && !(thread_self && thread_self->hidden)))
         return false;
     show_beliefs();
     return true;
@@ -283,7 +283,7 @@ static int believe(int index, const struct sigaction *action, struct sigaction *
 INTERPOSED int sigaction(int signal, const struct sigaction *action, struct sigaction *before)
 {
     int index = index_of(signal);
-    if (!agent.active || signal < 1 || signal >= _NSIG || agent_in_vfork_child())
+    if (!agent.armed || signal < 1 || signal >= _NSIG || agent_in_vfork_child())
         return REAL(sigaction)(signal, action, before);
     if (index >= 0)
         return believe(index, action, before);
@@ -316,7 +316,7 @@ static sighandler_t set_handler(int signal, sighandler_t handler, int flags)
 
 INTERPOSED sighandler_t signal(int signal_number, sighandler_t handler)
 {
-    if (!agent.active || index_of(signal_number) < 0) {
+    if (!agent.armed || index_of(signal_number) < 0) {
         sighandler_t before = REAL(signal)(signal_number, handler);
         if (before != SIG_ERR)
             hidden_in_action[signal_number] = 0;
@@ -328,8 +328,8 @@ INTERPOSED sighandler_t signal(int signal_number, sighandler_t handler)
 static int change_mask(int (*change)(int, const sigset_t *, sigset_t *), int how,
                        const sigset_t *set, sigset_t *before)
 {
-    struct thread *thread = thread_current;
-    if (!agent.active || !thread || agent_in_vfork_child())
+    struct thread *thread = thread_self;
+    if (!agent.armed || !thread || agent_in_vfork_child())
         return change(how, set, before);
     sigset_t stripped;
     uint32_t named = 0, hidden = thread->hidden;
@@ -398,7 +398,7 @@ INTERPOSED int sigtimedwait(const sigset_t *set, siginfo_t *info, const struct t
         info = &own;
     do
         signal = REAL(sigtimedwait)(set, info, timeout);
-    while (agent.active && signal > 0 && clock_is_tick(signal, info));
+    while (agent.armed && signal > 0 && clock_is_tick(signal, info));
     return signal;
 }
 
@@ -422,7 +422,7 @@ INTERPOSED int sigwait(const sigset_t *set, int *signal)
 INTERPOSED int signalfd(int fd, const sigset_t *set, int flags)
 {
     sigset_t stripped = *set;
-    if (agent.active)
+    if (agent.armed)
         strip(&stripped);
     return REAL(signalfd)(fd, &stripped, flags);
 }

@@ -2,6 +2,7 @@
 // Start and end of the agent in a process.
 
 #include "agent/agent.h"
+#include "agent/api.h"
 #include "agent/environment.h"
 #include "agent/signals.h"
 #include "agent/thread.h"
@@ -70,13 +71,42 @@ static void describe_process(struct live_process *process, bool forked)
     atomic_store_explicit(&process->agent_bytes, unwind_bytes(), memory_order_relaxed);
 }
 
+// Without a file it is the process' own, and a child of fork has a copy until it lets go of it.
 static void *map_slice(int fd, off_t offset, size_t bytes)
 {
-    return mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_NORESERVE, fd, offset);
+    return mmap(NULL, bytes, PROT_READ | PROT_WRITE,
+                MAP_NORESERVE | (fd < 0 ? MAP_PRIVATE | MAP_ANONYMOUS : MAP_SHARED), fd, offset);
+}
+
+static void settle_in(void *memory, size_t bytes, bool forked)
+{
+    agent.process = memory;
+    agent.slice_mapped = bytes;
+    agent.pid = getpid();
+    arena_init(&agent.arena, memory, sizeof *agent.process, bytes);
+    describe_process(agent.process, forked);
+}
+
+static int take_own_slice(bool forked)
+{
+    size_t bytes = slice_to_map();
+    void *memory = map_slice(-1, 0, bytes);
+    while (memory == MAP_FAILED && bytes / 2 >= SMALLEST_SLICE) {
+        bytes = bytes / 2 & ~(size_t)4095;
+        memory = map_slice(-1, 0, bytes);
+    }
+    if (memory == MAP_FAILED)
+        return -ENOMEM;
+    // Sparse it shall stay: a huge page for each corner that is touched would be most of it.
+    madvise(memory, bytes, MADV_NOHUGEPAGE);
+    settle_in(memory, bytes, forked);
+    return 0;
 }
 
 int agent_take_slice(bool forked)
 {
+    if (agent.own)
+        return take_own_slice(forked);
     int fd = open_session_file();
     if (fd < 0)
         return fd;
@@ -97,11 +127,7 @@ int agent_take_slice(bool forked)
     close(fd);
     if (memory == MAP_FAILED)
         return -ENOMEM;
-    agent.process = memory;
-    agent.slice_mapped = bytes;
-    agent.pid = getpid();
-    arena_init(&agent.arena, memory, sizeof *agent.process, bytes);
-    describe_process(agent.process, forked);
+    settle_in(memory, bytes, forked);
     return 0;
 }
 
@@ -109,7 +135,8 @@ static void publish_module(const struct module_info *info)
 {
     size_t length = strlen(info->path);
     forbidden_note_module(info->id, info->path);
-    ref_t ref = arena_alloc(&agent.arena, sizeof(struct live_module) + length);
+    // A byte more: for readers in this process the path ends with a zero.
+    ref_t ref = arena_alloc(&agent.arena, sizeof(struct live_module) + length + 1);
     if (!ref)
         return;
     struct live_module *module = arena_at(&agent.arena, ref);
@@ -190,6 +217,33 @@ static bool is_traced(void)
     return tracer && tracer[sizeof "TracerPid:\t" - 1] != '0';
 }
 
+// All that must be in place before a thread can be sampled. The process has a slice.
+static int arm(void)
+{
+    int error = loadmap_start(publish_module);
+    if (error)
+        return error;
+    forbidden_start();
+    marker_start();
+    error = signals_start();
+    if (!error)
+        error = thread_arm();
+    agent.armed = !error;
+    return error;
+}
+
+// The program is linked with us: it may ask for a recording some day. What is loaded by now is
+// there for good, and is written down in a few pages that the recording takes over.
+static void wait_for_start(int argc, char **argv)
+{
+    void *memory = map_slice(-1, 0, SMALLEST_SLICE);
+    if (memory == MAP_FAILED)
+        return;
+    settle_in(memory, SMALLEST_SLICE, false);
+    publish_command(argc, argv);
+    arm();
+}
+
 static int join_session(int argc, char **argv, uint64_t charged)
 {
     int error = map_session();
@@ -203,12 +257,7 @@ static int join_session(int argc, char **argv, uint64_t charged)
         agent_note("a process ran under a debugger or tracer and was not sampled");
         return -EBUSY;
     }
-    error = loadmap_start(publish_module);
-    if (error)
-        return error;
-    forbidden_start();
-    marker_start();
-    error = signals_start();
+    error = arm();
     if (!error)
         error = thread_start_main(charged);
     if (!error &&
@@ -265,10 +314,43 @@ static void join_as_child(struct live_process *parent, const struct arena *paren
     set_state(LIVE_RUNNING);
 }
 
+int agent_begin_own(const struct live_session *like)
+{
+    struct live_session *session =
+        mmap(NULL, LIVE_SESSION_BYTES, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    if (session == MAP_FAILED)
+        return -ENOMEM;
+    memcpy(session, like, sizeof *session);
+    struct arena waiting_arena = agent.arena;
+    struct live_process *waiting = agent.process;
+    const size_t waiting_mapped = agent.slice_mapped;
+    agent.session = session;
+    agent.own = true;
+    int error = take_own_slice(false);
+    if (error) {
+        agent.session = NULL;
+        agent.own = false;
+        munmap(session, LIVE_SESSION_BYTES);
+        return error;
+    }
+    copy_command(waiting, &waiting_arena);
+    copy_modules(&waiting_arena, atomic_load_explicit(&waiting->modules, memory_order_acquire));
+    munmap(waiting, waiting_mapped);
+    set_state(LIVE_RUNNING);
+    return 0;
+}
+
 void agent_after_fork(void)
 {
-    if (!agent.active)
+    if (!agent.armed)
         return;
+    api_after_fork();
+    if (!agent.active) {
+        loadmap_after_fork();
+        thread_after_fork();
+        agent.pid = getpid();
+        return;
+    }
     struct arena parent_arena = agent.arena;
     struct live_process *parent = agent.process;
     size_t parent_mapped = agent.slice_mapped;
@@ -293,9 +375,13 @@ void agent_finish(void)
 __attribute__((constructor)) static void begin(int argc, char **argv, char **environment)
 {
     uint64_t charged;
-    if (!environment_session(environment, agent.session_path, sizeof agent.session_path, &charged))
-        return;
     int saved_errno = errno;
+    if (!environment_session(environment, agent.session_path, sizeof agent.session_path,
+                             &charged)) {
+        wait_for_start(argc, argv);
+        errno = saved_errno;
+        return;
+    }
     int error = join_session(argc, argv, charged);
     if (agent.session)
         environment_hide(environment, agent.session->agent_path);

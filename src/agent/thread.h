@@ -29,28 +29,75 @@ struct thread {
     void *(*start)(void *);
     void *argument;
     size_t stack_bytes;
-    struct thread *next; // in the pool of unused ones
+    pid_t id;
+    struct unwind_bounds stack;
+    // It has a tree and a tracker. Whoever begins it writes, last and with release; its own handler
+    // reads.
+    _Atomic uint32_t begun;
+    // Its clock stands because the recording is paused. Its own handler sets it; who clears it may
+    // open the clock again.
+    _Atomic uint32_t idle;
+    struct thread *newer, *older; // among those that are alive: thread_list.c
+    struct thread *next;          // in the pool of unused ones
 };
+
+// The calling thread; NULL if we do not know it.
+extern __thread struct thread *thread_self;
 
 // The calling thread; NULL if it is not profiled. Read in the signal handler.
 extern __thread struct thread *thread_current;
 
-// Once, in the main thread. What it did before (loading libraries) is charged to the root: its
-// clock began at `began`. 0 or -errno.
+// Once, in the thread that loads us: from here on threads are known. 0 or -errno.
+int thread_arm(void);
+
+// Begins to profile that thread at once. What it did before (loading libraries) is charged to the
+// root: its clock began at `began`. 0 or -errno.
 int thread_start_main(uint64_t began);
+
+// For a tick that finds no thread_current: the calling thread, if another one has begun it.
+// Signal-safe.
+struct thread *thread_adopt(void);
+
+// For a tick while the recording is paused: no more of them until thread_wake(). Signal-safe.
+void thread_rest(struct thread *thread);
 
 // The clock of the calling thread up to which its cost is charged; 0 if it is not profiled.
 uint64_t thread_charged(void);
 
-// Begins to profile the calling thread, whose stack it is; its clock runs when this returns. If
-// that fails, the thread runs on unprofiled. A call of its own, so that thread_entry() can end in a
-// jump.
+// Makes the calling thread known, whose stack it is, and if there is a recording begins to profile
+// it; its clock runs when this returns. If that fails, the thread runs on unprofiled. A call of its
+// own, so that thread_entry() can end in a jump.
 void thread_enter(struct thread *thread, struct unwind_bounds stack);
 
 // Records of threads: thread_pool.c. NULL: no memory.
 struct thread *thread_take(void);
 void thread_give(struct thread *thread);
 void thread_pool_after_fork(void);
+
+// The list of those that are alive. Adding tells whether the new one must begin by itself.
+bool thread_list_add(struct thread *thread);
+void thread_list_remove(struct thread *thread);
+void thread_list_after_fork(void);
+
+// The recording begins, or goes on after a pause, in all threads. In normal context.
+void thread_list_begin_all(void);
+void thread_list_wake_all(void);
+
+// What these do with each: for a thread that may be another one than the caller.
+void thread_begin_late(struct thread *thread);
+void thread_wake(struct thread *thread);
+
+// A tree for a thread with this start routine: one that an earlier thread has left, or a new one.
+// NULL: no memory. Signal-safe.
+struct live_thread *thread_record(place_t start);
+
+// Charges a cost that no sample came for to where the last sample was; to the root if there never
+// was one.
+void thread_settle(struct live_thread *record, ref_t node, uint64_t rest);
+
+// What is not charged yet, now. A guess of the clock may have charged a little too much: then
+// nothing.
+uint64_t thread_unsettled(const struct thread *thread, uint64_t now);
 
 // In a forked child: the threads of the parent do not exist; the calling one begins anew.
 void thread_after_fork(void);

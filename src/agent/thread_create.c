@@ -43,13 +43,13 @@ static void prepare_thread(struct thread *thread, void *(*start)(void *), void *
     thread->start = start;
     thread->argument = argument;
     thread->stack_bytes = stack_bytes_of(attributes);
-    thread->hidden = thread_current ? thread_current->hidden : 0;
+    thread->hidden = thread_self ? thread_self->hidden : 0;
 }
 
 INTERPOSED int pthread_create(pthread_t *id, const pthread_attr_t *attributes,
                               void *(*start)(void *), void *argument)
 {
-    struct thread *thread = agent.active ? thread_take() : NULL;
+    struct thread *thread = agent.armed ? thread_take() : NULL;
     if (!thread)
         return REAL(pthread_create)(id, attributes, start, argument);
     prepare_thread(thread, start, argument, attributes);
@@ -71,7 +71,7 @@ __attribute__((optimize("O2"))) static int c11_thread_entry(void *argument)
 
 INTERPOSED int thrd_create(thrd_t *id, thrd_start_t start, void *argument)
 {
-    struct thread *thread = agent.active ? thread_take() : NULL;
+    struct thread *thread = agent.armed ? thread_take() : NULL;
     if (!thread)
         return REAL(thrd_create)(id, start, argument);
     prepare_thread(thread, (void *)start, argument, NULL);

@@ -31,8 +31,20 @@ static void close_raw(int fd)
     syscall(SYS_close, fd);
 }
 
+static pid_t thread_number(const struct thread_clock *clock)
+{
+    return clock->thread ? clock->thread : (pid_t)syscall(SYS_gettid);
+}
+
+// The clock of a thread has a number made of the thread's (see clock_getcpuclockid).
+static clockid_t cpu_clock_id(pid_t thread)
+{
+    return (clockid_t)(~(unsigned)thread << 3 | 6);
+}
+
 // Opened disabled: start_event() comes when all is set up.
-static int open_event(uint64_t config, uint64_t period, bool sigtrap, bool exclude_kernel)
+static int open_event(pid_t thread, uint64_t config, uint64_t period, bool sigtrap,
+                      bool exclude_kernel)
 {
     struct perf_event_attr attributes;
     memset(&attributes, 0, sizeof attributes);
@@ -50,7 +62,7 @@ static int open_event(uint64_t config, uint64_t period, bool sigtrap, bool exclu
     } else {
         attributes.wakeup_events = 1;
     }
-    int fd = (int)syscall(SYS_perf_event_open, &attributes, 0, -1, -1, PERF_FLAG_FD_CLOEXEC);
+    int fd = (int)syscall(SYS_perf_event_open, &attributes, thread, -1, -1, PERF_FLAG_FD_CLOEXEC);
     return fd < 0 ? -errno : fd;
 }
 
@@ -86,9 +98,11 @@ static void start_event(struct thread_clock *clock, int index, bool once)
 // A CPU clock that sees the kernel's part as well, if we may ask for that.
 static int open_cpu_clock(struct thread_clock *clock, uint64_t period, bool sigtrap)
 {
-    int fd = open_event(PERF_COUNT_SW_TASK_CLOCK, period, sigtrap, false);
+    int fd = open_event(clock->thread, PERF_COUNT_SW_TASK_CLOCK, period, sigtrap, false);
     clock->exclude_kernel = fd == -EACCES || fd == -EPERM;
-    return clock->exclude_kernel ? open_event(PERF_COUNT_SW_TASK_CLOCK, period, sigtrap, true) : fd;
+    return clock->exclude_kernel
+               ? open_event(clock->thread, PERF_COUNT_SW_TASK_CLOCK, period, sigtrap, true)
+               : fd;
 }
 
 static int open_sigtrap(struct thread_clock *clock, const struct live_options *options,
@@ -101,7 +115,7 @@ static int open_sigtrap(struct thread_clock *clock, const struct live_options *o
     if (options->event != LIVE_EVENT_WALL)
         return 0;
     // A switch happens inside the kernel: without the right to watch it, waiting cannot be told.
-    fd = open_event(PERF_COUNT_SW_CONTEXT_SWITCHES, 1, true, false);
+    fd = open_event(clock->thread, PERF_COUNT_SW_CONTEXT_SWITCHES, 1, true, false);
     if (fd < 0)
         return fd;
     keep_event(clock, 1, fd);
@@ -113,7 +127,7 @@ static int open_signal(struct thread_clock *clock, uint64_t first)
     int fd = open_cpu_clock(clock, first, false);
     if (fd < 0)
         return fd;
-    struct f_owner_ex owner = {.type = F_OWNER_TID, .pid = (int)syscall(SYS_gettid)};
+    struct f_owner_ex owner = {.type = F_OWNER_TID, .pid = thread_number(clock)};
     if (fcntl(fd, F_SETFL, O_ASYNC) || fcntl(fd, F_SETSIG, CLOCK_SIGNAL) ||
         fcntl(fd, F_SETOWN_EX, &owner)) {
         int error = -errno;
@@ -131,8 +145,9 @@ static int open_timer(struct thread_clock *clock)
     event.sigev_notify = SIGEV_THREAD_ID;
     event.sigev_signo = CLOCK_SIGNAL;
     event.sigev_value.sival_ptr = (void *)TICK_COOKIE;
-    event.sigev_notify_thread_id = (int)syscall(SYS_gettid);
-    if (timer_create(CLOCK_THREAD_CPUTIME_ID, &event, &clock->timer))
+    event.sigev_notify_thread_id = thread_number(clock);
+    if (timer_create(clock->thread ? cpu_clock_id(clock->thread) : CLOCK_THREAD_CPUTIME_ID, &event,
+                     &clock->timer))
         return -errno;
     clock->has_timer = true;
     return 0;
@@ -141,7 +156,7 @@ static int open_timer(struct thread_clock *clock)
 static int open_source(struct thread_clock *clock, const struct live_options *options,
                        enum live_source source, uint64_t first)
 {
-    memset(clock, 0, sizeof *clock);
+    *clock = (struct thread_clock){.thread = clock->thread};
     clock->descriptors[0] = clock->descriptors[1] = -1;
     int error = source == LIVE_SOURCE_SIGTRAP  ? open_sigtrap(clock, options, first)
                 : source == LIVE_SOURCE_SIGNAL ? open_signal(clock, first)
@@ -157,6 +172,13 @@ static int open_source(struct thread_clock *clock, const struct live_options *op
 
 int clock_open(struct thread_clock *clock, const struct live_options *options, uint64_t first)
 {
+    return clock_open_for(clock, 0, options, first);
+}
+
+int clock_open_for(struct thread_clock *clock, pid_t thread, const struct live_options *options,
+                   uint64_t first)
+{
+    clock->thread = thread;
     if (options->source != LIVE_SOURCE_AUTO)
         return open_source(clock, options, options->source, first);
     int error = open_source(clock, options, LIVE_SOURCE_SIGTRAP, first);
@@ -189,6 +211,7 @@ void clock_resume(struct thread_clock *clock, const struct live_options *options
     enum live_source source = clock->source;
     if (!clock->shortened)
         return;
+    clock->thread = 0; // the one that ticks
     clock_close(clock);
     if (!open_source(clock, options, source, options->period_ns))
         clock_go(clock, options);
@@ -244,4 +267,12 @@ uint64_t clock_now(enum live_event event)
     struct timespec now;
     clock_gettime(event == LIVE_EVENT_WALL ? CLOCK_MONOTONIC : CLOCK_THREAD_CPUTIME_ID, &now);
     return (uint64_t)now.tv_sec * 1000000000 + (uint64_t)now.tv_nsec;
+}
+
+uint64_t clock_cpu_of(pid_t thread)
+{
+    struct timespec time;
+    if (clock_gettime(cpu_clock_id(thread), &time))
+        return 0;
+    return (uint64_t)time.tv_sec * 1000000000 + (uint64_t)time.tv_nsec;
 }

@@ -32,11 +32,16 @@ struct thread_clock {
     uint64_t first; // until the first tick
     bool exclude_kernel;
     bool shortened; // the first tick comes early: clock_resume() when it came
+    pid_t thread;   // whose it is; 0: the one that opened it
 };
 
 // Opens the clock of the calling thread; it stands until clock_go(), and the first tick comes
 // `first` later (at most a period). 0 or -errno, and there is no clock. Not signal-safe.
 int clock_open(struct thread_clock *clock, const struct live_options *options, uint64_t first);
+
+// The same for another thread of the process.
+int clock_open_for(struct thread_clock *clock, pid_t thread, const struct live_options *options,
+                   uint64_t first);
 
 // Lets it run. The last thing to do before the program's own code: what comes in between is sampled
 // as if it were the program's.
@@ -59,5 +64,8 @@ bool clock_is_last_tick(const siginfo_t *info);
 // What the event counts, now, for the calling thread: its CPU time, or the time of day.
 // Signal-safe.
 uint64_t clock_now(enum live_event event);
+
+// The CPU time of another thread of this process; 0 if it is gone.
+uint64_t clock_cpu_of(pid_t thread);
 
 #endif

@@ -1,0 +1,160 @@
+/* SPDX-License-Identifier: MIT */
+#ifndef CAIRN_H
+#define CAIRN_H
+
+/*
+ * cairn from within: a program that asks what is hot in it, while it runs.
+ *
+ *     cairn_start("rate=1000 tree=hot:1e-3", NULL, 0);
+ *     ...
+ *     cairn_hottest(CAIRN_FUNCTIONS, 10, show, NULL);    // hottest first, a call of show() each
+ *
+ * Link with libcairn (pkg-config cairn), and the program profiles itself. Run it under
+ * `cairn record`, linked or not, and the same calls work on that recording. With neither, every
+ * call is a test of a weak symbol and does nothing.
+ *
+ * All functions may be called by several threads at once; in signal handlers only those that say
+ * so. Callbacks run in the thread that called, never in a signal handler, with no lock held. What
+ * returns an int returns a negative errno if it failed. docs/api.md has more.
+ */
+
+#include <stddef.h>
+#include <stdint.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+#define CAIRN_API_VERSION 1
+
+enum cairn_kind {
+    CAIRN_CONTEXTS = 0, /* a function as called along one path from the start of its thread */
+    CAIRN_EDGES = 1,    /* a function as called from one place */
+    CAIRN_FUNCTIONS = 2 /* a function, whoever called it */
+};
+
+#define CAIRN_UNKNOWN UINT64_MAX /* as an offset */
+
+/* One activation on a path. The names of files live as long as the process. */
+struct cairn_frame {
+    uintptr_t function;      /* where it begins, now; 0: not known, or no longer loaded */
+    uintptr_t site;          /* the return address of its call; 0: none, or not known */
+    const char *module;      /* file that the function lies in; NULL: none (generated code) */
+    uint64_t offset;         /* of the function in it, from its lowest address in memory */
+    const char *site_module; /* the same of the call */
+    uint64_t site_offset;
+};
+
+struct cairn_item {
+    enum cairn_kind kind;
+    uint64_t value;       /* its own cost, without that of what it called: ns, or calls */
+    uint64_t total;       /* its own and that of all it called, each moment once */
+    uint64_t error;       /* value may be too high by this, in trees that forget */
+    unsigned depth;       /* frames on the path; 1 for an edge or a function */
+    unsigned frame_count; /* that are told: the innermost ones, if there are very many */
+    const struct cairn_frame *frames; /* innermost first */
+};
+
+/* Called per item; a result other than 0 ends the enumeration. The item lives as long as the call.
+ */
+typedef int cairn_visit(const struct cairn_item *item, void *context);
+
+struct cairn_totals {
+    uint64_t value;   /* all that was charged: ns, or calls */
+    uint64_t samples; /* 0 where calls are followed */
+    uint64_t lost;    /* samples that could not be taken */
+    uint64_t bytes;   /* of memory for trees, used */
+    uint64_t trees;
+};
+
+/* What libcairn defines; the functions further down are for use. */
+#define CAIRN_WEAK __attribute__((weak))
+CAIRN_WEAK int cairn_start_1(const char *options, char *error, size_t error_bytes);
+CAIRN_WEAK int cairn_stop_1(void);
+CAIRN_WEAK int cairn_running_1(void);
+CAIRN_WEAK int cairn_purge_1(void);
+CAIRN_WEAK int cairn_hottest_1(enum cairn_kind kind, unsigned most, cairn_visit *visit,
+                               void *context);
+CAIRN_WEAK int cairn_totals_1(struct cairn_totals *totals);
+CAIRN_WEAK const char *cairn_name_1(const struct cairn_frame *frame, char *text, size_t bytes);
+#undef CAIRN_WEAK
+
+#define CAIRN_ABSENT (-38) /* -ENOSYS */
+
+/* Whether libcairn is there at all. Signal-safe. */
+static inline int cairn_present(void)
+{
+    return cairn_start_1 != 0;
+}
+
+/*
+ * Begins a recording, or goes on with it after cairn_stop(). The options are words, named as on
+ * the command line of `cairn record`:
+ *
+ *   event=cpu|wall  rate=HZ  period=TIME  memory=SIZE  marker=on|off  per-thread
+ *   tree=full|hot:PHI[,EPS]|bounded:K|functions  miner=space-saving|lossy|sticky
+ *   tree-memory=SIZE  purge=age|all  follow-fork=yes|no
+ *
+ * NULL: the defaults, or those of the first start, after which only the rate can change. Under
+ * `cairn record` its options hold, and this only ends a pause. If it fails, error (room for
+ * error_bytes; may be NULL) gets one line that says why.
+ */
+static inline int cairn_start(const char *options, char *error, size_t error_bytes)
+{
+    if (cairn_start_1)
+        return cairn_start_1(options, error, error_bytes);
+    if (error && error_bytes)
+        *error = 0;
+    return CAIRN_ABSENT;
+}
+
+/* Pauses the recording of this process; what was recorded stays. */
+static inline int cairn_stop(void)
+{
+    return cairn_stop_1 ? cairn_stop_1() : CAIRN_ABSENT;
+}
+
+/* 1 while samples are taken. Signal-safe. */
+static inline int cairn_running(void)
+{
+    return cairn_running_1 ? cairn_running_1() : 0;
+}
+
+/* Forgets what was recorded so far: the questions below are about what comes. A profile that
+ * `cairn record` writes keeps it. */
+static inline int cairn_purge(void)
+{
+    return cairn_purge_1 ? cairn_purge_1() : CAIRN_ABSENT;
+}
+
+/* The `most` hottest items (0: all) at this moment, by their own cost, the hottest first. Stops
+ * nobody. Returns how many were visited. */
+static inline int cairn_hottest(enum cairn_kind kind, unsigned most, cairn_visit *visit,
+                                void *context)
+{
+    return cairn_hottest_1 ? cairn_hottest_1(kind, most, visit, context) : 0;
+}
+
+static inline int cairn_totals(struct cairn_totals *totals)
+{
+    struct cairn_totals nothing = {0, 0, 0, 0, 0};
+    *totals = nothing;
+    return cairn_totals_1 ? cairn_totals_1(totals) : CAIRN_ABSENT;
+}
+
+/* The name of a frame's function, put into text: as the loader knows it, or the symbol table of its
+ * file; else "file+0xoffset". Opens files: not for a hot path. Returns text. */
+static inline const char *cairn_name(const struct cairn_frame *frame, char *text, size_t bytes)
+{
+    if (cairn_name_1)
+        return cairn_name_1(frame, text, bytes);
+    if (bytes)
+        *text = 0;
+    return text;
+}
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif

@@ -1,0 +1,193 @@
+// SPDX-License-Identifier: MIT
+#include "agent/api_contexts.h"
+#include "tree/stable.h"
+#include <errno.h>
+#include <string.h>
+#include <sys/mman.h>
+
+void *api_map(size_t bytes)
+{
+    void *memory = mmap(NULL, bytes, PROT_READ | PROT_WRITE,
+                        MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    return memory == MAP_FAILED ? NULL : memory;
+}
+
+int api_contexts_open(struct api_contexts *contexts, uint64_t most)
+{
+    if (most >= UINT32_MAX / 4)
+        return -ENOMEM;
+    uint32_t slot_count = 64;
+    while (slot_count < most * 2)
+        slot_count *= 2;
+    const size_t bytes = (most + 1) * sizeof *contexts->contexts;
+    *contexts = (struct api_contexts){
+        .mapped = bytes + slot_count * sizeof *contexts->slots,
+        .most = (uint32_t)most + 1,
+        .slot_count = slot_count,
+        .count = 1,
+    };
+    contexts->contexts = api_map(contexts->mapped);
+    contexts->slots = (uint32_t *)((char *)contexts->contexts + bytes);
+    return contexts->contexts ? 0 : -ENOMEM;
+}
+
+void api_contexts_close(struct api_contexts *contexts)
+{
+    if (contexts->contexts)
+        munmap(contexts->contexts, contexts->mapped);
+}
+
+static uint64_t mix(uint64_t hash, uint64_t word)
+{
+    hash = (hash ^ word) * UINT64_C(0x9e3779b97f4a7c15);
+    return hash ^ hash >> 29;
+}
+
+uint32_t api_context_below(struct api_contexts *contexts, uint32_t parent, const struct edge *edge)
+{
+    uint64_t hash = mix(mix(mix(0, parent), edge->site), edge->function);
+    for (;; hash++) {
+        uint32_t *slot = &contexts->slots[hash & (contexts->slot_count - 1)];
+        struct api_context *found = &contexts->contexts[*slot];
+        if (*slot && found->parent == parent && found->edge.site == edge->site &&
+            found->edge.function == edge->function)
+            return *slot;
+        if (*slot)
+            continue;
+        if (contexts->count == contexts->most)
+            return 0;
+        *slot = contexts->count;
+        contexts->contexts[*slot] = (struct api_context){
+            .parent = parent, .depth = contexts->contexts[parent].depth + 1, .edge = *edge};
+        return contexts->count++;
+    }
+}
+
+// What one tree adds. In a full tree the cost of a frame lies in its statements, and its own value
+// counts returns, unless calls are what is counted; frames of all other trees have their own.
+static void add_tree(struct api_contexts *contexts, const struct stable_tree *tree,
+                     uint32_t *index_of, uint64_t arena_bytes, bool frames_have_costs)
+{
+    for (uint32_t i = 0; i < tree->count; i++) {
+        const struct stable_node *node = stable_at(tree, i);
+        struct edge edge;
+        const uint32_t parent = node->parent == STABLE_NO_PARENT ? 0 : index_of[node->parent];
+        index_of[i] = parent;
+        if (!tree_edge_read(&agent.arena, arena_bytes, node->edge, &edge))
+            continue;
+        const bool is_frame = edge.function != 0 && node->parent != STABLE_NO_PARENT;
+        if (is_frame)
+            index_of[i] = api_context_below(contexts, parent, &edge);
+        struct api_context *context = &contexts->contexts[index_of[i]];
+        if (is_frame && !frames_have_costs && !node->has_error)
+            continue;
+        if (!node->monitored)
+            continue;
+        context->own += node->value[0];
+        context->error += node->has_error ? node->value[1] : 0;
+    }
+}
+
+static bool is_asked_for(const struct live_thread *record)
+{
+    return record->tree != 0;
+}
+
+static int read_tree(struct api_contexts *contexts, ref_t tree)
+{
+    const uint64_t arena_bytes = arena_head(&agent.arena)->limit;
+    int64_t bytes = stable_bytes(&agent.arena, arena_bytes, tree);
+    if (bytes <= 0)
+        return (int)bytes;
+    // An index for each of its nodes goes behind the copy of the tree.
+    const size_t half = ((size_t)bytes + 63) & ~(size_t)63;
+    const size_t mapped = half + (size_t)bytes / sizeof(struct stable_node) * sizeof(uint32_t) + 64;
+    char *memory = api_map(mapped);
+    if (!memory)
+        return -ENOMEM;
+    const struct live_options *options = &agent.session->options;
+    struct stable_tree copy;
+    int error = stable_read(&copy, &agent.arena, arena_bytes, tree, memory, (size_t)bytes);
+    if (!error)
+        add_tree(contexts, &copy, (uint32_t *)(memory + half), arena_bytes,
+                 options->tree != LIVE_TREE_FULL || options->event == LIVE_EVENT_CALLS);
+    munmap(memory, mapped);
+    return error;
+}
+
+static ref_t first_record(void)
+{
+    // Acquire: records are whole, and so are those behind them.
+    return atomic_load_explicit(&agent.process->threads, memory_order_acquire);
+}
+
+static void sum_up(struct api_contexts *contexts)
+{
+    for (uint32_t i = 0; i < contexts->count; i++)
+        contexts->contexts[i].total = contexts->contexts[i].own;
+    for (uint32_t i = contexts->count; i-- > 1;)
+        contexts->contexts[contexts->contexts[i].parent].total += contexts->contexts[i].total;
+}
+
+int api_contexts_read(struct api_contexts *contexts)
+{
+    const ref_t first = first_record();
+    uint64_t most = 0;
+    for (ref_t ref = first; ref;) {
+        const struct live_thread *record = arena_at(&agent.arena, ref);
+        int64_t bytes = stable_bytes(&agent.arena, arena_head(&agent.arena)->limit, record->tree);
+        most +=
+            bytes > 0 && is_asked_for(record) ? (uint64_t)bytes / sizeof(struct stable_node) : 0;
+        ref = record->next;
+    }
+    int error = api_contexts_open(contexts, most);
+    for (ref_t ref = first; ref && !error;) {
+        const struct live_thread *record = arena_at(&agent.arena, ref);
+        if (is_asked_for(record))
+            error = read_tree(contexts, record->tree);
+        ref = record->next;
+    }
+    if (!error)
+        sum_up(contexts);
+    return error;
+}
+
+static struct edge group_key(const struct api_context *context, enum api_grouping grouping)
+{
+    struct edge key = context->edge;
+    if (grouping == API_BY_FUNCTION)
+        key.site = 0;
+    return key;
+}
+
+// Whether one of its callers is of the same group: then what is below was counted there.
+static bool is_nested(const struct api_contexts *contexts, uint32_t index,
+                      enum api_grouping grouping)
+{
+    const struct edge key = group_key(&contexts->contexts[index], grouping);
+    for (uint32_t above = contexts->contexts[index].parent; above;
+         above = contexts->contexts[above].parent) {
+        const struct edge other = group_key(&contexts->contexts[above], grouping);
+        if (other.function == key.function && other.site == key.site)
+            return true;
+    }
+    return false;
+}
+
+int api_contexts_group(struct api_contexts *groups, const struct api_contexts *contexts,
+                       enum api_grouping grouping)
+{
+    int error = api_contexts_open(groups, contexts->count);
+    for (uint32_t i = 1; i < contexts->count && !error; i++) {
+        const struct api_context *context = &contexts->contexts[i];
+        const struct edge key = group_key(context, grouping);
+        const uint32_t index = api_context_below(groups, 0, &key);
+        if (!index)
+            return -ENOMEM;
+        groups->contexts[index].own += context->own;
+        groups->contexts[index].error += context->error;
+        if (context->total && !is_nested(contexts, i, grouping))
+            groups->contexts[index].total += context->total;
+    }
+    return error;
+}

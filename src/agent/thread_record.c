@@ -1,0 +1,161 @@
+// SPDX-License-Identifier: MIT
+// The trees of threads, and what is charged to them outside of samples.
+
+#include "agent/real.h"
+#include "agent/thread.h"
+#include <signal.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+// A tree that a thread with the same start routine has left, or NULL.
+static struct live_thread *reuse_record(place_t start)
+{
+    ref_t ref = atomic_load_explicit(&agent.process->threads, memory_order_acquire);
+    while (ref) {
+        struct live_thread *record = arena_at(&agent.arena, ref);
+        uint32_t unowned = 0;
+        // Acquire: the tree is as its last owner left it.
+        if (record->start == start &&
+            atomic_compare_exchange_strong_explicit(&record->owned, &unowned, 1,
+                                                    memory_order_acquire, memory_order_relaxed))
+            return record;
+        ref = record->next;
+    }
+    return NULL;
+}
+
+_Static_assert(TREE_FULL == (int)LIVE_TREE_FULL && TREE_HOT == (int)LIVE_TREE_HOT &&
+                   TREE_BOUNDED == (int)LIVE_TREE_BOUNDED &&
+                   TREE_FUNCTIONS == (int)LIVE_TREE_FUNCTIONS &&
+                   TREE_SPACE_SAVING == (int)LIVE_MINER_SPACE_SAVING &&
+                   TREE_LOSSY_COUNTING == (int)LIVE_MINER_LOSSY &&
+                   TREE_STICKY_SAMPLING == (int)LIVE_MINER_STICKY &&
+                   TREE_PURGE_AGE == (int)LIVE_PURGE_AGE && TREE_PURGE_ALL == (int)LIVE_PURGE_ALL,
+               "options are copied");
+
+static struct live_thread *new_record(place_t start)
+{
+    ref_t ref = arena_alloc(&agent.arena, sizeof(struct live_thread));
+    if (!ref)
+        return NULL;
+    struct live_thread *record = arena_at(&agent.arena, ref);
+    const struct live_options *options = &agent.session->options;
+    const struct tree_options tree = {
+        .kind = options->tree,
+        .metrics = 1,
+        .start = start,
+        .miner = options->miner,
+        .counters = options->hot_counters,
+        .sticky_items = options->sticky_items,
+        .depth = options->bounded_depth,
+        .purge = options->purge,
+        .bytes = options->bounded_bytes,
+    };
+    record->tree = tree_new(&agent.arena, &tree);
+    if (!record->tree)
+        return NULL;
+    record->start = start;
+    record->first_ns = clock_now(LIVE_EVENT_WALL);
+    atomic_store_explicit(&record->owned, 1, memory_order_relaxed);
+    live_push(&agent.process->threads, &record->next, ref);
+    return record;
+}
+
+struct live_thread *thread_record(place_t start)
+{
+    struct live_thread *record = agent.session->options.per_thread ? NULL : reuse_record(start);
+    return record ? record : new_record(start);
+}
+
+// Charges a cost that no sample came for to where the last sample was; to the root, if there never
+// was one.
+void thread_settle(struct live_thread *record, ref_t node, uint64_t rest)
+{
+    if (!node)
+        node = tree_unplaced(&agent.arena, record->tree, tree_root(&agent.arena, record->tree));
+    tree_charge(&agent.arena, record->tree, node, rest);
+    record->stats.cost_ns += rest;
+    record->stats.residue_ns += rest;
+}
+
+// What is not charged yet. A guess of the clock may have charged a little too much: then nothing.
+uint64_t thread_unsettled(const struct thread *thread, uint64_t now)
+{
+    int64_t rest = (int64_t)(now - thread->last);
+    return rest > 0 ? (uint64_t)rest : 0;
+}
+
+// A thread that lives until the process ends gets no chance to settle. A sample that it takes at
+// this very moment may be counted twice: it is one period at most.
+static void settle_living(struct live_thread *record, pid_t self)
+{
+    const pid_t thread = (pid_t)atomic_load_explicit(&record->tid, memory_order_relaxed);
+    if (agent.session->options.event != LIVE_EVENT_CPU || thread == self)
+        return;
+    const uint64_t now = clock_cpu_of(thread);
+    // A tree that forgets may be moving its nodes this moment, and only its owner may touch them:
+    // but the root stays.
+    const bool full = tree_kind(&agent.arena, record->tree) == TREE_FULL;
+    if (now > record->charged)
+        thread_settle(record, full ? record->last_node : 0, now - record->charged);
+}
+
+static void settle_others(void)
+{
+    const pid_t self = (pid_t)syscall(SYS_gettid);
+    ref_t ref = atomic_load_explicit(&agent.process->threads, memory_order_acquire);
+    while (ref) {
+        struct live_thread *record = arena_at(&agent.arena, ref);
+        uint32_t unowned = 0;
+        if (atomic_compare_exchange_strong_explicit(&record->owned, &unowned, 1,
+                                                    memory_order_acquire, memory_order_relaxed)) {
+            if (record->pending)
+                thread_settle(record, record->last_node, record->pending);
+            record->pending = 0;
+            atomic_store_explicit(&record->owned, 0, memory_order_release);
+        } else {
+            settle_living(record, self);
+        }
+        ref = record->next;
+    }
+}
+
+// Time that a thread waits is charged when it goes on. Those that wait to the end of the process
+// must be asked where they are: each takes one more sample. What does not answer soon stays out.
+static void ask_waiting(void)
+{
+    const pid_t self = (pid_t)syscall(SYS_gettid);
+    for (ref_t ref = atomic_load_explicit(&agent.process->threads, memory_order_acquire); ref;) {
+        struct live_thread *record = arena_at(&agent.arena, ref);
+        const pid_t thread = (pid_t)atomic_load_explicit(&record->tid, memory_order_relaxed);
+        const uint64_t before = __atomic_load_n(&record->stats.samples, __ATOMIC_RELAXED);
+        ref = record->next;
+        if (thread == self || !atomic_load_explicit(&record->owned, memory_order_relaxed) ||
+            clock_send_last_tick(agent.pid, thread))
+            continue;
+        struct timespec moment = {.tv_nsec = 100000};
+        for (int i = 0;
+             i < 50 && __atomic_load_n(&record->stats.samples, __ATOMIC_RELAXED) == before; i++)
+            syscall(SYS_nanosleep, &moment, NULL);
+    }
+}
+
+void thread_settle_all(void)
+{
+    if (!agent_is_recording() || agent.session->options.event == LIVE_EVENT_CALLS)
+        return;
+    if (agent.session->options.event == LIVE_EVENT_WALL)
+        ask_waiting();
+    // Blocked for the moment: a sample in between would be charged twice.
+    sigset_t all, before;
+    sigfillset(&all);
+    REAL(pthread_sigmask)(SIG_SETMASK, &all, &before);
+    struct thread *thread = thread_current;
+    if (thread) {
+        uint64_t now = clock_now(agent.session->options.event);
+        thread_settle(thread->record, thread->last_node, thread_unsettled(thread, now));
+        thread->last = now;
+    }
+    settle_others();
+    REAL(pthread_sigmask)(SIG_SETMASK, &before, NULL);
+}
