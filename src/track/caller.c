@@ -3,6 +3,9 @@
 #include "loadmap/loadmap.h"
 #include "patch/entries.h"
 #include "unwind/arch.h"
+#include "unwind/recipe.h"
+
+#define FURTHEST 65536 // how far anything here looks that has no other end
 
 // True if frames of this function are followed by hooks: it has an entry, at its begin or after an
 // endbr.
@@ -14,77 +17,82 @@ static bool is_followed(const struct unwind_frame *frame)
     return entries_is_return(begin + ENTRY_BYTES) || entries_is_return(begin + 4 + ENTRY_BYTES);
 }
 
-// What is walked is laid at the far end of the shadow first, youngest last.
-void caller_resync(struct calls_thread *calls, struct unwind_cursor *cursor)
-{
-    struct shadow *shadow = calls->active;
-    struct shadow_entry *fresh = shadow->entries + shadow->capacity;
-    enum verdict verdict;
-    while (fresh > shadow->entries + 1 && unwind_step(cursor, &verdict) == UNWIND_OK) {
-        if (cursor->left.ra_slot && is_followed(&cursor->left)) {
-            fresh--;
-            fresh->slot = cursor->left.ra_slot;
-            // The edge, until the tree gives the node.
-            fresh->node = (struct node *)(uintptr_t)tree_edge(
-                calls->arena, calls->tree, cursor->frame.place, cursor->left.function);
-        }
-    }
-    calls->top = shadow->entries;
-    for (; fresh < shadow->entries + shadow->capacity; fresh++) {
-        ref_t node = shadow_child(calls, calls->top->node, (ref_t)(uintptr_t)fresh->node);
-        if (node)
-            shadow_push(calls, fresh->slot, shadow_node(calls, node));
-    }
-}
-
 struct search {
     struct calls_thread *calls;
     struct unwind_cursor cursor;
-    struct shadow *shadow;      // of the stack that the walk is on
-    struct shadow_entry *entry; // of it: what lies younger has ended
-    struct shadow_entry *fresh; // frames without an entry, at the far end of the active shadow
-    bool all;                   // frames that are not followed, too
-    uintptr_t pc;               // of the sample
-    uintptr_t pier;             // slot of the frame left before
+    struct shadow *shadow; // of the stack that the walk is on
+    struct node *met;      // of the frame that ends the walk
+    uint8_t recipe_kind;   // by which the walk has left it
+    size_t walked;         // frames whose cells do not tell of them: the last of calls->walked[]
+    bool all;              // frames that are not followed, too
+    bool signal;           // the walk has come through a signal frame
+    uintptr_t pc;          // of the sample
+    uintptr_t pier;        // slot of the frame left before
     enum verdict verdict;
 };
 
-static struct shadow_entry *last_entry(const struct calls_thread *calls,
-                                       const struct shadow *shadow)
+// A frame becomes an edge, until the tree gives the node.
+static void note_frame(struct search *search)
 {
-    return shadow == calls->active ? calls->top : shadow->top;
+    struct calls_thread *calls = search->calls;
+    const struct unwind_cursor *cursor = &search->cursor;
+    if (search->walked == calls->walked_capacity)
+        return;
+    calls->walked[search->walked++] = (struct walked_frame){
+        .slot = cursor->left.ra_slot,
+        .edge = tree_edge(calls->arena, calls->tree, cursor->frame.place, cursor->left.function),
+    };
 }
 
-static bool is_entry_of(const struct search *search, const struct unwind_frame *left)
+// The frames that a walk has noted become nodes, and have cells if they are on the stack in use and
+// `entered`. The youngest of them.
+static struct node *take_walked(struct search *search, struct node *node, bool entered)
 {
-    const struct calls_thread *calls = search->calls;
-    const struct shadow_entry *entry = search->entry;
-    if (entry->slot != left->ra_slot)
-        return false;
-    // What was there before may have ended without a trace. The same return address tells that it
-    // has not; the cold part of a function has none of its own.
-    const struct edge *edge = arena_at(calls->arena, entry->node->edge);
+    struct calls_thread *calls = search->calls;
+    while (search->walked > 0) {
+        const struct walked_frame *frame = &calls->walked[--search->walked];
+        ref_t child = shadow_child(calls, node, frame->edge);
+        if (!child)
+            continue;
+        node = shadow_node(calls, child);
+        if (entered && shadow_holds(calls->active, frame->slot))
+            shadow_enter(calls, frame->slot, node);
+    }
+    return node;
+}
+
+struct node *caller_resync(struct calls_thread *calls, struct unwind_cursor *cursor)
+{
+    struct search search = {.calls = calls, .cursor = *cursor};
+    shadow_forget_all(calls, cursor->sp);
+    while (unwind_step(&search.cursor, &search.verdict) == UNWIND_OK)
+        if (search.cursor.left.ra_slot && is_followed(&search.cursor.left))
+            note_frame(&search);
+    return take_walked(&search, calls->root, true);
+}
+
+// True if the cell of the frame that the walk has left tells of it, and not of what was there
+// before, and has ended: the same return address tells that, and the same function. The cold part
+// of a function is another one to the unwinder, but in the same module.
+static bool is_entry_of(const struct search *search, const struct node *node)
+{
+    const struct unwind_frame *left = &search->cursor.left;
+    const struct edge *edge = shadow_edge(search->calls, node);
     return edge->site == search->cursor.frame.place &&
-           (edge->function == left->function || !is_followed(left));
+           (edge->function == left->function ||
+            (place_module(edge->function) == place_module(left->function) && !is_followed(left)));
 }
 
-// True if the frame that the walk has left has an entry, which is search->entry then.
+// True if the frame that the walk has left has a node, which is search->met then.
 static bool meets_entry(struct search *search)
 {
     const uintptr_t slot = search->cursor.left.ra_slot;
-    if (!search->shadow || !shadow_holds(search->shadow, slot)) {
-        struct calls_thread *calls = search->calls;
-        search->shadow = shadow_holds(&calls->own, slot) ? &calls->own : NULL;
-        for (unsigned i = 0; i < OTHER_STACKS && !search->shadow; i++)
-            if (shadow_holds(&calls->others[i], slot))
-                search->shadow = &calls->others[i];
-        if (!search->shadow)
-            return false;
-        search->entry = last_entry(calls, search->shadow);
-    }
-    while (search->entry->slot < slot)
-        search->entry--;
-    return is_entry_of(search, &search->cursor.left);
+    if (!search->shadow || !shadow_holds(search->shadow, slot))
+        search->shadow = shadow_of(search->calls, slot);
+    if (!search->shadow)
+        return false;
+    search->met = *shadow_cell(search->shadow, slot);
+    return search->met && is_entry_of(search, search->met);
 }
 
 static unsigned agent_module;
@@ -102,110 +110,107 @@ static bool is_ours(const struct unwind_frame *frame)
 }
 
 // Walks on from where the cursor stands. True if an entry was met; else the walk has come to its
-// end. What was walked has its edge in fresh[].
+// end. What was walked is noted.
 static bool walk_to_entry(struct search *search)
 {
-    struct calls_thread *calls = search->calls;
-    while (unwind_step(&search->cursor, &search->verdict) == UNWIND_OK) {
+    for (;;) {
+        search->recipe_kind = search->cursor.recipe.kind;
+        if (unwind_step(&search->cursor, &search->verdict) != UNWIND_OK)
+            return false;
         const struct unwind_frame *left = &search->cursor.left;
-        calls->stats->frames_walked++;
+        search->calls->stats->frames_walked++;
         if (search->all && is_ours(left)) {
-            search->fresh = calls->active->entries + calls->active->capacity;
+            search->walked = 0;
             search->pc = search->cursor.frame.pc;
             continue;
         }
-        if (!left->ra_slot) // a signal frame
+        if (!left->ra_slot) { // a signal frame
+            search->signal = true;
+            // The hook that was interrupted may be looking at a context.
+            if (!search->all && is_ours(&search->cursor.frame))
+                search->calls->frozen = search->calls->shut_slot;
             continue;
+        }
         if (meets_entry(search))
             return true;
         search->pier = left->ra_slot;
-        if (search->fresh > calls->top + 2 && (search->all || is_followed(left))) {
-            search->fresh--;
-            search->fresh->slot = left->ra_slot;
-            // The edge, until the tree gives the node.
-            search->fresh->node = (struct node *)(uintptr_t)tree_edge(
-                calls->arena, calls->tree, search->cursor.frame.place, left->function);
-        }
+        if (search->all || is_followed(left))
+            note_frame(search);
     }
-    return false;
 }
 
 static void start_search(struct search *search, struct calls_thread *calls, bool all)
 {
     search->calls = calls;
     search->shadow = NULL;
-    search->fresh = calls->active->entries + calls->active->capacity;
+    search->met = NULL;
+    search->walked = 0;
     search->all = all;
+    search->signal = false;
     search->pier = 0;
     search->verdict = VERDICT_COMPLETE;
 }
 
-static void remember_bridge(struct calls_thread *calls, const struct search *search,
-                            uintptr_t *slot)
+// Code that cannot be unwound: the nearest followed function above whose return address is, still,
+// in its slot is the best there is.
+static struct node *nearest_above(struct calls_thread *calls, uintptr_t slot)
 {
-    if (!search->pier)
-        return;
-    calls->bridges[*slot % BRIDGES] = (struct bridge){
-        .site = *slot,
-        .slot = (uintptr_t)slot,
-        .parent = search->entry->slot,
-        .pier = search->pier,
-        .returns = *(const uintptr_t *)search->pier,
-    };
-}
-
-// The frames that a walk found without entries become nodes, and entries if they are on the stack
-// in use. The youngest of them.
-static struct node *take_fresh(struct search *search, struct node *node)
-{
-    struct calls_thread *calls = search->calls;
-    const struct shadow_entry *end = calls->active->entries + calls->active->capacity;
-    for (; search->fresh < end; search->fresh++) {
-        const uintptr_t slot = search->fresh->slot;
-        ref_t child = shadow_child(calls, node, (ref_t)(uintptr_t)search->fresh->node);
-        if (!child)
+    const struct shadow *own = &calls->own;
+    if (!shadow_holds(own, slot))
+        return calls->root;
+    const uintptr_t end = own->high - slot > FURTHEST ? slot + FURTHEST : own->high;
+    for (slot += sizeof slot; slot < end; slot += sizeof slot) {
+        struct node *node = *shadow_cell(own, slot);
+        if (!node)
             continue;
-        node = shadow_node(calls, child);
-        if (!search->all && shadow_holds(calls->active, slot) && slot < calls->top->slot)
-            shadow_push(calls, slot, node);
+        const struct edge *edge = shadow_edge(calls, node);
+        if (edge->site == loadmap_place(*(const uintptr_t *)slot))
+            return node;
     }
-    return node;
+    return calls->root;
 }
 
-struct node *caller_find(struct calls_thread *calls, uintptr_t *slot, uintptr_t back, uintptr_t bp,
-                         union unwind_recipe *recipe, bool *followed)
+bool caller_find(struct calls_thread *calls, struct known_call *call, union unwind_recipe *recipe)
 {
     struct search search;
+    const uintptr_t slot = (uintptr_t)call->slot;
     struct unwind_bounds own = {.low = calls->own.low, .high = calls->own.high};
-    if (shadow_holds(&calls->own, (uintptr_t)slot))
-        own.low = (uintptr_t)slot; // below may be the guard page
+    if (shadow_holds(&calls->own, slot))
+        own.low = slot; // below may be the guard page
     start_search(&search, calls, false);
-    unwind_start_here(&search.cursor, back, (uintptr_t)slot, bp, own);
-    *followed = false;
-    bool met = false;
+    unwind_start_here(&search.cursor, call->back, slot, call->bp, own);
+    bool met = false, followed = false;
     if (unwind_step(&search.cursor, &search.verdict) == UNWIND_OK) {
-        *followed = is_followed(&search.cursor.frame);
+        followed = is_followed(&search.cursor.frame);
         *recipe = search.cursor.recipe;
         met = walk_to_entry(&search);
     }
-    struct node *node = calls->active->entries->node;
-    if (met && search.shadow == calls->active) {
-        if (search.fresh == calls->active->entries + calls->active->capacity)
-            remember_bridge(calls, &search, slot);
-        calls->top = search.entry;
-        node = search.entry->node;
-    } else if (met) { // the handler of a signal, on a stack of its own
-        calls->top = calls->active->entries;
-        node = search.entry->node;
-    } else if (search.verdict == VERDICT_COMPLETE) {
-        calls->top = calls->active->entries;
-    } else { // code that cannot be unwound: what lies above is the best there is
-        while (calls->top->slot <= (uintptr_t)slot)
-            calls->top--;
-        node = calls->top->node;
-        search.fresh = calls->active->entries + calls->active->capacity;
+    struct node *node = calls->root;
+    if (met) {
+        node = search.met;
+        // What was walked may have ended by the next time, without a trace.
+        if (search.shadow == calls->active && search.walked == 0 && !search.signal) {
+            call->pier = search.pier;
+            call->caller_slot = search.cursor.left.ra_slot;
+            call->rule = search.recipe_kind == RECIPE_SP   ? CALLER_BY_SLOT
+                         : search.recipe_kind == RECIPE_FP ? CALLER_BY_FP
+                                                           : CALLER_UNKNOWN;
+        }
+    } else if (search.verdict != VERDICT_COMPLETE) {
+        node = nearest_above(calls, slot);
+        search.walked = 0;
     }
-    return take_fresh(&search, node);
+    call->caller = take_walked(&search, node, true);
+    return followed;
+}
+
+// How deep a node lies, as far as that is worth counting.
+static uint64_t depth_of(const struct calls_thread *calls, const struct node *node)
+{
+    uint64_t depth = 0;
+    for (; node->parent && depth < FURTHEST; depth++)
+        node = shadow_node(calls, node->parent);
+    return depth;
 }
 
 struct node *caller_of_sample(struct calls_thread *calls, const void *ucontext, uintptr_t *pc)
@@ -218,16 +223,16 @@ struct node *caller_of_sample(struct calls_thread *calls, const void *ucontext, 
     start_search(&search, calls, true);
     unwind_start(&search.cursor, ucontext, own);
     search.pc = *(const uintptr_t *)(context + arch_context_offset(ARCH_RA));
-    struct node *node = calls->active->entries->node;
+    struct node *node = calls->root;
     if (walk_to_entry(&search)) {
-        node = search.entry->node;
-        calls->stats->frames_stack += (uint64_t)(search.entry - search.shadow->entries);
+        node = search.met;
+        calls->stats->frames_stack += depth_of(calls, node);
         search.verdict = VERDICT_COMPLETE;
     } else if (search.verdict != VERDICT_COMPLETE) {
-        search.fresh = calls->active->entries + calls->active->capacity;
-        node = calls->top->node;
+        search.walked = 0;
+        node = calls->latest && *calls->latest ? *calls->latest : calls->root;
     }
     calls->stats->verdicts[search.verdict]++;
     *pc = search.pc;
-    return take_fresh(&search, node);
+    return take_walked(&search, node, false);
 }

@@ -2,23 +2,23 @@
 #ifndef CAIRN_TRACK_CALLER_H
 #define CAIRN_TRACK_CALLER_H
 
-// Who has called, found by a walk that ends at the first frame with an entry in a shadow.
+// Who has called, found by a walk that ends at the first frame whose cell in a shadow tells of it.
 
-#include "track/shadow.h"
+#include "track/context.h"
 
 // Once, before anything else here: where the hook's own code lies.
 void caller_start(uintptr_t hook);
 
-// The node of the caller of a function that was entered; the top of the shadow is then the youngest
-// entry that has not ended. *recipe: of the caller's frame, if it is *followed.
-struct node *caller_find(struct calls_thread *calls, uintptr_t *slot, uintptr_t back, uintptr_t bp,
-                         union unwind_recipe *recipe, bool *followed);
+// Finds the caller of a function that was entered: the call's slot, back and bp are given, the rest
+// is found out. *recipe: of the caller's frame. True if that is followed, and the call has no pier.
+bool caller_find(struct calls_thread *calls, struct known_call *call, union unwind_recipe *recipe);
 
 // The node of the frame that was interrupted, with all frames that are not followed between it and
 // the last one that is; *pc: of the sample, or where a hook was entered from. Signal-safe.
 struct node *caller_of_sample(struct calls_thread *calls, const void *ucontext, uintptr_t *pc);
 
-// Puts the cursor below the followed functions that a walk finds active. Signal-safe.
-void caller_resync(struct calls_thread *calls, struct unwind_cursor *cursor);
+// Gives their cells to the followed functions that a walk finds active, and forgets all others. The
+// node of the youngest. Signal-safe.
+struct node *caller_resync(struct calls_thread *calls, struct unwind_cursor *cursor);
 
 #endif

@@ -17,38 +17,38 @@ __thread struct calls_thread *calls_current;
 // Anyone adds; hooks compare. Relaxed: a hook that sees it late counts one call to a stale cursor.
 __attribute__((visibility("hidden"))) _Atomic uint32_t calls_generation = 1;
 
-_Static_assert(offsetof(struct calls_thread, memos) == 64 && sizeof(struct edge_memo) == 32 &&
-                   offsetof(struct calls_thread, generation) == 32 &&
-                   offsetof(struct edge_memo, edge) == 16 &&
-                   offsetof(struct edge_memo, distance) == 20 &&
-                   offsetof(struct edge_memo, rule) == 24 && CALLER_BY_SLOT == 1 &&
-                   CALLER_BY_FP == 2 && offsetof(struct node, child) == 8,
-               "calls_x86_64.S relies on the layout");
-
 static _Atomic unsigned followed_threads;
 
 // ---- the hook's longer ways; the short one is in calls_x86_64.S
 
-void calls_count(struct calls_thread *calls, struct node *caller, uintptr_t slot, ref_t edge)
+struct node *calls_count(struct calls_thread *calls, struct node *caller, uintptr_t slot,
+                         ref_t edge)
 {
     ref_t child = shadow_child(calls, caller, edge);
     if (!child) // out of memory: the caller stands for it
         calls->stats->unplaced++;
     struct node *node = child ? shadow_node(calls, child) : caller;
-    node->value[0] += calls->amount;
-    shadow_push(calls, slot, node);
+    tree_charge(calls->arena, calls->tree, shadow_ref(calls, node), calls->amount);
+    shadow_enter(calls, slot, node);
+    return child ? node : NULL;
 }
 
-void calls_shut(struct calls_thread *calls)
+void calls_shut(struct calls_thread *calls, uintptr_t slot)
 {
-    calls->span = 0;
+    calls->generation = 0;
+    calls->shut_slot = slot;
     atomic_signal_fence(memory_order_seq_cst);
 }
 
 void calls_reopen(struct calls_thread *calls)
 {
     atomic_signal_fence(memory_order_seq_cst);
-    calls->span = calls->active->high - calls->active->low;
+    calls->generation = calls->open_generation;
+}
+
+static bool is_shut(const struct calls_thread *calls)
+{
+    return calls->generation == 0;
 }
 
 static bool on_stack(const struct calls_thread *calls, uintptr_t address)
@@ -72,11 +72,7 @@ static uintptr_t caller_slot(const struct calls_thread *calls, const struct edge
                    ? *(const uintptr_t *)bp + distance
                    : 0;
     }
-    const struct bridge *bridge = &calls->bridges[memo->site % BRIDGES];
-    return bridge->site == memo->site && bridge->slot == slot && on_stack(calls, bridge->pier) &&
-                   *(const uintptr_t *)bridge->pier == bridge->returns
-               ? bridge->parent
-               : 0;
+    return 0;
 }
 
 // The edge is known, the node may be new. Touches no vector register: the function's arguments are
@@ -85,19 +81,26 @@ __attribute__((visibility("hidden"))) bool
 calls_enter_known(struct calls_thread *calls, uintptr_t *slot, uintptr_t back, uintptr_t bp)
 {
     const uintptr_t address = (uintptr_t)slot;
+    if (calls->generation != atomic_load_explicit(&calls_generation, memory_order_relaxed) ||
+        !on_stack(calls, address))
+        return false;
     const struct edge_memo *memo = memo_of(calls, *slot, back);
-    if (address - calls->low >= calls->span || memo->site != *slot || memo->back != back ||
-        calls->generation != atomic_load_explicit(&calls_generation, memory_order_relaxed))
+    if (memo->site != *slot || memo->back != back)
         return false;
-    const uintptr_t wanted = caller_slot(calls, memo, address, bp);
-    struct shadow_entry *caller = calls->top;
-    while (caller->slot < wanted)
-        caller--;
-    if (caller->slot != wanted || wanted <= address)
+    struct known_call call = {.slot = slot,
+                              .back = back,
+                              .bp = bp,
+                              .rule = memo->rule,
+                              .caller_slot = caller_slot(calls, memo, address, bp)};
+    if (call.caller_slot <= address || !on_stack(calls, call.caller_slot))
         return false;
-    calls_shut(calls);
-    calls->top = caller;
-    calls_count(calls, caller->node, address, memo->edge);
+    call.caller = *shadow_cell(calls->active, call.caller_slot);
+    if (!call.caller) // it was entered when nobody followed
+        return false;
+    calls_shut(calls, address);
+    struct node *child = calls_count(calls, call.caller, address, memo->edge);
+    if (child)
+        context_keep(calls, &call, child);
     calls_reopen(calls);
     if (!__atomic_load_n(&calls->missed_count, __ATOMIC_RELAXED))
         return true;
@@ -117,18 +120,36 @@ static void remember_missed(struct calls_thread *calls, uintptr_t *slot, uintptr
         calls->stats->lost++;
 }
 
+// The node that a missed call hangs below: of the missed ones before, that which has not ended by
+// then, or the function whose hook was interrupted.
+static struct node *caller_of_missed(const struct calls_thread *calls, unsigned number,
+                                     struct node *const *nodes, struct node *interrupted)
+{
+    const uintptr_t slot = calls->missed[number].slot;
+    uintptr_t lowest = slot; // slots above it are of functions that have ended
+    for (unsigned i = number; i-- > 0;) {
+        if (calls->missed[i].slot > lowest && nodes[i])
+            return nodes[i];
+        if (calls->missed[i].slot > lowest)
+            lowest = calls->missed[i].slot;
+    }
+    return interrupted;
+}
+
 // Counts them, below the function whose hook it was.
 static void count_missed(struct calls_thread *calls)
 {
+    struct node *const interrupted = calls->latest && *calls->latest ? *calls->latest : calls->root;
+    struct node *nodes[MISSED_CALLS];
     unsigned done = 0, count = 0;
     do {
         for (; done < count && done < MISSED_CALLS; done++) {
-            const struct missed_call call = calls->missed[done];
-            while (calls->top->slot <= call.slot)
-                calls->top--;
-            if (on_stack(calls, call.slot))
-                calls_count(calls, calls->top->node, call.slot,
-                            memo_edge(calls, call.site, call.back, NULL));
+            const struct missed_call *call = &calls->missed[done];
+            nodes[done] = NULL;
+            if (on_stack(calls, call->slot))
+                nodes[done] =
+                    calls_count(calls, caller_of_missed(calls, done, nodes, interrupted),
+                                call->slot, memo_edge(calls, call->site, call->back, NULL));
             else
                 calls->stats->lost++;
         }
@@ -140,19 +161,29 @@ void calls_reopen_and_settle(struct calls_thread *calls)
 {
     calls_reopen(calls);
     while (__atomic_load_n(&calls->missed_count, __ATOMIC_RELAXED)) {
-        calls_shut(calls);
+        calls_shut(calls, calls->shut_slot);
         count_missed(calls);
         calls_reopen(calls);
     }
 }
 
-// Calls were not followed for a while: whatever entries there are, their functions may have ended.
-static void forget_entries(struct calls_thread *calls)
+// Counts the call of a function whose caller a walk must find.
+static void enter_by_walk(struct calls_thread *calls, uintptr_t *slot, uintptr_t back, uintptr_t bp)
 {
-    calls->own.top = calls->own.entries;
-    for (unsigned i = 0; i < OTHER_STACKS; i++)
-        calls->others[i].top = calls->others[i].entries;
-    calls->top = calls->active->entries;
+    union unwind_recipe recipe;
+    struct known_call call = {.slot = slot, .back = back, .bp = bp};
+    const bool followed = caller_find(calls, &call, &recipe);
+    ref_t edge = memo_edge(calls, *slot, back, followed ? &recipe : NULL);
+    struct node *child = calls_count(calls, call.caller, (uintptr_t)slot, edge);
+    if (child)
+        context_keep(calls, &call, child);
+}
+
+// A handler's calls lie below the hook that it has interrupted. One that does not tells that the
+// hook will not go on: the handler has left by a longjmp.
+static bool was_abandoned(const struct calls_thread *calls, uintptr_t slot)
+{
+    return on_stack(calls, slot) && on_stack(calls, calls->shut_slot) && slot >= calls->shut_slot;
 }
 
 // Everything else. The caller has saved all registers.
@@ -160,10 +191,11 @@ __attribute__((visibility("hidden"))) void
 calls_enter_unknown(struct calls_thread *calls, uintptr_t *slot, uintptr_t back, uintptr_t bp)
 {
     const uintptr_t address = (uintptr_t)slot;
-    if (!calls->span) {
-        // Wiped: a child of a fork that nobody told us of. It is not followed.
-        if (calls->stats)
-            remember_missed(calls, slot, back);
+    // Wiped: a child of a fork that nobody told us of. It is not followed.
+    if (!calls->stats)
+        return;
+    if (is_shut(calls) && !was_abandoned(calls, address)) {
+        remember_missed(calls, slot, back);
         return;
     }
     const int saved = errno;
@@ -173,20 +205,14 @@ calls_enter_unknown(struct calls_thread *calls, uintptr_t *slot, uintptr_t back,
         errno = saved;
         return;
     }
-    const bool same_stack = address - calls->low < calls->span;
     const uint32_t generation = atomic_load_explicit(&calls_generation, memory_order_relaxed);
-    const bool missed = calls->generation != generation;
-    calls_shut(calls);
-    calls->generation = generation;
-    if (same_stack || shadow_switch(calls, address)) {
-        union unwind_recipe recipe;
-        bool followed;
-        if (missed)
-            forget_entries(calls);
-        struct node *caller = caller_find(calls, slot, back, bp, &recipe, &followed);
-        ref_t edge = memo_edge(calls, *slot, back, followed ? &recipe : NULL);
-        calls_count(calls, caller, address, edge);
-    }
+    const bool stale = calls->open_generation != generation;
+    calls_shut(calls, address);
+    calls->open_generation = generation;
+    if (stale)
+        shadow_forget_all(calls, address);
+    if (on_stack(calls, address) || shadow_switch(calls, address))
+        enter_by_walk(calls, slot, back, bp);
     calls_reopen_and_settle(calls);
     errno = saved;
 }
@@ -236,21 +262,21 @@ void calls_switch(bool on)
 
 struct node *calls_find_cursor(struct calls_thread *calls, const void *ucontext)
 {
-    if (!calls->span) // inside of the tree: the hook that was interrupted will do
+    if (is_shut(calls)) // the hook that was interrupted will do
         return NULL;
     const uintptr_t sp =
         *(const uintptr_t *)((const char *)ucontext + arch_context_offset(ARCH_SP));
-    if (!shadow_holds(calls->active, sp))
+    if (!on_stack(calls, sp))
         return NULL;
-    calls_shut(calls);
+    calls_shut(calls, sp);
     struct unwind_cursor cursor;
     struct unwind_bounds own = {.low = shadow_holds(&calls->own, sp) ? sp : calls->own.low,
                                 .high = calls->own.high};
     unwind_start(&cursor, ucontext, own);
-    caller_resync(calls, &cursor);
-    calls->generation = atomic_load_explicit(&calls_generation, memory_order_relaxed);
+    struct node *node = caller_resync(calls, &cursor);
+    calls->open_generation = atomic_load_explicit(&calls_generation, memory_order_relaxed);
     calls_reopen(calls);
-    return calls->top->node;
+    return node;
 }
 
 int calls_open(struct calls_thread *calls, struct arena *arena, ref_t tree,
@@ -262,13 +288,22 @@ int calls_open(struct calls_thread *calls, struct arena *arena, ref_t tree,
     calls->stats = stats;
     // The child of a fork that we are not told of must not write to its parent's tree.
     madvise(calls, sizeof *calls, MADV_WIPEONFORK);
-    calls->generation = atomic_load_explicit(&calls_generation, memory_order_relaxed);
+    calls->open_generation = atomic_load_explicit(&calls_generation, memory_order_relaxed);
     calls->map_generation = loadmap_generation();
     calls->amount = 1;
     calls->base = arena->base;
-    if (!shadow_open(calls, &calls->own, stack.low, stack.high))
+    calls->root = shadow_node(calls, tree_root(arena, tree));
+    calls->active = &calls->own;
+    const size_t bytes = stack.high - stack.low;
+    void *walked = mmap(NULL, bytes, PROT_READ | PROT_WRITE,
+                        MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    if (walked == MAP_FAILED)
         return -ENOMEM;
-    shadow_activate(calls, &calls->own, calls->own.entries);
+    calls->walked = walked;
+    calls->walked_capacity = bytes / sizeof *calls->walked;
+    if (!shadow_open(&calls->own, stack.low, stack.high))
+        return -ENOMEM;
+    calls->own_shift = (uintptr_t)calls->own.cells - calls->own.low;
     calls_reopen(calls);
     atomic_fetch_add_explicit(&followed_threads, 1, memory_order_relaxed);
     return 0;
@@ -276,8 +311,10 @@ int calls_open(struct calls_thread *calls, struct arena *arena, ref_t tree,
 
 void calls_close(struct calls_thread *calls)
 {
-    if (calls->own.entries)
+    if (calls->own.cells)
         atomic_fetch_sub_explicit(&followed_threads, 1, memory_order_relaxed);
+    if (calls->walked)
+        munmap(calls->walked, calls->walked_capacity * sizeof *calls->walked);
     shadow_close(&calls->own);
     for (unsigned i = 0; i < OTHER_STACKS; i++)
         shadow_close(&calls->others[i]);
@@ -285,7 +322,7 @@ void calls_close(struct calls_thread *calls)
 
 ref_t calls_sample(struct calls_thread *calls, const void *ucontext)
 {
-    if (!calls->span)
+    if (is_shut(calls))
         return 0;
     uintptr_t pc;
     ref_t frame = shadow_ref(calls, caller_of_sample(calls, ucontext, &pc));

@@ -3,39 +3,35 @@
 #define CAIRN_TRACK_CALLS_H
 
 // The calls tracker: every call of an instrumented function moves a cursor in the tree. Only
-// entries are hooked. The slot that holds a function's return address tells which activations have
-// ended:
+// entries are hooked. The slot that holds a function's return address identifies its activation,
+// and the *shadow* of a stack has a cell for each of its words: the node of the function whose
+// return address lies, or last lay, there.
 //
-//   shadow stack            program's stack, growing down
-//   [ root   | ∞    ]       ...
-//   [ main   | 0x90 ]       0x90: return address of main
-//   [ f      | 0x60 ]       0x60: return address of f          a call of g with its return address
-//   [ h      | 0x30 ]       (h has returned)             ◄──   by a call site in f: the unwind
-//   table
-//                                                              tells that f's own slot is 0x28
-//                                                              above 0x38, at 0x60: h is over, f is
-//                                                              not
+//   program's stack, growing down        shadow
+//   0x90  return address of main         [ main ]
+//   0x60  return address of f            [ f    ]    a call of g by f, with its return address at
+//   0x40                                 [ h    ]    0x38: the unwind table tells that f's slot is
+//   0x38  return address of g      ◄──   [ g    ]    0x28 above that of g, so the caller's node is
+//                                                    in the cell of 0x60. h has returned.
 //
-// So returns cost nothing, and longjmp, exceptions and tail calls (same slot: the caller is
-// replaced) need no special case. Where the caller's slot lies, seen from that of the function it
-// calls, is a matter of the call site alone (or of the frame pointer), and is remembered with it.
-// That an entry lies above the new slot is not enough: f may have put arguments for g where h's
-// slot was, and then h would pass for the caller of g.
+// A cell is read only for a function that is active, and whose own hook has written it. So returns
+// cost nothing, nothing is ever popped, and longjmp, exceptions and tail calls (same slot: the
+// caller is replaced) need no special case. Where the caller's slot lies, seen from that of the
+// function it calls, is a matter of the call site alone (or of the frame pointer), and is
+// remembered with it.
 //
 // A function called by code that was not instrumented (qsort's comparison) hangs below the nearest
 // instrumented caller, and the call site is the true one; that caller is found by a walk that ends
-// at the first frame with an entry in the shadow. So do signal handlers. Each stack has a shadow of
-// its own.
+// at the first frame whose cell tells of it. So do signal handlers. Each stack has a shadow of its
+// own.
+//
+// A call that was seen before, with the same return address in the same slot by the same caller's
+// node, is one look at a table of such calls (struct context), and four stores.
 
 #include "live/live.h"
 #include "tree/tree.h"
 #include "unwind/unwind.h"
 #include <stdbool.h>
-
-struct shadow_entry {
-    uintptr_t slot;
-    struct node *node;
-};
 
 // How the slot of the caller is found from that of the function called.
 enum caller_rule {
@@ -45,7 +41,7 @@ enum caller_rule {
     CALLER_LOADED,  // at a distance from what lies at a distance from the frame pointer
 };
 
-// What the hook has seen: a call site and the function entered, as raw addresses, and their edge.
+// A call site and the function entered, as raw addresses, and their edge.
 struct edge_memo {
     uintptr_t site;
     uintptr_t back; // where the hook returns to, in the function
@@ -55,12 +51,15 @@ struct edge_memo {
     int32_t inner; // of CALLER_LOADED
 };
 
-// Callers that were not instrumented, between a followed function and one that it led to. As long
-// as the return address of the first of them is in its place, so are all.
-struct bridge {
-    uintptr_t site, slot;    // of the call
-    uintptr_t parent;        // slot of the followed function
-    uintptr_t pier, returns; // slot of the first unfollowed one, and what lies there
+// A call that the hook's short way knows: context.h.
+struct context {
+    uintptr_t site, back;        // 0, 8
+    uintptr_t place;             // 16: its slot, or what else must hold
+    struct node **cell;          // 24: of the slot
+    struct node *caller, *child; // 32, 40
+    uint64_t key;                // 48: the child's edge and parent
+    int32_t distance;            // 56: from the cell to that of the caller, in bytes
+    uint32_t also;               // 60
 };
 
 // A call that a signal's handler made while the tree was being changed.
@@ -68,38 +67,58 @@ struct missed_call {
     uintptr_t slot, site, back;
 };
 
+// A function of a program built with -finstrument-functions, and where it was entered.
+struct told_entry {
+    uintptr_t level;
+    struct node *node;
+};
+
+// A frame that a walk has found without a cell that tells of it.
+struct walked_frame {
+    uintptr_t slot;
+    ref_t edge;
+};
+
+#define CONTEXTS 4096
 #define EDGE_MEMOS 4096
-#define OTHER_STACKS 8
-#define BRIDGES 16
+#define OTHER_STACKS 32
 #define MISSED_CALLS 64
 
-// The shadow of one stack. entries[0] is the root and never popped.
+// The shadow of one stack.
 struct shadow {
-    struct shadow_entry *entries;
-    size_t capacity;
-    struct shadow_entry *top; // while another one is active
-    uintptr_t low, high;      // the stack it belongs to, as far as it is known
+    struct node **cells;
+    size_t bytes;
+    uintptr_t low, high;                // the stack it belongs to, as far as it is known
+    unsigned visits;                    // how often the program came to this stack
+    bool remembered;                    // contexts have its cells
+    struct told_entry *told, *told_top; // NULL: none of its functions tell
 };
 
 struct calls_thread {
     // The hook's own: calls_x86_64.S knows where these lie.
-    struct shadow_entry *top; // 0
-    uintptr_t low, span;      // 8, 16: of the stack in use; a slot elsewhere goes the long way.
-                              // span is 0 inside of the tree: a signal's handler must not enter it
-    unsigned char *base;      // 24: of the arena
-    uint64_t generation;      // 32: of calls_generation, when the cursor was last known to be right
-    uint64_t amount;          // 40: what a call counts for
-    uint64_t unused[2];
-    struct edge_memo memos[EDGE_MEMOS]; // 64
+    uint64_t generation;  // 0: of calls_generation, when the cells were last known to be right;
+                          // 0 inside of the tree: a signal's handler must not enter it
+    struct node **latest; // 8: the cell that was written last
+    uint64_t amount;      // 16: what a call counts for
+    uintptr_t own_shift;  // 24: from a slot of the thread's own stack to its cell
+    uint64_t unused[4];
+    struct context contexts[CONTEXTS]; // 64
     // The long way's.
+    struct edge_memo memos[EDGE_MEMOS];
     struct arena *arena;
     ref_t tree;
+    struct node *root;
+    unsigned char *base; // of the arena
     struct live_stats *stats;
     struct shadow own;
     struct shadow others[OTHER_STACKS];
     struct shadow *active;
     unsigned next_other;
-    struct bridge bridges[BRIDGES];
+    uint64_t open_generation; // what generation is when the tree is not shut
+    uintptr_t shut_slot;      // of the hook that has shut it
+    uintptr_t frozen;         // slot of a handler that has interrupted a hook: see context_keep()
+    struct walked_frame *walked;
+    size_t walked_capacity;
     unsigned missed_count; // atomic towards signal handlers
     bool only_missed;      // the hook goes the longest way for these alone
     struct missed_call missed[MISSED_CALLS];

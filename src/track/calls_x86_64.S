@@ -3,14 +3,21 @@
 
 #include "track/hook_x86_64.h"
 
-#define TOP 0
-#define LOW 8
-#define SPAN 16
-#define BASE 24
-#define GENERATION 32
-#define AMOUNT 40
-#define MEMOS 64
-#define MEMO_MASK 4095
+#define GENERATION 0
+#define LATEST 8
+#define AMOUNT 16
+#define OWN_SHIFT 24
+#define SITE 64
+#define BACK 72
+#define PLACE 80
+#define CELL 88
+#define CALLER 96
+#define CHILD 104
+#define KEY 112
+#define DISTANCE 120
+#define ALSO 124
+#define SPREAD 0x9e3779b1
+#define TABLE_MASK (4095 << 6)
 
     .hidden calls_enter, calls_vector_start, calls_enter_known, calls_enter_unknown
     .hidden calls_current, calls_generation
@@ -18,9 +25,10 @@
 
     .text
 // On entry: (%rsp) is where we return to, in the function; 8(%rsp) the function's own return address, and its place
-// is the slot. No register may change, nor any flag matters. Six registers do for a call that stays in known
-// contexts.
-    .p2align 5
+// is the slot. No register may change, nor any flag matters. Five registers do for a call that is in the table
+// (context.h). What is compared is read from one line of memory, and hardly anything waits for a result: the processor
+// goes on with the function meanwhile.
+    .p2align 6
     .type calls_enter, @function
 calls_enter:
     .cfi_startproc
@@ -30,97 +38,91 @@ calls_enter:
     testq %rdi, %rdi
     jz 9f
     SAVE %rsi
-    SAVE %rax
-    SAVE %rcx
     SAVE %rdx
-    leaq 48(%rsp), %rsi             // the slot
-    movq %rsi, %rax
-    subq LOW(%rdi), %rax
-    cmpq SPAN(%rdi), %rax
-    jae 5f                          // another stack, or inside of the tree
-    movq TOP(%rdi), %rcx
-    movq (%rsi), %rax               // the call site
-    movl 40(%rsp), %edx
-    shrl $2, %edx
-    addl %eax, %edx
-    andl $MEMO_MASK, %edx
-    shll $5, %edx
-    cmpq %rax, MEMOS(%rdi, %rdx)
-    jne 5f
+    SAVE %rcx
+    SAVE %rax
+    leaq 48(%rsp), %rdx             // the slot
+    movq 48(%rsp), %rcx             // the call site
     movq 40(%rsp), %rax             // the function
-    cmpq %rax, MEMOS+8(%rdi, %rdx)
+    imull $SPREAD, %edx, %esi
+    shrl $16, %esi
+    addl %ecx, %esi
+    leal (%rsi, %rax, 4), %esi
+    shll $6, %esi
+    andl $TABLE_MASK, %esi
+    addq %rdi, %rsi
+    cmpq %rcx, SITE(%rsi)
     jne 5f
-    movl calls_generation(%rip), %eax
-    cmpl %eax, GENERATION(%rdi)
+    cmpq %rax, BACK(%rsi)
     jne 5f
-    leaq MEMOS(%rdi, %rdx), %rdx
-    movslq 20(%rdx), %rax           // where the caller's slot must be
-    cmpl $1, 24(%rdx)
-    jne .Lby_frame_pointer
-    addq %rsi, %rax
-0:  movl 16(%rdx), %edx             // the edge
-    cmpq %rax, (%rcx)
-    jne 4f
-1:  movq 8(%rcx), %rax
-    movl 8(%rax), %eax              // the cursor's newest child
-    testl %eax, %eax
-    jz 5f
-    shlq $3, %rax
-    addq BASE(%rdi), %rax
-    cmpl %edx, (%rax)
+    cmpq %rdx, PLACE(%rsi)
     jne 3f
-8:  movq AMOUNT(%rdi), %rdx
-    addq %rdx, 16(%rax)
-    addq $16, %rcx
-    // A signal's handler that calls may come in between and write above the old top: so the entry is written once
-    // the new top stands.
-    movq %rcx, TOP(%rdi)
-    movq %rsi, (%rcx)
-    movq %rax, 8(%rcx)
+0:  movl calls_generation(%rip), %ecx
+    cmpl %ecx, GENERATION(%rdi)
+    jne 5f                          // cells may be wrong, or we are inside of the tree
+    movq CELL(%rsi), %rcx
+    movslq DISTANCE(%rsi), %rdx
+    movq (%rcx, %rdx), %rdx         // the caller's node
+    cmpq %rdx, CALLER(%rsi)
+    jne 4f
+1:  movq CHILD(%rsi), %rdx
+    movq KEY(%rsi), %rax            // nodes of a tree that forgets become others
+    cmpq %rax, (%rdx)
+    jne 5f
+    movq AMOUNT(%rdi), %rax
+    movq %rdx, (%rcx)               // first: a handler that comes in between finds us in our place
+    movq %rcx, LATEST(%rdi)
+    addq %rax, 16(%rdx)
     .cfi_remember_state
-2:  RESTORE %rdx
+2:  RESTORE %rax
     RESTORE %rcx
-    RESTORE %rax
+    RESTORE %rdx
     RESTORE %rsi
 9:  RESTORE %rdi
     ret
     .cfi_restore_state
 
-    // By the frame pointer, which is still the caller's.
+    // By the frame pointer, which is still the caller's; or over a bridge that still stands.
     .p2align 4
-.Lby_frame_pointer:
-    cmpl $2, 24(%rdx)
+3:  leaq 1(%rdx), %rcx
+    cmpq %rcx, PLACE(%rsi)
+    jne 33f
+    cmpl %ebp, ALSO(%rsi)
+    je 0b
+    jmp 5f
+33: movq OWN_SHIFT(%rdi), %rcx
+    addq %rdx, %rcx
+    cmpq %rcx, CELL(%rsi)
     jne 5f
-    addq %rbp, %rax
-    jmp 0b
-
-    // One of the next children. A node of many has a hash instead of a list, whose first word is no edge: that is the
-    // long way's, and so is moving a child to the front.
-    .p2align 4
-3:  .rept 3
-    cmpl $0, (%rax)
-    je 5f
-    movl 12(%rax), %eax
-    testl %eax, %eax
-    jz 5f
-    shlq $3, %rax
-    addq BASE(%rdi), %rax
-    cmpl %edx, (%rax)
-    je 8b
-    .endr
+    movl ALSO(%rsi), %ecx
+    movq (%rdx, %rcx), %rcx
+    cmpq %rcx, PLACE(%rsi)
+    je 0b
     jmp 5f
 
-    // Activations that have ended.
+    // The same call, but the caller was called by another: it has a place of its own.
     .p2align 4
-4:  ja 5f
-    subq $16, %rcx
-    cmpq %rax, (%rcx)
+4:  imull $SPREAD, %edx, %eax
+    shrl $8, %eax
+    andl $TABLE_MASK, %eax
+    subq %rdi, %rsi
+    xorq %rax, %rsi
+    addq %rdi, %rsi
+    cmpq %rdx, CALLER(%rsi)
+    jne 5f
+    cmpq %rcx, CELL(%rsi)
+    jne 5f
+    movq 48(%rsp), %rax
+    cmpq %rax, SITE(%rsi)
+    jne 5f
+    movq 40(%rsp), %rax
+    cmpq %rax, BACK(%rsi)
     je 1b
-    jmp 4b
 
-    // A node that is not the newest child, or new. Our own code: no vector register is touched.
+    // A call that is not in the table, or a node that is new. Our own code: no vector register is touched.
     .p2align 4
-5:  SAVE %r8
+5:  leaq 48(%rsp), %rsi
+    SAVE %r8
     SAVE %r9
     SAVE %r10
     SAVE %r11

@@ -2,13 +2,14 @@
 #include "track/shadow.h"
 #include "loadmap/loadmap.h"
 #include "patch/entries.h"
+#include "track/context.h"
 #include "unwind/arch.h"
 #include "unwind/recipe.h"
 #include <string.h>
 #include <sys/mman.h>
 
-#define SMALLEST_FRAME 8        // a return address: entries of a shadow lie at least that far apart
-#define MOST_ENTRIES (8u << 20) // of one shadow: 128 MB of addresses, used as the stack is used
+#define MOST_BYTES (UINT64_C(128) << 20)    // of one shadow: used as the stack is used
+#define SMALL_WIPE (UINT64_C(64) << 10)     // more is given back to the system instead
 #define NEW_STACK_REACH (UINT64_C(1) << 16) // of a stack that nothing is known of: around the slot
 
 // Where the function begins whose hook returns to `back`: the entry is its first instruction, or
@@ -43,7 +44,7 @@ struct edge_memo *memo_keep(struct calls_thread *calls, uintptr_t site, uintptr_
 {
     if (calls->map_generation != loadmap_generation()) {
         memset(calls->memos, 0, sizeof calls->memos);
-        memset(calls->bridges, 0, sizeof calls->bridges);
+        context_forget_all(calls);
         calls->map_generation = loadmap_generation();
     }
     struct edge_memo *memo = memo_of(calls, site, back);
@@ -64,27 +65,28 @@ ref_t memo_edge(struct calls_thread *calls, uintptr_t site, uintptr_t back,
     return edge;
 }
 
-// Room for as many activations as the stack can hold: a shadow never moves, because a hook that a
-// signal has interrupted holds a pointer into it.
-bool shadow_open(struct calls_thread *calls, struct shadow *shadow, uintptr_t low, uintptr_t high)
+static void forget_cells(struct shadow *shadow)
 {
-    if (!shadow->entries) {
-        size_t capacity = (high - low) / SMALLEST_FRAME + 2;
-        if (capacity > MOST_ENTRIES)
-            capacity = MOST_ENTRIES;
-        void *entries = mmap(NULL, capacity * sizeof *shadow->entries, PROT_READ | PROT_WRITE,
-                             MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
-        if (entries == MAP_FAILED)
-            return false;
-        shadow->entries = entries;
-        shadow->capacity = capacity;
-    }
+    madvise(shadow->cells, shadow->bytes, MADV_DONTNEED);
+    shadow->told_top = shadow->told;
+}
+
+// A shadow never moves: a hook that a signal has interrupted holds a pointer into it.
+bool shadow_open(struct shadow *shadow, uintptr_t low, uintptr_t high)
+{
     // Deeper than the shadow has room for is a stack that nobody knows.
-    const uintptr_t reach = (shadow->capacity - 2) * SMALLEST_FRAME;
-    shadow->low = high - low > reach ? high - reach : low;
+    if (high - low > MOST_BYTES)
+        low = high - MOST_BYTES;
+    if (!shadow->cells) {
+        void *cells = mmap(NULL, high - low, PROT_READ | PROT_WRITE,
+                           MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+        if (cells == MAP_FAILED)
+            return false;
+        shadow->cells = cells;
+        shadow->bytes = high - low;
+    }
+    shadow->low = low;
     shadow->high = high;
-    shadow->entries[0] = (struct shadow_entry){
-        .slot = UINTPTR_MAX, .node = shadow_node(calls, tree_root(calls->arena, calls->tree))};
     return true;
 }
 
@@ -94,7 +96,7 @@ static ref_t find_recursion(const struct calls_thread *calls, const struct node 
 {
     const struct edge *entered = arena_at(calls->arena, edge);
     for (; node->parent; node = shadow_node(calls, node->parent)) {
-        const struct edge *known = arena_at(calls->arena, node->edge);
+        const struct edge *known = shadow_edge(calls, node);
         if (known->function == entered->function)
             return shadow_ref(calls, node);
     }
@@ -107,42 +109,67 @@ ref_t shadow_child(struct calls_thread *calls, const struct node *parent, ref_t 
     return folded ? folded : tree_child(calls->arena, calls->tree, shadow_ref(calls, parent), edge);
 }
 
-void shadow_activate(struct calls_thread *calls, struct shadow *shadow, struct shadow_entry *top)
-{
-    calls->active = shadow;
-    calls->low = shadow->low;
-    calls->top = top;
-}
-
 void shadow_close(struct shadow *shadow)
 {
-    if (shadow->entries)
-        munmap(shadow->entries, shadow->capacity * sizeof *shadow->entries);
-    shadow->entries = NULL;
+    if (shadow->cells)
+        munmap(shadow->cells, shadow->bytes);
+    if (shadow->told)
+        munmap(shadow->told, shadow->bytes);
+    *shadow = (struct shadow){.cells = NULL};
 }
 
-// The shadow of the stack that a slot lies on; *fresh if nothing is known of that stack yet.
-static struct shadow *shadow_of(struct calls_thread *calls, uintptr_t slot, bool *fresh)
+struct shadow *shadow_of(struct calls_thread *calls, uintptr_t slot)
 {
-    *fresh = false;
+    if (shadow_holds(calls->active, slot))
+        return calls->active;
     if (shadow_holds(&calls->own, slot))
         return &calls->own;
     for (unsigned i = 0; i < OTHER_STACKS; i++)
         if (shadow_holds(&calls->others[i], slot))
             return &calls->others[i];
-    *fresh = true;
+    return NULL;
+}
+
+// Of a stack that nothing is known of yet, in place of the one that came first.
+static struct shadow *new_shadow(struct calls_thread *calls, uintptr_t slot)
+{
     struct shadow *shadow = &calls->others[calls->next_other++ % OTHER_STACKS];
-    return shadow_open(calls, shadow, slot - NEW_STACK_REACH, slot + 8) ? shadow : NULL;
+    if (shadow->cells)
+        forget_cells(shadow);
+    if (shadow->remembered)
+        context_forget_all(calls);
+    shadow->remembered = false;
+    shadow->visits = 0;
+    return shadow_open(shadow, slot - NEW_STACK_REACH, slot + sizeof slot) ? shadow : NULL;
 }
 
 bool shadow_switch(struct calls_thread *calls, uintptr_t slot)
 {
-    bool fresh;
-    if (calls->active)
-        calls->active->top = calls->top;
-    struct shadow *shadow = shadow_of(calls, slot, &fresh);
+    struct shadow *shadow = shadow_of(calls, slot);
+    if (!shadow)
+        shadow = new_shadow(calls, slot);
     if (!shadow)
         return false;
-    shadow_activate(calls, shadow, fresh ? shadow->entries : shadow->top);
+    // While the program is elsewhere, a tree that forgets may give the nodes of this stack to
+    // others.
+    if (shadow != calls->active && tree_forgets_read(calls->arena, UINT64_MAX, calls->tree))
+        forget_cells(calls->active);
+    shadow->visits++;
+    calls->active = shadow;
     return true;
+}
+
+void shadow_forget_all(struct calls_thread *calls, uintptr_t sp)
+{
+    struct shadow *own = &calls->own;
+    const uintptr_t slot = sp & -sizeof(uintptr_t);
+    if (shadow_holds(own, slot) && own->high - slot <= SMALL_WIPE)
+        memset(shadow_cell(own, slot), 0, own->high - slot);
+    else
+        madvise(own->cells, own->bytes, MADV_DONTNEED);
+    own->told_top = own->told;
+    for (unsigned i = 0; i < OTHER_STACKS; i++)
+        if (calls->others[i].cells)
+            forget_cells(&calls->others[i]);
+    calls->latest = NULL;
 }

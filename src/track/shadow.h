@@ -18,29 +18,53 @@ static inline ref_t shadow_ref(const struct calls_thread *calls, const struct no
     return (ref_t)(((const unsigned char *)node - calls->base) / 8);
 }
 
-static inline void shadow_push(struct calls_thread *calls, uintptr_t slot, struct node *node)
+static inline const struct edge *shadow_edge(const struct calls_thread *calls,
+                                             const struct node *node)
 {
-    struct shadow_entry *top = calls->top + 1;
-    top->slot = slot;
-    top->node = node;
-    calls->top = top;
+    return arena_at(calls->arena, node->edge & ~TREE_UNMONITORED);
 }
 
 static inline bool shadow_holds(const struct shadow *shadow, uintptr_t slot)
 {
-    return shadow->entries && slot >= shadow->low && slot < shadow->high;
+    return shadow->cells && slot >= shadow->low && slot < shadow->high;
+}
+
+// The cell of a slot that the shadow holds.
+static inline struct node **shadow_cell(const struct shadow *shadow, uintptr_t slot)
+{
+    return shadow->cells + (slot - shadow->low) / sizeof(uintptr_t);
+}
+
+// The slot that a cell of the shadow stands for.
+static inline uintptr_t shadow_slot(const struct shadow *shadow, struct node **cell)
+{
+    return shadow->low + (uintptr_t)(cell - shadow->cells) * sizeof(uintptr_t);
+}
+
+// A function was entered. The slot is on the stack in use.
+static inline void shadow_enter(struct calls_thread *calls, uintptr_t slot, struct node *node)
+{
+    calls->latest = shadow_cell(calls->active, slot);
+    *calls->latest = node;
 }
 
 // The child of a node by that edge, made if it is new; with folded recursion the node of the same
 // function among the node and its ancestors, if there is one. 0: no memory.
 ref_t shadow_child(struct calls_thread *calls, const struct node *parent, ref_t edge);
 
-bool shadow_open(struct calls_thread *calls, struct shadow *shadow, uintptr_t low, uintptr_t high);
+// The shadow of a stack with these bounds. False: no memory.
+bool shadow_open(struct shadow *shadow, uintptr_t low, uintptr_t high);
 void shadow_close(struct shadow *shadow);
-void shadow_activate(struct calls_thread *calls, struct shadow *shadow, struct shadow_entry *top);
 
 // The program runs on another stack than at the last hook. False: no memory to follow it.
 bool shadow_switch(struct calls_thread *calls, uintptr_t slot);
+
+// The shadow that holds a slot; NULL.
+struct shadow *shadow_of(struct calls_thread *calls, uintptr_t slot);
+
+// Calls were not followed for a while: whatever nodes there are in cells, their functions may have
+// ended. `sp` is where the thread is: cells below are of no active function.
+void shadow_forget_all(struct calls_thread *calls, uintptr_t sp);
 
 static inline struct edge_memo *memo_of(struct calls_thread *calls, uintptr_t site, uintptr_t back)
 {
@@ -56,12 +80,15 @@ ref_t memo_edge(struct calls_thread *calls, uintptr_t site, uintptr_t back,
                 const union unwind_recipe *caller);
 
 // While the tree is being changed no hook may enter it: a signal's handler may call functions too.
-// After that, what such handlers called is counted, where vector registers are saved.
-void calls_shut(struct calls_thread *calls);
+// After that, what such handlers called is counted, where vector registers are saved. `slot` is of
+// the hook, or any below of it.
+void calls_shut(struct calls_thread *calls, uintptr_t slot);
 void calls_reopen(struct calls_thread *calls);
 void calls_reopen_and_settle(struct calls_thread *calls);
 
-// One call more on the child of the caller by that edge, which becomes the cursor.
-void calls_count(struct calls_thread *calls, struct node *caller, uintptr_t slot, ref_t edge);
+// One call more on the child of the caller by that edge, which is the node of the slot then. NULL:
+// there was no memory, and the caller stands for it.
+struct node *calls_count(struct calls_thread *calls, struct node *caller, uintptr_t slot,
+                         ref_t edge);
 
 #endif

@@ -6,6 +6,7 @@
 #include "loadmap/loadmap.h"
 #include "track/shadow.h"
 #include <errno.h>
+#include <sys/mman.h>
 
 static ref_t edge_of_function(struct calls_thread *calls, uintptr_t function, uintptr_t site)
 {
@@ -23,29 +24,60 @@ static place_t function_at(const struct calls_thread *calls, ref_t edge)
 }
 
 // The entry of that function among those of this level; NULL.
-static struct shadow_entry *entry_at_level(const struct calls_thread *calls, uintptr_t level,
-                                           place_t function)
+static struct told_entry *entry_at_level(const struct calls_thread *calls, uintptr_t level,
+                                         place_t function)
 {
-    for (struct shadow_entry *entry = calls->top; entry->slot == level; entry--)
-        if (function_at(calls, entry->node->edge) == function)
+    for (struct told_entry *entry = calls->active->told_top; entry->level == level; entry--)
+        if (shadow_edge(calls, entry->node)->function == function)
             return entry;
     return NULL;
+}
+
+// These are told of one after the other, so those that are active make a stack. Its first entry is
+// the root, and never popped.
+static bool open_told(struct calls_thread *calls, struct shadow *shadow)
+{
+    if (shadow->told)
+        return true;
+    void *told = mmap(NULL, shadow->bytes, PROT_READ | PROT_WRITE,
+                      MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    if (told == MAP_FAILED)
+        return false;
+    shadow->told = shadow->told_top = told;
+    shadow->told[0] = (struct told_entry){.level = UINTPTR_MAX, .node = calls->root};
+    return true;
 }
 
 // True if the tree is free; then it is shut.
 static bool begin_function(struct calls_thread *calls, uintptr_t level)
 {
-    if (!calls->span) {
+    if (!calls->generation) {
         if (calls->stats)
             calls->stats->lost++;
         return false;
     }
-    const bool same_stack = level - calls->low < calls->span;
-    calls_shut(calls);
-    if (same_stack || shadow_switch(calls, level))
+    calls_shut(calls, level);
+    if ((shadow_holds(calls->active, level) || shadow_switch(calls, level)) &&
+        open_told(calls, calls->active))
         return true;
     calls_reopen(calls);
     return false;
+}
+
+static void push(struct calls_thread *calls, uintptr_t level, ref_t edge)
+{
+    struct shadow *shadow = calls->active;
+    struct node *caller = shadow->told_top->node;
+    if (shadow->told_top + 2 > shadow->told + shadow->bytes / sizeof *shadow->told) {
+        calls->stats->lost++;
+        return;
+    }
+    ref_t child = shadow_child(calls, caller, edge);
+    if (!child) // out of memory: the caller stands for it
+        calls->stats->unplaced++;
+    struct node *node = child ? shadow_node(calls, child) : caller;
+    tree_charge(calls->arena, calls->tree, shadow_ref(calls, node), calls->amount);
+    *++shadow->told_top = (struct told_entry){.level = level, .node = node};
 }
 
 void calls_function_entered(struct calls_thread *calls, const struct told_call *call)
@@ -53,20 +85,18 @@ void calls_function_entered(struct calls_thread *calls, const struct told_call *
     const int saved = errno;
     if (!begin_function(calls, call->level))
         return;
-    while (calls->top->slot < call->level)
-        calls->top--;
+    struct shadow *shadow = calls->active;
+    while (shadow->told_top->level < call->level)
+        shadow->told_top--;
     ref_t edge = edge_of_function(calls, call->function, call->site);
     // There already, and not told to have ended: a longjmp has cut it off.
-    struct shadow_entry *stale = entry_at_level(calls, call->level, function_at(calls, edge));
+    struct told_entry *stale = entry_at_level(calls, call->level, function_at(calls, edge));
     if (stale)
-        calls->top = stale - 1;
+        shadow->told_top = stale - 1;
     // Inlined into the function that is there: the site that it tells of is that one's.
-    if (calls->top->slot == call->level)
+    if (shadow->told_top->level == call->level)
         edge = edge_of_function(calls, call->function, call->hook_site);
-    if (calls->top + 1 < calls->active->entries + calls->active->capacity)
-        calls_count(calls, calls->top->node, call->level, edge);
-    else
-        calls->stats->lost++;
+    push(calls, call->level, edge);
     calls_reopen_and_settle(calls);
     errno = saved;
 }
@@ -76,15 +106,16 @@ void calls_function_left(struct calls_thread *calls, const struct told_call *cal
     const int saved = errno;
     if (!begin_function(calls, call->level))
         return;
+    struct shadow *shadow = calls->active;
     const place_t function =
         function_at(calls, edge_of_function(calls, call->function, call->site));
     bool found = false;
     // An exit that is the function's last act, a jump, has the stack pointer of its caller.
-    for (; calls->top->slot < call->level; calls->top--)
-        found |= function_at(calls, calls->top->node->edge) == function;
-    struct shadow_entry *entry = found ? NULL : entry_at_level(calls, call->level, function);
+    for (; shadow->told_top->level < call->level; shadow->told_top--)
+        found |= shadow_edge(calls, shadow->told_top->node)->function == function;
+    struct told_entry *entry = found ? NULL : entry_at_level(calls, call->level, function);
     if (entry)
-        calls->top = entry - 1;
+        shadow->told_top = entry - 1;
     calls_reopen_and_settle(calls);
     errno = saved;
 }
