@@ -17,6 +17,7 @@
 
 #include "analyze/build.h"
 #include "base/memory.h"
+#include "profile/kind.h"
 
 struct place_in_tree {
     uint32_t base;                 // what the frame hangs under
@@ -35,7 +36,8 @@ struct builder {
     const struct profile_tree *from;
     struct place_in_tree *places; // per node of `from`
     size_t capacity;
-    uint64_t *counts; // of one frame: its calls, 0 for other metrics
+    uint64_t *counts; // of one frame: its calls and what bounds them, 0 for costs
+    bool bounded;     // paths may have been cut
 };
 
 // Where something happens: the node, and the line in it.
@@ -148,16 +150,16 @@ static void give_counts(struct builder *builder, uint32_t frame, uint32_t node)
     if (builder->places[frame].counted)
         return;
     builder->places[frame].counted = true;
-    bool calls = false;
+    bool any = false;
     for (unsigned i = 0; i < metrics; i++) {
-        bool counts = profile_counts_calls(&builder->profile->metrics[i]);
-        builder->counts[i] = counts ? values[i] : 0;
-        calls |= counts && values[i] > 0;
-        if (!counts)
+        bool cost = profile_is_cost(&builder->profile->metrics[i]);
+        builder->counts[i] = cost ? 0 : values[i];
+        any |= !cost && values[i] > 0;
+        if (cost)
             builder->tree->nodes[node].returns += values[i];
     }
     const struct function *function = calltree_function(builder->tree, node);
-    if (calls)
+    if (any)
         calltree_add(builder->tree, node, function->file, function->line, builder->counts);
 }
 
@@ -253,12 +255,41 @@ static uint32_t group_node(struct builder *builder)
     return node;
 }
 
+// Where every thread begins: nobody called these.
+static bool begins_threads(const char *name)
+{
+    static const char *const names[] = {
+        "_start", "clone", "clone3", "__clone", "__clone3", "__clone_internal", "start_thread"};
+    for (size_t i = 0; i < sizeof names / sizeof *names; i++)
+        if (strcmp(name, names[i]) == 0)
+            return true;
+    return false;
+}
+
+// In a bounded tree, a frame below the root without a call site is where a walk was cut, unless it
+// is where the thread began.
+static bool is_detached(struct builder *builder, const struct profile_node *node,
+                        const struct spot *entry)
+{
+    if (!builder->bounded || !is_root(builder->from, node->parent) || node->site != 0)
+        return false;
+    return !entry ||
+           !begins_threads(
+               functions_get(builder->functions, real_function(builder, entry)->function)->name);
+}
+
 static void add_frame(struct builder *builder, uint32_t index)
 {
     const struct profile_node *node = &builder->from->nodes[index];
     struct position caller = locate(builder, node->parent, call_place(node->site));
     const struct spot *entry =
         functions_at(builder->functions, builder->from->process, node->function);
+    if (is_detached(builder, node, entry))
+        caller.node =
+            calltree_child(builder->tree, caller.node,
+                           (struct call_edge){.function = functions_intern(builder->functions,
+                                                                           DETACHED, MODULE_NONE),
+                                              .kind = CALL_FUNCTION});
     builder->places[index] = (struct place_in_tree){
         .base = caller.node,
         .call_file = caller.file,
@@ -336,6 +367,7 @@ struct calltree *build_calltree(struct functions *functions, const struct profil
         .options = options,
         .tree = calltree_new(functions, profile->metric_count, command),
         .counts = memory_array(profile->metric_count, sizeof *builder.counts),
+        .bounded = profile_kind(profile).bounded,
     };
     builder.tree->sites = options->sites;
     builder.tree->keep_lines = options->lines;

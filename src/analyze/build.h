@@ -8,13 +8,12 @@
 #include "analyze/pattern.h"
 
 #define NO_PATH "<no call path>"
+#define DETACHED "(detached)" // stands for the callers of what a walk was cut at
 
 enum thread_split { THREADS_MERGED, THREADS_BY_START, THREADS_APART };
 
 struct build_options {
     bool per_process;
-#define NO_PATH "<no call path>"
-
     enum thread_split threads;
     bool sites; // see struct calltree
     bool lines;

@@ -46,6 +46,48 @@ static struct build_options tree_options(const struct report_options *options)
     return build;
 }
 
+// Leaves the contexts that are hot, and their callers. -1 and *error if more was not recorded.
+static int prune(struct report *report, char **error)
+{
+    struct profile *profile = report->analysis->profile;
+    const double wanted = report->options->phi, recorded = report->kind.hot ? report->kind.phi : 0;
+    if (wanted > 0 && wanted < recorded * (1 - 1e-9)) {
+        if (asprintf(error,
+                     "--phi %g asks for more than was recorded: contexts of less than %g of the "
+                     "total were not all kept; --phi takes %g and more",
+                     wanted, recorded, recorded) < 0)
+            memory_checked(NULL);
+        return -1;
+    }
+    report->phi = wanted > 0 ? wanted : recorded;
+    if (report->phi > 0)
+        hot_prune(profile, report->metric, report->phi, &report->hot);
+    return 0;
+}
+
+// What the chosen threads and processes had besides the contexts that are left.
+static void sum_outside(struct report *report)
+{
+    const struct profile *profile = report->analysis->profile;
+    for (unsigned i = 0; i < profile->tree_count; i++) {
+        const struct profile_tree *tree = &profile->trees[i];
+        if (!build_selects(report->analysis->functions, profile, tree, &report->options->build))
+            continue;
+        if (report->hot.outside)
+            report->outside += report->hot.outside[i];
+        if (report->metric == 0)
+            report->purged += tree->stats.purged;
+    }
+}
+
+static bool has_detached(const struct calltree *tree)
+{
+    for (size_t i = 0; i < tree->count; i++)
+        if (strcmp(calltree_function(tree, (uint32_t)i)->name, DETACHED) == 0)
+            return true;
+    return false;
+}
+
 // The recorded tree, cut down to the paths that were asked for.
 static struct calltree *refined_tree(struct report *report, char **error)
 {
@@ -56,14 +98,16 @@ static struct calltree *refined_tree(struct report *report, char **error)
         return NULL;
     struct calltree *tree =
         build_calltree(report->analysis->functions, report->analysis->profile, &build);
-    report->whole = calltree_total(tree, 0, report->metric);
+    sum_outside(report);
+    report->whole = calltree_total(tree, 0, report->metric) + report->outside + report->purged;
+    report->detached = has_detached(tree);
     bool refine = options->through.count > 0 || options->without.count > 0;
     if (refine) {
         struct calltree *refined = refine_paths(tree, &options->through, &options->without);
         calltree_free(tree);
         tree = refined;
     }
-    if (report->whole > 0 && tree->count == 1) {
+    if (report->whole > 0 && tree->count == 1 && refine) {
         calltree_free(tree);
         no_path(error, options);
         return NULL;
@@ -84,7 +128,7 @@ static bool counts_returns(const struct profile *profile)
     if (!profile->tracker || !strstr(profile->tracker, "walk"))
         return false;
     for (unsigned i = 0; i < profile->metric_count; i++)
-        if (!profile_counts_calls(&profile->metrics[i]))
+        if (profile_is_cost(&profile->metrics[i]))
             return true;
     return false;
 }
@@ -99,7 +143,12 @@ static struct show_options show_options(const struct report *report)
     double percent = options->least >= 0                              ? options->least
                      : options->json && options->view != VIEW_CALLERS ? 0
                                                                       : USUAL_LEAST;
+    const unsigned error = profile_error_of(profile, report->metric);
     return (struct show_options){
+        .profile = profile,
+        .unicode = report->style->unicode,
+        .has_error = error < profile->metric_count,
+        .error = error,
         .metric = report->metric,
         .unit = profile->metrics[report->metric].unit,
         .whole = report->whole,
@@ -195,8 +244,10 @@ int report_print(FILE *out, const struct text_style *style, struct analysis *ana
     report.runs = memory_array(analysis->profile->metric_count, sizeof *report.runs);
     for (unsigned i = 0; i < analysis->profile->metric_count; i++)
         report.runs[i] = (double)profile_runs(&analysis->profile->metrics[i]);
-    struct calltree *tree = refined_tree(&report, error);
+    report.kind = profile_kind(analysis->profile);
+    struct calltree *tree = prune(&report, error) < 0 ? NULL : refined_tree(&report, error);
     if (!tree) {
+        hot_cut_free(&report.hot);
         free(report.runs);
         return -1;
     }
@@ -222,6 +273,7 @@ int report_print(FILE *out, const struct text_style *style, struct analysis *ana
         print_text(&report, &show, tree, flat);
     flat_free(flat);
     calltree_free(tree);
+    hot_cut_free(&report.hot);
     free(report.runs);
     return status;
 }

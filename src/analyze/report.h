@@ -21,6 +21,7 @@ struct report_options {
     const char *metric; // NULL: the first
     double least;       // per cent; < 0: what suits the view
     unsigned depth;     // 0: all
+    double phi;         // share from which on contexts are shown; 0: as recorded
     bool sort_given;
     enum call_order sort;
     struct build_options build;

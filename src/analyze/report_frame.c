@@ -239,6 +239,34 @@ static void put_notes(const struct report *report)
         fprintf(report->out, "%u more notes: 'cairn info' has them all.\n", count - NOTES_SHOWN);
 }
 
+// What trees that forget have left out, and how far what they have can be trusted.
+static void put_forgotten(const struct report *report, const struct show_options *show)
+{
+    FILE *out = report->out;
+    const double whole = (double)report->whole;
+    if (report->phi > 0)
+        fprintf(out,
+                "Hot: %s context%s with at least %.3g %% of the total, and their callers; %s lies "
+                "outside of them%s.\n",
+                text_count(report->hot.contexts).text, plural(report->hot.contexts),
+                100 * report->phi, text_percent((double)report->outside, whole).text,
+                report->kind.hot ? " (--phi raises the limit)" : "");
+    if (report->purged)
+        fprintf(out, "%s of the total was purged from the trees: its contexts are forgotten.\n",
+                text_percent((double)report->purged, whole).text);
+    if (show->has_error)
+        fprintf(out,
+                "%s: by so much a share may be too large, for contexts that were forgotten before; "
+                "it is never too small.\n",
+                show->unicode ? "±" : "+-");
+    if (report->detached)
+        fprintf(out,
+                DETACHED
+                " f: a sample was cut at f after %u frames, or when all that it walked was "
+                "new: who called f is not known.\n",
+                report->kind.depth);
+}
+
 static void put_per_call(const struct report *report, const struct show_options *show)
 {
     double costs = report->runs[show->metric], calls = report->runs[show->calls];
@@ -263,6 +291,7 @@ void report_text_foot(const struct report *report, const struct show_options *sh
     fputc('\n', report->out);
     put_hidden(report, show, hidden);
     put_cut(report);
+    put_forgotten(report, show);
     bool column = report->options->view != VIEW_FLAT || report->options->by == FLAT_FUNCTION;
     if (show->has_returns && !show->has_calls && column)
         fputs(
@@ -297,6 +326,8 @@ void report_json_head(const struct report *report, struct json *json)
     json_key(json, "metrics");
     json_array(json);
     for (unsigned i = 0; i < profile->metric_count; i++) {
+        if (profile_is_error(&profile->metrics[i])) // these are told apart, as "error"
+            continue;
         json_object(json);
         json_key(json, "name");
         json_string(json, profile->metrics[i].name);
@@ -313,6 +344,17 @@ void report_json_head(const struct report *report, struct json *json)
     json_unsigned(json, sums.samples);
     json_key(json, "whole"); // before refinement
     json_unsigned(json, report->whole);
+    json_key(json, "tree"); // what was kept: full, hot:PHI,EPS, bounded:K, functions
+    json_string(json, profile->tree_kind);
+    json_key(json, "phi"); // share of the whole from which on contexts are shown
+    if (report->phi > 0)
+        json_real(json, report->phi);
+    else
+        json_null(json);
+    json_key(json, "outside"); // what contexts with less had
+    json_unsigned(json, report->outside);
+    json_key(json, "purged"); // what trees have forgotten
+    json_unsigned(json, report->purged);
     json_key(json, "notes");
     json_array(json);
     const char *note;

@@ -4,8 +4,10 @@
 
 // What stands around the table of a report: what was recorded, what is shown, how to see more.
 
+#include "analyze/hot.h"
 #include "analyze/report.h"
 #include "analyze/show.h"
+#include "profile/kind.h"
 
 struct report {
     FILE *out;
@@ -18,6 +20,12 @@ struct report {
     uint64_t cut;   // paths of callers that were not followed to their end
     uint64_t whole; // cost of the chosen threads and processes
     uint64_t part;  // of that, what the refinement left
+    struct profile_kind kind;
+    double phi;         // share from which on contexts are shown; 0: all
+    struct hot_cut hot; // what the others had
+    uint64_t outside;   // of the chosen threads and processes
+    uint64_t purged;    // of these: what their trees have forgotten
+    bool detached;      // some paths were cut
 };
 
 // -1 and *error if --process or --thread choose nothing. After names were found.

@@ -27,6 +27,10 @@ struct show_options {
     unsigned calls;        // and that is its index
     const double *runs;    // per metric: recordings that were added up
     bool counts_calls;     // the chosen metric counts calls: it is no cost
+    bool has_error;        // a metric bounds the error of the chosen one,
+    unsigned error;        // and that is its index
+    bool unicode;
+    const struct profile *profile; // what kinds its metrics are of
 };
 
 // What was not shown.

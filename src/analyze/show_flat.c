@@ -6,6 +6,7 @@
 
 #define NUMBER_COLUMNS 27 // what the columns before the names take at most, gaps included
 #define COUNT_COLUMNS 11
+#define ERROR_COLUMNS 7
 
 struct text_table *show_table(const struct show_options *options, const char *name_head)
 {
@@ -43,6 +44,22 @@ static void put_where(struct text_table *table, const struct show_options *optio
     free(text);
 }
 
+// The share of a function alone, with its bound where there is one: "12.3 % ±0.1".
+static struct text_number self_share(const struct show_options *options, const struct show_row *row)
+{
+    struct text_number cell = {""};
+    const double whole = (double)options->whole;
+    if ((double)row->self < 0.0005 * whole || row->self == 0)
+        return cell;
+    cell = text_percent((double)row->self, whole);
+    const double error = whole > 0 ? 100 * (double)row->error / whole : 0;
+    const size_t length = strlen(cell.text);
+    if (options->has_error && row->error)
+        snprintf(cell.text + length, sizeof cell.text - length,
+                 error < 0.095 ? " %s%.1g" : " %s%.1f", options->unicode ? "±" : "+-", error);
+    return cell;
+}
+
 void show_row(struct text_table *table, const struct show_options *options,
               const struct show_row *row)
 {
@@ -52,10 +69,7 @@ void show_row(struct text_table *table, const struct show_options *options,
     text_table_cell(table, warm ? TEXT_WARM : TEXT_PLAIN,
                     text_percent((double)row->total, whole).text);
     text_table_cell(table, TEXT_DIM, text_amount(row->total, options->unit).text);
-    text_table_cell(table, hot ? TEXT_HOT : TEXT_PLAIN,
-                    (double)row->self >= 0.0005 * whole && row->self
-                        ? text_percent((double)row->self, whole).text
-                        : "");
+    text_table_cell(table, hot ? TEXT_HOT : TEXT_PLAIN, self_share(options, row).text);
     bool calls = options->has_calls && row->calls > 0;
     bool per_call = calls && !options->counts_calls && row->total > 0;
     // Real calls say more than returns between samples do.
@@ -82,6 +96,8 @@ unsigned show_room(const struct show_options *options, const struct text_style *
         taken += options->counts_calls ? COUNT_COLUMNS : 2 * COUNT_COLUMNS;
     else if (options->has_returns)
         taken += COUNT_COLUMNS;
+    if (options->has_error)
+        taken += ERROR_COLUMNS;
     if (style->width == 0)
         return 0;
     return style->width > taken + SHOW_LEAST_NAME ? style->width - taken : SHOW_LEAST_NAME;
@@ -186,12 +202,16 @@ void show_flat(FILE *out, const struct text_style *style, const struct flat *fla
                                            by_line ? row->line : function->line, row->module);
         bool one_value = flat->by == FLAT_THREAD || flat->by == FLAT_PROCESS;
         show_row(table, options,
-                 &(struct show_row){.total = flat->total[value],
-                                    .self = one_value ? 0 : flat->self[value],
-                                    .calls = flat_calls(flat, options, number),
-                                    .returns = row->returns,
-                                    .name = name,
-                                    .where = where});
+                 &(struct show_row){
+                     .total = flat->total[value],
+                     .self = one_value ? 0 : flat->self[value],
+                     .calls = flat_calls(flat, options, number),
+                     .error = options->has_error
+                                  ? flat->self[(size_t)number * flat->metrics + options->error]
+                                  : 0,
+                     .returns = row->returns,
+                     .name = name,
+                     .where = where});
         free(name);
         free(where);
     }

@@ -2,6 +2,7 @@
 
 #include "analyze/show_row.h"
 #include "base/memory.h"
+#include "profile/kind.h"
 
 static const char *const kind_names[] = {"root", "process", "thread", "function", "inlined"};
 
@@ -20,12 +21,41 @@ static void put_text(struct json *json, const char *key, const char *text)
     json_string(json, text);
 }
 
-static void put_values(struct json *json, const char *key, const uint64_t *values, unsigned metrics)
+// Errors are told apart from what they bound.
+static bool is_told(const struct show_options *options, unsigned metric)
+{
+    return !profile_is_error(&options->profile->metrics[metric]);
+}
+
+static void put_values(struct json *json, const struct show_options *options, const char *key,
+                       const uint64_t *values, unsigned metrics)
 {
     json_key(json, key);
     json_array(json);
     for (unsigned i = 0; i < metrics; i++)
-        json_unsigned(json, values[i]);
+        if (is_told(options, i))
+            json_unsigned(json, values[i]);
+    json_end_array(json);
+}
+
+// By how much each value of `self` may be too large; null where a profile knows no errors.
+static void put_errors(struct json *json, const struct show_options *options, const uint64_t *self,
+                       unsigned metrics)
+{
+    bool any = false;
+    for (unsigned i = 0; i < metrics; i++)
+        any |= !is_told(options, i);
+    json_key(json, "error");
+    if (!any) {
+        json_null(json);
+        return;
+    }
+    json_array(json);
+    for (unsigned i = 0; i < metrics; i++) {
+        const unsigned error = profile_error_of(options->profile, i);
+        if (is_told(options, i))
+            json_unsigned(json, error < metrics ? self[error] : 0);
+    }
     json_end_array(json);
 }
 
@@ -46,13 +76,14 @@ static void put_counts(struct json *json, const struct show_options *options, bo
         json_unsigned(json, returns);
     else
         json_null(json);
-    json_key(json, "error");
-    json_null(json);
+    put_errors(json, options, self, metrics);
     if (!called || metrics < 2)
         return;
     json_key(json, "per_call");
     json_array(json);
     for (unsigned i = 0; i < metrics; i++) {
+        if (!is_told(options, i))
+            continue;
         if (self[options->calls] == 0 || i == options->calls)
             json_null(json);
         else
@@ -79,7 +110,7 @@ static void put_lines(struct tree_writer *writer, uint32_t node)
         json_object(writer->json);
         put_text(writer->json, "file", functions_file(tree->functions, line->file));
         put_known(writer->json, "line", line->line);
-        put_values(writer->json, "self",
+        put_values(writer->json, writer->options, "self",
                    tree->line_values + (size_t)writer->lines[i] * tree->metrics, tree->metrics);
         json_end_object(writer->json);
     }
@@ -105,8 +136,10 @@ static void put_node(struct tree_writer *writer, uint32_t node)
     put_text(json, "file", functions_file(tree->functions, function->file));
     put_known(json, "line", function->line);
     put_known(json, "call_line", call->call_line == LINE_SEVERAL ? 0 : call->call_line);
-    put_values(json, "self", tree->self + (size_t)node * tree->metrics, tree->metrics);
-    put_values(json, "total", tree->total + (size_t)node * tree->metrics, tree->metrics);
+    put_values(json, writer->options, "self", tree->self + (size_t)node * tree->metrics,
+               tree->metrics);
+    put_values(json, writer->options, "total", tree->total + (size_t)node * tree->metrics,
+               tree->metrics);
     put_counts(json, writer->options, call->kind == CALL_FUNCTION, call->returns,
                tree->self + (size_t)node * tree->metrics,
                tree->total + (size_t)node * tree->metrics, tree->metrics);
@@ -171,8 +204,8 @@ static void put_row(struct json *json, const struct flat *flat, const struct fun
     put_text(json, "file", functions_file(functions, by_line ? row->file : function->file));
     put_known(json, "line", by_line ? row->line : function->line);
     put_known(json, "call_line", 0);
-    put_values(json, "self", flat->self + (size_t)number * flat->metrics, flat->metrics);
-    put_values(json, "total", flat->total + (size_t)number * flat->metrics, flat->metrics);
+    put_values(json, options, "self", flat->self + (size_t)number * flat->metrics, flat->metrics);
+    put_values(json, options, "total", flat->total + (size_t)number * flat->metrics, flat->metrics);
     put_counts(json, options, flat->by == FLAT_FUNCTION && !row->inlined, row->returns,
                flat->self + (size_t)number * flat->metrics,
                flat->total + (size_t)number * flat->metrics, flat->metrics);

@@ -8,6 +8,7 @@
 
 struct show_row {
     uint64_t total, self, calls, returns;
+    uint64_t error; // by how much self may be too large
     const char *name;
     const char *where;
 };

@@ -258,14 +258,16 @@ static void print_node(struct tree_printer *printer, uint32_t node, bool childre
     char *name = row_name(printer, printer->level[node]);
     char *where = row_where(printer, node);
     show_row(printer->table, options,
-             &(struct show_row){.total = calltree_total(tree, node, metric),
-                                .self = calltree_self(tree, node, metric),
-                                .calls = options->has_calls && call_is_code(&tree->nodes[node])
-                                             ? calltree_self(tree, node, options->calls)
-                                             : 0,
-                                .returns = tree->nodes[node].returns,
-                                .name = name,
-                                .where = where});
+             &(struct show_row){
+                 .total = calltree_total(tree, node, metric),
+                 .self = calltree_self(tree, node, metric),
+                 .calls = options->has_calls && call_is_code(&tree->nodes[node])
+                              ? calltree_self(tree, node, options->calls)
+                              : 0,
+                 .error = options->has_error ? calltree_self(tree, node, options->error) : 0,
+                 .returns = tree->nodes[node].returns,
+                 .name = name,
+                 .where = where});
     free(name);
     free(where);
     printer->chain_count = 0;

@@ -6,6 +6,7 @@
 
 #include "analyze/analysis.h"
 #include "base/text.h"
+#include "profile/kind.h"
 #include "profile/totals.h"
 
 void summary_print(FILE *out, const struct text_style *style, const struct analysis *analysis,
@@ -14,9 +15,10 @@ void summary_print_json(FILE *out, const struct analysis *analysis,
                         const struct profile_totals *totals);
 
 // Bytes of a node in the program's memory.
-static inline unsigned summary_node_bytes(const struct profile *profile)
+static inline unsigned summary_node_bytes(const struct profile_kind *kind)
 {
-    return 16 + 8 * profile->metric_count;
+    // Links, and one value; an error; or an edge's weight and its places in three lists.
+    return kind->bounded || kind->functions ? 56 : kind->hot ? 32 : 24;
 }
 
 // Something per sample; 0 without samples.

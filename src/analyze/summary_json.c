@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT
 
+#include "analyze/hot.h"
 #include "analyze/summary.h"
 #include "base/json.h"
 
@@ -28,6 +29,8 @@ static void put_events(struct json *json, const struct profile *profile,
     json_array(json);
     for (unsigned i = 0; i < profile->metric_count; i++) {
         const struct profile_metric *metric = &profile->metrics[i];
+        if (profile_is_error(metric) || profile_is_edge(metric)) // of trees, not of events
+            continue;
         json_object(json);
         put_text(json, "name", metric->name);
         put_text(json, "unit", metric->unit);
@@ -72,6 +75,36 @@ static void put_costs(struct json *json, const struct profile_totals *totals)
     put_real(json, "stack", summary_per_sample(totals, totals->frames_stack));
     put_real(json, "walked", summary_per_sample(totals, totals->frames_walked));
     json_end_object(json);
+}
+
+// What the trees have kept, and to what error; only where that is not everything.
+static void put_kept(struct json *json, const struct profile *profile,
+                     const struct profile_totals *totals)
+{
+    const struct profile_kind kind = profile_kind(profile);
+    const uint64_t counters = profile_counters(&kind);
+    if (kind.hot || kind.has_errors) {
+        const struct hot_use use = hot_use(profile, 0);
+        json_key(json, "hot");
+        json_object(json);
+        put_real(json, "phi", kind.phi);
+        put_real(json, "epsilon", kind.epsilon);
+        put_text(json, "miner", kind.hot ? kind.miner : "space-saving");
+        put_number(json, "counters", counters);
+        put_number(json, "counters_used", use.contexts);
+        put_number(json, "total", use.whole);
+        put_number(json, "error_bound", counters ? use.whole / counters : 0);
+        put_number(json, "smallest_counter", use.smallest);
+        put_number(json, "largest_error", use.largest_error);
+        json_end_object(json);
+    }
+    if (kind.bounded) {
+        json_key(json, "bounded");
+        json_object(json);
+        put_number(json, "depth", kind.depth);
+        json_end_object(json);
+    }
+    put_number(json, "purged", totals->purged);
 }
 
 static void put_modules(struct json *json, const struct analysis *analysis)
@@ -149,6 +182,7 @@ void summary_print_json(FILE *out, const struct analysis *analysis,
                         const struct profile_totals *totals)
 {
     const struct profile *profile = analysis->profile;
+    const struct profile_kind kind = profile_kind(profile);
     struct json writer, *json = &writer;
     json_start(json, out);
     json_object(json);
@@ -160,6 +194,7 @@ void summary_print_json(FILE *out, const struct analysis *analysis,
     json_end_array(json);
     put_text(json, "tracker", profile->tracker);
     put_text(json, "tree", profile->tree_kind);
+    put_kept(json, profile, totals);
     put_events(json, profile, totals);
     put_number(json, "processes", profile->process_count);
     put_number(json, "threads", totals->threads);
@@ -174,7 +209,7 @@ void summary_print_json(FILE *out, const struct analysis *analysis,
     put_walks(json, totals);
     put_costs(json, totals);
     put_number(json, "nodes", totals->nodes);
-    put_number(json, "node_bytes", summary_node_bytes(profile));
+    put_number(json, "node_bytes", summary_node_bytes(&kind));
     put_number(json, "tree_bytes", totals->tree_bytes);
     put_number(json, "agent_peak_bytes", totals->agent_bytes);
     put_number(json, "file_bytes", profile->file_bytes);

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT
 
+#include "analyze/hot.h"
 #include "analyze/summary.h"
 #include "base/memory.h"
 #include <stdarg.h>
@@ -61,7 +62,8 @@ static void put_recording(struct text_table *table, const struct analysis *analy
     put(table, "processes", "%s, with %s thread%s", text_count(profile->process_count).text,
         text_count(totals->threads).text, totals->threads == 1 ? "" : "s");
     for (unsigned i = 0; i < profile->metric_count; i++)
-        put_event(table, i ? "" : "event", &profile->metrics[i], totals);
+        if (!profile_is_error(&profile->metrics[i]) && !profile_is_edge(&profile->metrics[i]))
+            put_event(table, i ? "" : "event", &profile->metrics[i], totals);
     put(table, "tracker", "%s, %s tree", profile->tracker ? profile->tracker : "?",
         profile->tree_kind ? profile->tree_kind : "?");
 }
@@ -94,11 +96,43 @@ static void put_samples(struct text_table *table, const struct profile_totals *t
         text_percent((double)totals->handler_ns, (double)totals->cost_ns).text);
 }
 
+// What the trees have kept, if that is not everything.
+static void put_kept(struct text_table *table, const struct profile *profile,
+                     const struct profile_totals *totals)
+{
+    const struct profile_kind kind = profile_kind(profile);
+    const struct hot_use use = hot_use(profile, 0);
+    const char *unit = profile->metrics[0].unit;
+    const double whole = (double)use.whole;
+    const uint64_t counters = profile_counters(&kind);
+    if (kind.hot)
+        put(table, "kept",
+            "hot contexts: at least %.3g %% of the total, to an error of %.3g %% at most; by %s",
+            100 * kind.phi, 100 * kind.epsilon, kind.miner);
+    if (kind.hot && counters)
+        put(table, "", "%s of %s counters in use, the smallest %s", text_count(use.contexts).text,
+            text_count(counters).text, text_amount(use.smallest, unit).text);
+    if (kind.has_errors)
+        put(table, kind.hot ? "" : "kept",
+            "the largest error of a context is %s, %s of the total; %s",
+            text_amount(use.largest_error, unit).text,
+            text_percent((double)use.largest_error, whole).text,
+            use.largest_error ? "all others are nearer to the truth" : "all counts are exact");
+    if (kind.bounded)
+        put(table, "kept", "at most %u frames of a sample", kind.depth);
+    if (kind.functions)
+        put(table, "kept", "functions, not who called them");
+    if (totals->purged)
+        put(table, "", "%s were purged: their contexts are forgotten",
+            text_amount(totals->purged, unit).text);
+}
+
 static void put_sizes(struct text_table *table, const struct profile *profile,
                       const struct profile_totals *totals)
 {
+    const struct profile_kind kind = profile_kind(profile);
     put(table, "tree", "%s nodes of %u bytes; %s of memory in all, at most %s in one process",
-        text_count(totals->nodes).text, summary_node_bytes(profile),
+        text_count(totals->nodes).text, summary_node_bytes(&kind),
         text_bytes(totals->tree_bytes).text, text_bytes(totals->agent_bytes).text);
     put(table, "file", "%s, format %u", text_bytes(profile->file_bytes).text, profile->format);
 }
@@ -172,6 +206,7 @@ void summary_print(FILE *out, const struct text_style *style, const struct analy
     static const enum text_align align[] = {TEXT_LEFT, TEXT_FLEX};
     struct text_table *table = text_table_new(2, align, NULL);
     put_recording(table, analysis, totals);
+    put_kept(table, analysis->profile, totals);
     put_samples(table, totals);
     put_sizes(table, analysis->profile, totals);
     text_table_print(table, out, style);

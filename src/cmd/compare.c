@@ -6,6 +6,7 @@
 #include "base/memory.h"
 #include "cmd/cmd.h"
 #include "export/bars.h"
+#include "profile/kind.h"
 #include <errno.h>
 #include <getopt.h>
 #include <math.h>
@@ -178,10 +179,23 @@ static int print_comparison(const struct arguments *arguments, const struct comp
     return arguments->svg ? write_svg(arguments, comparison) : 0;
 }
 
-// A tree of hot contexts has not all of the weight, but what it has is no sample of it.
+// Lossy Counting and Sticky Sampling lose weight for good, and what they have is no sample of it.
+// Space Saving loses none.
 static double usual_scale(const struct profile *approx)
 {
-    return approx->tree_kind && strncmp(approx->tree_kind, "hot", 3) == 0 ? 1 : 0;
+    const struct profile_kind kind = profile_kind(approx);
+    return kind.hot && strcmp(kind.miner, "space-saving") != 0 ? 1 : 0;
+}
+
+// What the hot tree among them was made for.
+static double usual_phi(struct analysis analyses[2])
+{
+    for (unsigned side = 2; side-- > 0;) {
+        const struct profile_kind kind = profile_kind(analyses[side].profile);
+        if (kind.hot && kind.phi > 0)
+            return kind.phi;
+    }
+    return USUAL_PHI;
 }
 
 static int compare_opened(struct arguments *arguments, struct analysis analyses[2], char **error)
@@ -192,6 +206,8 @@ static int compare_opened(struct arguments *arguments, struct analysis analyses[
         return STATUS_MISUSE;
     if (!arguments->scale_given)
         arguments->compare.scale = usual_scale(analyses[APPROX].profile);
+    if (arguments->compare.phi == 0)
+        arguments->compare.phi = usual_phi(analyses);
     struct compare_result result;
     compare_measure(alignment.tree, &arguments->compare, &result);
     int status = STATUS_MISUSE;
@@ -240,7 +256,7 @@ static int compare(struct arguments *arguments)
 static int run_compare(int argc, char **argv)
 {
     struct arguments arguments = {
-        .compare = {.phi = USUAL_PHI, .edges = USUAL_EDGES},
+        .compare = {.edges = USUAL_EDGES},
         .analysis = {.inlines = true, .debuginfod = true},
     };
     parse_thresholds("0.1,0.05,0.01,0.001", &arguments);
@@ -271,13 +287,14 @@ static const char help[] =
     "                           APPROX's\n"
     "    --threshold T[,T]...   hot edges have T times the weight of the hottest (usual:\n"
     "                           0.1,0.05,0.01,0.001)\n"
-    "    --phi P                hot contexts have P times all weight (usual: 1e-4)\n"
+    "    --phi P                hot contexts have P times all weight (usual: that of a hot tree, "
+    "or 1e-4)\n"
     "    --edges N              how many of the hottest edges are correlated and drawn (usual: "
     "40)\n"
     "    --scale total|F        multiply the weights of APPROX: so that all of them together are "
     "as "
     "much as\n"
-    "                           EXACT's (usual, but for hot trees), or by F\n"
+    "                           EXACT's (usual, but for trees by lossy or sticky miners), or by F\n"
     "    --no-debuginfod        do not ask the servers in DEBUGINFOD_URLS for debug files\n"
     "\n"
     "An edge is a call in its context, its weight is what was counted there, not below. The same\n"

@@ -13,6 +13,7 @@ enum {
     OPTION_BY,
     OPTION_METRIC,
     OPTION_MIN,
+    OPTION_PHI,
     OPTION_DEPTH,
     OPTION_FOCUS,
     OPTION_IGNORE,
@@ -39,6 +40,7 @@ static const struct option long_options[] = {
     {"by", required_argument, NULL, OPTION_BY},
     {"metric", required_argument, NULL, OPTION_METRIC},
     {"min", required_argument, NULL, OPTION_MIN},
+    {"phi", required_argument, NULL, OPTION_PHI},
     {"depth", required_argument, NULL, OPTION_DEPTH},
     {"focus", required_argument, NULL, OPTION_FOCUS},
     {"ignore", required_argument, NULL, OPTION_IGNORE},
@@ -95,6 +97,18 @@ static int parse_percent(const char *text, double *percent)
         end++;
     if (end == text || *end || errno || !(*percent >= 0 && *percent <= 100))
         return misuse(&command_report, "report: --min '%s' is not a percentage from 0 to 100",
+                      text);
+    return 0;
+}
+
+static int parse_share(const char *text, double *share)
+{
+    char *end;
+    errno = 0;
+    *share = strtod(text, &end);
+    if (end == text || *end || errno || !(*share > 0 && *share < 1))
+        return misuse(&command_report,
+                      "report: --phi '%s' is not a share of the total above 0 and below 1, as 1e-3",
                       text);
     return 0;
 }
@@ -182,6 +196,8 @@ static int parse_option(int option, const char *text, struct arguments *argument
         return 0;
     case OPTION_MIN:
         return parse_percent(text, &report->least);
+    case OPTION_PHI:
+        return parse_share(text, &report->phi);
     case OPTION_DEPTH:
         return parse_number("depth", text, &report->depth);
     case OPTION_FOCUS:
@@ -329,6 +345,9 @@ static const char help[] =
     "\n"
     "What is left out:\n"
     "    --min PCT                  what costs less than this share (0.5; in JSON 0)\n"
+    "    --phi P                    contexts with less than this share of the total, but for "
+    "callers\n"
+    "                               of others (of hot trees: as recorded, and no less)\n"
     "    --depth N                  what is more than N calls deep\n"
     "    --focus RE                 paths without a function that matches, and what is above it\n"
     "    --through RE               paths without a match; may be repeated: all must match\n"
@@ -355,7 +374,9 @@ static const char help[] =
     "call\n"
     "what one call cost with all it calls; by --metric calls, below is a function's calls with "
     "all\n"
-    "calls under it.\n";
+    "calls under it. Trees that forget ('cairn record --tree hot') have bounds: with 12.3 % ±0.1, "
+    "the\n"
+    "true share is between 12.2 and 12.3 %.\n";
 
 const struct command command_report = {
     .name = "report",

@@ -96,19 +96,6 @@ void profile_free(struct profile *profile)
     free(profile);
 }
 
-unsigned profile_error_of(const struct profile *profile, unsigned metric)
-{
-    const char *name = profile->metrics[metric].name;
-    const size_t length = name ? strlen(name) : 0;
-    unsigned i = 0;
-    while (i < profile->metric_count &&
-           !(name && profile_is_error(&profile->metrics[i]) && profile->metrics[i].name &&
-             strncmp(profile->metrics[i].name, name, length) == 0 &&
-             strcmp(profile->metrics[i].name + length, " error") == 0))
-        i++;
-    return i;
-}
-
 int profile_write(const struct profile *profile, const char *path)
 {
     struct batch batch = {0};

@@ -122,10 +122,6 @@ struct profile {
     char **notes; // warnings for the user, each one line
 };
 
-// The metric that has the errors of another one: it is called by its name and " error". The number
-// of metrics if there is none.
-unsigned profile_error_of(const struct profile *profile, unsigned metric);
-
 // Reads a profile, a growing one too. NULL and one line in *error (to be freed) if it is none; what
 // can be saved of a damaged one is returned, with a note that says what was lost.
 struct profile *profile_read(const char *path, char **error);

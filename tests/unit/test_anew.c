@@ -5,6 +5,7 @@
 #include "make_live.h"
 #include "make_profile.h"
 #include "profile/encode.h"
+#include "profile/kind.h"
 #include "profile/reader.h"
 #include "profile/recorder.h"
 #include "profile/totals.h"

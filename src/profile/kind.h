@@ -1,0 +1,27 @@
+// SPDX-License-Identifier: MIT
+#ifndef CAIRN_PROFILE_KIND_H
+#define CAIRN_PROFILE_KIND_H
+
+// What a profile's trees have kept, and what they have forgotten: its `tree` text, understood.
+
+#include "profile/profile.h"
+
+struct profile_kind {
+    bool full, hot, bounded, functions; // several of them in merged profiles
+    double phi, epsilon;                // of hot trees; the largest, where several were merged
+    char miner[16];                     // "space-saving", "lossy", "sticky"
+    unsigned depth;                     // frames of a sample, in bounded trees
+    // A full tree whose memory was used up: some contexts have errors all the same.
+    bool has_errors;
+};
+
+struct profile_kind profile_kind(const struct profile *profile);
+
+// The counters of a hot tree: 1/epsilon. 0 for other kinds.
+uint64_t profile_counters(const struct profile_kind *kind);
+
+// The metric that has the errors of another one: it is called by its name and " error". The number
+// of metrics if there is none.
+unsigned profile_error_of(const struct profile *profile, unsigned metric);
+
+#endif
