@@ -176,6 +176,9 @@ static void print_lines(const struct record_options *options,
         complain("%s %s count to an ancestor of where they belong: the memory limit was "
                  "reached; --memory raises it",
                  text_count(totals->unplaced).text, counts ? "calls" : "samples");
+    if (totals->forgetting)
+        complain("the memory limit was reached: from then on only hot contexts were kept, with a "
+                 "bound of their error; --memory raises it");
     char *advice = source_advice(options, summary);
     if (advice)
         complain("%s", advice);
@@ -236,6 +239,10 @@ static void print_json(const struct record_options *options,
         json_key(&json, counts[i].key);
         json_unsigned(&json, counts[i].value);
     }
+    json_key(&json, "tree");
+    json_string(&json, tree_name(&options->trees).text);
+    json_key(&json, "memory_limit_reached");
+    json_bool(&json, totals->forgetting > 0);
     json_key(&json, "complete_pct");
     json_real(&json, walks ? 100.0 * (double)totals->complete / (double)walks : 100.0);
     char *advice = source_advice(options, summary);

@@ -271,6 +271,7 @@ static bool begin_to_forget(struct live_tree *tree, struct live_sink *sink)
     if (!sink->want_errors(sink->errors_context))
         return false;
     sink->note(sink->note_context, note, sizeof note - 1);
+    sink->totals->forgetting++;
     sink->totals->frames -= count_frames(tree, 0);
     sink->totals->calls -= count_calls(tree, sink);
     free(tree->runs);

@@ -31,6 +31,7 @@ struct recorder_totals {
     uint64_t nodes, tree_bytes;
     uint64_t frames;                    // of the nodes: contexts
     uint64_t calls;                     // that were followed
+    unsigned forgetting;                // full trees whose memory was used up
     unsigned processes, live_processes; // live: not ended, and its pid still exists
     unsigned threads;
 };
