@@ -46,4 +46,9 @@ struct cfi_function {
 enum cfi_result cfi_find(const struct module_ref *module, uintptr_t pc,
                          struct cfi_function *function, struct cfi_row *row);
 
+// The same with fewer words: of the rules, only those of the stack pointer, the frame pointer and
+// the return address are there.
+enum cfi_result cfi_find_caller(const struct module_ref *module, uintptr_t pc,
+                                struct cfi_function *function, struct cfi_row *row);
+
 #endif

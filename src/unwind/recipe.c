@@ -136,7 +136,7 @@ static void recipe_in_module(const struct module_ref *module, uintptr_t pc, bool
 {
     struct cfi_function function;
     struct cfi_row row;
-    enum cfi_result result = cfi_find(module, pc, &function, &row);
+    enum cfi_result result = cfi_find_caller(module, pc, &function, &row);
     place_t place = place_make(module->id, pc - module->base);
     set_function(recipe, place, 0);
     // A function that begins before its module would be named in another one.

@@ -201,12 +201,45 @@ static void walk(uintptr_t pc)
     walks++;
 }
 
+static bool same_rule(struct rule left, struct rule right)
+{
+    return left.kind == right.kind && left.value == right.value;
+}
+
+// Whole rows and those that only know the caller must agree, on damaged tables too. (In a damaged
+// index it depends on earlier searches which function is found.)
+static bool look_up(uintptr_t pc)
+{
+    static const unsigned slot[] = {ARCH_FP_SLOT, ARCH_SP_SLOT, ARCH_RA_SLOT};
+    struct cfi_function function, other;
+    struct cfi_row row, part;
+    enum cfi_result result = cfi_find(&module, pc, &function, &row);
+    if (cfi_find_caller(&module, pc, &other, &part) != CFI_OK || result != CFI_OK ||
+        function.start != other.start)
+        return result == CFI_OK;
+    bool same = function.end == other.end && function.signal == other.signal &&
+                row.cfa_offset == part.cfa_offset && row.cfa_register == part.cfa_register &&
+                row.cfa_is_expression == part.cfa_is_expression &&
+                row.saves_result == part.saves_result;
+    for (unsigned i = 0; i < 3; i++)
+        same = same && same_rule(row.rule[slot[i]], part.rule[slot[i]]);
+    if (!same) {
+        fprintf(
+            stderr,
+            "pc %#lx: result %d, CFA r%d%+ld, fp %d:%ld; by the short way CFA r%d%+ld, fp %d:%ld\n",
+            (unsigned long)pc, (int)result, row.cfa_register, (long)row.cfa_offset,
+            (int)row.rule[ARCH_FP_SLOT].kind, (long)row.rule[ARCH_FP_SLOT].value, part.cfa_register,
+            (long)part.cfa_offset, (int)part.rule[ARCH_FP_SLOT].kind,
+            (long)part.rule[ARCH_FP_SLOT].value);
+        abort();
+    }
+    return true;
+}
+
 static void examine(const struct round *round)
 {
-    struct cfi_function function;
-    struct cfi_row row;
     for (uintptr_t pc = round->pc; pc < round->pc + 64; pc += 13)
-        rows += cfi_find(&module, pc, &function, &row) == CFI_OK;
+        rows += look_up(pc);
     // What is damaged must not be met again from the cache when it is whole.
     loadmap_generation_count++;
     walk(round->pc);
