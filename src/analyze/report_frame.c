@@ -100,7 +100,9 @@ static void put_view(const struct report *report)
     static const char *const by[] = {"function", "line", "module", "thread", "process"};
     const char *metric = report->analysis->profile->metrics[report->metric].name;
     bool counts_calls = profile_counts_calls(&report->analysis->profile->metrics[report->metric]);
-    if (options->view == VIEW_TREE)
+    if (options->view == VIEW_TREE && report->kind.functions)
+        fprintf(report->out, "functions by %s: who called them was not recorded", metric);
+    else if (options->view == VIEW_TREE)
         fprintf(report->out, "call tree by %s: each function under its caller; %s", metric,
                 counts_calls ? "below is with the calls that it makes, and these make"
                              : "total is with all it calls");
@@ -262,8 +264,8 @@ static void put_forgotten(const struct report *report, const struct show_options
     if (report->detached)
         fprintf(out,
                 DETACHED
-                " f: a sample was cut at f after %u frames, or when all that it walked was "
-                "new: who called f is not known.\n",
+                " f: a sample walked %u frames and met none that was known: who called f is "
+                "not known.\n",
                 report->kind.depth);
 }
 

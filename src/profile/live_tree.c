@@ -341,23 +341,30 @@ static bool count_to_three(void *context, ref_t ref, const struct node *node)
     return ++*(unsigned *)context < 3;
 }
 
-static uint64_t some_nodes(const struct arena *arena, uint64_t bytes, ref_t tree,
-                           const struct live_sink *sink)
+static bool is_a_root_alone(const struct arena *arena, uint64_t bytes, ref_t tree)
 {
-    unsigned nodes = 0;
-    if (sink->tree != LIVE_TREE_FULL)
-        return stable_bytes(arena, bytes, tree) > 0 ? 3 : 0;
-    tree_scan(arena, bytes, tree, count_to_three, &nodes);
-    return nodes;
+    const int64_t room = stable_bytes(arena, bytes, tree);
+    void *memory = room > 0 ? malloc((size_t)room) : NULL;
+    struct stable_tree stable = {0};
+    const bool read = memory && stable_read(&stable, arena, bytes, tree, memory, (size_t)room) == 0;
+    free(memory);
+    return room == 0 || (read && stable.count < 2);
 }
 
-// Thousands of idle threads need not fill the profile. An unused tree has a root and a statement.
+// Thousands of idle threads need not fill the profile. An unused tree has a root, and a statement
+// if it is a full one.
 static bool is_unused(const struct live_stats *stats, const struct arena *arena, uint64_t bytes,
                       ref_t tree, const struct live_sink *sink)
 {
     if (stats->samples || stats->cost_ns || stats->lost)
         return false;
-    return !sink->follows_calls || !tree || some_nodes(arena, bytes, tree, sink) < 3;
+    if (!sink->follows_calls || !tree)
+        return true;
+    if (sink->tree != LIVE_TREE_FULL)
+        return is_a_root_alone(arena, bytes, tree);
+    unsigned nodes = 0;
+    tree_scan(arena, bytes, tree, count_to_three, &nodes);
+    return nodes < 3;
 }
 
 bool live_tree_update(struct live_tree *tree, const struct arena *arena, uint64_t bytes,

@@ -206,7 +206,7 @@ static void detached_roots(void **state)
         options.fold = false;
         char *text = fixture_report(options);
         assert_int_equal(strstr(text, "(detached)") != NULL, round);
-        assert_int_equal(strstr(text, "after 16 frames") != NULL, round);
+        assert_int_equal(strstr(text, "walked 16 frames") != NULL, round);
         free(text);
         struct build_options build = {0};
         struct calltree *tree = build_calltree(analysis->functions, analysis->profile, &build);
