@@ -6,8 +6,12 @@
 // process can map the same pages elsewhere and follow every link. The unit of a reference is eight
 // bytes; reference 0 is "nothing". Memory is handed out zeroed and never given back.
 //
-//   base ─► [ struct arena_head | block | block | block | ... untouched, zero ... ]
-//                                                        ▲ used               ▲ limit
+//   base ─► [ struct arena_head | block | block | block | ... untouched, zero ... | kept back ]
+//                                                        ▲ used                              ▲
+//                                                        limit
+//
+// A part can be kept back for those who must go on when the rest is full. What they are given lies
+// behind all that was given before.
 
 #include <stdatomic.h>
 #include <stddef.h>
@@ -22,6 +26,7 @@ struct arena_head {
         used;       // bytes handed out, this head included; any thread adds, relaxed is enough
     uint64_t limit; // bytes that may be handed out
     _Atomic uint64_t refused; // allocations that found no room
+    uint64_t kept;            // bytes before the limit that arena_alloc() does not hand out
 };
 
 struct arena {
@@ -41,6 +46,23 @@ static inline void *arena_at(const struct arena *arena, ref_t ref)
 // Makes an arena of zeroed memory at base; reserved is what the caller keeps for itself at the
 // front, sizeof(struct arena_head) included.
 void arena_init(struct arena *arena, void *base, size_t reserved, size_t limit);
+
+// Keeps back the last bytes before the limit. Before anything is allocated.
+void arena_keep_back(struct arena *arena, size_t bytes);
+
+// Where the part that is kept back begins.
+static inline uint64_t arena_kept_from(const struct arena *arena)
+{
+    return (arena_head(arena)->limit - arena_head(arena)->kept) & ~UINT64_C(7);
+}
+
+// Bytes that are left, of the common part or of what is kept back.
+uint64_t arena_room(const struct arena *arena);
+uint64_t arena_kept_room(const struct arena *arena);
+
+// Memory from the part that is kept back. From then on, arena_alloc() finds no room. Zeroed,
+// lock-free, signal-safe, 0 when there is none.
+ref_t arena_alloc_kept(struct arena *arena, size_t bytes);
 
 // Zeroed memory, or 0 when the limit is reached. Lock-free; safe in a signal handler.
 ref_t arena_alloc(struct arena *arena, size_t bytes);

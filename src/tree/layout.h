@@ -2,17 +2,21 @@
 #ifndef CAIRN_TREE_LAYOUT_H
 #define CAIRN_TREE_LAYOUT_H
 
-// How a tree lies in its arena; for tree.c (the writer) and scan.c (the reader) alone.
+// How a tree lies in its arena; for the files of this room alone.
 //
 //   struct tree ── first_block ─► [head|node|node|...] ─next─► [head|node|... twice as many] ─► ...
 //               ── reserve ─────► [head|16 nodes]  joins the end of that chain when the arena is
 //               full ── edge_slots ──► open-addressing hash of edge references (a larger one
 //               replaces it)
 //                                 edges themselves lie in arrays, wherever there was room
+//               ── more ────────► struct hot, of a tree that forgets cold contexts (hot.h)
 //
 //   node.child ─► first child, whose siblings form a list, or
 //              ─► struct fanout, a hash of (edge, node): told apart by the first word, which is a
 //                 node's edge and never 0, and always 0 in a fanout.
+//
+// Nodes of exact contexts lie below `hot_from`, and stay for good. Those from there on have two
+// values and are given to other contexts when theirs has grown cold.
 
 #include "tree/tree.h"
 
@@ -27,9 +31,11 @@ struct tree {
     _Atomic uint32_t forgets; // nodes come and go: always, or since the arena was full
     ref_t more;               // what a kind other than full keeps besides
     // What follows is the writer's alone.
+    ref_t hot_from; // nodes from here on come and go
     ref_t root_unplaced;
-    ref_t last_block;
-    ref_t reserve; // block for unplaced statements when the arena is full
+    ref_t last_block; // of exact nodes
+    ref_t tail;       // of the chain of all blocks
+    ref_t reserve;    // block for unplaced statements when the arena is full
     ref_t unplaced_edge;
     ref_t edge_slots;
     uint32_t edge_slot_count; // a power of two
@@ -37,7 +43,7 @@ struct tree {
     ref_t next_edge;
     uint32_t edges_left;      // unused ones at next_edge
     uint32_t edge_block_size; // how many the newest array has
-    uint32_t full;            // the arena had no room for another node block
+    uint32_t full;            // the arena had no room for another block
 };
 
 struct node_block {
@@ -68,5 +74,73 @@ static inline ref_t tree_node_in_block(ref_t block, unsigned metrics, uint32_t i
 {
     return block + (ref_t)(sizeof(struct node_block) / 8 + index * (tree_node_bytes(metrics) / 8));
 }
+
+static inline struct tree *tree_at(const struct arena *arena, ref_t tree)
+{
+    return arena_at(arena, tree);
+}
+
+static inline struct node *tree_node(const struct arena *arena, ref_t node)
+{
+    return arena_at(arena, node);
+}
+
+static inline uint32_t tree_mix(uint64_t value)
+{
+    value *= UINT64_C(0x9e3779b97f4a7c15);
+    return (uint32_t)(value >> 32);
+}
+
+static inline bool tree_is_forgetting(const struct tree *tree)
+{
+    return atomic_load_explicit(&tree->forgets, memory_order_relaxed) != 0;
+}
+
+// Without memset(), which may use vector registers: those hold a function's arguments when a hook
+// comes here.
+static inline void tree_clear(void *memory, size_t bytes)
+{
+    uint64_t *words = memory;
+    for (size_t i = 0; i < bytes / sizeof *words; i++)
+        __atomic_store_n(&words[i], 0, __ATOMIC_RELAXED); // which the compiler leaves as it is
+}
+
+// nodes.c. Memory for a tree: a head and at most *count records, fewer if there is no more room. A
+// full tree that finds none at all goes on as one that forgets, from what is kept back. 0: no room.
+ref_t tree_records(struct arena *arena, ref_t tree, size_t head, size_t each, uint32_t *count);
+
+// Memory for something that is of use in one piece only, and not needed to go on. 0: no room.
+ref_t tree_whole(struct arena *arena, ref_t tree, size_t bytes);
+
+// Blocks of nodes. Appended ones are found by readers.
+// Exact ones lie in the common part of the arena.
+ref_t tree_block_new(struct arena *arena, ref_t tree, unsigned metrics, uint32_t capacity,
+                     bool exact);
+void tree_block_append(struct arena *arena, ref_t tree, ref_t block);
+bool tree_block_is_full(const struct arena *arena, ref_t block);
+
+// The next node of a block that is not full.
+ref_t tree_node_new(struct arena *arena, ref_t tree, ref_t block, ref_t parent, ref_t edge);
+
+// Counts of nodes, for readers.
+void tree_count_nodes(struct tree *tree, int64_t change);
+
+// edges.c: the first edges of a new tree.
+bool tree_edges_start(struct arena *arena, ref_t tree);
+
+// children.c: the children of a node.
+//
+// Finds one; *length: of the list that was searched in vain.
+ref_t children_find(struct arena *arena, const struct tree *tree, ref_t parent, ref_t edge,
+                    uint32_t *length);
+
+// Prepares for one more by that edge. False: there is no memory to find so many by.
+bool children_make_room(struct arena *arena, ref_t tree, ref_t parent, ref_t edge, uint32_t length);
+
+// After children_make_room().
+void children_add(struct arena *arena, const struct tree *tree, ref_t parent, ref_t edge,
+                  ref_t child);
+
+void children_remove(struct arena *arena, const struct tree *tree, ref_t parent, ref_t child);
 
 #endif

@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: MIT
+#include "tree/hot.h"
 #include "tree/layout.h"
 #include "tree/tree.h"
 #include <errno.h>
@@ -8,12 +9,12 @@ static bool inside(uint64_t arena_bytes, ref_t ref, uint64_t bytes)
     return ref != 0 && (uint64_t)ref * 8 + bytes <= arena_bytes;
 }
 
-int64_t tree_scan(const struct arena *arena, uint64_t arena_bytes, ref_t ref,
+int64_t tree_scan(const struct arena *arena, uint64_t arena_bytes, ref_t tree_ref,
                   bool (*visit)(void *context, ref_t ref, const struct node *node), void *context)
 {
-    if (!inside(arena_bytes, ref, sizeof(struct tree)))
+    if (!inside(arena_bytes, tree_ref, sizeof(struct tree)))
         return -EBADMSG;
-    const struct tree *tree = arena_at(arena, ref);
+    const struct tree *tree = arena_at(arena, tree_ref);
     // Read once: the profiled program may overwrite it at any time.
     unsigned metrics = __atomic_load_n(&tree->metrics, __ATOMIC_RELAXED);
     ref_t at = atomic_load_explicit(&tree->first_block, memory_order_acquire);
@@ -34,15 +35,20 @@ int64_t tree_scan(const struct arena *arena, uint64_t arena_bytes, ref_t ref,
         // with the releases in tree.c.
         ref_t next = atomic_load_explicit(&block->next, memory_order_acquire);
         uint32_t used = atomic_load_explicit(&block->used, memory_order_acquire);
-        uint64_t bytes = sizeof *block + used * (uint64_t)tree_node_bytes(metrics);
-        if (!inside(arena_bytes, at, bytes) || bytes > bytes_left ||
-            __atomic_load_n(&block->metrics, __ATOMIC_RELAXED) != metrics)
+        // A full tree that has begun to forget has blocks of nodes with more values.
+        const unsigned values = __atomic_load_n(&block->metrics, __ATOMIC_RELAXED);
+        uint64_t bytes = sizeof *block + used * (uint64_t)tree_node_bytes(values);
+        if (values < metrics || values > TREE_MOST_METRICS || !inside(arena_bytes, at, bytes) ||
+            bytes > bytes_left)
             return -EBADMSG;
         bytes_left -= bytes;
         for (uint32_t i = 0; i < used; i++) {
-            ref_t node = tree_node_in_block(at, metrics, i);
+            const ref_t ref = tree_node_in_block(at, values, i);
+            const struct node *node = arena_at(arena, ref);
+            if (__atomic_load_n(&node->edge, __ATOMIC_RELAXED) == 0)
+                continue; // free
             visited++;
-            if (!visit(context, node, arena_at(arena, node)))
+            if (!visit(context, ref, node))
                 return visited;
         }
         at = next;
@@ -66,11 +72,36 @@ bool tree_forgets_read(const struct arena *arena, uint64_t arena_bytes, ref_t re
     if (!inside(arena_bytes, ref, sizeof(struct tree)))
         return false;
     const struct tree *tree = arena_at(arena, ref);
-    return atomic_load_explicit(&tree->forgets, memory_order_relaxed) != 0;
+    // Acquire: what the tree keeps besides was there before it began to forget.
+    return atomic_load_explicit(&tree->forgets, memory_order_acquire) != 0;
+}
+
+bool tree_hot_read(const struct arena *arena, uint64_t arena_bytes, ref_t ref,
+                   struct tree_hot *state)
+{
+    if (!tree_forgets_read(arena, arena_bytes, ref))
+        return false;
+    const struct tree *tree = arena_at(arena, ref);
+    const uint32_t kind = __atomic_load_n(&tree->kind, __ATOMIC_RELAXED);
+    const ref_t more = __atomic_load_n(&tree->more, __ATOMIC_RELAXED);
+    if ((kind != TREE_FULL && kind != TREE_HOT) || !inside(arena_bytes, more, sizeof(struct hot)))
+        return false;
+    const struct miner *miner = &((const struct hot *)arena_at(arena, more))->miner;
+    *state = (struct tree_hot){
+        .miner = __atomic_load_n(&miner->kind, __ATOMIC_RELAXED),
+        .counters = __atomic_load_n(&miner->counters, __ATOMIC_RELAXED),
+        .monitored = __atomic_load_n(&miner->count, __ATOMIC_RELAXED),
+        .floor = atomic_load_explicit(&miner->floor, memory_order_relaxed),
+        .made_up = atomic_load_explicit(&miner->excess, memory_order_relaxed),
+        .events = __atomic_load_n(&miner->events, __ATOMIC_RELAXED),
+        .scans = __atomic_load_n(&miner->scans, __ATOMIC_RELAXED),
+    };
+    return true;
 }
 
 bool tree_edge_read(const struct arena *arena, uint64_t arena_bytes, ref_t ref, struct edge *edge)
 {
+    ref &= ~TREE_UNMONITORED;
     if (!inside(arena_bytes, ref, sizeof *edge))
         return false;
     const struct edge *from = arena_at(arena, ref);

@@ -44,6 +44,11 @@ struct node {
 // set in its edge, and a free one has no edge at all.
 #define TREE_UNMONITORED (UINT32_C(1) << 31)
 
+static inline ref_t tree_node_edge(const struct node *node)
+{
+    return node->edge & ~TREE_UNMONITORED;
+}
+
 struct tree; // lives in an arena
 
 // What is kept. The numbers are those of enum live_tree_kind.
@@ -72,6 +77,9 @@ ref_t tree_new(struct arena *arena, const struct tree_options *options);
 
 enum tree_kind tree_kind(const struct arena *arena, ref_t tree);
 
+// True if nodes of the tree come and go: it is of a kind that forgets, or its arena was full.
+bool tree_forgets(const struct arena *arena, ref_t tree);
+
 ref_t tree_root(const struct arena *arena, ref_t tree);
 
 // The id of an edge; interned on first use. 0 when full. Safe in a signal handler.
@@ -86,14 +94,26 @@ void tree_expect_edge_record(const struct arena *arena, ref_t tree, place_t site
 ref_t tree_child(struct arena *arena, ref_t tree, ref_t parent, ref_t edge);
 
 // The statement node without an address under a frame, from the reserve if the arena is full; when
-// the reserve is gone too, the nearest ancestor's, at last the root's, which always exists.
-// Signal-safe.
+// the reserve is gone too, the nearest ancestor's, at last the root's, which always exists. In
+// trees without statements, the frame itself. Signal-safe.
 ref_t tree_unplaced(struct arena *arena, ref_t tree, ref_t frame);
 
 // An event of that cost in this context. Trackers charge by this alone: what comes of it is the
 // matter of the tree's kind. The node may be forgotten at the next call for this tree, unless it is
 // the parent then. Signal-safe; the owner of the tree alone.
 void tree_charge(struct arena *arena, ref_t tree, ref_t node, uint64_t amount);
+
+// Counts something beside the events (returns, or calls where time is charged): in nodes that are
+// exact, where there is a place for it. Signal-safe.
+void tree_count(struct arena *arena, ref_t tree, ref_t node, uint64_t amount);
+
+// A charge by another thread than the owner, when the process ends: only if that is no more than an
+// addition. False: it was not charged.
+bool tree_charge_late(struct arena *arena, ref_t tree, ref_t node, uint64_t amount);
+
+// A node that the tracker goes on holding, with its ancestors, until it pins another one. Trees
+// that do not forget do not care. Signal-safe.
+void tree_pin(struct arena *arena, ref_t tree, ref_t node);
 
 // Adds to one value of a node of a full tree. Signal-safe. Relaxed: one writer, and a reader may
 // see either value.
@@ -106,7 +126,13 @@ static inline void tree_add(struct arena *arena, ref_t node, unsigned metric, ui
 uint64_t tree_nodes(const struct arena *arena, ref_t tree);
 unsigned tree_metrics(const struct arena *arena, ref_t tree);
 
-// Reading, from any process: all nodes in the order they were made (parents before children).
+// The sum of the counts in the tree less what was charged, modulo 2^64: 0 where nothing is
+// forgotten, and with Space Saving if events weigh the same.
+uint64_t tree_made_up(const struct arena *arena, ref_t tree);
+
+// Reading, from any process: all nodes in the order they were made (parents before children, in a
+// tree that does not forget; free nodes of one that does are passed over). Nodes have at least as
+// many values as tree_metrics_read() says.
 // `arena_bytes` bounds what may be touched; a damaged tree ends the scan early instead of faulting.
 // Calls visit(node ref, node) until it returns false. Returns the number visited or -EBADMSG. Only
 // the node's own bytes are known to be readable: its edge and parent are as found, for the visitor
@@ -120,6 +146,22 @@ unsigned tree_metrics_read(const struct arena *arena, uint64_t arena_bytes, ref_
 // True if nodes of the tree come and go (stable.h reads such trees): it is of a kind that forgets,
 // or a full tree whose arena was full. False too if it is damaged.
 bool tree_forgets_read(const struct arena *arena, uint64_t arena_bytes, ref_t tree);
+
+// What is known of a tree that keeps hot contexts (miner.h), or of a full tree since its arena was
+// full.
+struct tree_hot {
+    uint32_t miner;     // enum tree_miner
+    uint64_t counters;  // that it may have
+    uint64_t monitored; // contexts that have one
+    uint64_t floor;     // what a context that has none can have been charged at most
+    uint64_t made_up;   // as tree_made_up()
+    uint64_t events;    // that the miner was told of
+    uint64_t scans;     // contexts that it looked at in search of the coldest
+};
+
+// False if it is no such tree, or damaged.
+bool tree_hot_read(const struct arena *arena, uint64_t arena_bytes, ref_t tree,
+                   struct tree_hot *state);
 
 // The edge of a node that a scan has met. False if the reference leads out of the arena.
 bool tree_edge_read(const struct arena *arena, uint64_t arena_bytes, ref_t ref, struct edge *edge);

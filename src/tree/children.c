@@ -1,0 +1,227 @@
+// SPDX-License-Identifier: MIT
+// The children of a node: a list, the latest used one first, and a hash where there are many.
+
+#include "tree/hot.h"
+#include "tree/layout.h"
+
+enum {
+    // Measured (bench/tree_children.c): move-to-front beats a plain list from four children on, and
+    // from about eight a hash is as fast; a few more in the list save the memory of most hashes.
+    LIST_CHILDREN = 12,
+    FEW_CHILDREN = 4, // a hash that has so few left becomes a list again
+    FIRST_CHILD_SLOTS = 32,
+    // With the arena full no hash can be made; a list may then grow this long before it costs too
+    // much.
+    LONGEST_LIST = 64,
+};
+
+static struct fanout *fanout_of(const struct arena *arena, const struct node *parent)
+{
+    return parent->child && tree_node(arena, parent->child)->edge == 0
+               ? arena_at(arena, parent->child)
+               : NULL;
+}
+
+static bool has_edge(const struct node *node, ref_t edge)
+{
+    return tree_node_edge(node) == edge;
+}
+
+// In a hash
+
+static size_t fanout_bytes(uint32_t slots)
+{
+    return sizeof(struct fanout) + slots * sizeof(struct child_slot);
+}
+
+static struct child_slot *child_slot(struct fanout *fanout, ref_t edge)
+{
+    uint32_t mask = fanout->slot_count - 1;
+    uint32_t at = tree_mix(edge) & mask;
+    while (fanout->slots[at].edge != 0 && fanout->slots[at].edge != edge)
+        at = (at + 1) & mask;
+    return &fanout->slots[at];
+}
+
+static ref_t fanout_new(struct arena *arena, ref_t ref, uint32_t slots)
+{
+    const struct tree *tree = tree_at(arena, ref);
+    ref_t found = hot_take_fanout(arena, tree, slots);
+    if (found)
+        tree_clear(arena_at(arena, found), fanout_bytes(slots));
+    else
+        found = tree_whole(arena, ref, fanout_bytes(slots));
+    if (found)
+        ((struct fanout *)arena_at(arena, found))->slot_count = slots;
+    return found;
+}
+
+static void fanout_put(struct fanout *fanout, const struct tree *tree, ref_t edge, ref_t node)
+{
+    // Apart, because it must find a place even when the hash is full and cannot grow.
+    if (edge == tree->unplaced_edge) {
+        fanout->unplaced = node;
+        return;
+    }
+    *child_slot(fanout, edge) = (struct child_slot){edge, node};
+    fanout->count++;
+}
+
+static ref_t fanout_find(struct fanout *fanout, const struct tree *tree, ref_t edge)
+{
+    return edge == tree->unplaced_edge ? fanout->unplaced : child_slot(fanout, edge)->node;
+}
+
+static bool fanout_from_list(struct arena *arena, ref_t ref, struct node *parent)
+{
+    const struct tree *tree = tree_at(arena, ref);
+    ref_t made = fanout_new(arena, ref, FIRST_CHILD_SLOTS);
+    if (!made)
+        return false; // the list still works
+    struct fanout *fanout = arena_at(arena, made);
+    for (ref_t child = parent->child; child; child = tree_node(arena, child)->sibling)
+        fanout_put(fanout, tree, tree_node_edge(tree_node(arena, child)), child);
+    parent->child = made;
+    return true;
+}
+
+// Room for one more child, if need be in a hash twice as large.
+static bool fanout_make_room(struct arena *arena, ref_t ref, struct node *parent)
+{
+    const struct tree *tree = tree_at(arena, ref);
+    struct fanout *fanout = arena_at(arena, parent->child);
+    if (fanout->count < fanout->slot_count / 4 * 3)
+        return true;
+    ref_t made = fanout_new(arena, ref, fanout->slot_count * 2);
+    if (!made)
+        return fanout->count < fanout->slot_count / 8 * 7;
+    struct fanout *grown = arena_at(arena, made);
+    grown->unplaced = fanout->unplaced;
+    for (uint32_t i = 0; i < fanout->slot_count; i++)
+        if (fanout->slots[i].edge)
+            fanout_put(grown, tree, fanout->slots[i].edge, fanout->slots[i].node);
+    ref_t old = parent->child;
+    parent->child = made;
+    hot_give_fanout(arena, tree, old, fanout->slot_count);
+    return true;
+}
+
+// Those behind the one that goes move up, so that each is still found before the first empty slot.
+static void close_gap(struct fanout *fanout, uint32_t gap)
+{
+    const uint32_t mask = fanout->slot_count - 1;
+    for (uint32_t at = (gap + 1) & mask; fanout->slots[at].edge; at = (at + 1) & mask) {
+        uint32_t wanted = tree_mix(fanout->slots[at].edge) & mask;
+        if (((at - wanted) & mask) >= ((at - gap) & mask)) {
+            fanout->slots[gap] = fanout->slots[at];
+            gap = at;
+        }
+    }
+    fanout->slots[gap] = (struct child_slot){0};
+}
+
+static void list_from_fanout(struct arena *arena, const struct tree *tree, struct node *parent)
+{
+    const ref_t old = parent->child;
+    const struct fanout *fanout = arena_at(arena, old);
+    ref_t first = fanout->unplaced;
+    for (uint32_t i = 0; i < fanout->slot_count; i++) {
+        ref_t child = fanout->slots[i].node;
+        if (child) {
+            tree_node(arena, child)->sibling = first;
+            first = child;
+        }
+    }
+    if (fanout->unplaced)
+        tree_node(arena, fanout->unplaced)->sibling = 0;
+    parent->child = first;
+    hot_give_fanout(arena, tree, old, fanout->slot_count);
+}
+
+static void fanout_remove(struct arena *arena, const struct tree *tree, struct node *parent,
+                          ref_t edge)
+{
+    struct fanout *fanout = arena_at(arena, parent->child);
+    if (edge == tree->unplaced_edge) {
+        fanout->unplaced = 0;
+    } else {
+        struct child_slot *slot = child_slot(fanout, edge);
+        if (!slot->edge)
+            return;
+        close_gap(fanout, (uint32_t)(slot - fanout->slots));
+        fanout->count--;
+    }
+    if (fanout->count <= FEW_CHILDREN)
+        list_from_fanout(arena, tree, parent);
+}
+
+// In a list
+
+static ref_t find_in_list(struct arena *arena, struct node *parent, ref_t edge, uint32_t *length)
+{
+    ref_t before = 0;
+    for (ref_t child = parent->child; child; child = tree_node(arena, child)->sibling) {
+        if (has_edge(tree_node(arena, child), edge)) {
+            if (before) { // to the front: the next event most likely asks for it again
+                tree_node(arena, before)->sibling = tree_node(arena, child)->sibling;
+                tree_node(arena, child)->sibling = parent->child;
+                parent->child = child;
+            }
+            return child;
+        }
+        before = child;
+        ++*length;
+    }
+    return 0;
+}
+
+static void list_remove(struct arena *arena, struct node *parent, ref_t child)
+{
+    ref_t *link = &parent->child;
+    while (*link && *link != child)
+        link = &tree_node(arena, *link)->sibling;
+    if (*link)
+        *link = tree_node(arena, child)->sibling;
+}
+
+// Of either kind
+
+ref_t children_find(struct arena *arena, const struct tree *tree, ref_t ref, ref_t edge,
+                    uint32_t *length)
+{
+    struct node *parent = tree_node(arena, ref);
+    struct fanout *fanout = fanout_of(arena, parent);
+    *length = 0;
+    return fanout ? fanout_find(fanout, tree, edge) : find_in_list(arena, parent, edge, length);
+}
+
+bool children_make_room(struct arena *arena, ref_t tree, ref_t ref, ref_t edge, uint32_t length)
+{
+    struct node *parent = tree_node(arena, ref);
+    const bool unplaced = edge == tree_at(arena, tree)->unplaced_edge;
+    if (fanout_of(arena, parent))
+        return unplaced || fanout_make_room(arena, tree, parent);
+    return length < LIST_CHILDREN || fanout_from_list(arena, tree, parent) ||
+           length < LONGEST_LIST || unplaced;
+}
+
+void children_add(struct arena *arena, const struct tree *tree, ref_t ref, ref_t edge, ref_t child)
+{
+    struct node *parent = tree_node(arena, ref);
+    struct fanout *fanout = fanout_of(arena, parent);
+    if (fanout) {
+        fanout_put(fanout, tree, edge, child);
+        return;
+    }
+    tree_node(arena, child)->sibling = parent->child;
+    parent->child = child;
+}
+
+void children_remove(struct arena *arena, const struct tree *tree, ref_t ref, ref_t child)
+{
+    struct node *parent = tree_node(arena, ref);
+    if (fanout_of(arena, parent))
+        fanout_remove(arena, tree, parent, tree_node_edge(tree_node(arena, child)));
+    else
+        list_remove(arena, parent, child);
+}

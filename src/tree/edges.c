@@ -1,0 +1,129 @@
+// SPDX-License-Identifier: MIT
+// Edges of a tree: interned, and found by a hash.
+
+#include "tree/layout.h"
+
+enum { FIRST_EDGES = 16, MOST_EDGES = 2048, FIRST_EDGE_SLOTS = 32 };
+
+static uint32_t hash_edge(place_t site, place_t function)
+{
+    return tree_mix((site ^ site >> 32) + (function << 20 | function >> 44) * 3);
+}
+
+static ref_t *edge_slot(const struct arena *arena, const struct tree *tree, place_t site,
+                        place_t function)
+{
+    ref_t *slots = arena_at(arena, tree->edge_slots);
+    uint32_t mask = tree->edge_slot_count - 1;
+    for (uint32_t at = hash_edge(site, function) & mask;; at = (at + 1) & mask) {
+        if (slots[at] == 0)
+            return &slots[at];
+        const struct edge *edge = arena_at(arena, slots[at]);
+        if (edge->site == site && edge->function == function)
+            return &slots[at];
+    }
+}
+
+static const ref_t *first_edge_slot(const struct arena *arena, const struct tree *tree,
+                                    place_t site, place_t function)
+{
+    const ref_t *slots = arena_at(arena, tree->edge_slots);
+    return &slots[hash_edge(site, function) & (tree->edge_slot_count - 1)];
+}
+
+void tree_expect_edge(const struct arena *arena, ref_t ref, place_t site, place_t function)
+{
+    const struct tree *tree = tree_at(arena, ref);
+    if (tree->edge_slot_count)
+        __builtin_prefetch(first_edge_slot(arena, tree, site, function));
+}
+
+void tree_expect_edge_record(const struct arena *arena, ref_t ref, place_t site, place_t function)
+{
+    const struct tree *tree = tree_at(arena, ref);
+    if (tree->edge_slot_count)
+        __builtin_prefetch(arena_at(arena, *first_edge_slot(arena, tree, site, function)));
+}
+
+// The old table is left behind: all of them together are as large as the newest.
+static bool grow_edge_slots(struct arena *arena, ref_t ref)
+{
+    struct tree *tree = tree_at(arena, ref);
+    uint32_t old_count = tree->edge_slot_count;
+    const ref_t *old = arena_at(arena, tree->edge_slots);
+    if (old_count > UINT32_MAX / 2)
+        return false;
+    ref_t grown = tree_whole(arena, ref, (size_t)old_count * 2 * sizeof(ref_t));
+    if (!grown)
+        return false;
+    tree->edge_slots = grown;
+    tree->edge_slot_count = old_count * 2;
+    for (uint32_t i = 0; i < old_count; i++) {
+        if (old[i]) {
+            const struct edge *edge = arena_at(arena, old[i]);
+            *edge_slot(arena, tree, edge->site, edge->function) = old[i];
+        }
+    }
+    return true;
+}
+
+static ref_t edge_new(struct arena *arena, ref_t tree_ref, place_t site, place_t function)
+{
+    struct tree *tree = tree_at(arena, tree_ref);
+    if (tree->edges_left == 0) {
+        uint32_t count = tree->edge_block_size * 2;
+        if (count > MOST_EDGES)
+            count = MOST_EDGES;
+        ref_t block = tree_records(arena, tree_ref, 0, sizeof(struct edge), &count);
+        if (!block)
+            return 0;
+        tree->next_edge = block;
+        tree->edges_left = tree->edge_block_size = count;
+    }
+    ref_t ref = tree->next_edge;
+    struct edge *edge = arena_at(arena, ref);
+    edge->site = site;
+    edge->function = function;
+    tree->next_edge += sizeof(struct edge) / 8;
+    tree->edges_left--;
+    return ref;
+}
+
+ref_t tree_edge(struct arena *arena, ref_t ref, place_t site, place_t function)
+{
+    struct tree *tree = tree_at(arena, ref);
+    // The tool zeroes the memory of processes that it takes for dead. Should it ever be wrong, a
+    // process that lives on finds an empty tree: it must do nothing then, rather than fault.
+    if (tree->edge_slot_count == 0)
+        return 0;
+    ref_t *slot = edge_slot(arena, tree, site, function);
+    ref_t known = *slot;
+    if (known)
+        return known;
+    if (tree->edge_count >= tree->edge_slot_count / 4 * 3) {
+        if (grow_edge_slots(arena, ref))
+            slot = edge_slot(arena, tree, site, function);
+        else if (tree->edge_count >= tree->edge_slot_count / 8 * 7)
+            return 0; // fuller, and every search would become long
+    }
+    ref_t edge = edge_new(arena, ref, site, function);
+    if (edge) {
+        *slot = edge;
+        tree->edge_count++;
+    }
+    return edge;
+}
+
+bool tree_edges_start(struct arena *arena, ref_t ref)
+{
+    struct tree *tree = tree_at(arena, ref);
+    uint32_t edges = FIRST_EDGES;
+    tree->edge_slots = tree_whole(arena, ref, FIRST_EDGE_SLOTS * sizeof(ref_t));
+    tree->next_edge = tree_records(arena, ref, 0, sizeof(struct edge), &edges);
+    if (!tree->edge_slots || !tree->next_edge)
+        return false;
+    tree->edge_slot_count = FIRST_EDGE_SLOTS;
+    tree->edges_left = tree->edge_block_size = edges;
+    tree->unplaced_edge = tree_edge(arena, ref, 0, 0);
+    return tree->unplaced_edge != 0;
+}

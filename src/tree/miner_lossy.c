@@ -1,0 +1,58 @@
+// SPDX-License-Identifier: MIT
+// Lossy Counting, after Manku and Motwani. Every new context gets a counter. After each window of
+// 1/epsilon events, contexts whose count (what they may have had before it began included) is not
+// above epsilon * N go: they are not hot. What one of them has had is at most the highest count
+// that was ever dropped, and that is what a context that comes, perhaps again, begins with.
+//
+// Where events weigh the same this is the rule of the paper, N/window being the number of the
+// window. Where they do not, epsilon * N is what it is.
+
+#include "tree/miner_list.h"
+
+void lossy_update(struct arena *arena, ref_t tree, struct miner *miner, ref_t ref, uint64_t amount)
+{
+    struct lossy *lossy = &miner->lossy;
+    struct node *node = tree_node(arena, ref);
+    lossy->charged += amount;
+    if (miner_monitors(node)) {
+        miner_set(&node->value[0], miner_count(node) + amount);
+    } else if (miner_append(arena, tree, miner, ref)) {
+        const uint64_t floor = atomic_load_explicit(&miner->floor, memory_order_relaxed);
+        miner_begin(node, floor + amount, floor, false);
+        miner_add_excess(miner, floor);
+    } else { // no memory: a context with that much may be missing
+        miner_raise_floor(miner,
+                          atomic_load_explicit(&miner->floor, memory_order_relaxed) + amount);
+        miner_add_excess(miner, 0 - amount);
+    }
+    if (++lossy->events >= miner->counters) {
+        lossy->events = 0;
+        lossy->sweeping = 1;
+        lossy->at = 0;
+    }
+}
+
+ref_t lossy_victim(struct arena *arena, struct miner *miner)
+{
+    struct lossy *lossy = &miner->lossy;
+    const uint64_t hot = lossy->charged / miner->counters;
+    if (!lossy->sweeping)
+        return 0;
+    while (lossy->at < miner->count) {
+        const ref_t ref = *miner_slot(arena, miner, lossy->at);
+        struct node *node = tree_node(arena, ref);
+        const uint64_t count = miner_count(node);
+        miner->scans++;
+        if (count > hot) {
+            lossy->at++;
+            continue;
+        }
+        miner_remove(arena, miner, lossy->at);
+        miner_end(node);
+        miner_raise_floor(miner, count);
+        miner_add_excess(miner, 0 - count);
+        return ref;
+    }
+    lossy->sweeping = 0;
+    return 0;
+}
