@@ -82,13 +82,13 @@ void sample_tick(void *ucontext)
     clock_resume(&thread->clock, options);
     struct live_stats *stats = &thread->record->stats;
     ref_t node = thread->calls ? calls_sample(thread->calls, ucontext)
-                               : walk_sample(&thread->walker, ucontext);
+                               : walk_sample(&thread->walker, ucontext, weight);
     if (!node) {
         thread->last -= weight; // at a bad moment: the next sample carries its weight
         stats->lost++;
         return;
     }
-    tree_add(&agent.arena, node, 0, weight);
+    tree_charge(&agent.arena, thread->record->tree, node, weight);
     thread->last_node = thread->record->last_node = node;
     thread->record->charged = now;
     stats->samples++;

@@ -41,6 +41,8 @@ static int open_walker(struct thread *thread, struct unwind_bounds stack)
     int error =
         walk_open(&thread->walker, &agent.arena, thread->record->tree, &thread->record->stats,
                   stack, options->marker && !arch_protects_returns());
+    if (options->tree == LIVE_TREE_BOUNDED)
+        thread->walker.limit = options->bounded_depth;
     if (error || !options->trigger)
         return error;
     thread->trigger = map_memory(sizeof *thread->trigger);

@@ -13,14 +13,15 @@ enum verdict {
     VERDICT_BAD_PC,    // a return address that is not code
     VERDICT_UNLOADING, // the code's module was being unloaded
     VERDICT_BUSY,      // the sample fell into the agent itself
+    VERDICT_DETACHED,  // as many frames as a bounded tree asks for, and none of them known
     VERDICT_COUNT,
 };
 
 static inline const char *verdict_name(enum verdict verdict)
 {
     static const char *const names[VERDICT_COUNT] = {
-        "complete",  "marker", "no-unwind-table", "bad-unwind-table",
-        "bad-stack", "bad-pc", "unloading",       "in-agent",
+        "complete", "marker",    "no-unwind-table", "bad-unwind-table", "bad-stack",
+        "bad-pc",   "unloading", "in-agent",        "detached",
     };
     return (unsigned)verdict < VERDICT_COUNT ? names[verdict] : "unknown";
 }

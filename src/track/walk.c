@@ -389,7 +389,10 @@ static ref_t function_node(struct pass *pass)
     for (unsigned i = 0; i < LEAVE_TRIES && forbidden_is_agent(cursor->frame.function); i++)
         if (unwind_step(cursor, &pass->verdict) == UNWIND_END)
             break;
-    const ref_t node = bounded_counter(walker->arena, walker->tree, cursor->frame.function);
+    const struct unwind_frame *frame = &cursor->frame;
+    const bool unnamed = place_offset(frame->function) == PLACE_OFFSET_UNKNOWN;
+    const ref_t node =
+        bounded_counter(walker->arena, walker->tree, unnamed ? frame->place : frame->function);
     struct live_stats *stats = walker->stats;
     stats->verdicts[VERDICT_COMPLETE]++;
     stats->frames_stack++;

@@ -34,6 +34,9 @@ struct walk_frame {
 enum {
     WALK_CFI =
         1, // frame and caller are known by unwind tables, on the thread's own stack: may be marked
+    // In a bounded tree (walk_bounded.c):
+    WALK_DETACHED = 2, // what called it is not known: a root of its own
+    WALK_ADRIFT = 4,   // it, or a frame that it was called from, is detached
 };
 
 struct walker {
@@ -44,18 +47,21 @@ struct walker {
     uintptr_t lowest;           // how far down it has reached, as samples saw it
     uint32_t use_marker;
     uint32_t keeps_returns; // 0: frames count something else
+    uint32_t kind;          // enum tree_kind of the tree
+    uint32_t limit;         // frames that a walk may take; 0: all
     uint32_t suspended;     // > 0: the marker is neither placed nor moved (backtrace() at work)
     struct walk_frame *frames;
     size_t count, capacity;
     size_t marked; // index of the marked frame, while marker.entry is set
     struct marker marker;
     enum verdict rooted; // how the walk ended that frames[0] comes from
+    size_t loose;        // how many of the oldest frames have nodes that may be forgotten
     // The stub is at work for the frame of this CFA (0: no). A sample that sees it must not touch
     // the list.
     volatile uintptr_t in_stub;
 };
 
-// A walker for the calling thread. 0 or -errno (no memory).
+// A walker for the calling thread. 0 or -errno (no memory). For a bounded tree, set its limit.
 int walk_open(struct walker *walker, struct arena *arena, ref_t tree, struct live_stats *stats,
               struct unwind_bounds stack, bool use_marker);
 
@@ -64,8 +70,9 @@ int walk_open(struct walker *walker, struct arena *arena, ref_t tree, struct liv
 void walk_close(struct walker *walker);
 
 // The node to charge for a sample of the interrupted code. Signal-safe, all signals blocked. Never
-// 0.
-ref_t walk_sample(struct walker *walker, const void *ucontext);
+// 0. The edges that are new are charged here: of them, `weight` is the sample's cost (in a bounded
+// tree; others have no weights of edges).
+ref_t walk_sample(struct walker *walker, const void *ucontext, uint64_t weight);
 
 // How a sample taken at every N-th call weighs the edges of its context (ACCT, section 3.1).
 enum walk_weights {

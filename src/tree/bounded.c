@@ -116,6 +116,7 @@ ref_t bounded_new(struct arena *arena, const struct tree_options *options)
     bounded->bytes = options->bytes < (UINT64_C(8) << 30) ? options->bytes : UINT64_C(8) << 30;
     bounded->purge = options->purge;
     bounded->tree.kind = options->kind;
+    atomic_store_explicit(&bounded->tree.forgets, 1, memory_order_relaxed);
     bounded->root_edge.function = options->start;
     struct node_block *block = arena_at(arena, first);
     block->metrics = BOUNDED_STRIDE;
@@ -441,18 +442,16 @@ void bounded_charge(struct arena *arena, ref_t tree, ref_t ref, uint64_t cost)
     become_youngest(arena, bounded, ref, node);
 }
 
-ref_t bounded_count(struct arena *arena, ref_t tree, place_t function, uint64_t cost)
+ref_t bounded_counter(struct arena *arena, ref_t tree, place_t function)
 {
     const ref_t root = bounded_at(arena, tree)->tree.root;
-    ref_t node = root;
-    if (bounded_begin(arena, tree) != BOUNDED_NONE) {
+    if (bounded_begin(arena, tree) == BOUNDED_NONE)
+        return root;
+    ref_t node = bounded_enter(arena, tree, root, 0, function, 0, 0);
+    if (!node) {
+        bounded_empty(arena, tree);
         node = bounded_enter(arena, tree, root, 0, function, 0, 0);
-        if (!node) {
-            bounded_empty(arena, tree);
-            node = bounded_enter(arena, tree, root, 0, function, 0, 0);
-        }
     }
-    bounded_charge(arena, tree, node ? node : root, cost);
     return node ? node : root;
 }
 

@@ -62,9 +62,9 @@ void bounded_charge(struct arena *arena, ref_t tree, ref_t node, uint64_t cost);
 bool bounded_is(const struct arena *arena, ref_t tree, ref_t node, ref_t parent, place_t site,
                 place_t function);
 
-// Counts a cost to a function, making room as need be. Returns its node, the root if there is no
-// room at all.
-ref_t bounded_count(struct arena *arena, ref_t tree, place_t function, uint64_t cost);
+// The counter of a function, room made as need be: to be charged. The root, if there is no room at
+// all.
+ref_t bounded_counter(struct arena *arena, ref_t tree, place_t function);
 
 // Nodes that the buffer has room for; 0 before it was taken.
 uint32_t bounded_capacity(const struct arena *arena, ref_t tree);

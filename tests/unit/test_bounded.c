@@ -543,7 +543,8 @@ static void test_functions(void **state)
     for (unsigned i = 0; i < 20000; i++) {
         unsigned function = (unsigned)(next_random() % (1 + next_random() % 100));
         uint64_t cost = 1 + next_random() % 1000;
-        ref_t node = bounded_count(&thread->arena, thread->tree, place_make(4, function), cost);
+        ref_t node = bounded_counter(&thread->arena, thread->tree, place_make(4, function));
+        tree_charge(&thread->arena, thread->tree, node, cost);
         assert_int_equal(node_at(thread, node)->parent, root_of(thread));
         expected[function] += cost;
         thread->charged += cost;
@@ -593,8 +594,9 @@ static void test_full_arena(void **state)
             assert_int_equal(bounded_begin(&thread->arena, thread->tree), BOUNDED_NONE);
             assert_int_equal(
                 bounded_enter(&thread->arena, thread->tree, root_of(thread), 1, 2, 3, 0), 0);
-            ref_t node = bounded_count(&thread->arena, thread->tree, letter('A'), 5);
+            ref_t node = bounded_counter(&thread->arena, thread->tree, letter('A'));
             assert_int_equal(node, root_of(thread));
+            tree_charge(&thread->arena, thread->tree, node, 5);
             assert_int_equal(node_at(thread, node)->value[0], 5);
         }
         assert_int_equal(atomic_load(&arena_head(&thread->arena)->refused), 0);

@@ -1,0 +1,71 @@
+// SPDX-License-Identifier: MIT
+#ifndef CAIRN_TRACK_PASS_H
+#define CAIRN_TRACK_PASS_H
+
+// One sample's walk, between walk.c, which goes up the stack, and walk_bounded.c, which goes down a
+// bounded tree.
+
+#include "track/walk.h"
+
+// What is walked is laid at the far end of the walker's list, from the end downwards, so that it
+// comes out oldest first as well:
+//
+//   frames[0 .. count) the last sample     free     frames[low .. capacity) this one
+struct pass {
+    struct walker *walker;
+    struct unwind_cursor cursor;
+    size_t low;
+    place_t statement;    // the sampled instruction
+    uint64_t amount;      // to add to every frame that is new
+    uint64_t last_amount; // in a bounded tree: to add to the youngest frame's edge, beside that
+    bool frozen;          // the list is in use by the interrupted stub: read only
+    bool unwinding;       // an exception is in flight: the marker stays where it is
+    bool guessed;         // a frame without unwind tables was met: older frames may be wrong
+    bool on_own_stack;    // a frame of the thread's own stack was met
+    bool spliced;         // ended on the newest frame of the list
+    bool met;             // ended at the marker
+    bool cut;             // ended at the walker's limit
+    enum verdict verdict;
+};
+
+static inline size_t pass_walked(const struct pass *pass)
+{
+    return pass->walker->capacity - pass->low;
+}
+
+static inline bool pass_in_bounds(const struct unwind_bounds *bounds, uintptr_t address)
+{
+    return address >= bounds->low && address < bounds->high;
+}
+
+static inline bool pass_same_frame(const struct walk_frame *a, const struct walk_frame *b)
+{
+    return a->slot == b->slot && a->ra == b->ra && a->site == b->site && a->function == b->function;
+}
+
+// walk.c
+
+// How many of the oldest frames are those of the last sample.
+size_t pass_common(const struct pass *pass);
+
+// The marked frame has become another function's since (a tail call reuses the slot). True if so;
+// its node is the old one still.
+bool pass_note_tail_call(struct pass *pass);
+
+// The marker was not met. False if it is still good and must stay.
+bool pass_bury_marker(struct pass *pass, uintptr_t leaf_sp);
+
+// The walk went to its end without meeting the marker. True if the list may be replaced by what was
+// walked.
+bool pass_give_up_marker(struct pass *pass, uintptr_t leaf_sp);
+
+// Makes the walked frames from index `from` on the list's new end, at position `keep`.
+void pass_adopt(struct pass *pass, size_t keep, size_t from);
+
+// Puts the marker into the youngest frame of the list that may carry it.
+void pass_move_marker(struct walker *walker);
+
+// walk_bounded.c: the node that the walked frames lead to, in a bounded tree. Never 0.
+ref_t pass_insert_bounded(struct pass *pass, uintptr_t leaf_sp);
+
+#endif
