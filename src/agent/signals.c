@@ -2,6 +2,7 @@
 #include "agent/signals.h"
 #include "agent/real.h"
 #include "patch/entries.h"
+#include "patch/sites.h"
 #include "unwind/arch.h"
 #include <errno.h>
 #include <stddef.h>
@@ -138,11 +139,13 @@ static void pass_on(int index, siginfo_t *info, void *context)
         action.sa_handler(signal);
 }
 
-// An entry that is being switched: the thread goes on behind it.
+// An entry that is being switched: the thread goes on behind it. A call site: in its stub.
 static bool skip_patch(void *context)
 {
     uintptr_t *pc = (uintptr_t *)((char *)context + arch_context_offset(ARCH_RA));
     uintptr_t behind = entries_trapped(*pc);
+    if (!behind)
+        behind = sites_trapped(*pc);
     if (behind)
         *pc = behind;
     return behind != 0;

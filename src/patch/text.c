@@ -71,3 +71,29 @@ void *text_page_near(uintptr_t low, uintptr_t high, const void *bytes, size_t co
     munmap(page, PAGE);
     return NULL;
 }
+
+void *text_map_at(uintptr_t address, size_t bytes)
+{
+    // The system call itself: libc's mmap() may be what is being patched.
+    long memory = syscall(SYS_mmap, address, bytes, PROT_READ | PROT_EXEC,
+                          MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED_NOREPLACE, -1, 0);
+    if (memory != -1 && (uintptr_t)memory != address) { // a kernel that takes it for a hint
+        syscall(SYS_munmap, memory, bytes);
+        return NULL;
+    }
+    return memory == -1 ? NULL : (void *)memory;
+}
+
+void *text_map_near(uintptr_t low, uintptr_t high, size_t bytes)
+{
+    const uintptr_t bottom = high > REACH ? high - REACH + 2 * STEP : STEP;
+    const uintptr_t top = low + REACH - 2 * STEP - bytes;
+    low &= ~(uintptr_t)(PAGE - 1);
+    bytes = (bytes + PAGE - 1) & ~(size_t)(PAGE - 1);
+    void *memory = NULL;
+    for (uintptr_t at = low - STEP; low > STEP && at > bottom && !memory; at -= STEP)
+        memory = text_map_at(at, bytes);
+    for (uintptr_t at = top & ~(STEP - 1); at > high && !memory; at -= STEP)
+        memory = text_map_at(at, bytes);
+    return memory;
+}

@@ -25,7 +25,7 @@ ARROWS = {
     # the agent
     "loadmap": ["base"],
     "unwind": ["loadmap"],
-    "patch": ["loadmap"],
+    "patch": ["unwind"],
     "track": ["unwind", "patch", "tree", "live", "encode"],
     "event": ["unwind", "tree", "live"],
     "agent": ["event", "track"],

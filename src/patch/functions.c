@@ -1,0 +1,217 @@
+// SPDX-License-Identifier: MIT
+#include "patch/functions.h"
+#include "patch/decode.h"
+#include "patch/heap.h"
+#include "patch/modules.h"
+#include <errno.h>
+#include <string.h>
+
+static struct address_index functions; // by start; written under the lock
+
+static bool is_empty_row(const struct cfi_row *row)
+{
+    return !row->cfa_is_expression && row->cfa_register == ARCH_SP && row->cfa_offset == 8;
+}
+
+struct patch_function *functions_at(uintptr_t pc)
+{
+    struct patch_function *function = index_find(&functions, pc);
+    if (function)
+        return function;
+    struct patch_module *module = functions_module(pc);
+    struct cfi_function bounds;
+    struct cfi_row row;
+    if (!module || cfi_find(&module->ref, pc, &bounds, &row) != CFI_OK)
+        return NULL;
+    if ((function = index_find(&functions, bounds.start)))
+        return function;
+    if (pc != bounds.start && cfi_find(&module->ref, bounds.start, &bounds, &row) != CFI_OK)
+        return NULL;
+    function = heap_take(sizeof *function);
+    if (!function || index_put(&functions, bounds.start, function))
+        return NULL;
+    function->start = bounds.start;
+    function->end = bounds.end;
+    function->module = module;
+    function->whole = is_empty_row(&row) && !bounds.signal;
+    return function;
+}
+
+bool functions_stack_is_empty(const struct patch_function *function, uintptr_t pc)
+{
+    struct cfi_function bounds;
+    struct cfi_row row;
+    return cfi_find(&function->module->ref, pc, &bounds, &row) == CFI_OK && is_empty_row(&row);
+}
+
+// ---- functions that look at their own return address
+
+enum { DEPTH_UNKNOWN = -1 };
+
+// How far the stack pointer is below the CFA, followed through straight code.
+static int64_t depth_after(const struct instruction *in, int64_t depth)
+{
+    const bool one = in->map == MAP_ONE && !in->vector;
+    if (depth == DEPTH_UNKNOWN || (in->flow != FLOW_NEXT && in->flow != FLOW_BRANCH &&
+                                   in->flow != FLOW_CALL && in->flow != FLOW_CALL_INDIRECT))
+        return DEPTH_UNKNOWN;
+    if (!one)
+        return depth;
+    if ((in->opcode & 0xf8) == 0x50 || in->opcode == 0x68 || in->opcode == 0x6a ||
+        (in->opcode == 0xff && (in->reg & 7) == 6))
+        return depth + 8;
+    if ((in->opcode & 0xf8) == 0x58)
+        return depth - 8;
+    if ((in->opcode == 0x81 || in->opcode == 0x83) && in->mod == 3 && in->rm == REGISTER_STACK)
+        switch (in->reg & 7) {
+        case 0:
+            return depth - in->immediate;
+        case 5:
+            return depth + in->immediate;
+        case 7:
+            return depth;
+        default:
+            return DEPTH_UNKNOWN;
+        }
+    const bool writes_stack_pointer =
+        in->opcode == 0xc9 ||
+        (in->has_modrm &&
+         ((in->reg == REGISTER_STACK && in->opcode != 0x89 && in->opcode != 0xff) ||
+          (in->mod == 3 && in->rm == REGISTER_STACK && in->opcode == 0x89)));
+    return writes_stack_pointer ? DEPTH_UNKNOWN : depth;
+}
+
+// Loads a word, or pops it: the kinds of instruction that fetch a return address.
+static bool loads_word(const struct instruction *in)
+{
+    if (in->vector || in->map != MAP_ONE)
+        return false;
+    if (in->opcode == 0x8b)
+        return in->rex & 8 && in->mod != 3;
+    return in->opcode == 0xff && (in->reg & 7) == 6 && in->mod != 3;
+}
+
+static bool loads_return(const struct patch_function *function, uintptr_t pc,
+                         const struct instruction *in, int64_t depth)
+{
+    const bool pops = in->map == MAP_ONE && !in->vector && (in->opcode & 0xf8) == 0x58;
+    const bool from_stack =
+        loads_word(in) && in->index == NO_REGISTER && !in->rip_relative &&
+        (in->base == REGISTER_STACK || (in->base == REGISTER_FRAME && in->disp == 8));
+    if (pops ? depth != DEPTH_UNKNOWN && depth != 8 : !from_stack)
+        return false;
+    if (from_stack && in->base == REGISTER_STACK && depth != DEPTH_UNKNOWN && in->disp != depth - 8)
+        return false;
+    // The table has the last word.
+    struct cfi_function bounds;
+    struct cfi_row row;
+    if (cfi_find(&function->module->ref, pc, &bounds, &row) != CFI_OK || row.cfa_is_expression)
+        return false;
+    if (pops)
+        return is_empty_row(&row);
+    const unsigned reg = in->base == REGISTER_STACK ? ARCH_SP : ARCH_FP;
+    return row.cfa_register == reg && row.cfa_offset - 8 == in->disp;
+}
+
+static void note_jump(struct patch_function *function, const struct instruction *in, uintptr_t pc)
+{
+    if ((in->flow != FLOW_JUMP && in->flow != FLOW_BRANCH) || function->inside)
+        return;
+    const uintptr_t target = decode_target(in, pc);
+    if (target >= function->start && target < function->end)
+        return;
+    struct patch_function *other = functions_at(target);
+    if (other && other != function && other->start != target)
+        function->inside = other->start;
+}
+
+void functions_examine(struct patch_function *function)
+{
+    if (function->examined)
+        return;
+    function->examined = true;
+    int64_t depth = function->whole ? 8 : DEPTH_UNKNOWN;
+    struct instruction in;
+    for (uintptr_t pc = function->start; pc < function->end; pc += in.length) {
+        if (!decode((const unsigned char *)pc, function->end - pc, &in))
+            return;
+        if (!function->reads_return && loads_return(function, pc, &in, depth))
+            function->reads_return = true;
+        note_jump(function, &in, pc);
+        depth = depth_after(&in, depth);
+    }
+}
+
+bool functions_must_stay(uintptr_t address, enum site_stays *why)
+{
+    *why = STAYS_NAMED;
+    if (modules_is_named(address))
+        return true;
+    *why = STAYS_READS;
+    struct patch_function *function = functions_at(address);
+    if (!function || function->start != address)
+        return false;
+    functions_examine(function);
+    return function->reads_return;
+}
+
+// ---- procedure linkage
+
+uintptr_t functions_plt_slot(const struct patch_module *module, uintptr_t address)
+{
+    struct instruction in;
+    const uintptr_t end = module->ref.code_end;
+    if (address < module->ref.code_start || address >= end ||
+        !decode((const unsigned char *)address, end - address, &in))
+        return 0;
+    if (decode_is_landing_pad(&in)) {
+        address += in.length;
+        if (!decode((const unsigned char *)address, end - address, &in))
+            return 0;
+    }
+    const uintptr_t slot = address + in.length + (uintptr_t)(intptr_t)in.disp;
+    return in.flow == FLOW_JUMP_INDIRECT && in.rip_relative && slot % 8 == 0 &&
+                   slot >= module->ref.start && slot < module->ref.end
+               ? slot
+               : 0;
+}
+
+uintptr_t functions_slot_target(uintptr_t slot)
+{
+    if (slot % 8 || !loadmap_readable(slot))
+        return 0;
+    const uintptr_t target = __atomic_load_n((const uintptr_t *)slot, __ATOMIC_RELAXED);
+    struct patch_function *function = target ? functions_at(target) : NULL;
+    return function && function->start == target ? target : 0;
+}
+
+bool functions_is_thunk(const struct patch_function *function)
+{
+    // call over a loop; ...; mov %reg,(%rsp) or lea 8(%rsp),%rsp; ret
+    struct instruction in;
+    if (function->end - function->start > 64 ||
+        !decode((const unsigned char *)function->start, function->end - function->start, &in) ||
+        in.flow != FLOW_CALL)
+        return false;
+    const uintptr_t inner = decode_target(&in, function->start);
+    if (inner <= function->start || inner >= function->end ||
+        !decode((const unsigned char *)inner, function->end - inner, &in))
+        return false;
+    return in.map == MAP_ONE && (in.opcode == 0x89 || in.opcode == 0x8d) &&
+           in.base == REGISTER_STACK;
+}
+
+static void forget_one(void *value, void *context)
+{
+    struct patch_function *function = value;
+    const uintptr_t *range = context;
+    if (function->start >= range[0] && function->start < range[1])
+        index_put(&functions, function->start, NULL);
+}
+
+void functions_forget(uintptr_t start, uintptr_t end)
+{
+    uintptr_t range[2] = {start, end};
+    index_each(&functions, forget_one, range);
+    modules_forget(start, end);
+}

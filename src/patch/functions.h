@@ -1,0 +1,55 @@
+// SPDX-License-Identifier: MIT
+#ifndef CAIRN_PATCH_FUNCTIONS_H
+#define CAIRN_PATCH_FUNCTIONS_H
+
+// Modules and functions as patching sees them: bounds from unwind tables, what a PLT entry leads
+// to, and functions that care about their return address. Under the lock of sites.h and between
+// loadmap_enter and loadmap_leave, but for functions_start().
+
+#include "patch/sites.h"
+#include "unwind/cfi.h"
+
+struct patch_module {
+    struct module_ref ref;
+    bool refused; // the loader, ourselves, the kernel's
+    unsigned kept_count;
+    uintptr_t *kept; // words of the GOT that lead to functions by name that calls of must stay
+};
+
+// What is known of a function; made when first asked for, kept in an index by `start`.
+struct patch_function {
+    uintptr_t start, end;
+    struct patch_module *module;
+    bool whole;        // begins as called functions do: the return address on top of the stack
+    bool examined;     // the next two are known
+    bool reads_return; // loads its own return address
+    uintptr_t inside;  // it jumps into the middle of the function that begins here: a part of it
+    bool searched;     // the sites are known
+    bool decoded;
+    struct site_list sites;
+};
+
+void functions_start(void);
+struct patch_module *functions_module(uintptr_t pc); // NULL: none
+struct patch_function *functions_at(uintptr_t pc);   // that covers pc; NULL: none
+void functions_forget(uintptr_t start, uintptr_t end);
+
+// The stack pointer is one word below the CFA at pc: as a function finds it, and a tail call
+// leaves.
+bool functions_stack_is_empty(const struct patch_function *function, uintptr_t pc);
+
+// Decodes the function for `reads_return` and `inside`.
+void functions_examine(struct patch_function *function);
+
+// True if no call of it may be patched; *why says which of the reasons.
+bool functions_must_stay(uintptr_t address, enum site_stays *why);
+bool functions_slot_must_stay(const struct patch_module *module, uintptr_t slot);
+
+// The word of the GOT that the PLT entry at `address` jumps through; 0 if it is none.
+uintptr_t functions_plt_slot(const struct patch_module *module, uintptr_t address);
+// What the word holds, if that is the start of a function; 0 if not (not bound yet, perhaps).
+uintptr_t functions_slot_target(uintptr_t slot);
+// A retpoline: calls itself past the function's return address, and returns.
+bool functions_is_thunk(const struct patch_function *function);
+
+#endif

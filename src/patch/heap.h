@@ -1,0 +1,28 @@
+// SPDX-License-Identifier: MIT
+#ifndef CAIRN_PATCH_HEAP_H
+#define CAIRN_PATCH_HEAP_H
+
+// Memory that is only ever asked for, and a table of addresses in it. One writer at a time (the
+// lock of rewrite.c), any number of readers, who take no lock.
+
+#include <stdatomic.h>
+#include <stddef.h>
+#include <stdint.h>
+
+// Zeroed, aligned to 16; NULL if there is none.
+void *heap_take(size_t bytes);
+uint64_t heap_bytes(void);
+
+struct address_table;
+
+// From an address to what was put there. A table that has grown leaves its old form to readers.
+struct address_index {
+    struct address_table *_Atomic table; // published with release when its contents are whole
+};
+
+void *index_find(const struct address_index *index, uintptr_t address);     // signal-safe
+int index_put(struct address_index *index, uintptr_t address, void *value); // NULL forgets
+void index_each(const struct address_index *index, void (*each)(void *value, void *context),
+                void *context);
+
+#endif

@@ -1,0 +1,140 @@
+// SPDX-License-Identifier: MIT
+#include "patch/heap.h"
+#include "patch/stub.h"
+#include "patch/text.h"
+#include <string.h>
+
+// A jump over a site of two to four bytes covers instructions that follow it. Threads may be at
+// them, or return to them from calls made before, at any time. So each byte of the jump at which an
+// instruction began must be a trap (sites_trapped() sends them on): bytes of the distance. That
+// leaves few places for the jump's target, too few for stubs; there is a mere jump to the stub.
+
+#define PAGE 4096
+#define UNIT 8 // of a page: a jump that lies within eight bytes
+#define PAGES 4096
+#define TRIES 512
+#define TRAP 0xcc
+#define REACH ((UINT64_C(1) << 31) - (UINT64_C(1) << 21))
+
+struct hop_page {
+    uintptr_t address;
+    uint64_t used[PAGE / UNIT / 64];
+};
+
+// Under the lock.
+static struct hop_page *pages[PAGES];
+static unsigned page_count;
+
+// Bit i: byte i of the distance must be a trap. The distance follows the jump's first byte.
+static unsigned fixed_bytes(const struct site *site)
+{
+    return site->starts >> 1 & 0xf;
+}
+
+static bool is_fit(uint32_t distance, unsigned fixed)
+{
+    for (unsigned i = 0; i < 4; i++)
+        if (fixed >> i & 1 && (distance >> 8 * i & 0xff) != TRAP)
+            return false;
+    return true;
+}
+
+// The least fit distance that is not less; may wrap around, which the caller finds out of reach.
+static uint32_t next_fit(uint32_t distance, unsigned fixed)
+{
+    for (int i = 3; i >= 0; i--) {
+        const uint32_t byte = distance >> 8 * i & 0xff, below = (UINT32_C(1) << 8 * i) - 1;
+        if (!(fixed >> i & 1) || byte == TRAP)
+            continue;
+        if (byte > TRAP) {
+            // The bytes above it must grow, and are looked at again.
+            distance = (distance | below | UINT32_C(0xff) << 8 * i) + 1;
+            i = 4;
+            continue;
+        }
+        distance = (distance & ~(below | UINT32_C(0xff) << 8 * i)) | (uint32_t)TRAP << 8 * i;
+    }
+    return distance;
+}
+
+static unsigned char *take_unit(struct hop_page *page, uintptr_t end, unsigned fixed)
+{
+    for (unsigned unit = 0; unit < PAGE / UNIT;) {
+        const uintptr_t address = page->address + unit * UNIT;
+        const uint32_t distance = (uint32_t)(address - end);
+        if (!is_fit(distance, fixed)) {
+            const uint32_t further = next_fit(distance, fixed) - distance;
+            if (further >= PAGE)
+                return NULL;
+            unit += (further + UNIT - 1) / UNIT;
+            continue;
+        }
+        if (!(page->used[unit / 64] >> unit % 64 & 1)) {
+            page->used[unit / 64] |= UINT64_C(1) << unit % 64;
+            return (unsigned char *)address;
+        }
+        unit++;
+    }
+    return NULL;
+}
+
+static bool is_near(uintptr_t address, uintptr_t low, uintptr_t high)
+{
+    const uintptr_t least = address < low ? address : low, most = address > high ? address : high;
+    return most - least < REACH;
+}
+
+static unsigned char *try_page(uintptr_t address, uintptr_t end, unsigned fixed)
+{
+    if (page_count == PAGES)
+        return NULL;
+    struct hop_page *page = heap_take(sizeof *page);
+    if (!page || !text_map_at(address, PAGE))
+        return NULL;
+    page->address = address;
+    pages[page_count++] = page;
+    return take_unit(page, end, fixed);
+}
+
+// Looks from `from` in steps for a page that could be mapped.
+static unsigned char *search(uintptr_t from, int64_t step, uintptr_t end, unsigned fixed,
+                             uintptr_t low, uintptr_t high)
+{
+    for (unsigned i = 0; i < TRIES; i++, from += (uintptr_t)step) {
+        const uint32_t distance = next_fit((uint32_t)(from - end), fixed);
+        const uintptr_t address =
+            (end + (uintptr_t)(int64_t)(int32_t)distance) & ~(uintptr_t)(PAGE - 1);
+        if (address < 16 * PAGE || !is_near(address, low, high))
+            continue;
+        unsigned char *hop = try_page(address, end, fixed);
+        if (hop)
+            return hop;
+    }
+    return NULL;
+}
+
+unsigned char *hop_take(const struct site *site, uintptr_t low, uintptr_t high)
+{
+    const unsigned fixed = fixed_bytes(site);
+    const uintptr_t end = site->address + JUMP_BYTES;
+    for (unsigned i = page_count; i-- > 0;) {
+        unsigned char *hop =
+            is_near(pages[i]->address, low, high) ? take_unit(pages[i], end, fixed) : NULL;
+        if (hop)
+            return hop;
+    }
+    if (fixed & 8) { // only one stretch of 16 megabytes will do
+        const uintptr_t window = end + (uintptr_t)(int64_t)(int32_t)(UINT32_C(0xcc) << 24);
+        return search(window, fixed & 4 ? PAGE : 1 << 16, end, fixed, low, high);
+    }
+    const int64_t step = fixed & 4 ? 1 << 24 : 1 << 16;
+    unsigned char *hop =
+        low > (uintptr_t)step ? search(low - (uintptr_t)step, -step, end, fixed, low, high) : NULL;
+    // Above, but not where the heap would grow at once.
+    return hop ? hop : search(high + (UINT64_C(1) << 28), step, end, fixed, low, high);
+}
+
+uint64_t hop_bytes(void)
+{
+    return (uint64_t)page_count * PAGE;
+}

@@ -1,0 +1,15 @@
+// SPDX-License-Identifier: MIT
+#ifndef CAIRN_PATCH_LOCK_H
+#define CAIRN_PATCH_LOCK_H
+
+// The one lock of call site patching, and the index of sites that it guards.
+
+#include "patch/heap.h"
+
+int patch_lock(void); // 0, or -EDEADLK: this thread holds it and was interrupted
+void patch_unlock(void);
+
+extern struct address_index patch_sites
+    __attribute__((visibility("hidden"))); // and hops, by address
+
+#endif

@@ -1,0 +1,58 @@
+// SPDX-License-Identifier: MIT
+#include "patch/moved.h"
+#include <string.h>
+
+bool moved_can(const struct instruction *in)
+{
+    switch (in->flow) {
+    case FLOW_NEXT:
+        // A landing pad is where somebody jumps to.
+        return !decode_is_landing_pad(in);
+    case FLOW_JUMP:
+    case FLOW_RETURN:
+        return true;
+    case FLOW_BRANCH: // loop and jrcxz have no long form
+        return in->map == MAP_0F || (in->opcode & 0xf0) == 0x70;
+    }
+    return false;
+}
+
+bool moved_distance(uintptr_t end, uintptr_t target, int32_t *distance)
+{
+    const int64_t wide = (int64_t)(target - end);
+    *distance = (int32_t)wide;
+    return *distance == wide;
+}
+
+static size_t make_branch(unsigned char *code, const struct instruction *in, uintptr_t from,
+                          uintptr_t to)
+{
+    size_t at = 0;
+    if (in->flow == FLOW_JUMP) {
+        code[at++] = 0xe9;
+    } else {
+        code[at++] = 0x0f;
+        code[at++] = 0x80 | (in->opcode & 0x0f);
+    }
+    int32_t distance;
+    if (!moved_distance(to + at + 4, decode_target(in, from), &distance))
+        return 0;
+    memcpy(code + at, &distance, sizeof distance);
+    return at + sizeof distance;
+}
+
+size_t moved_make(unsigned char *code, const struct instruction *in, const unsigned char *bytes,
+                  uintptr_t from, uintptr_t to)
+{
+    if (in->flow == FLOW_JUMP || in->flow == FLOW_BRANCH)
+        return make_branch(code, in, from, to);
+    memcpy(code, bytes, in->length);
+    if (in->rip_relative) {
+        const uintptr_t target = from + in->length + (uintptr_t)(intptr_t)in->disp;
+        int32_t distance;
+        if (!moved_distance(to + in->length, target, &distance))
+            return 0;
+        memcpy(code + in->disp_at, &distance, sizeof distance);
+    }
+    return in->length;
+}

@@ -1,0 +1,260 @@
+// SPDX-License-Identifier: MIT
+#include "patch/functions.h"
+#include "patch/lock.h"
+#include "patch/moved.h"
+#include "patch/stub.h"
+#include "patch/text.h"
+#include <errno.h>
+#include <linux/membarrier.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#define TRAP 0xcc
+#define CHUNK 4096 // bytes of code that one system call writes
+
+// One place in the code, and what it shall be.
+struct edit {
+    uintptr_t address;
+    uint8_t bytes, starts; // as in struct site, and the first byte
+    unsigned char code[JUMP_BYTES];
+};
+
+struct batch {
+    struct edit *edit;
+    size_t count;
+    int fd;
+};
+
+// ---- what is to be written
+
+static void add_edit(struct batch *batch, uintptr_t address, const void *code, size_t bytes,
+                     uint8_t starts)
+{
+    struct edit *edit = &batch->edit[batch->count++];
+    edit->address = address;
+    edit->bytes = (uint8_t)bytes;
+    edit->starts = starts | 1;
+    memcpy(edit->code, code, bytes);
+}
+
+static bool make_jump(unsigned char jump[JUMP_BYTES], uintptr_t from, uintptr_t to)
+{
+    int32_t distance;
+    jump[0] = 0xe9;
+    const bool reaches = moved_distance(from + JUMP_BYTES, to, &distance);
+    memcpy(jump + 1, &distance, sizeof distance);
+    return reaches;
+}
+
+// The jump from a short site to its stub is made of two.
+static int lead_by_hop(struct batch *batch, struct site *site, uintptr_t entry)
+{
+    unsigned char jump[JUMP_BYTES];
+    unsigned char *hop = atomic_load(&site->hop);
+    const bool known = hop != NULL;
+    if (!known) {
+        const struct patch_module *module = functions_module(site->address);
+        hop = module ? hop_take(site, module->ref.start, module->ref.end) : NULL;
+        if (!hop) {
+            site->form = FORM_TRAP;
+            return 0;
+        }
+    }
+    if (!make_jump(jump, (uintptr_t)hop, entry))
+        return -ERANGE;
+    if (known) {
+        add_edit(batch, (uintptr_t)hop, jump, JUMP_BYTES, 0);
+    } else {
+        // Nobody can be there yet.
+        int error = text_write(batch->fd, (uintptr_t)hop, jump, JUMP_BYTES);
+        error = error ? error : index_put(&patch_sites, (uintptr_t)hop, site);
+        if (error)
+            return error;
+        atomic_store(&site->hop, hop);
+    }
+    if (!atomic_load(&site->stub)) {
+        make_jump(jump, site->address, (uintptr_t)hop);
+        add_edit(batch, site->address, jump, JUMP_BYTES, site->starts);
+    }
+    return 0;
+}
+
+static int add_change(struct batch *batch, const struct site_change *change)
+{
+    static const unsigned char trap = TRAP;
+    struct site *site = change->site;
+    if (atomic_load(&site->stub) == change->stub)
+        return 0;
+    if (!change->stub) {
+        const size_t bytes = site->form == FORM_TRAP ? 1 : JUMP_BYTES;
+        add_edit(batch, site->address, site->original, bytes, site->starts);
+        return 0;
+    }
+    if (change->stub->site != site || change->stub->is_free)
+        return -EINVAL;
+    // Before the first trap is written.
+    atomic_store_explicit(&site->shelter, change->stub, memory_order_release);
+    const uintptr_t entry = change->stub->code + STUB_ENTRY;
+    unsigned char jump[JUMP_BYTES];
+    int error = 0;
+    switch (site->form) {
+    case FORM_JUMP:
+        if (!make_jump(jump, site->address, entry))
+            return -ERANGE;
+        add_edit(batch, site->address, jump, JUMP_BYTES, 0);
+        break;
+    case FORM_BORROWED:
+        error = lead_by_hop(batch, site, entry);
+        break;
+    }
+    if (site->form == FORM_TRAP)
+        add_edit(batch, site->address, &trap, 1, 0);
+    return error;
+}
+
+// ---- in order of address, in place, and without libc
+
+static void sift(struct edit *edit, size_t at, size_t count)
+{
+    for (size_t child; (child = 2 * at + 1) < count; at = child) {
+        if (child + 1 < count && edit[child + 1].address > edit[child].address)
+            child++;
+        if (edit[at].address >= edit[child].address)
+            return;
+        const struct edit swap = edit[at];
+        edit[at] = edit[child];
+        edit[child] = swap;
+    }
+}
+
+static void sort(struct edit *edit, size_t count)
+{
+    bool sorted = true;
+    for (size_t i = 1; i < count && sorted; i++)
+        sorted = edit[i - 1].address <= edit[i].address;
+    if (sorted)
+        return;
+    for (size_t i = count / 2; i-- > 0;)
+        sift(edit, i, count);
+    for (size_t left = count; left-- > 1;) {
+        const struct edit swap = edit[0];
+        edit[0] = edit[left];
+        edit[left] = swap;
+        sift(edit, 0, left);
+    }
+}
+
+// ---- writing
+
+// Traps first, wherever an instruction begins or began; then what lies between; then these.
+enum pass { PASS_TRAPS, PASS_REST, PASS_WHOLE };
+
+static void make_pass(const struct edit *edit, enum pass pass, unsigned char *code)
+{
+    memcpy(code, pass == PASS_TRAPS ? (const void *)edit->address : edit->code, edit->bytes);
+    for (unsigned i = 0; i < edit->bytes && pass != PASS_WHOLE; i++)
+        if (edit->starts >> i & 1)
+            code[i] = TRAP;
+}
+
+// One system call for all edits within a chunk; what lies between them is written as it is.
+static int write_pass(const struct batch *batch, enum pass pass)
+{
+    static unsigned char chunk[CHUNK]; // under the lock
+    for (size_t i = 0; i < batch->count;) {
+        const uintptr_t start = batch->edit[i].address;
+        size_t used = 0;
+        for (; i < batch->count && batch->edit[i].address - start <= CHUNK - JUMP_BYTES; i++) {
+            const size_t offset = batch->edit[i].address - start;
+            memcpy(chunk + used, (const void *)(start + used), offset - used);
+            make_pass(&batch->edit[i], pass, chunk + offset);
+            used = offset + batch->edit[i].bytes;
+        }
+        int error = text_write(batch->fd, start, chunk, used);
+        if (error)
+            return error;
+    }
+    return 0;
+}
+
+// Every thread has seen all code written so far before it runs on.
+static int synchronise_cores(void)
+{
+    return syscall(SYS_membarrier, MEMBARRIER_CMD_PRIVATE_EXPEDITED_SYNC_CORE, 0, 0) ? -ENOSYS : 0;
+}
+
+static int write_batch(const struct batch *batch, enum company company)
+{
+    if (company == COMPANY_NONE)
+        return write_pass(batch, PASS_WHOLE);
+    // Again and again: a forked child has to say so anew.
+    if (syscall(SYS_membarrier, MEMBARRIER_CMD_REGISTER_PRIVATE_EXPEDITED_SYNC_CORE, 0, 0))
+        return -ENOSYS;
+    static const enum pass passes[] = {PASS_TRAPS, PASS_REST, PASS_WHOLE};
+    int error = synchronise_cores(); // stubs and hops that were written just now
+    for (size_t i = 0; i < sizeof passes / sizeof *passes && !error; i++) {
+        error = write_pass(batch, passes[i]);
+        error = error ? error : synchronise_cores();
+    }
+    return error;
+}
+
+static int apply_locked(struct batch *batch, const struct site_change *changes, size_t count,
+                        enum company company)
+{
+    int error = region_flush();
+    for (size_t i = 0; i < count && !error; i++)
+        error = add_change(batch, &changes[i]);
+    if (error || batch->count == 0)
+        return error;
+    sort(batch->edit, batch->count);
+    error = write_batch(batch, company);
+    for (size_t i = 0; i < count && !error; i++)
+        atomic_store_explicit(&changes[i].site->stub, changes[i].stub, memory_order_release);
+    return error;
+}
+
+int sites_apply(struct site_change *changes, size_t count, enum company company)
+{
+    const int saved = errno;
+    int error = patch_lock();
+    if (error || count == 0) {
+        if (!error)
+            patch_unlock();
+        return error;
+    }
+    const size_t bytes = 2 * count * sizeof(struct edit);
+    long memory =
+        syscall(SYS_mmap, 0, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    struct batch batch = {.edit = (struct edit *)memory, .fd = text_open()};
+    if (memory == -1)
+        error = -ENOMEM;
+    else if (batch.fd < 0)
+        error = batch.fd;
+    else
+        error = apply_locked(&batch, changes, count, company);
+    if (batch.fd >= 0)
+        text_close(batch.fd);
+    if (memory != -1)
+        syscall(SYS_munmap, memory, bytes);
+    patch_unlock();
+    errno = saved;
+    return error;
+}
+
+uintptr_t sites_trapped(uintptr_t pc)
+{
+    const uintptr_t address = pc - 1;
+    for (unsigned i = 0; i < JUMP_BYTES; i++) {
+        struct site *site = index_find(&patch_sites, address - i);
+        // By its hop it is found with i = 0 only.
+        if (!site || (i && (site->address != address - i || !(site->starts >> i & 1))))
+            continue;
+        struct stub *shelter = atomic_load_explicit(&site->shelter, memory_order_acquire);
+        if (shelter)
+            return shelter->code + (i ? shelter->moved[i] : STUB_ENTRY);
+    }
+    return 0;
+}

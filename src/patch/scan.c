@@ -1,0 +1,296 @@
+// SPDX-License-Identifier: MIT
+#include "patch/scan.h"
+#include "patch/decode.h"
+#include "patch/heap.h"
+#include "patch/moved.h"
+#include "patch/table_jump.h"
+#include <errno.h>
+#include <string.h>
+
+#define FUNCTION_MOST (UINT64_C(1) << 20)
+
+// By offset in the function that is being decoded: where instructions begin, and where branches of
+// the function itself go. Used under the lock.
+static unsigned char begins[FUNCTION_MOST / 8], reached[FUNCTION_MOST / 8];
+
+static void set_bit(unsigned char *bits, size_t i)
+{
+    bits[i / 8] |= (unsigned char)(1u << i % 8);
+}
+
+static bool get_bit(const unsigned char *bits, size_t i)
+{
+    return bits[i / 8] >> i % 8 & 1;
+}
+
+struct scan {
+    struct patch_function *function;
+    struct site_counts *counts;
+    struct site *site; // NULL while they are only counted
+    unsigned count;
+};
+
+static const unsigned char *code_at(uintptr_t pc)
+{
+    return (const unsigned char *)pc;
+}
+
+// Marks where instructions begin. False: there is something in it that is no code.
+static bool decode_all(const struct patch_function *function)
+{
+    const size_t bytes = function->end - function->start;
+    if (bytes > FUNCTION_MOST)
+        return false;
+    memset(begins, 0, bytes / 8 + 1);
+    memset(reached, 0, bytes / 8 + 1);
+    struct instruction in;
+    for (uintptr_t pc = function->start; pc < function->end; pc += in.length) {
+        if (!decode(code_at(pc), function->end - pc, &in))
+            return false;
+        set_bit(begins, pc - function->start);
+        if (in.flow != FLOW_JUMP && in.flow != FLOW_BRANCH && in.flow != FLOW_CALL)
+            continue;
+        const uintptr_t target = decode_target(&in, pc);
+        if (target >= function->start && target < function->end)
+            set_bit(reached, target - function->start);
+    }
+    // Branches into the middle of what was taken for an instruction: it was none.
+    for (size_t i = 0; i <= bytes / 8; i++)
+        if (reached[i] & ~begins[i])
+            return false;
+    return true;
+}
+
+// A section of linkage entries has one table entry, and looks like one function of jumps.
+static bool is_linkage(const struct patch_function *function)
+{
+    struct instruction in;
+    if (functions_plt_slot(function->module, function->start))
+        return true;
+    // The first entry of a lazy one pushes a word of the GOT and jumps through the next.
+    return decode(code_at(function->start), function->end - function->start, &in) &&
+           in.opcode == 0xff && (in.reg & 7) == 6 && in.rip_relative &&
+           functions_plt_slot(function->module, function->start + in.length);
+}
+
+static void count_stays(struct scan *scan, enum site_stays why)
+{
+    // In the first of two passes alone.
+    if (!scan->site)
+        scan->counts->stays[why]++;
+}
+
+// How many bytes the jump over a short site covers, and whether what is there can move.
+static enum site_form find_room(const struct patch_function *function, struct site *site)
+{
+    const bool tail = site->kind == SITE_TAIL_INDIRECT || site->kind == SITE_TAIL;
+    struct instruction in;
+    bool over = tail; // nothing is executed behind it, unless somebody jumps there
+    while (site->span < JUMP_BYTES) {
+        const uintptr_t pc = site->address + site->span;
+        if (pc >= function->end || !decode(code_at(pc), function->end - pc, &in))
+            return FORM_TRAP;
+        if (get_bit(reached, pc - function->start))
+            return FORM_TRAP;
+        if (over ? !decode_is_padding(&in) : !moved_can(&in))
+            return FORM_TRAP;
+        if (!over)
+            site->starts |= (uint8_t)(1u << site->span);
+        if (in.flow == FLOW_JUMP) {
+            const uintptr_t target = decode_target(&in, pc);
+            if (target < function->start || target >= function->end)
+                return FORM_TRAP; // may be a site of its own
+        }
+        over |= in.flow == FLOW_JUMP || in.flow == FLOW_RETURN;
+        site->span += in.length;
+    }
+    return FORM_BORROWED;
+}
+
+static void add_site(struct scan *scan, const struct site *draft, uintptr_t pc,
+                     const struct instruction *in)
+{
+    struct site *site = scan->site ? &scan->site[scan->count] : NULL;
+    scan->count++;
+    if (!site)
+        return;
+    *site = *draft;
+    site->address = pc;
+    site->function = scan->function->start;
+    site->length = site->span = in->length;
+    if (in->length >= JUMP_BYTES) {
+        site->form = FORM_JUMP;
+    } else {
+        site->form = (uint8_t)find_room(scan->function, site);
+        if (site->form == FORM_TRAP) {
+            site->span = site->length;
+            site->starts = 0;
+        }
+    }
+    const size_t room = scan->function->end - pc;
+    memcpy(site->original, code_at(pc), room < JUMP_BYTES ? room : JUMP_BYTES);
+    scan->counts->sites[site->kind]++;
+    scan->counts->forms[site->form]++;
+}
+
+// The function that a direct call or jump leads to, if it may go through a stub. False: *why not.
+static bool resolve(const struct scan *scan, uintptr_t target, struct site *draft,
+                    enum site_stays *why)
+{
+    const struct patch_module *module = scan->function->module;
+    draft->slot = functions_plt_slot(module, target);
+    if (draft->slot) {
+        *why = STAYS_NAMED;
+        draft->target = functions_slot_target(draft->slot);
+        return !functions_slot_must_stay(module, draft->slot) &&
+               (!draft->target || !functions_must_stay(draft->target, why));
+    }
+    struct patch_function *callee = functions_at(target);
+    *why = STAYS_UNKNOWN;
+    if (!callee)
+        return false;
+    *why = STAYS_MIDDLE;
+    if (callee->start != target || !callee->whole)
+        return false;
+    draft->target = target;
+    draft->thunk = functions_is_thunk(callee);
+    return !functions_must_stay(target, why);
+}
+
+static void take_direct_call(struct scan *scan, uintptr_t pc, const struct instruction *in)
+{
+    struct site draft = {.kind = SITE_CALL};
+    enum site_stays why;
+    // A bnd prefix has no meaning any more.
+    if (in->prefixes & ~PREFIX_F2 || in->rex)
+        count_stays(scan, STAYS_PREFIXED);
+    else if (!resolve(scan, decode_target(in, pc), &draft, &why))
+        count_stays(scan, why);
+    else
+        add_site(scan, &draft, pc, in);
+}
+
+// Prefixes that an indirect branch may carry: bnd, notrack, and those that are ignored.
+static bool is_padded(const struct instruction *in)
+{
+    return in->prefixes & (PREFIX_OPERAND | PREFIX_ADDRESS | PREFIX_FS_GS | PREFIX_LOCK);
+}
+
+static bool resolve_slot(const struct scan *scan, uintptr_t pc, const struct instruction *in,
+                         struct site *draft, enum site_stays *why)
+{
+    const struct patch_module *module = scan->function->module;
+    if (!in->rip_relative)
+        return true;
+    draft->slot = pc + in->length + (uintptr_t)(intptr_t)in->disp;
+    *why = STAYS_NAMED;
+    if (functions_slot_must_stay(module, draft->slot))
+        return false;
+    const uintptr_t target = functions_slot_target(draft->slot);
+    return !target || !functions_must_stay(target, why);
+}
+
+static void take_indirect(struct scan *scan, uintptr_t pc, const struct instruction *in,
+                          enum site_kind kind)
+{
+    struct site draft = {.kind = (uint8_t)kind};
+    enum site_stays why;
+    if (is_padded(in))
+        count_stays(scan, STAYS_PREFIXED);
+    else if (!resolve_slot(scan, pc, in, &draft, &why))
+        count_stays(scan, why);
+    else
+        add_site(scan, &draft, pc, in);
+}
+
+// A jump that leaves the function: a tail call, or one to another part of it.
+static void take_jump(struct scan *scan, uintptr_t pc, const struct instruction *in)
+{
+    struct patch_function *function = scan->function;
+    const uintptr_t target = decode_target(in, pc);
+    if (target >= function->start && target < function->end)
+        return;
+    struct site draft = {.kind = SITE_TAIL};
+    enum site_stays why = STAYS_MIDDLE;
+    bool leads = resolve(scan, target, &draft, &why);
+    struct patch_function *other = draft.slot ? NULL : functions_at(target);
+    if (leads && other) {
+        functions_examine(other);
+        functions_examine(function);
+        // Hot and cold parts of one function jump into each other.
+        leads = !other->inside && function->inside != other->start;
+        why = STAYS_MIDDLE;
+    }
+    if (leads && !functions_stack_is_empty(function, pc)) {
+        leads = false;
+        why = STAYS_MIDDLE;
+    }
+    if (leads && in->flow == FLOW_BRANCH) {
+        leads = false;
+        why = STAYS_CONDITIONAL;
+    } else if (leads && in->length < JUMP_BYTES) {
+        leads = false;
+        why = STAYS_SHORT;
+    } else if (leads && in->length > JUMP_BYTES) {
+        leads = !(in->prefixes & ~PREFIX_F2);
+        why = STAYS_PREFIXED;
+    }
+    if (leads)
+        add_site(scan, &draft, pc, in);
+    else if (why != STAYS_MIDDLE) // those go to another part of the same function: no calls
+        count_stays(scan, why);
+}
+
+static void scan_pass(struct scan *scan)
+{
+    struct patch_function *function = scan->function;
+    struct trail trail = {0};
+    struct instruction in;
+    scan->count = 0;
+    for (uintptr_t pc = function->start; pc < function->end; pc += in.length) {
+        decode(code_at(pc), function->end - pc, &in);
+        switch (in.flow) {
+        case FLOW_CALL:
+            take_direct_call(scan, pc, &in);
+            break;
+        case FLOW_CALL_INDIRECT:
+            take_indirect(scan, pc, &in, SITE_CALL_INDIRECT);
+            break;
+        case FLOW_JUMP:
+        case FLOW_BRANCH:
+            take_jump(scan, pc, &in);
+            break;
+        case FLOW_JUMP_INDIRECT:
+            if (functions_stack_is_empty(function, pc) && trail_leaves(&trail, &in))
+                take_indirect(scan, pc, &in, SITE_TAIL_INDIRECT);
+            else
+                count_stays(scan, STAYS_TABLE);
+            break;
+        }
+        trail_add(&trail, &in);
+    }
+}
+
+int scan_function(struct patch_function *function, struct site_counts *counts)
+{
+    struct scan scan = {.function = function, .counts = counts};
+    counts->functions++;
+    function->searched = true;
+    if (is_linkage(function))
+        return 0;
+    if (!decode_all(function)) {
+        counts->stays[STAYS_UNDECODED]++;
+        return 0;
+    }
+    function->decoded = true;
+    functions_examine(function); // now: later there may be jumps in it that are ours
+    scan_pass(&scan);
+    if (scan.count == 0)
+        return 0;
+    scan.site = heap_take(scan.count * sizeof *scan.site);
+    if (!scan.site)
+        return -ENOMEM;
+    scan_pass(&scan);
+    function->sites = (struct site_list){scan.site, scan.count};
+    return 0;
+}

@@ -1,0 +1,296 @@
+// SPDX-License-Identifier: MIT
+#include "patch/sites.h"
+#include "patch/assemble.h"
+#include "patch/lock.h"
+#include "patch/scan.h"
+#include "patch/text.h"
+#include <errno.h>
+#include <linux/membarrier.h>
+#include <string.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+struct address_index patch_sites;
+
+// The thread that changes something, or 0. Acquired and released as any lock; a signal handler that
+// finds its own thread must not wait.
+static _Atomic int owner;
+
+int patch_lock(void)
+{
+    const int self = (int)syscall(SYS_gettid);
+    for (;;) {
+        int nobody = 0;
+        if (atomic_compare_exchange_weak_explicit(&owner, &nobody, self, memory_order_acquire,
+                                                  memory_order_relaxed))
+            return 0;
+        if (nobody == self)
+            return -EDEADLK;
+        syscall(SYS_sched_yield);
+    }
+}
+
+void patch_unlock(void)
+{
+    atomic_store_explicit(&owner, 0, memory_order_release);
+}
+
+void sites_after_fork(void)
+{
+    // Whoever held it does not exist here. What it left behind is at worst memory that is not used,
+    // and traps that lead where they should.
+    patch_unlock();
+}
+
+// ---- start
+
+static int try_writing(void)
+{
+    static const unsigned char probe[4] = {0xc3, 0xcc, 0xc3, 0xcc};
+    const uintptr_t here = (uintptr_t)&sites_start & ~(uintptr_t)4095;
+    void *page = text_map_near(here, here + 4096, 4096);
+    if (!page)
+        return -ENOMEM;
+    int fd = text_open();
+    int error = fd < 0 ? fd : text_write(fd, (uintptr_t)page, probe, sizeof probe);
+    if (fd >= 0)
+        text_close(fd);
+    if (!error && memcmp(page, probe, sizeof probe))
+        error = -EIO;
+    syscall(SYS_munmap, page, 4096);
+    return error;
+}
+
+int sites_start(void)
+{
+    const int saved = errno;
+    const long commands = syscall(SYS_membarrier, MEMBARRIER_CMD_QUERY, 0, 0);
+    int error = -ENOSYS;
+    if (commands >= 0 && commands & MEMBARRIER_CMD_PRIVATE_EXPEDITED_SYNC_CORE)
+        error = try_writing();
+    if (!error)
+        functions_start();
+    errno = saved;
+    return error;
+}
+
+// ---- finding
+
+static int find_locked(uintptr_t pc, struct site_list *list, struct site_counts *counts)
+{
+    struct patch_function *function = functions_at(pc);
+    if (!function)
+        return -ENOENT;
+    if (function->module->refused)
+        return -EPERM;
+    if (!function->searched) {
+        int error = scan_function(function, counts);
+        for (unsigned i = 0; i < function->sites.count && !error; i++)
+            error =
+                index_put(&patch_sites, function->sites.site[i].address, &function->sites.site[i]);
+        if (error)
+            return error;
+    }
+    *list = function->sites;
+    return 0;
+}
+
+int sites_find(uintptr_t pc, struct site_list *list, struct site_counts *counts)
+{
+    struct site_counts ignored = {0};
+    const int saved = errno;
+    int error = patch_lock();
+    *list = (struct site_list){NULL, 0};
+    if (error)
+        return error;
+    loadmap_enter();
+    error = find_locked(pc, list, counts ? counts : &ignored);
+    loadmap_leave();
+    patch_unlock();
+    errno = saved;
+    return error;
+}
+
+bool sites_must_stay(uintptr_t function)
+{
+    enum site_stays why;
+    const int saved = errno;
+    if (patch_lock())
+        return true; // in doubt
+    loadmap_enter();
+    const bool stays = functions_must_stay(function, &why);
+    loadmap_leave();
+    patch_unlock();
+    errno = saved;
+    return stays;
+}
+
+// .eh_frame_hdr: a version, three encodings, the section, the count, then pairs in order.
+int sites_functions(uintptr_t address, int (*each)(uintptr_t function, void *context),
+                    void *context)
+{
+    static const unsigned char usual[4] = {1, 0x1b, 0x03, 0x3b};
+    struct module_ref module;
+    int result = -ENOTSUP;
+    loadmap_enter();
+    if (loadmap_peek(address, &module) && module.eh_frame_hdr &&
+        !memcmp(module.eh_frame_hdr, usual, sizeof usual)) {
+        uint32_t count;
+        memcpy(&count, module.eh_frame_hdr + 8, sizeof count);
+        const size_t room = module.tables_end - (uintptr_t)module.eh_frame_hdr;
+        result = count > (room - 12) / 8 ? -EINVAL : 0;
+        for (uint32_t i = 0; i < count && !result; i++) {
+            int32_t start;
+            memcpy(&start, module.eh_frame_hdr + 12 + 8 * i, sizeof start);
+            result = each((uintptr_t)module.eh_frame_hdr + (uintptr_t)(intptr_t)start, context);
+        }
+    }
+    loadmap_leave();
+    return result;
+}
+
+struct site *sites_at(uintptr_t address)
+{
+    struct site *site = index_find(&patch_sites, address);
+    return site && site->address == address ? site : NULL;
+}
+
+struct site *sites_before(uintptr_t return_address)
+{
+    for (unsigned length = 2; length <= 8; length++) {
+        struct site *site = sites_at(return_address - length);
+        if (site && site->length == length)
+            return site;
+    }
+    return NULL;
+}
+
+// ---- stubs
+
+static int make_locked(struct site *site, const struct stub_plan *plan, struct stub **made)
+{
+    struct patch_module *module = functions_module(site->address);
+    const size_t size = assemble_size(site, plan);
+    if (!module || size == 0)
+        return -ENOTSUP;
+    struct stub *stub = region_take(module->ref.start, module->ref.end, size);
+    if (!stub)
+        return -ENOMEM;
+    unsigned char code[STUB_MOST];
+    stub->site = site;
+    const size_t bytes = assemble(stub, plan, code);
+    int error = bytes ? region_write(stub->code, code, bytes) : -ENOTSUP;
+    if (error)
+        region_give_back(stub);
+    else
+        *made = stub;
+    return error;
+}
+
+int stub_make(struct site *site, const struct stub_plan *plan, struct stub **stub)
+{
+    const int saved = errno;
+    int error = patch_lock();
+    if (error)
+        return error;
+    error = make_locked(site, plan, stub);
+    patch_unlock();
+    errno = saved;
+    return error;
+}
+
+int stub_renew(struct stub *stub, int64_t delta)
+{
+    // Where the doublewords are: the last four of twelve bytes.
+    const uint8_t low[2] = {stub->add, stub->back}, high[2] = {stub->half_add, stub->half_sub};
+    const uint32_t halves[2] = {(uint32_t)delta, (uint32_t)((uint64_t)delta >> 32)};
+    if (stub->kind != STUB_DELTA || !stub->wide)
+        return -EINVAL;
+    const int saved = errno;
+    int error = patch_lock();
+    if (error)
+        return error;
+    error = region_flush();
+    int fd = error ? error : text_open();
+    error = fd < 0 ? fd : 0;
+    for (unsigned i = 0; i < 2 && !error && high[i]; i++) {
+        error = text_write(fd, stub->code + low[i] + 8, &halves[0], 4);
+        error = error ? error : text_write(fd, stub->code + high[i] + 8, &halves[1], 4);
+    }
+    if (fd >= 0)
+        text_close(fd);
+    if (!error)
+        stub->delta = delta;
+    patch_unlock();
+    errno = saved;
+    return error;
+}
+
+static void release(struct stub *stub)
+{
+    struct stub *expected = stub;
+    // No trap may send anybody there any more.
+    atomic_compare_exchange_strong(&stub->site->shelter, &expected, NULL);
+    region_give_back(stub);
+}
+
+int stub_free(struct stub *stub)
+{
+    int error = patch_lock();
+    if (error)
+        return error;
+    if (atomic_load(&stub->site->stub) == stub || stub->is_free)
+        error = -EBUSY;
+    else
+        release(stub);
+    patch_unlock();
+    return error;
+}
+
+uintptr_t stub_return_address(const struct stub *stub)
+{
+    return stub->end ? stub->code + stub->back : 0;
+}
+
+// ---- unloading
+
+static void forget_site(void *value, void *context)
+{
+    struct site *site = value;
+    const uintptr_t *range = context;
+    if (site->address < range[0] || site->address >= range[1])
+        return;
+    const uintptr_t hop = (uintptr_t)atomic_load(&site->hop);
+    index_put(&patch_sites, site->address, NULL);
+    if (hop)
+        index_put(&patch_sites, hop, NULL);
+}
+
+void sites_forget(uintptr_t start, uintptr_t end)
+{
+    uintptr_t range[2] = {start, end};
+    if (patch_lock())
+        return;
+    const struct region *region;
+    for (size_t i = 0; (region = region_number(i)); i++)
+        for (uint32_t k = 0; k < region->used; k++) {
+            struct stub *stub = atomic_load_explicit(&region->stub[k], memory_order_relaxed);
+            // Nothing can return to code that is gone.
+            if (!stub->is_free && stub->site->address >= start && stub->site->address < end) {
+                atomic_store(&stub->site->stub, NULL);
+                release(stub);
+            }
+        }
+    index_each(&patch_sites, forget_site, range);
+    functions_forget(start, end);
+    patch_unlock();
+}
+
+uint64_t sites_bytes(void)
+{
+    uint64_t bytes = heap_bytes() + hop_bytes();
+    const struct region *region;
+    for (size_t i = 0; (region = region_number(i)); i++)
+        bytes += region->end - region->start;
+    return bytes;
+}

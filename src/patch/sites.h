@@ -1,0 +1,201 @@
+// SPDX-License-Identifier: MIT
+#ifndef CAIRN_PATCH_SITES_H
+#define CAIRN_PATCH_SITES_H
+
+// Call sites in running code: finding them, leading them through stubs, and back. docs/patching.md
+// tells how and why.
+//
+//      the program                       its stub, within 2 GB
+//   f:   ...                          ┌─► [distance to the site]
+//        call g      jmp stub ────────┘   add  $delta, %fs:id
+//        mov %eax,…                       call g           the return address lies here
+//        ...      ◄────────────────────── sub  $delta, %fs:id ; jmp back
+//
+//   find     sites_find()    the sites of one function, decoded once
+//   prepare  stub_make()     a stub for a site, by plan; not reached by anybody yet
+//   apply    sites_apply()   any number of sites at once, with threads running in that code
+//   look up  sites_locate()  from any address in a stub to its site, and what it has done so far
+//
+// A site may have several stubs; sites_apply() says which one it leads to. A stub stays as it is
+// until stub_free(), which needs the promise that no thread runs in it or will return there.
+//
+// Everything that changes something takes one lock, and says -EDEADLK rather than wait for the very
+// thread that it has interrupted. It makes system calls of its own and calls nothing in the program
+// that could be patched. All else is signal-safe and takes no lock.
+
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#define JUMP_BYTES 5 // what is written over a site
+
+enum site_kind {
+    SITE_CALL,
+    SITE_CALL_INDIRECT,
+    SITE_TAIL, // a jump to the start of another function
+    SITE_TAIL_INDIRECT,
+    SITE_KINDS,
+};
+
+enum site_form {
+    FORM_JUMP,     // five bytes or more: a jump
+    FORM_BORROWED, // shorter: the jump covers neighbours too, which move into the stub
+    FORM_TRAP, // shorter, and its neighbours cannot move: int3, a signal each time it is reached
+    SITE_FORMS,
+};
+
+// Why a call or jump is not among the sites of its function.
+enum site_stays {
+    STAYS_NAMED,    // its target returns twice, or asks the loader who called: setjmp, dlsym, ...
+    STAYS_READS,    // its target reads its own return address, which would be the stub's
+    STAYS_MIDDLE,   // not to the start of a function: reads the pc, a thunk, a part of a function
+    STAYS_UNKNOWN,  // no table covers the target
+    STAYS_PREFIXED, // padded by prefixes for the linker to rewrite (thread-local storage)
+    STAYS_CONDITIONAL, // a conditional jump to another function
+    STAYS_SHORT,       // a jump of two bytes to another function
+    STAYS_TABLE,       // an indirect jump that may stay in its function
+    STAYS_UNDECODED,   // its function holds what is no code, or is too large: counted once
+    STAYS,
+};
+
+struct stub;
+
+// Filled by sites_find(). Only `stub` and what follows change later, under the lock.
+struct site {
+    uintptr_t address;
+    uintptr_t function; // the first instruction of the function it is in
+    // Direct: the function called, behind a PLT entry too; 0 if that is not bound yet, or indirect.
+    uintptr_t target;
+    uintptr_t slot; // the word of the GOT that it goes through, or 0
+    uint8_t kind;   // enum site_kind
+    uint8_t form;   // enum site_form
+    uint8_t length; // of the call or jump
+    uint8_t span;   // bytes that the stub stands for: length, and the neighbours'
+    uint8_t starts; // bit i: an instruction begins at address + i; those among the bytes replaced
+    bool thunk;     // goes to a retpoline, so it is indirect in truth
+    unsigned char original[JUMP_BYTES];
+    struct stub *_Atomic stub;    // that it leads to now; NULL: the original code
+    struct stub *_Atomic shelter; // where a thread goes that meets a trap here
+    unsigned char *_Atomic hop;   // FORM_BORROWED: a jump at an address made for the site
+};
+
+struct site_list {
+    struct site *site; // in order of address
+    unsigned count;
+};
+
+struct site_counts {
+    uint64_t functions, sites[SITE_KINDS], forms[SITE_FORMS], stays[STAYS];
+};
+
+// Whether code can be rewritten here. Once, in normal context, after loadmap_start(). -ENOSYS: the
+// kernel cannot make other threads see new code (membarrier); -EACCES or another: memory cannot be
+// written through /proc/self/mem, or not be executable.
+int sites_start(void);
+
+// In a forked child, before anything else of this.
+void sites_after_fork(void);
+
+// The sites of the function at pc; adds to `counts` when it is seen for the first time (NULL: not
+// counted). -ENOENT: no table covers it; -EPERM: code that is never patched (the loader, ours).
+int sites_find(uintptr_t pc, struct site_list *list, struct site_counts *counts);
+
+// Calls `each` with the first address of each function of the module at `address`; stops when it
+// returns other than 0, and returns that. -ENOTSUP: its table has no index.
+int sites_functions(uintptr_t address, int (*each)(uintptr_t function, void *context),
+                    void *context);
+
+// True if a call of this function must not go through a stub (see STAYS_NAMED, STAYS_READS): for
+// targets of indirect calls, once they are known.
+bool sites_must_stay(uintptr_t function);
+
+enum stub_kind {
+    STUB_PLAIN, // the call as it is
+    STUB_DELTA, // adds to a thread-local number before it, and takes that off behind it
+    STUB_HOOK,  // calls a hook before it, and another one behind it if there is one
+};
+
+// What a stub does around its call (a tail jump has nothing behind it).
+struct stub_plan {
+    enum stub_kind kind;
+    bool wide;          // STUB_DELTA: room for any delta, so that stub_renew() can change it
+    int64_t delta;      // STUB_DELTA
+    int32_t tls_number; // STUB_DELTA: where the number is, from the thread pointer (%fs)
+    // STUB_HOOK. They are called with everything as it is at the site, but for the return address,
+    // which names the stub: they preserve all registers.
+    void (*before)(void), (*after)(void);
+    // STUB_HOOK of an indirect site: if not 0, the target is stored here first, from %fs.
+    int32_t tls_target;
+};
+
+// A new stub. *stub is set. -ENOMEM: no memory within reach. -ENOTSUP: this cannot be done for it.
+int stub_make(struct site *site, const struct stub_plan *plan, struct stub **stub);
+
+// Another delta in a stub made `wide`. No thread may be running in it (they may be below its call).
+int stub_renew(struct stub *stub, int64_t delta);
+
+// Promises that no thread is in the stub, will return there, or is about to enter it.
+int stub_free(struct stub *stub);
+
+struct site_change {
+    struct site *site;
+    struct stub *stub; // NULL: back to the original code
+};
+
+enum company {
+    COMPANY_NONE,    // no other thread runs in this process: one pass, no barrier
+    COMPANY_THREADS, // threads may be anywhere
+};
+
+// Leads each site to its stub. The changes are put in order of address. On an error some of them
+// may have been made, and none is left half-made.
+int sites_apply(struct site_change *changes, size_t count, enum company company);
+
+// A library has been unloaded: forgets its functions, sites and stubs. In normal context.
+void sites_forget(uintptr_t start, uintptr_t end);
+
+// A thread has met a trap (pc behind it, as the signal's context says): where it goes on. 0: not
+// ours. Signal-safe.
+uintptr_t sites_trapped(uintptr_t pc);
+
+enum stub_phase {
+    PHASE_BEFORE,   // nothing is added
+    PHASE_HALF_ADD, // the lower half is added, the upper one not
+    PHASE_ADDED,    // at the call, below it, or back from it
+    PHASE_HALF_SUB,
+    PHASE_BEHIND, // all is taken off, the moved neighbours included
+};
+
+struct stub_place {
+    struct stub *stub;
+    struct site *site;
+    uintptr_t pc; // where the thread is as if nothing were patched
+    enum stub_phase phase;
+    bool pushed; // the stack pointer is one word lower than it would be
+};
+
+// What an address in a stub means: that of an interrupted instruction, or a return address (then
+// place->pc is the one it stands for). False: not in a stub. Signal-safe.
+bool sites_locate(uintptr_t pc, struct stub_place *place);
+
+// The address without stubs. Signal-safe.
+uintptr_t sites_true_pc(uintptr_t pc);
+
+// The number that the function of the site has, from what is in memory while a thread is there.
+uint64_t stub_correct(const struct stub_place *place, uint64_t number);
+
+// The return address that calls from this stub leave; 0 for tail jumps.
+uintptr_t stub_return_address(const struct stub *stub);
+
+// The site at an address, if it was found before; a site's return address leads to it, too.
+struct site *sites_at(uintptr_t address);
+struct site *sites_before(uintptr_t return_address);
+
+// Replaces what a foreign unwinder has read from the stack (stubs are frames to it) by what it
+// would have read; returns how many are left.
+size_t sites_clean_backtrace(void **address, size_t count);
+
+uint64_t sites_bytes(void); // of memory for all this
+
+#endif

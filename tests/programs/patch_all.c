@@ -1,0 +1,216 @@
+// SPDX-License-Identifier: MIT
+// Preloaded into any program: leads every call site of the program and its libraries through a stub
+// that does nothing but what the site did, before main() runs, and lets the program work.
+//
+//   PATCH_STUBS=plain|delta|wide|hook   what the stubs do (plain)
+//   PATCH_REPORT=FILE                   appends what was found, as JSON
+//   PATCH_SKIP=TEXT[,TEXT]              leaves modules alone whose path holds one of these
+
+#include "loadmap/loadmap.h"
+#include "patch/sites.h"
+#include <alloca.h>
+#include <dlfcn.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <link.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+#include <ucontext.h>
+#include <unistd.h>
+#include <unwind.h>
+
+#define CHANGES_MOST 2000000
+
+static __thread uint64_t number; // what stubs count with
+static __thread uintptr_t last_target;
+
+static struct site_counts counts;
+static struct site_change *changes;
+static size_t change_count;
+static size_t failed_stubs;
+static struct stub_plan plan;
+static uint64_t traps;
+
+static void on_trap(int signal, siginfo_t *info, void *context)
+{
+    ucontext_t *interrupted = context;
+    const uintptr_t to = sites_trapped((uintptr_t)interrupted->uc_mcontext.gregs[REG_RIP]);
+    (void)info;
+    if (!to) {
+        // Not ours: as if we were not here.
+        struct sigaction fall = {.sa_handler = SIG_DFL};
+        sigaction(signal, &fall, NULL);
+        return;
+    }
+    __atomic_fetch_add(&traps, 1, __ATOMIC_RELAXED);
+    interrupted->uc_mcontext.gregs[REG_RIP] = (greg_t)to;
+}
+
+// Called from stubs, with every register in use.
+__attribute__((naked)) static void hook(void)
+{
+    __asm__("ret");
+}
+
+static int patch_function(uintptr_t function, void *context)
+{
+    struct site_list list;
+    (void)context;
+    if (sites_find(function, &list, &counts))
+        return 0;
+    for (unsigned i = 0; i < list.count && change_count < CHANGES_MOST; i++) {
+        struct site_change *change = &changes[change_count];
+        change->site = &list.site[i];
+        if (change->site->form == FORM_TRAP && !getenv("PATCH_TRAPS"))
+            continue;
+        if (stub_make(change->site, &plan, &change->stub))
+            failed_stubs++;
+        else
+            change_count++;
+    }
+    return 0;
+}
+
+static bool is_skipped(const char *path)
+{
+    const char *skip = getenv("PATCH_SKIP");
+    char part[256];
+    while (skip && *skip) {
+        const size_t length = strcspn(skip, ",");
+        snprintf(part, sizeof part, "%.*s", (int)length, skip);
+        if (*part && strstr(path, part))
+            return true;
+        skip += length + (skip[length] == ',');
+    }
+    return false;
+}
+
+static int patch_module(struct dl_phdr_info *info, size_t size, void *context)
+{
+    (void)size;
+    (void)context;
+    uintptr_t first = 0;
+    for (int i = 0; i < info->dlpi_phnum && !first; i++)
+        if (info->dlpi_phdr[i].p_type == PT_LOAD && info->dlpi_phdr[i].p_flags & PF_X)
+            first = info->dlpi_addr + info->dlpi_phdr[i].p_vaddr;
+    if (first && !is_skipped(*info->dlpi_name ? info->dlpi_name : "main program"))
+        sites_functions(first, patch_function, NULL);
+    return 0;
+}
+
+static double now(void)
+{
+    struct timespec time;
+    clock_gettime(CLOCK_MONOTONIC, &time);
+    return (double)time.tv_sec + 1e-9 * (double)time.tv_nsec;
+}
+
+static void choose_plan(void)
+{
+    const char *stubs = getenv("PATCH_STUBS");
+    const uintptr_t thread = (uintptr_t)__builtin_thread_pointer();
+    plan.tls_number = (int32_t)((uintptr_t)&number - thread);
+    plan.delta = 3;
+    if (!stubs || !strcmp(stubs, "plain"))
+        return;
+    plan.kind = strcmp(stubs, "hook") ? STUB_DELTA : STUB_HOOK;
+    plan.wide = !strcmp(stubs, "wide");
+    plan.before = plan.after = hook;
+    plan.tls_target = (int32_t)((uintptr_t)&last_target - thread);
+}
+
+static void report(double found, double applied)
+{
+    const char *path = getenv("PATCH_REPORT");
+    FILE *file = path ? fopen(path, "ae") : NULL;
+    if (!file)
+        return;
+    fprintf(file,
+            "{\"functions\": %lu, \"sites\": [%lu, %lu, %lu, %lu], \"forms\": [%lu, %lu, %lu], ",
+            counts.functions, counts.sites[0], counts.sites[1], counts.sites[2], counts.sites[3],
+            counts.forms[0], counts.forms[1], counts.forms[2]);
+    fprintf(file, "\"stays\": [");
+    for (unsigned i = 0; i < STAYS; i++)
+        fprintf(file, "%s%lu", i ? ", " : "", counts.stays[i]);
+    fprintf(
+        file,
+        "], \"patched\": %zu, \"failed\": %zu, \"find\": %.6f, \"apply\": %.6f, \"bytes\": %lu}\n",
+        change_count, failed_stubs, found, applied, sites_bytes());
+    fclose(file);
+}
+
+// To the unwinder stubs are frames, and so is what follows: the program sees neither.
+__attribute__((visibility("default"))) int backtrace(void **buffer, int size)
+{
+    int (*real)(void **, int) = (int (*)(void **, int))dlsym(RTLD_NEXT, "backtrace");
+    const size_t most = 2 * (size_t)size + 8;
+    void **frames = alloca(most * sizeof *frames);
+    size_t count = (size_t)real(frames, (int)most), own = 0;
+    count = sites_clean_backtrace(frames, count);
+    while (own < count && frames[own] != __builtin_return_address(0))
+        own++;
+    if (own == count) // by a patched call
+        for (own = 0; own < count; own++)
+            if ((uintptr_t)frames[own] == sites_true_pc((uintptr_t)__builtin_return_address(0)))
+                break;
+    count = count - own < (size_t)size ? count - own : (size_t)size;
+    memcpy(buffer, frames + own, count * sizeof *frames);
+    return (int)count;
+}
+
+struct trace {
+    _Unwind_Trace_Fn function;
+    void *argument;
+    unsigned frames;
+};
+
+static _Unwind_Reason_Code on_frame(struct _Unwind_Context *context, void *argument)
+{
+    struct trace *trace = argument;
+    struct stub_place place;
+    if (sites_locate(_Unwind_GetIP(context), &place) || trace->frames++ == 0)
+        return _URC_NO_REASON;
+    return trace->function(context, trace->argument);
+}
+
+__attribute__((visibility("default"))) _Unwind_Reason_Code
+_Unwind_Backtrace(_Unwind_Trace_Fn function, void *argument)
+{
+    struct trace trace = {.function = function, .argument = argument};
+    _Unwind_Reason_Code (*real)(_Unwind_Trace_Fn, void *) =
+        (_Unwind_Reason_Code(*)(_Unwind_Trace_Fn, void *))dlsym(RTLD_NEXT, "_Unwind_Backtrace");
+    return real(on_frame, &trace);
+}
+
+static void nothing(const struct module_info *module)
+{
+    (void)module;
+}
+
+__attribute__((constructor)) static void start(void)
+{
+    struct sigaction action = {.sa_sigaction = on_trap, .sa_flags = SA_SIGINFO | SA_ONSTACK};
+    changes = malloc(CHANGES_MOST * sizeof *changes);
+    int error = loadmap_start(nothing);
+    error = error ? error : sites_start();
+    if (error || !changes) {
+        fprintf(stderr, "patch_all: %s\n", strerror(-error));
+        _exit(99);
+    }
+    sigaction(SIGTRAP, &action, NULL);
+    choose_plan();
+    const double begin = now();
+    dl_iterate_phdr(patch_module, NULL);
+    const double found = now();
+    error = sites_apply(changes, change_count, COMPANY_NONE);
+    const double applied = now();
+    if (error) {
+        fprintf(stderr, "patch_all: apply: %s\n", strerror(-error));
+        _exit(99);
+    }
+    free(changes);
+    report(found - begin, applied - found);
+}

@@ -1,0 +1,407 @@
+// SPDX-License-Identifier: MIT
+// Every form of call and tail jump, and what looks like one. Each function form_*(x) calls
+// callee(x), which returns 3 * x + 1, or something like it, and changes what it gets.
+
+#define FUNCTION(name) \
+    .globl name; .protected name; .type name, @function; .p2align 4; name: .cfi_startproc
+#define END(name) .cfi_endproc; .size name, . - name
+#define PUSH pushq %rbx; .cfi_def_cfa_offset 16; .cfi_offset rbx, -16
+#define POP popq %rbx; .cfi_def_cfa_offset 8; .cfi_restore rbx
+
+    .text
+FUNCTION(callee)
+    leaq 1(%rdi,%rdi,2), %rax
+    movl $-1, %ecx
+    ret
+END(callee)
+
+// Adds up two arguments in registers and two on the stack.
+FUNCTION(callee_stack)
+    leaq (%rdi,%rsi), %rax
+    addq 8(%rsp), %rax
+    addq 16(%rsp), %rax
+    ret
+END(callee_stack)
+
+FUNCTION(form_direct)
+    PUSH
+    call callee
+    addq $2, %rax
+    POP
+    ret
+END(form_direct)
+
+FUNCTION(form_bnd)
+    PUSH
+    bnd call callee
+    POP
+    ret
+END(form_bnd)
+
+FUNCTION(form_stack)
+    PUSH
+    pushq %rdi
+    .cfi_def_cfa_offset 24
+    pushq $7
+    .cfi_def_cfa_offset 32
+    leaq 5(%rdi), %rsi
+    call callee_stack
+    addq $16, %rsp
+    .cfi_def_cfa_offset 16
+    POP
+    ret
+END(form_stack)
+
+FUNCTION(form_plt)
+    PUSH
+    call llabs@PLT
+    POP
+    ret
+END(form_plt)
+
+FUNCTION(form_got)
+    PUSH
+    call *llabs@GOTPCREL(%rip)
+    POP
+    ret
+END(form_got)
+
+FUNCTION(form_register)
+    PUSH
+    leaq callee(%rip), %rax
+    call *%rax
+    addq $2, %rax
+    POP
+    ret
+END(form_register)
+
+FUNCTION(form_extended)
+    PUSH
+    leaq callee(%rip), %r11
+    call *%r11
+    addq $2, %rax
+    POP
+    ret
+END(form_extended)
+
+FUNCTION(form_notrack)
+    PUSH
+    leaq callee(%rip), %rax
+    notrack call *%rax
+    addq $2, %rax
+    POP
+    ret
+END(form_notrack)
+
+FUNCTION(form_memory)
+    PUSH
+    leaq table(%rip), %rax
+    call *(%rax)
+    movq %rax, %rbx
+    addq %rbx, %rax
+    POP
+    ret
+END(form_memory)
+
+FUNCTION(form_memory_near)
+    PUSH
+    leaq table(%rip), %rax
+    call *8(%rax)
+    movq constant(%rip), %rbx
+    addq %rbx, %rax
+    POP
+    ret
+END(form_memory_near)
+
+FUNCTION(form_memory_stack)
+    PUSH
+    leaq callee(%rip), %rax
+    pushq %rax
+    .cfi_def_cfa_offset 24
+    subq $8, %rsp
+    .cfi_def_cfa_offset 32
+    call *8(%rsp)
+    addq $16, %rsp
+    .cfi_def_cfa_offset 16
+    POP
+    ret
+END(form_memory_stack)
+
+FUNCTION(form_memory_far)
+    PUSH
+    leaq table-512(%rip), %rax
+    call *512(%rax)
+    POP
+    ret
+END(form_memory_far)
+
+FUNCTION(form_memory_indexed)
+    PUSH
+    leaq table(%rip), %rax
+    movl $1, %edx
+    call *0(%rax,%rdx,8)
+    addq $2, %rax
+    POP
+    ret
+END(form_memory_indexed)
+
+FUNCTION(form_memory_rip)
+    PUSH
+    call *table(%rip)
+    POP
+    ret
+END(form_memory_rip)
+
+// Neighbours that refer to where they are.
+FUNCTION(form_then_rip)
+    PUSH
+    leaq callee(%rip), %rax
+    call *%rax
+    addq constant(%rip), %rax
+    POP
+    ret
+END(form_then_rip)
+
+FUNCTION(form_then_branch)
+    PUSH
+    leaq callee(%rip), %rax
+    call *%rax
+    testl %eax, %eax
+    js 1f
+    addq $5, %rax
+    POP
+    ret
+    .cfi_adjust_cfa_offset 8
+1:  subq $5, %rax
+    POP
+    ret
+END(form_then_branch)
+
+FUNCTION(form_then_jump)
+    PUSH
+    leaq callee(%rip), %rax
+    call *%rax
+    jmp 2f
+    nop
+    nop
+1:  addq $100, %rax
+2:  addq $1, %rax
+    POP
+    cmpq $-1000, %rax
+    .cfi_remember_state
+    jl 1b
+    ret
+    .cfi_restore_state
+END(form_then_jump)
+
+FUNCTION(form_then_return)
+    leaq callee(%rip), %rax
+    subq $8, %rsp
+    .cfi_def_cfa_offset 16
+    call *%rax
+    popq %rcx
+    .cfi_def_cfa_offset 8
+    ret
+    nop
+    nop
+END(form_then_return)
+
+// Somebody jumps to the neighbour: only a trap will do.
+FUNCTION(form_reached)
+    PUSH
+    movq %rdi, %rbx
+    leaq callee(%rip), %rax
+    testq %rdi, %rdi
+    js 1f
+    call *%rax
+1:  addq %rbx, %rax
+    subq %rax, %rax
+    leaq 3(%rbx), %rax
+    POP
+    ret
+END(form_reached)
+
+// Two short ones in a row: the first cannot take the second along.
+FUNCTION(form_pair)
+    PUSH
+    leaq callee(%rip), %rbx
+    call *%rbx
+    call *%rbx
+    addq %rdi, %rax
+    POP
+    ret
+END(form_pair)
+
+// As compilers make them where the processor guesses too much.
+FUNCTION(thunk_rax)
+    call 2f
+1:  pause
+    lfence
+    jmp 1b
+2:  movq %rax, (%rsp)
+    ret
+END(thunk_rax)
+
+FUNCTION(form_thunk)
+    PUSH
+    leaq callee(%rip), %rax
+    call thunk_rax
+    POP
+    ret
+END(form_thunk)
+
+// Calls what the test wants, by a site of two bytes and by one of five.
+FUNCTION(form_probe)
+    PUSH
+    movq probe(%rip), %rax
+    call *%rax
+    addq $4, %rax
+    POP
+    ret
+END(form_probe)
+
+FUNCTION(set_probe)
+    movq %rdi, probe(%rip)
+    ret
+END(set_probe)
+
+FUNCTION(form_probe_far)
+    PUSH
+    call jump_to_probe
+    addq $4, %rax
+    POP
+    ret
+END(form_probe_far)
+
+FUNCTION(jump_to_probe)
+    subq $8, %rsp
+    .cfi_def_cfa_offset 16
+    movq probe(%rip), %rax
+    call *%rax
+    addq $8, %rsp
+    .cfi_def_cfa_offset 8
+    ret
+END(jump_to_probe)
+
+FUNCTION(form_tail)
+    addq $1, %rdi
+    jmp callee
+END(form_tail)
+
+FUNCTION(form_tail_plt)
+    addq $1, %rdi
+    jmp llabs@PLT
+END(form_tail_plt)
+
+FUNCTION(form_tail_rip)
+    addq $1, %rdi
+    jmp *table(%rip)
+END(form_tail_rip)
+
+FUNCTION(form_tail_register)
+    leaq table(%rip), %rax
+    movq (%rax), %rax
+    jmp *%rax
+    nop
+    nop
+    nop
+END(form_tail_register)
+
+FUNCTION(form_tail_memory)
+    leaq table(%rip), %rax
+    jmp *8(%rax)
+    nop
+    nop
+END(form_tail_memory)
+
+// What must be left alone.
+FUNCTION(stays_switch)
+    movl %edi, %eax
+    andl $1, %eax
+    leaq switch_table(%rip), %rdx
+    movslq (%rdx,%rax,4), %rax
+    addq %rdx, %rax
+    jmp *%rax
+switch_even:
+    leaq 1(%rdi), %rax
+    ret
+switch_odd:
+    leaq 2(%rdi), %rax
+    ret
+END(stays_switch)
+
+FUNCTION(stays_next)
+    call 1f
+1:  popq %rax
+    subq %rax, %rax
+    addq %rdi, %rax
+    ret
+END(stays_next)
+
+FUNCTION(where_am_i)
+    movq (%rsp), %rax
+    ret
+END(where_am_i)
+
+FUNCTION(where_with_frame)
+    subq $24, %rsp
+    .cfi_def_cfa_offset 32
+    movq 24(%rsp), %rax
+    addq $24, %rsp
+    .cfi_def_cfa_offset 8
+    ret
+END(where_with_frame)
+
+FUNCTION(stays_reads)
+    PUSH
+    call where_am_i
+    movq %rax, %rbx
+    call where_with_frame
+    subq %rbx, %rax
+    POP
+    ret
+END(stays_reads)
+
+FUNCTION(stays_named)
+    PUSH
+    call dlsym@PLT
+    POP
+    ret
+END(stays_named)
+
+FUNCTION(stays_prefixed)
+    PUSH
+    .byte 0x66, 0x66, 0x48
+    call callee
+    POP
+    ret
+END(stays_prefixed)
+
+FUNCTION(stays_cold)
+    cmpq $5, %rdi
+    jg cold_part
+    leaq 1(%rdi), %rax
+    ret
+stays_cold_back:
+    addq $2, %rax
+    ret
+END(stays_cold)
+
+FUNCTION(cold_part)
+    leaq 9(%rdi), %rax
+    jmp stays_cold_back
+END(cold_part)
+
+    .section .data.rel.local, "aw", @progbits
+    .p2align 3
+table:
+    .quad callee, callee
+probe:
+    .quad callee
+    .section .rodata, "a", @progbits
+    .p2align 3
+constant:
+    .quad 40
+switch_table:
+    .long switch_even - switch_table, switch_odd - switch_table
+    .section .note.GNU-stack, "", @progbits

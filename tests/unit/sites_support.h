@@ -1,0 +1,29 @@
+// SPDX-License-Identifier: MIT
+#ifndef CAIRN_TESTS_SITES_SUPPORT_H
+#define CAIRN_TESTS_SITES_SUPPORT_H
+
+// Patching functions of another module, with a handler for traps.
+
+#include "patch/sites.h"
+
+extern __thread uint64_t number; // what stubs add to
+extern __thread uintptr_t told_target;
+extern uint64_t hook_calls, traps_met;
+
+// Once: the load map, patching, and the handler.
+void support_start(void);
+
+struct stub_plan plain_plan(void);
+struct stub_plan delta_plan(int64_t delta);
+struct stub_plan wide_plan(int64_t delta);
+struct stub_plan hook_plan(void);
+
+// Leads all sites of a function through new stubs; returns how many.
+unsigned patch(const void *function, const struct stub_plan *plan);
+// ... and back.
+void unpatch(const void *function);
+
+// Runs function(argument) instruction by instruction; `seen` is called before each.
+long step_through(long (*function)(long), long argument, void (*seen)(uintptr_t pc));
+
+#endif
