@@ -3,12 +3,18 @@
 #include <errno.h>
 #include <string.h>
 
+static void place(struct acyclic *acyclic, uint32_t function, uint32_t order)
+{
+    acyclic->order[function] = order;
+    acyclic->at[order] = function;
+}
+
 // A first order in which few edges point backward: the reverse of the order in which a depth-first
 // search leaves the functions. It only saves work; which edges are taken does not depend on it.
 static void order_by_search(struct acyclic *acyclic)
 {
     const struct graph *graph = acyclic->graph;
-    uint32_t *todo = acyclic->found_in; // by depth: the next edge to look at
+    uint32_t *todo = acyclic->backward; // by depth: the next edge to look at
     uint32_t left = acyclic->functions, depth = 0;
     for (uint32_t pass = 0; pass < 2; pass++) {
         for (uint32_t start = 0; start < acyclic->functions; start++) {
@@ -16,12 +22,12 @@ static void order_by_search(struct acyclic *acyclic)
             if (acyclic->mark[start] || (pass == 0 && !graph_function(graph, start)->root))
                 continue;
             acyclic->mark[start] = 1;
-            acyclic->stack[0] = start;
+            acyclic->forward[0] = start;
             todo[0] = graph_function(graph, start)->first_out;
             for (depth = 1; depth > 0;) {
                 uint32_t next = todo[depth - 1];
                 if (next == GRAPH_NONE) {
-                    acyclic->order[acyclic->stack[--depth]] = --left;
+                    place(acyclic, acyclic->forward[--depth], --left);
                     continue;
                 }
                 const struct graph_edge *edge = graph_edge(graph, next);
@@ -29,7 +35,7 @@ static void order_by_search(struct acyclic *acyclic)
                 if (acyclic->mark[edge->callee])
                     continue;
                 acyclic->mark[edge->callee] = 1;
-                acyclic->stack[depth] = edge->callee;
+                acyclic->forward[depth] = edge->callee;
                 todo[depth++] = graph_function(graph, edge->callee)->first_out;
             }
         }
@@ -45,9 +51,9 @@ int acyclic_init(struct acyclic *acyclic, const struct graph *graph)
     acyclic->scratch = pool_map(graph->pool, acyclic->words * sizeof(uint32_t));
     if (!acyclic->scratch)
         return -ENOMEM;
-    uint32_t **arrays[] = {&acyclic->order,    &acyclic->mark,      &acyclic->first_out,
-                           &acyclic->first_in, &acyclic->found_out, &acyclic->found_in,
-                           &acyclic->stack};
+    uint32_t **arrays[] = {&acyclic->order,     &acyclic->at,       &acyclic->mark,
+                           &acyclic->first_out, &acyclic->first_in, &acyclic->forward,
+                           &acyclic->backward};
     uint32_t *at = acyclic->scratch;
     for (unsigned i = 0; i < sizeof arrays / sizeof arrays[0]; i++, at += functions)
         *arrays[i] = at;
@@ -64,93 +70,99 @@ void acyclic_free(struct acyclic *acyclic)
     pool_unmap(acyclic->graph->pool, acyclic->scratch, acyclic->words * sizeof(uint32_t));
 }
 
-static void sort_by_order(const struct acyclic *acyclic, uint32_t *functions, uint32_t count)
+// One step of the search from the callee. True: it met the search from the caller.
+static bool search_forward(struct acyclic *acyclic, uint32_t *depth, uint32_t last)
 {
-    for (uint32_t gap = count / 2; gap > 0; gap /= 2) { // shell sort: these are few
-        for (uint32_t i = gap; i < count; i++) {
-            uint32_t moved = functions[i], j = i;
-            for (; j >= gap && acyclic->order[functions[j - gap]] > acyclic->order[moved]; j -= gap)
-                functions[j] = functions[j - gap];
-            functions[j] = moved;
-        }
+    uint32_t function = acyclic->forward[--*depth];
+    for (uint32_t i = acyclic->first_out[function]; i != GRAPH_NONE; i = acyclic->next_out[i]) {
+        uint32_t callee = graph_edge(acyclic->graph, i)->callee;
+        if (acyclic->mark[callee] == acyclic->last_mark + 1)
+            return true;
+        if (acyclic->order[callee] > last || acyclic->mark[callee] == acyclic->last_mark)
+            continue;
+        acyclic->mark[callee] = acyclic->last_mark;
+        acyclic->forward[(*depth)++] = callee;
     }
+    return false;
 }
 
-// What taken edges lead to from a function, no further than `last` in the order; GRAPH_NONE if
-// `never` is among it, else how many.
-static uint32_t search_forward(struct acyclic *acyclic, uint32_t start, uint32_t last,
-                               uint32_t never)
+static bool search_backward(struct acyclic *acyclic, uint32_t *depth, uint32_t first)
 {
-    uint32_t mark = ++acyclic->last_mark, count = 0, depth = 0;
-    acyclic->mark[start] = mark;
-    acyclic->stack[depth++] = start;
-    while (depth > 0) {
-        uint32_t function = acyclic->stack[--depth];
-        acyclic->found_out[count++] = function;
-        for (uint32_t i = acyclic->first_out[function]; i != GRAPH_NONE; i = acyclic->next_out[i]) {
-            uint32_t callee = graph_edge(acyclic->graph, i)->callee;
-            if (callee == never)
-                return GRAPH_NONE;
-            if (acyclic->order[callee] > last || acyclic->mark[callee] == mark)
-                continue;
-            acyclic->mark[callee] = mark;
-            acyclic->stack[depth++] = callee;
-        }
+    uint32_t function = acyclic->backward[--*depth];
+    for (uint32_t i = acyclic->first_in[function]; i != GRAPH_NONE; i = acyclic->next_in[i]) {
+        uint32_t caller = graph_edge(acyclic->graph, i)->caller;
+        if (acyclic->mark[caller] == acyclic->last_mark)
+            return true;
+        if (acyclic->order[caller] < first || acyclic->mark[caller] == acyclic->last_mark + 1)
+            continue;
+        acyclic->mark[caller] = acyclic->last_mark + 1;
+        acyclic->backward[(*depth)++] = caller;
     }
-    return count;
+    return false;
 }
 
-static uint32_t search_backward(struct acyclic *acyclic, uint32_t start, uint32_t first)
+// Moves all that the callee leads to behind the caller.
+static void move_down(struct acyclic *acyclic, uint32_t first, uint32_t last)
 {
-    uint32_t mark = ++acyclic->last_mark, count = 0, depth = 0;
-    acyclic->mark[start] = mark;
-    acyclic->stack[depth++] = start;
-    while (depth > 0) {
-        uint32_t function = acyclic->stack[--depth];
-        acyclic->found_in[count++] = function;
-        for (uint32_t i = acyclic->first_in[function]; i != GRAPH_NONE; i = acyclic->next_in[i]) {
-            uint32_t caller = graph_edge(acyclic->graph, i)->caller;
-            if (acyclic->order[caller] < first || acyclic->mark[caller] == mark)
-                continue;
-            acyclic->mark[caller] = mark;
-            acyclic->stack[depth++] = caller;
-        }
+    uint32_t moved = 0, *kept = acyclic->forward;
+    for (uint32_t i = first; i <= last; i++) {
+        if (acyclic->mark[acyclic->at[i]] == acyclic->last_mark)
+            kept[moved++] = acyclic->at[i];
+        else
+            place(acyclic, acyclic->at[i], i - moved);
     }
-    return count;
+    for (uint32_t i = 0; i < moved; i++)
+        place(acyclic, kept[i], last + 1 - moved + i);
 }
 
-// Puts what leads to the caller before what the callee leads to, in the places that both had.
-static void reorder(struct acyclic *acyclic, uint32_t out_count, uint32_t in_count)
+// Moves all that leads to the caller before the callee.
+static void move_up(struct acyclic *acyclic, uint32_t first, uint32_t last)
 {
-    sort_by_order(acyclic, acyclic->found_out, out_count);
-    sort_by_order(acyclic, acyclic->found_in, in_count);
-    uint32_t *places = acyclic->stack, out = 0, in = 0, count = 0;
-    while (out < out_count || in < in_count) {
-        uint32_t from_out = out < out_count ? acyclic->order[acyclic->found_out[out]] : UINT32_MAX;
-        uint32_t from_in = in < in_count ? acyclic->order[acyclic->found_in[in]] : UINT32_MAX;
-        places[count++] = from_out < from_in ? from_out : from_in;
-        out += from_out < from_in;
-        in += from_out >= from_in;
+    uint32_t moved = 0, *kept = acyclic->backward;
+    for (uint32_t i = last + 1; i-- > first;) {
+        if (acyclic->mark[acyclic->at[i]] == acyclic->last_mark + 1)
+            kept[moved++] = acyclic->at[i];
+        else
+            place(acyclic, acyclic->at[i], i + moved);
     }
-    for (uint32_t i = 0; i < in_count; i++)
-        acyclic->order[acyclic->found_in[i]] = places[i];
-    for (uint32_t i = 0; i < out_count; i++)
-        acyclic->order[acyclic->found_out[i]] = places[in_count + i];
+    for (uint32_t i = 0; i < moved; i++)
+        place(acyclic, kept[i], first + moved - 1 - i);
+}
+
+// Whether an edge that points backward in the order can be taken; then the order is changed. Both
+// ends are searched from in turn, so that the smaller side decides.
+static bool make_way(struct acyclic *acyclic, uint32_t caller, uint32_t callee)
+{
+    uint32_t first = acyclic->order[callee], last = acyclic->order[caller];
+    uint32_t forward = 1, backward = 1;
+    acyclic->last_mark += 2;
+    acyclic->mark[callee] = acyclic->last_mark;
+    acyclic->mark[caller] = acyclic->last_mark + 1;
+    acyclic->forward[0] = callee;
+    acyclic->backward[0] = caller;
+    for (;;) {
+        if (search_forward(acyclic, &forward, last))
+            return false;
+        if (forward == 0) {
+            move_down(acyclic, first, last);
+            return true;
+        }
+        if (search_backward(acyclic, &backward, first))
+            return false;
+        if (backward == 0) {
+            move_up(acyclic, first, last);
+            return true;
+        }
+    }
 }
 
 bool acyclic_take(struct acyclic *acyclic, uint32_t index)
 {
     const struct graph_edge *edge = graph_edge(acyclic->graph, index);
     uint32_t caller = edge->caller, callee = edge->callee;
-    if (caller == callee)
+    if (caller == callee ||
+        (acyclic->order[callee] < acyclic->order[caller] && !make_way(acyclic, caller, callee)))
         return false;
-    uint32_t first = acyclic->order[callee], last = acyclic->order[caller];
-    if (first < last) {
-        uint32_t out_count = search_forward(acyclic, callee, last, caller);
-        if (out_count == GRAPH_NONE)
-            return false;
-        reorder(acyclic, out_count, search_backward(acyclic, caller, first));
-    }
     acyclic->next_out[index] = acyclic->first_out[caller];
     acyclic->next_in[index] = acyclic->first_in[callee];
     acyclic->first_out[caller] = acyclic->first_in[callee] = index;

@@ -16,11 +16,11 @@ struct acyclic {
     const struct graph *graph;
     uint32_t functions, edges;
     uint32_t *order;                // by function
+    uint32_t *at;                   // by order
     uint32_t *mark;                 // by function: which search met it
     uint32_t *first_out, *next_out; // taken edges by caller
     uint32_t *first_in, *next_in;   // and by callee
-    uint32_t *found_out, *found_in; // what a search met
-    uint32_t *stack;
+    uint32_t *forward, *backward;   // what the two searches still have to look at
     uint32_t last_mark;
     size_t words;
     uint32_t *scratch;

@@ -11,6 +11,7 @@ struct build {
     uint32_t *out;     // callees
     uint32_t *ready;   // functions in topological order
     uint64_t limit;    // most contexts that a function may have
+    uint64_t few;      // contexts that cold edges may make
     uint32_t ready_count;
 };
 
@@ -59,11 +60,17 @@ static int number(const struct build *build, struct dictionary *dictionary, uint
     struct dictionary_function *into = &functions[function];
     into->first = plan->first[function];
     for (uint32_t i = plan->first[function]; i < plan->first[function + 1]; i++) {
-        uint32_t caller = graph_edge(build->graph, plan->edges[i])->caller;
+        const struct graph_edge *edge = graph_edge(build->graph, plan->edges[i]);
+        uint32_t caller = edge->caller;
         uint64_t more = functions[caller].contexts;
+        // Few contexts do no harm, however cold.
+        if (into->count > 0 && edge->heat < plan->cold &&
+            (into->contexts > build->few || more > build->few - into->contexts))
+            continue;
         if (more > build->limit - into->contexts) {
             if (plan->overflow == OVERFLOW_FAILS)
                 return -EOVERFLOW;
+            dictionary->overflows++;
             continue;
         }
         steps[into->first + into->count++] =
@@ -110,6 +117,7 @@ int dictionary_build(const struct graph *graph, const struct dictionary_plan *pl
         build.first = build.ready + plan->functions;
         build.out = build.first + plan->functions + 2;
         build.limit = UINT64_C(1) << (plan->id_bits - 1);
+        build.few = UINT64_C(1) << (plan->id_bits / 2);
         list_outgoing(&build);
         sort_topologically(&build);
         if (build.ready_count < plan->functions)

@@ -37,7 +37,8 @@ struct dictionary {
     uint32_t edges;     // known when it was made
     uint32_t steps;
     uint64_t max_id;
-    size_t bytes; // of this mapping
+    uint32_t overflows; // edges that did not fit
+    size_t bytes;       // of this mapping
     const struct dictionary_function *function;
     const struct dictionary_step *step;
 };
@@ -56,6 +57,7 @@ struct dictionary_plan {
     const uint32_t *edges;
     unsigned id_bits; // 2 * max_id + 1 must fit
     enum dictionary_overflow overflow;
+    uint64_t cold; // edges of less heat are left out, but for the first of each list
 };
 
 // 0, -ENOMEM, -ELOOP if the edges run in a circle, -EOVERFLOW.

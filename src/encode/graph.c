@@ -9,6 +9,13 @@ void graph_init(struct graph *graph, struct pool *pool)
     graph->edges.size = sizeof(struct graph_edge);
 }
 
+void graph_free(struct graph *graph)
+{
+    series_free(&graph->functions, graph->pool);
+    series_free(&graph->sites, graph->pool);
+    series_free(&graph->edges, graph->pool);
+}
+
 uint32_t graph_find_function(const struct graph *graph, place_t entry)
 {
     uint32_t index;
@@ -100,6 +107,33 @@ static bool tails_lead(struct graph *graph, uint32_t from, uint32_t to)
     return false;
 }
 
+uint32_t graph_new_edge(struct graph *graph, place_t site, uint32_t caller, uint32_t callee,
+                        enum edge_kind kind, unsigned flags)
+{
+    uint32_t index = graph->edge_count;
+    uint32_t place = add_site(graph, site, caller, kind);
+    if (place == GRAPH_NONE || !series_reach(&graph->edges, graph->pool, index))
+        return GRAPH_NONE;
+    struct graph_site *at = graph_site(graph, place);
+    struct graph_function *from = graph_function(graph, at->caller);
+    struct graph_function *to = graph_function(graph, callee);
+    *graph_edge(graph, index) = (struct graph_edge){.site = place,
+                                                    .caller = at->caller,
+                                                    .callee = callee,
+                                                    .next_at_site = at->first_edge,
+                                                    .next_out = from->first_out,
+                                                    .next_in = to->first_in,
+                                                    .kind = kind,
+                                                    .flags = (uint8_t)flags};
+    // Whole before it can be found: a reader may look it up at any time.
+    if (!lookup_add(&graph->edge_lookup, graph->pool, lookup_hash(site, callee + 2ull), index))
+        return GRAPH_NONE;
+    at->first_edge = from->first_out = to->first_in = index;
+    at->targets++;
+    __atomic_store_n(&graph->edge_count, index + 1, __ATOMIC_RELEASE);
+    return index;
+}
+
 uint32_t graph_add_edge(struct graph *graph, place_t site, uint32_t caller, uint32_t callee,
                         enum edge_kind kind)
 {
@@ -113,30 +147,12 @@ uint32_t graph_add_edge(struct graph *graph, place_t site, uint32_t caller, uint
         }
         return index;
     }
-    index = graph->edge_count;
-    uint32_t place = add_site(graph, site, caller, kind);
-    if (place == GRAPH_NONE || !series_reach(&graph->edges, graph->pool, index))
-        return GRAPH_NONE;
-    struct graph_site *at = graph_site(graph, place);
-    struct graph_function *from = graph_function(graph, at->caller);
-    struct graph_function *to = graph_function(graph, callee);
-    struct graph_edge *edge = graph_edge(graph, index);
-    *edge = (struct graph_edge){.site = place,
-                                .caller = at->caller,
-                                .callee = callee,
-                                .next_at_site = at->first_edge,
-                                .next_out = from->first_out,
-                                .next_in = to->first_in,
-                                .kind = kind};
-    if (edge_is_tail(edge) && tails_lead(graph, callee, at->caller))
-        edge->flags |= EDGE_LOOPS;
-    // Whole before it can be found: a reader may look it up at any time.
-    if (!lookup_add(&graph->edge_lookup, graph->pool, lookup_hash(site, callee + 2ull), index))
-        return GRAPH_NONE;
-    at->first_edge = from->first_out = to->first_in = index;
-    at->targets++;
-    __atomic_store_n(&graph->edge_count, index + 1, __ATOMIC_RELEASE);
-    return index;
+    uint32_t place = graph_find_site(graph, site);
+    if (place != GRAPH_NONE)
+        caller = graph_site(graph, place)->caller;
+    bool tail = kind == EDGE_TAIL || kind == EDGE_TAIL_INDIRECT;
+    bool loops = tail && tails_lead(graph, callee, caller);
+    return graph_new_edge(graph, site, caller, callee, kind, loops ? EDGE_LOOPS : 0);
 }
 
 void graph_set_root(struct graph *graph, uint32_t function)

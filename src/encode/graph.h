@@ -69,6 +69,7 @@ struct graph {
 };
 
 void graph_init(struct graph *graph, struct pool *pool);
+void graph_free(struct graph *graph); // all but what pool_alloc() gave
 
 // All of these: GRAPH_NONE when there is none, or no memory.
 uint32_t graph_find_function(const struct graph *graph, place_t entry); // signal-safe
@@ -79,6 +80,9 @@ uint32_t graph_find_edge(const struct graph *graph, place_t site, uint32_t calle
 // it was first told with.
 uint32_t graph_add_edge(struct graph *graph, place_t site, uint32_t caller, uint32_t callee,
                         enum edge_kind kind);
+// The same for an edge that is known to be new, with flags as told: for readers.
+uint32_t graph_new_edge(struct graph *graph, place_t site, uint32_t caller, uint32_t callee,
+                        enum edge_kind kind, unsigned flags);
 
 void graph_set_root(struct graph *graph, uint32_t function);
 

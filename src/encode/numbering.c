@@ -177,6 +177,43 @@ static void list_by_callee(const struct graph *graph, struct scratch *scratch, u
     scratch->first[0] = 0;
 }
 
+// What the edges of a dictionary are worth: what is missing is pushed each time. Even an edge that
+// no sample has met runs now and then.
+static uint64_t worth(const struct graph *graph, const struct dictionary *dictionary)
+{
+    uint64_t sum = 0;
+    for (uint32_t f = 0; f < dictionary->functions; f++) {
+        const struct dictionary_function *into = &dictionary->function[f];
+        for (uint32_t i = 0; i < into->count; i++)
+            sum += 16 * graph_edge(graph, dictionary->step[into->first + i].edge)->heat + 1;
+    }
+    return sum;
+}
+
+// Where ids overflow, the function at which they do is only the last straw. Leaving out cold edges
+// everywhere may keep more of the hot ones: tried with more and more heat, the best is taken.
+static int build(const struct graph *graph, struct dictionary_plan *plan,
+                 struct dictionary **result)
+{
+    int status = dictionary_build(graph, plan, result);
+    if (status < 0)
+        return status;
+    bool overflows = (*result)->overflows > 0;
+    for (plan->cold = 1; overflows && plan->cold < UINT64_C(1) << 62; plan->cold *= 2) {
+        struct dictionary *other;
+        if (dictionary_build(graph, plan, &other) < 0)
+            break; // what there is will do
+        overflows = other->overflows > 0;
+        bool better = worth(graph, other) > worth(graph, *result);
+        dictionary_free(graph, better ? *result : other);
+        if (better)
+            *result = other;
+        else if (plan->cold > 1)
+            break;
+    }
+    return 0;
+}
+
 static void numbering_init(struct numbering *numbering, const struct graph *graph,
                            const struct numbering_options *options)
 {
@@ -203,7 +240,7 @@ int numbering_make(struct numbering *numbering, const struct graph *graph,
                                        .edges = scratch.other,
                                        .id_bits = options->id_bits,
                                        .overflow = OVERFLOW_CUTS};
-        status = dictionary_build(graph, &plan, &numbering->dictionary);
+        status = build(graph, &plan, &numbering->dictionary);
     }
     if (status == 0)
         write_codes(numbering, scratch.taken);
@@ -267,7 +304,8 @@ void numbering_free(struct numbering *numbering)
 bool numbering_plain(const struct numbering *numbering, uint32_t index)
 {
     const struct graph_site *site = graph_site(numbering->graph, index);
-    if (site->targets != 1 || (site->kind != EDGE_CALL && site->kind != EDGE_TAIL))
+    if (site->targets != 1 || site->first_edge >= numbering->covered ||
+        (site->kind != EDGE_CALL && site->kind != EDGE_TAIL))
         return false;
     const struct code *code = numbering_code(numbering, site->first_edge);
     return code->action == ACTION_ADD && code->add == 0 && !code->save;

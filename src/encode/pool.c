@@ -17,14 +17,30 @@ void pool_unmap(struct pool *pool, void *memory, size_t bytes)
     pool->unmap(memory, bytes ? bytes : 1);
 }
 
+struct pool_piece {
+    struct pool_piece *next;
+    size_t bytes;
+};
+
+static unsigned char *new_piece(struct pool *pool, size_t bytes)
+{
+    bytes += sizeof(struct pool_piece);
+    struct pool_piece *piece = pool_map(pool, bytes);
+    if (!piece)
+        return NULL;
+    *piece = (struct pool_piece){pool->pieces, bytes};
+    pool->pieces = piece;
+    return (unsigned char *)(piece + 1);
+}
+
 void *pool_alloc(struct pool *pool, size_t bytes)
 {
     bytes = (bytes + 15) & ~(size_t)15;
     // A large request does not waste what is left of the current piece.
     if (bytes > pool->piece / 4)
-        return pool_map(pool, bytes);
+        return new_piece(pool, bytes);
     if (bytes > pool->left) {
-        unsigned char *piece = pool_map(pool, pool->piece);
+        unsigned char *piece = new_piece(pool, pool->piece);
         if (!piece)
             return NULL;
         pool->at = piece;
@@ -34,6 +50,17 @@ void *pool_alloc(struct pool *pool, size_t bytes)
     pool->at += bytes;
     pool->left -= bytes;
     return memory;
+}
+
+void pool_close(struct pool *pool)
+{
+    while (pool->pieces) {
+        struct pool_piece *piece = pool->pieces;
+        pool->pieces = piece->next;
+        pool_unmap(pool, piece, piece->bytes);
+    }
+    pool->at = NULL;
+    pool->left = 0;
 }
 
 bool series_reach(struct series *series, struct pool *pool, uint32_t index)

@@ -25,10 +25,12 @@ struct pool {
     size_t piece; // how much pool_alloc() takes at a time; 0: each by itself (for checkers)
     unsigned char *at;
     size_t left;
-    uint64_t mapped; // bytes held now
+    struct pool_piece *pieces; // all that pool_alloc() took
+    uint64_t mapped;           // bytes held now
 };
 
 void *pool_alloc(struct pool *pool, size_t bytes); // zeroed; NULL: out of memory
+void pool_close(struct pool *pool);                // gives back all that pool_alloc() took
 void *pool_map(struct pool *pool, size_t bytes);   // zeroed; NULL: out of memory
 void pool_unmap(struct pool *pool, void *memory, size_t bytes);
 

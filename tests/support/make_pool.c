@@ -36,6 +36,11 @@ static void unmap(void *memory, size_t bytes)
 
 struct pool test_pool = {.map = map, .unmap = unmap};
 
+struct pool make_pool(void)
+{
+    return (struct pool){.map = map, .unmap = unmap};
+}
+
 void test_pool_fail_after(unsigned maps)
 {
     maps_left = maps;
@@ -45,5 +50,5 @@ void test_pool_free(void)
 {
     while (all.after != &all)
         unmap(all.after + 1, 0);
-    test_pool = (struct pool){.map = map, .unmap = unmap};
+    test_pool = make_pool();
 }

@@ -8,6 +8,8 @@
 
 extern struct pool test_pool;
 
+struct pool make_pool(void); // another one
+
 void test_pool_fail_after(unsigned maps); // the next ones succeed, then none; UINT_MAX: all do
 void test_pool_free(void);                // everything that was taken
 

@@ -53,7 +53,9 @@ static void make_program(struct walk_program *program)
     bool layered = walk_random(2);
     for (unsigned f = 0; f < program->functions; f++) {
         struct walk_function *function = &program->function[f];
-        function->sites = (unsigned)walk_random(WALK_SITES + 1);
+        // Those where threads begin lead somewhere.
+        function->sites = f < 3 ? WALK_SITES / 2 + (unsigned)walk_random(WALK_SITES / 2)
+                                : (unsigned)walk_random(WALK_SITES + 1);
         for (unsigned s = 0; s < function->sites; s++) {
             make_site(program, &function->site[s]);
             // Half of the programs call mostly downward, as real ones do: there are many contexts.

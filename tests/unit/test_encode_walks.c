@@ -88,6 +88,7 @@ static uint64_t walk_program(uint64_t seed, struct walk_program *sums)
     sums->resyncs += program.resyncs;
     sums->overflows += program.overflows;
     sums->repeats += program.repeats;
+    sums->graph.edge_count += program.graph.edge_count;
     sums->unexplained += program.unexplained;
     if (program.deepest > sums->deepest)
         sums->deepest = program.deepest;
@@ -110,12 +111,12 @@ static void test_walks(void **unused)
         walks += walk_program(seed, &sums);
     }
     printf("%llu walks, %llu contexts, %llu edges deep at most, %llu encodings, %llu loops, %llu "
-           "changes of saving, %llu resyncs, %llu edges cut, %llu repetitions\n",
+           "changes of saving, %llu resyncs, %llu edges cut, %llu repetitions, %u edges\n",
            (unsigned long long)walks, (unsigned long long)sums.checked,
            (unsigned long long)sums.deepest, (unsigned long long)sums.encodings,
            (unsigned long long)sums.loops, (unsigned long long)sums.saves,
            (unsigned long long)sums.resyncs, (unsigned long long)sums.overflows,
-           (unsigned long long)sums.repeats);
+           (unsigned long long)sums.repeats, sums.graph.edge_count);
     // Everything that can happen did happen.
     assert_true(one || (sums.encodings && sums.loops && sums.saves && sums.resyncs &&
                         sums.overflows && sums.repeats && sums.unexplained && sums.deepest > 250));

@@ -1,0 +1,358 @@
+// SPDX-License-Identifier: MIT
+#include "encode/codebook.h"
+#include <errno.h>
+#include <string.h>
+
+struct source {
+    const uint8_t *at, *end;
+    bool failed; // sticky: looked at where it matters
+};
+
+static uint64_t take(struct source *source)
+{
+    uint64_t value = 0;
+    for (unsigned shift = 0; source->at < source->end && shift < 64; shift += 7) {
+        uint8_t byte = *source->at++;
+        if (shift == 63 && byte > 1)
+            break;
+        value |= (uint64_t)(byte & 0x7f) << shift;
+        if (byte < 0x80)
+            return value;
+    }
+    source->failed = true;
+    return 0;
+}
+
+static uint64_t take_signed(struct source *source)
+{
+    uint64_t value = take(source);
+    return value >> 1 ^ (0 - (value & 1));
+}
+
+// A number below a limit.
+static uint32_t take_below(struct source *source, uint64_t limit)
+{
+    uint64_t value = take(source);
+    if (value >= limit)
+        source->failed = true;
+    return source->failed ? 0 : (uint32_t)value;
+}
+
+// How many follow; each takes at least one byte, and must be there.
+static uint32_t take_count(struct source *source)
+{
+    return take_below(source, (uint64_t)(source->end - source->at) + 1);
+}
+
+static uint32_t take_near(struct source *source, uint64_t from, uint64_t limit)
+{
+    uint64_t value = from + take_signed(source);
+    if (value >= limit)
+        source->failed = true;
+    return source->failed ? 0 : (uint32_t)value;
+}
+
+void codebook_init(struct codebook *codebook, struct pool *pool)
+{
+    *codebook = (struct codebook){.pool = pool, .dictionary_limit = UINT64_C(1) << 32};
+    graph_init(&codebook->graph, pool);
+    codebook->dictionaries.size = sizeof(struct dictionary *);
+}
+
+void codebook_free(struct codebook *codebook)
+{
+    for (uint32_t i = 0; i < codebook->dictionary_count; i++)
+        dictionary_free(&codebook->graph,
+                        *(struct dictionary **)series_at(&codebook->dictionaries, i));
+    series_free(&codebook->dictionaries, codebook->pool);
+    graph_free(&codebook->graph);
+    pool_unmap(codebook->pool, codebook->intern.node, codebook->intern_bytes);
+    pool_close(codebook->pool);
+    *codebook = (struct codebook){0};
+}
+
+static int read_edge(struct graph *graph, struct source *source, uint32_t *before)
+{
+    uint32_t caller = take_near(source, *before, graph->function_count);
+    uint32_t callee = take_near(source, caller, graph->function_count);
+    uint64_t distance = take_signed(source);
+    uint64_t kind = take(source);
+    if (source->failed || kind % 8 >= EDGE_KINDS || kind / 8 > (EDGE_LOOPS | EDGE_UNENCODED))
+        return -EBADMSG;
+    place_t site = graph_function(graph, caller)->entry + distance;
+    if (graph_find_edge(graph, site, callee) != GRAPH_NONE)
+        return -EBADMSG;
+    uint32_t edge =
+        graph_new_edge(graph, site, caller, callee, (enum edge_kind)(kind % 8), kind / 8);
+    if (edge == GRAPH_NONE)
+        return -ENOMEM;
+    *before = caller;
+    return graph_edge(graph, edge)->caller == caller ? 0 : -EBADMSG;
+}
+
+static int read_graph(struct codebook *codebook, struct source *source)
+{
+    struct graph *graph = &codebook->graph;
+    if (take(source) != graph->function_count)
+        return -EBADMSG;
+    uint32_t count = take_count(source), before = 0;
+    place_t entry =
+        graph->function_count ? graph_function(graph, graph->function_count - 1)->entry : 0;
+    for (; count > 0 && !source->failed; count--) {
+        uint32_t number = graph->function_count;
+        entry += take_signed(source);
+        uint32_t function = source->failed ? number : graph_add_function(graph, entry);
+        if (function == GRAPH_NONE)
+            return -ENOMEM;
+        if (function != number)
+            return -EBADMSG;
+    }
+    if (take(source) != graph->edge_count)
+        return -EBADMSG;
+    int status = 0;
+    for (count = take_count(source); count > 0 && status == 0; count--)
+        status = read_edge(graph, source, &before);
+    return status < 0 || !source->failed ? status : -EBADMSG;
+}
+
+// The lists of a dictionary, put together from those of the one before and what has changed.
+struct lists {
+    const struct graph *graph;
+    const struct dictionary *previous; // or NULL
+    uint32_t functions, edges_known;
+    uint32_t *first, *edges; // see struct dictionary_plan
+    uint32_t count;          // edges so far
+    bool *used;              // by edge: it stands in a list
+    void *memory;
+    size_t bytes;
+};
+
+static bool lists_init(struct lists *lists)
+{
+    size_t words = (size_t)lists->functions + 1 + lists->edges_known;
+    lists->bytes = words * sizeof(uint32_t) + lists->edges_known;
+    lists->memory = pool_map(lists->graph->pool, lists->bytes);
+    if (!lists->memory)
+        return false;
+    lists->first = lists->memory;
+    lists->edges = lists->first + lists->functions + 1;
+    lists->used = (bool *)(lists->edges + lists->edges_known);
+    return true;
+}
+
+static bool add_edge(struct lists *lists, uint32_t function, uint32_t edge)
+{
+    if (lists->used[edge] || graph_edge(lists->graph, edge)->callee != function ||
+        graph_edge(lists->graph, edge)->caller >= lists->functions)
+        return false;
+    lists->used[edge] = true;
+    lists->edges[lists->count++] = edge;
+    return true;
+}
+
+// The lists of functions [from, to) as they were; then `to` begins.
+static bool copy_lists(struct lists *lists, uint32_t from, uint32_t to)
+{
+    const struct dictionary *previous = lists->previous;
+    bool sound = true;
+    for (uint32_t f = from; f < to && sound; f++) {
+        lists->first[f] = lists->count;
+        if (!previous || f >= previous->functions)
+            continue;
+        const struct dictionary_function *into = &previous->function[f];
+        for (uint32_t i = into->first; i < into->first + into->count && sound; i++)
+            sound = previous->step[i].edge < lists->edges_known &&
+                    add_edge(lists, f, previous->step[i].edge);
+    }
+    lists->first[to] = lists->count;
+    return sound;
+}
+
+static bool read_lists(struct lists *lists, struct source *source)
+{
+    uint32_t next = 0;
+    for (uint32_t changed = take_count(source); changed > 0; changed--) {
+        uint64_t gap = take(source);
+        if (source->failed || gap >= (uint64_t)lists->functions - next ||
+            !copy_lists(lists, next, next + (uint32_t)gap))
+            return false;
+        uint32_t function = next + (uint32_t)gap, before = 0;
+        for (uint32_t count = take_count(source); count > 0; count--) {
+            before = take_near(source, before, lists->edges_known);
+            if (source->failed || !add_edge(lists, function, before))
+                return false;
+        }
+        next = function + 1;
+    }
+    return !source->failed && copy_lists(lists, next, lists->functions);
+}
+
+static int build_from(struct codebook *codebook, struct lists *lists, struct source *source,
+                      uint32_t stamp, uint64_t max_id)
+{
+    if (!read_lists(lists, source))
+        return -EBADMSG;
+    struct dictionary_plan plan = {.stamp = stamp,
+                                   .functions = lists->functions,
+                                   .edges_known = lists->edges_known,
+                                   .first = lists->first,
+                                   .edges = lists->edges,
+                                   .id_bits = 64,
+                                   .overflow = OVERFLOW_FAILS};
+    struct dictionary *made = NULL;
+    int status = dictionary_build(&codebook->graph, &plan, &made);
+    if (status < 0)
+        return status == -ENOMEM ? status : -EBADMSG;
+    if (made->max_id != max_id ||
+        made->bytes > codebook->dictionary_limit - codebook->dictionary_bytes ||
+        !series_reach(&codebook->dictionaries, codebook->pool, codebook->dictionary_count)) {
+        status = made->max_id != max_id ? -EBADMSG : -ENOMEM;
+        dictionary_free(&codebook->graph, made);
+        return status;
+    }
+    codebook->dictionary_bytes += made->bytes;
+    *(struct dictionary **)series_at(&codebook->dictionaries, codebook->dictionary_count++) = made;
+    return 0;
+}
+
+static int read_dictionary(struct codebook *codebook, struct source *source)
+{
+    uint32_t last = codebook->dictionary_count;
+    uint32_t stamp = take_below(source, UINT64_C(1) << 32);
+    uint32_t back = take_below(source, (uint64_t)stamp + 1);
+    struct lists lists = {.graph = &codebook->graph};
+    lists.functions = take_below(source, codebook->graph.function_count + 1ull);
+    lists.edges_known = take_below(source, codebook->graph.edge_count + 1ull);
+    uint64_t max_id = take(source);
+    if (source->failed)
+        return -EBADMSG;
+    if (last > 0) {
+        const struct dictionary *newest =
+            *(struct dictionary **)series_at(&codebook->dictionaries, last - 1);
+        if (stamp <= newest->stamp)
+            return -EBADMSG;
+    }
+    if (back > 0) {
+        lists.previous = codebook_dictionary(codebook, stamp - back);
+        if (!lists.previous)
+            return -EBADMSG;
+    }
+    int status = lists_init(&lists) ? 0 : -ENOMEM;
+    if (status == 0)
+        status = build_from(codebook, &lists, source, stamp, max_id);
+    pool_unmap(codebook->pool, lists.memory, lists.bytes);
+    return status;
+}
+
+// Room for more nodes: the old ones are copied. Nobody looks them up by content here.
+static bool reach_nodes(struct codebook *codebook, uint64_t count)
+{
+    struct intern *intern = &codebook->intern;
+    if (count <= intern->capacity)
+        return true;
+    uint64_t capacity = intern->capacity ? intern->capacity : 64;
+    while (capacity < count)
+        capacity *= 2;
+    struct intern_node *nodes = pool_map(codebook->pool, capacity * sizeof *nodes);
+    if (!nodes)
+        return false;
+    if (intern->used > 0)
+        memcpy(nodes, intern->node, intern->used * sizeof *nodes);
+    pool_unmap(codebook->pool, intern->node, codebook->intern_bytes);
+    intern->node = nodes;
+    intern->capacity = (uint32_t)capacity;
+    intern->used = intern->used ? intern->used : 1;
+    codebook->intern_bytes = capacity * sizeof *nodes;
+    return true;
+}
+
+static int read_node(struct codebook *codebook, struct source *source)
+{
+    struct intern *intern = &codebook->intern;
+    struct intern_node node = {.level = 1};
+    node.edge = take_below(source, codebook->graph.edge_count + 1ull) - 1; // 0: GRAPH_NONE
+    node.id = take(source);
+    node.count = take_below(source, UINT64_C(1) << 32);
+    if (node.edge == GRAPH_NONE) {
+        node.parent = take_below(source, UINT64_C(1) << 32);
+        node.handle = take(source);
+    } else {
+        node.parent = take_near(source, intern->used, intern->used);
+        node.level = source->failed ? 0 : intern->node[node.parent].level + 1;
+        if (node.parent == 0)
+            return -EBADMSG;
+    }
+    if (source->failed)
+        return -EBADMSG;
+    intern->node[intern->used++] = node;
+    return 0;
+}
+
+static int read_stacks(struct codebook *codebook, struct source *source)
+{
+    uint64_t first = take(source);
+    uint32_t count = take_count(source);
+    if (source->failed || first != (codebook->intern.used ? codebook->intern.used : 1) ||
+        first + count > UINT64_C(1) << 31)
+        return -EBADMSG;
+    if (!reach_nodes(codebook, first + count))
+        return -ENOMEM;
+    int status = 0;
+    for (; count > 0 && status == 0; count--)
+        status = read_node(codebook, source);
+    return status;
+}
+
+int codebook_read(struct codebook *codebook, const uint8_t *data, size_t size)
+{
+    struct source source = {data, data + size, false};
+    int status = 0;
+    while (status == 0 && source.at < source.end) {
+        switch (take(&source)) {
+        case SECTION_GRAPH:
+            status = read_graph(codebook, &source);
+            break;
+        case SECTION_DICTIONARY:
+            status = read_dictionary(codebook, &source);
+            break;
+        case SECTION_STACKS:
+            status = read_stacks(codebook, &source);
+            break;
+        default:
+            status = -EBADMSG;
+        }
+    }
+    return status;
+}
+
+const struct dictionary *codebook_dictionary(const struct codebook *codebook, uint32_t stamp)
+{
+    uint32_t first = 0, end = codebook->dictionary_count;
+    while (first < end) {
+        uint32_t middle = first + (end - first) / 2;
+        const struct dictionary *dictionary =
+            *(struct dictionary **)series_at(&codebook->dictionaries, middle);
+        if (dictionary->stamp == stamp)
+            return dictionary;
+        if (dictionary->stamp < stamp)
+            first = middle + 1;
+        else
+            end = middle;
+    }
+    return NULL;
+}
+
+int64_t codebook_decode(const struct codebook *codebook, uint64_t id, uint64_t handle,
+                        uint32_t function, struct cc_entry *stack, uint32_t stack_limit,
+                        uint32_t *path, uint32_t limit, struct intern_origin *origin)
+{
+    struct context context;
+    int status = intern_context(&codebook->intern, id, handle, function, stack, stack_limit,
+                                &context, origin);
+    if (status < 0)
+        return status;
+    const struct dictionary *dictionary = codebook_dictionary(codebook, handle_stamp(handle));
+    if (!dictionary)
+        return -EBADMSG;
+    return decode(&codebook->graph, dictionary, &context, path, limit);
+}

@@ -1,0 +1,169 @@
+// SPDX-License-Identifier: MIT
+#include "encode/intern.h"
+#include <errno.h>
+#include <string.h>
+
+int intern_init(struct intern *intern, void *memory, size_t bytes)
+{
+    // Two slots for each node, so that probes stay short.
+    size_t each = sizeof(struct intern_node) + 2 * sizeof(uint32_t);
+    uint32_t capacity = 2;
+    if (bytes < each * capacity)
+        return -ENOSPC;
+    while (capacity < UINT32_C(1) << 30 && each * capacity * 2 <= bytes)
+        capacity *= 2;
+    *intern = (struct intern){.node = memory, .capacity = capacity, .used = 1};
+    intern->slot = (uint32_t *)(intern->node + capacity);
+    return 0;
+}
+
+static uint64_t mix(uint64_t hash, uint64_t value)
+{
+    hash = (hash ^ value) * UINT64_C(0x9e3779b97f4a7c15);
+    return hash ^ hash >> 29;
+}
+
+static uint64_t hash_of(const struct intern_node *node)
+{
+    uint64_t hash = mix(mix(0, node->id), node->handle);
+    return mix(mix(hash, (uint64_t)node->edge << 32 | node->count), node->parent);
+}
+
+static bool same(const struct intern_node *one, const struct intern_node *other)
+{
+    return one->id == other->id && one->handle == other->handle && one->edge == other->edge &&
+           one->count == other->count && one->parent == other->parent;
+}
+
+static uint32_t new_node(struct intern *intern, const struct intern_node *wanted)
+{
+    // Looked at first, so that a full table does not count up for ever.
+    uint32_t index = intern->capacity;
+    if (__atomic_load_n(&intern->used, __ATOMIC_RELAXED) < intern->capacity)
+        index = __atomic_fetch_add(&intern->used, 1, __ATOMIC_RELAXED);
+    if (index >= intern->capacity) {
+        __atomic_fetch_add(&intern->refused, 1, __ATOMIC_RELAXED);
+        return 0;
+    }
+    struct intern_node *node = &intern->node[index];
+    node->id = wanted->id;
+    node->handle = wanted->handle;
+    node->edge = wanted->edge;
+    node->count = wanted->count;
+    node->parent = wanted->parent;
+    // Last: whoever sees the level sees the rest.
+    __atomic_store_n(&node->level, wanted->level, __ATOMIC_RELEASE);
+    return index;
+}
+
+static uint32_t find_or_add(struct intern *intern, const struct intern_node *wanted)
+{
+    uint64_t mask = (uint64_t)intern->capacity * 2 - 1, at = hash_of(wanted);
+    uint32_t made = 0;
+    for (;; at++) {
+        uint32_t *slot = &intern->slot[at & mask];
+        // Pairs with the exchange below: the node behind the slot is whole.
+        uint32_t found = __atomic_load_n(slot, __ATOMIC_ACQUIRE);
+        if (!found) {
+            if (!made)
+                made = new_node(intern, wanted);
+            if (!made)
+                return 0;
+            if (__atomic_compare_exchange_n(slot, &found, made, false, __ATOMIC_RELEASE,
+                                            __ATOMIC_ACQUIRE))
+                return made;
+        }
+        if (same(&intern->node[found], wanted))
+            return found;
+    }
+}
+
+uint32_t intern_origin(struct intern *intern, const struct intern_origin *origin)
+{
+    return find_or_add(intern, &(struct intern_node){.id = origin->id,
+                                                     .handle = origin->handle,
+                                                     .edge = GRAPH_NONE,
+                                                     .count = origin->root,
+                                                     .parent = origin->function,
+                                                     .level = 1});
+}
+
+static uint32_t known_entries(const struct intern_memo *memo, uint32_t origin,
+                              const struct cc_entry *stack, uint32_t depth)
+{
+    if (!memo || memo->origin != origin)
+        return 0;
+    uint32_t most = memo->count < depth ? memo->count : depth, i = 0;
+    while (i < most && memo->known[i].entry.id == stack[i].id &&
+           memo->known[i].entry.edge == stack[i].edge &&
+           memo->known[i].entry.count == stack[i].count)
+        i++;
+    return i;
+}
+
+uint64_t intern_stack(struct intern *intern, uint32_t stamp, uint32_t origin,
+                      const struct cc_entry *stack, uint32_t depth, struct intern_memo *memo)
+{
+    if (origin == 0)
+        return 0;
+    uint32_t known = known_entries(memo, origin, stack, depth), node = origin;
+    if (memo) {
+        memo->origin = origin;
+        memo->count = known;
+    }
+    if (known > 0)
+        node = (uint32_t)memo->known[known - 1].node;
+    for (uint32_t i = known; i < depth; i++) {
+        node = find_or_add(intern, &(struct intern_node){.id = stack[i].id,
+                                                         .edge = stack[i].edge,
+                                                         .count = stack[i].count,
+                                                         .parent = node,
+                                                         .level = i + 2});
+        if (!node)
+            return 0;
+        if (memo && i < memo->limit) {
+            memo->known[i] = (struct intern_known){stack[i], node};
+            memo->count = i + 1;
+        }
+    }
+    return (uint64_t)stamp << 32 | node;
+}
+
+uint32_t intern_ready(const struct intern *intern, uint32_t from)
+{
+    uint32_t used = __atomic_load_n(&intern->used, __ATOMIC_RELAXED);
+    if (used > intern->capacity)
+        used = intern->capacity;
+    while (from < used && __atomic_load_n(&intern->node[from].level, __ATOMIC_ACQUIRE))
+        from++;
+    return from;
+}
+
+int intern_context(const struct intern *intern, uint64_t id, uint64_t handle, uint32_t function,
+                   struct cc_entry *stack, uint32_t limit, struct context *context,
+                   struct intern_origin *origin)
+{
+    uint32_t at = (uint32_t)handle;
+    if (at == 0 || at >= intern->capacity)
+        return -EBADMSG;
+    const struct intern_node *node = &intern->node[at];
+    uint32_t level = __atomic_load_n(&node->level, __ATOMIC_ACQUIRE);
+    if (level == 0)
+        return -EBADMSG;
+    if (level - 1 > limit)
+        return -ENOSPC;
+    // Each parent is one level lower: so this ends, and stays inside of the stack.
+    for (uint32_t left = level; left > 1; left--) {
+        if (node->edge == GRAPH_NONE || node->parent >= intern->capacity)
+            return -EBADMSG;
+        stack[left - 2] = (struct cc_entry){node->id, node->edge, node->count};
+        node = &intern->node[node->parent];
+        if (__atomic_load_n(&node->level, __ATOMIC_ACQUIRE) != left - 1)
+            return -EBADMSG;
+    }
+    if (node->edge != GRAPH_NONE)
+        return -EBADMSG;
+    *context = (struct context){id, stack, level - 1, node->count, function};
+    *origin = (struct intern_origin){node->id, node->handle, node->parent, node->count};
+    return 0;
+}

@@ -1,0 +1,76 @@
+// SPDX-License-Identifier: MIT
+#ifndef CAIRN_ENCODE_POLICY_H
+#define CAIRN_ENCODE_POLICY_H
+
+// When to encode anew. Samples are decoded; what they show of the edges is counted here, and heats
+// the edges; a pure function of the counters says whether a new encoding would pay.
+//
+// The reasons are the paper's: many edges are new, the hot paths have changed, ccStack is busy. An
+// encoding that was made for one of the latter two and did not help (recursion cannot be encoded
+// away) makes that reason twice as patient. And none is made before the last one has paid off: at
+// most one part in `cost_parts` of the time is spent on it.
+
+#include "encode/decode.h"
+
+// What samples have shown since the last encoding. All start at 0.
+struct observed {
+    uint64_t samples;
+    uint64_t taken; // edges that were newly taken, that is, not there at the thread's last sample
+    uint64_t unencoded; // of these, pushed, though they could have a number by now
+    uint64_t repeated;  // pushed because of recursion, or cut
+    uint64_t misplaced; // have a number other than 0, though none into their callee is hotter
+};
+
+// Counts a decoded sample; the first `shared` edges are those of the thread's sample before.
+void observe_path(const struct graph *graph, const struct numbering *numbering,
+                  const uint32_t *path, uint32_t count, uint32_t shared, uint64_t weight,
+                  struct observed *observed);
+
+// How many edges two paths begin with in common.
+uint32_t paths_share(const uint32_t *one, uint32_t one_count, const uint32_t *other,
+                     uint32_t other_count);
+
+// Halves the heat of all edges: what was long ago counts less. After each encoding.
+void graph_cool(struct graph *graph);
+
+enum reencode {
+    REENCODE_NOT,
+    REENCODE_EDGES, // many new edges
+    REENCODE_HOT,   // hot edges have other numbers than 0
+    REENCODE_STACK, // too many pushes
+};
+
+struct policy {
+    uint32_t least_edges; // new edges that are worth an encoding, at least ...
+    uint32_t edge_parts;  // ... and one in so many of the known ones
+    uint64_t least_samples;
+    uint32_t hot_percent;   // of the edges taken
+    uint32_t stack_percent; // of the edges taken
+    uint32_t cost_parts;    // an encoding must be that much cheaper than the time since the last
+    unsigned patience[4];   // by reason: doublings of its threshold; 0 at first
+    enum reencode last;     // why the last one was made
+    uint32_t last_percent;  // the share that led to it
+};
+
+#define POLICY_DEFAULT                                                                             \
+    {                                                                                              \
+        .least_edges = 16, .edge_parts = 8, .least_samples = 32, .hot_percent = 10,                \
+        .stack_percent = 5, .cost_parts = 50                                                       \
+    }
+
+struct policy_counters {
+    uint32_t edges;         // known now
+    uint32_t edges_encoded; // known when the encoding in force was made
+    uint64_t nanoseconds;   // since then
+    uint64_t last_cost;     // nanoseconds that making it took, all threads' waiting included
+    struct observed observed;
+};
+
+// The decision. Changes nothing.
+enum reencode policy_decide(const struct policy *policy, const struct policy_counters *counters);
+
+// Tells that an encoding was made for a reason, by what counters: adapts the patience.
+void policy_encoded(struct policy *policy, enum reencode reason,
+                    const struct policy_counters *counters);
+
+#endif

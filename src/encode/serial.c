@@ -1,0 +1,109 @@
+// SPDX-License-Identifier: MIT
+#include "encode/serial.h"
+
+static void put(struct serial *out, uint64_t value)
+{
+    do {
+        uint8_t byte = (uint8_t)((value & 0x7f) | (value > 0x7f ? 0x80 : 0));
+        if (out->size < out->capacity)
+            out->data[out->size] = byte;
+        out->size++;
+        value >>= 7;
+    } while (value);
+}
+
+static void put_signed(struct serial *out, uint64_t difference)
+{
+    put(out, difference << 1 ^ (0 - (difference >> 63)));
+}
+
+void serial_graph(struct serial *out, const struct graph *graph, uint32_t from_function,
+                  uint32_t from_edge)
+{
+    put(out, SECTION_GRAPH);
+    put(out, from_function);
+    put(out, graph->function_count - from_function);
+    place_t before = from_function > 0 ? graph_function(graph, from_function - 1)->entry : 0;
+    for (uint32_t i = from_function; i < graph->function_count; i++) {
+        place_t entry = graph_function(graph, i)->entry;
+        put_signed(out, entry - before);
+        before = entry;
+    }
+    put(out, from_edge);
+    put(out, graph->edge_count - from_edge);
+    uint32_t caller = 0;
+    for (uint32_t i = from_edge; i < graph->edge_count; i++) {
+        const struct graph_edge *edge = graph_edge(graph, i);
+        put_signed(out, (uint64_t)edge->caller - caller);
+        put_signed(out, (uint64_t)edge->callee - edge->caller);
+        put_signed(out, graph_site(graph, edge->site)->place -
+                            graph_function(graph, edge->caller)->entry);
+        put(out, edge->kind + 8u * edge->flags);
+        caller = edge->caller;
+    }
+}
+
+static bool list_changed(const struct dictionary *dictionary, const struct dictionary *previous,
+                         uint32_t function)
+{
+    const struct dictionary_function *now = &dictionary->function[function];
+    if (!previous || function >= previous->functions)
+        return now->count > 0;
+    const struct dictionary_function *then = &previous->function[function];
+    if (now->count != then->count)
+        return true;
+    for (uint32_t i = 0; i < now->count; i++) {
+        if (dictionary->step[now->first + i].edge != previous->step[then->first + i].edge)
+            return true;
+    }
+    return false;
+}
+
+void serial_dictionary(struct serial *out, const struct dictionary *dictionary,
+                       const struct dictionary *previous)
+{
+    uint32_t changed = 0, next = 0;
+    for (uint32_t f = 0; f < dictionary->functions; f++)
+        changed += list_changed(dictionary, previous, f);
+    put(out, SECTION_DICTIONARY);
+    put(out, dictionary->stamp);
+    put(out, previous ? dictionary->stamp - previous->stamp : 0);
+    put(out, dictionary->functions);
+    put(out, dictionary->edges);
+    put(out, dictionary->max_id);
+    put(out, changed);
+    for (uint32_t f = 0; f < dictionary->functions; f++) {
+        if (!list_changed(dictionary, previous, f))
+            continue;
+        const struct dictionary_function *function = &dictionary->function[f];
+        put(out, f - next);
+        put(out, function->count);
+        uint32_t before = 0;
+        for (uint32_t i = 0; i < function->count; i++) {
+            uint32_t edge = dictionary->step[function->first + i].edge;
+            put_signed(out, (uint64_t)edge - before);
+            before = edge;
+        }
+        next = f + 1;
+    }
+}
+
+void serial_stacks(struct serial *out, const struct intern *intern, uint32_t from, uint32_t to)
+{
+    put(out, SECTION_STACKS);
+    put(out, from);
+    put(out, to - from);
+    for (uint32_t i = from; i < to; i++) {
+        const struct intern_node *node = &intern->node[i];
+        bool is_origin = node->edge == GRAPH_NONE;
+        put(out, is_origin ? 0 : (uint64_t)node->edge + 1);
+        put(out, node->id);
+        put(out, node->count);
+        if (is_origin) {
+            put(out, node->parent);
+            put(out, node->handle);
+        } else {
+            put_signed(out, (uint64_t)node->parent - i);
+        }
+    }
+}

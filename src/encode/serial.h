@@ -1,0 +1,49 @@
+// SPDX-License-Identifier: MIT
+#ifndef CAIRN_ENCODE_SERIAL_H
+#define CAIRN_ENCODE_SERIAL_H
+
+// The graph, the dictionaries and the interned stacks as bytes, for the profile, and back. A stream
+// is a sequence of sections in any order that makes sense (what a section speaks of has come
+// before); it can be written and read piece by piece while the program runs. All numbers are LEB128
+// varints, "signed" ones zigzag.
+//
+//   1  graph        first function, count, for each: entry - that of the one before (signed)
+//                   first edge, count, for each: caller - that of the edge before (signed), callee
+//                   - caller (signed), site - entry of the caller (signed), kind + 8 * flags
+//   2  dictionary   stamp, distance back to the stamp that it is told by (0: none), functions,
+//                   edges known, max id, changed functions; for each: its number - that of the one
+//                   before - 1, how many edges, for each: its number - that before (signed)
+//   3  stacks       first node, count, for each: 0 for an origin, or 1 + edge; then id, count,
+//                   parent - number of the node (signed; of an origin: the function itself), and
+//                   the handle of an origin
+//
+// A dictionary is told by the lists of encoded edges of those functions whose list has changed; the
+// numbers follow from the lists. So the reader need not believe any number, and what it accepts can
+// be decoded.
+
+#include "encode/intern.h"
+
+enum serial_section {
+    SECTION_GRAPH = 1,
+    SECTION_DICTIONARY = 2,
+    SECTION_STACKS = 3,
+};
+
+// Where bytes are put. When there is no room they are only counted.
+struct serial {
+    uint8_t *data;
+    size_t size, capacity;
+};
+
+// Functions and edges from those numbers on. The writer's lock is held.
+void serial_graph(struct serial *out, const struct graph *graph, uint32_t from_function,
+                  uint32_t from_edge);
+
+// `previous` was written before, or is NULL.
+void serial_dictionary(struct serial *out, const struct dictionary *dictionary,
+                       const struct dictionary *previous);
+
+// Nodes in [from, to), to being intern_ready().
+void serial_stacks(struct serial *out, const struct intern *intern, uint32_t from, uint32_t to);
+
+#endif

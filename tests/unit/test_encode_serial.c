@@ -1,0 +1,305 @@
+// SPDX-License-Identifier: MIT
+// Contexts as two numbers, and what is needed to decode them as bytes: random programs write both
+// while they run, and what is read back gives the true paths.
+
+#include "encode/codebook.h"
+#include "encode_walks.h"
+#include "make_pool.h"
+#include <errno.h>
+#include <limits.h>
+#include <pthread.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+enum { KEPT = 500, INTERN_BYTES = 1 << 18, STREAM = 1 << 20 };
+
+// Two numbers and a function: what a log would hold.
+struct logged {
+    uint64_t id, handle;
+    uint32_t function;
+    uint32_t *path;
+    uint32_t count;
+};
+
+struct writing {
+    struct walk_program program;
+    struct intern intern;
+    struct intern_memo memo[WALK_THREADS];
+    struct intern_known known[WALK_THREADS][8];
+    uint64_t *memory;
+    uint32_t functions, edges, nodes; // written so far
+    const struct dictionary *previous;
+    struct serial out;
+    struct logged logged[KEPT];
+    unsigned count;
+};
+
+static void log_context(struct writing *writing, unsigned number)
+{
+    struct walk_thread *thread = &writing->program.thread[number];
+    struct logged *logged = &writing->logged[writing->count++];
+    struct intern_origin origin = {.function = GRAPH_NONE, .root = thread->machine.root};
+    uint32_t node = intern_origin(&writing->intern, &origin);
+    logged->id = thread->machine.id;
+    logged->handle = intern_stack(&writing->intern, writing->program.options.stamp, node,
+                                  thread->stack, thread->machine.depth, &writing->memo[number]);
+    logged->function = thread->function;
+    logged->count = thread->count;
+    logged->path = memcpy(malloc(thread->count * 4ul + 1), thread->path, thread->count * 4ul);
+    assert_true(logged->handle != 0);
+    // The same again, without a memory of the last one.
+    assert_true(intern_stack(&writing->intern, writing->program.options.stamp, node, thread->stack,
+                             thread->machine.depth, NULL) == logged->handle);
+}
+
+static void write_all(struct writing *writing)
+{
+    const struct graph *graph = &writing->program.graph;
+    serial_graph(&writing->out, graph, writing->functions, writing->edges);
+    writing->functions = graph->function_count;
+    writing->edges = graph->edge_count;
+    const struct dictionary *now = writing->program.numbering.dictionary;
+    if (now != writing->previous)
+        serial_dictionary(&writing->out, now, walk_random(4) ? writing->previous : NULL);
+    writing->previous = now;
+    uint32_t ready = intern_ready(&writing->intern, writing->nodes);
+    serial_stacks(&writing->out, &writing->intern, writing->nodes, ready);
+    writing->nodes = ready;
+}
+
+static void run(struct writing *writing, uint64_t seed)
+{
+    static const unsigned bits[] = {64, 64, 8, 3};
+    memset(writing, 0, sizeof *writing);
+    walk_seed(seed);
+    walk_start(&writing->program, bits[walk_random(4)]);
+    writing->nodes = 1;
+    writing->memory = calloc(1, INTERN_BYTES);
+    assert_int_equal(intern_init(&writing->intern, writing->memory, INTERN_BYTES), 0);
+    for (unsigned i = 0; i < WALK_THREADS; i++)
+        writing->memo[i] = (struct intern_memo){.known = writing->known[i], .limit = 8};
+    writing->out = (struct serial){.data = malloc(STREAM), .capacity = STREAM};
+    while (writing->count < KEPT) {
+        unsigned number = (unsigned)walk_random(writing->program.threads);
+        for (unsigned i = 0; i < 5; i++)
+            walk_step(&writing->program, &writing->program.thread[number], 65);
+        log_context(writing, number);
+        if (walk_random(10) == 0)
+            walk_restart(&writing->program, &writing->program.thread[number]);
+        if (walk_random(20) == 0) {
+            write_all(writing);
+            walk_reencode(&writing->program);
+        }
+    }
+    write_all(writing);
+    assert_true(writing->out.size < STREAM);
+}
+
+static void end(struct writing *writing)
+{
+    for (unsigned i = 0; i < writing->count; i++)
+        free(writing->logged[i].path);
+    free(writing->memory);
+    free(writing->out.data);
+    walk_end(&writing->program);
+}
+
+static void check_logged(const struct codebook *codebook, const struct logged *logged)
+{
+    static struct cc_entry stack[WALK_PATH];
+    static uint32_t path[WALK_PATH];
+    struct intern_origin origin;
+    int64_t count = codebook_decode(codebook, logged->id, logged->handle, logged->function, stack,
+                                    WALK_PATH, path, WALK_PATH, &origin);
+    assert_int_equal(count, logged->count);
+    assert_memory_equal(path + WALK_PATH - count, logged->path, (size_t)count * 4);
+    assert_true(origin.handle == 0 && origin.function == GRAPH_NONE);
+}
+
+static void test_read_back(void **unused)
+{
+    (void)unused;
+    static struct writing writing;
+    for (uint64_t seed = 0; seed < 100; seed++) {
+        run(&writing, seed);
+        struct pool pool = make_pool();
+        struct codebook codebook;
+        codebook_init(&codebook, &pool);
+        // Exactly as large, so that a read beyond the end is caught.
+        uint8_t *copy = memcpy(malloc(writing.out.size), writing.out.data, writing.out.size);
+        assert_int_equal(codebook_read(&codebook, copy, writing.out.size), 0);
+        free(copy);
+        const struct graph *graph = &writing.program.graph;
+        assert_int_equal(codebook.graph.function_count, graph->function_count);
+        assert_int_equal(codebook.graph.edge_count, graph->edge_count);
+        for (uint32_t i = 0; i < graph->edge_count; i++) {
+            const struct graph_edge *one = graph_edge(graph, i);
+            const struct graph_edge *other = graph_edge(&codebook.graph, i);
+            assert_true(one->caller == other->caller && one->callee == other->callee);
+            assert_true(one->kind == other->kind && one->flags == other->flags);
+            assert_true(graph_site(graph, one->site)->place ==
+                        graph_site(&codebook.graph, other->site)->place);
+        }
+        for (unsigned i = 0; i < writing.count; i++)
+            check_logged(&codebook, &writing.logged[i]);
+        codebook_free(&codebook);
+        assert_int_equal(pool.mapped, 0);
+        end(&writing);
+    }
+}
+
+// Written into too little room, bytes are only counted.
+static void test_size(void **unused)
+{
+    (void)unused;
+    static struct writing writing;
+    run(&writing, 8);
+    uint8_t few[16];
+    struct serial whole = {0}, part = {.data = few, .capacity = sizeof few};
+    serial_graph(&whole, &writing.program.graph, 0, 0);
+    serial_graph(&part, &writing.program.graph, 0, 0);
+    assert_int_equal(whole.size, part.size);
+    assert_true(whole.size > sizeof few);
+    // A dictionary that tells only what has changed is small.
+    struct serial same = {0}, full = {0};
+    serial_dictionary(&full, writing.previous, NULL);
+    serial_dictionary(&same, writing.previous, writing.previous);
+    assert_in_range(same.size, 1, 20);
+    assert_in_range(full.size, 100, STREAM);
+    end(&writing);
+}
+
+static void test_no_memory(void **unused)
+{
+    (void)unused;
+    static struct writing writing;
+    run(&writing, 6);
+    unsigned maps = 0;
+    for (int status = -ENOMEM; status == -ENOMEM; maps++) {
+        struct pool pool = make_pool();
+        struct codebook codebook;
+        codebook_init(&codebook, &pool);
+        test_pool_fail_after(maps);
+        status = codebook_read(&codebook, writing.out.data, writing.out.size);
+        test_pool_fail_after(UINT_MAX);
+        codebook_free(&codebook);
+        assert_int_equal(pool.mapped, 0);
+        assert_true(status == 0 || status == -ENOMEM);
+    }
+    assert_true(maps > 10);
+    end(&writing);
+}
+
+// A thread's context goes on with that of its creator.
+static void test_creators(void **unused)
+{
+    (void)unused;
+    static uint64_t memory[1024];
+    memset(memory, 0, sizeof memory);
+    struct intern intern;
+    assert_int_equal(intern_init(&intern, memory, sizeof memory), 0);
+    struct cc_entry entries[] = {{4, 2, 0}, {9, 3, 1}}, stack[4];
+    uint32_t origin = intern_origin(&intern, &(struct intern_origin){0, 0, GRAPH_NONE, 7});
+    assert_int_equal(intern_origin(&intern, &(struct intern_origin){0, 0, GRAPH_NONE, 7}), origin);
+    uint64_t creator = intern_stack(&intern, 5, origin, entries, 2, NULL);
+    uint32_t child = intern_origin(&intern, &(struct intern_origin){11, creator, 13, 17});
+    assert_true(child != origin);
+    uint64_t handle = intern_stack(&intern, 6, child, entries, 1, NULL);
+    struct context context;
+    struct intern_origin from;
+    assert_int_equal(intern_context(&intern, 3, handle, 19, stack, 4, &context, &from), 0);
+    assert_int_equal(handle_stamp(handle), 6);
+    assert_int_equal(context.depth, 1);
+    assert_int_equal(context.root, 17);
+    assert_memory_equal(stack, entries, sizeof entries[0]);
+    assert_true(from.handle == creator && from.id == 11 && from.function == 13);
+    assert_int_equal(
+        intern_context(&intern, from.id, from.handle, from.function, stack, 4, &context, &from), 0);
+    assert_int_equal(handle_stamp(creator), 5);
+    assert_int_equal(context.depth, 2);
+    assert_int_equal(context.root, 7);
+    assert_memory_equal(stack, entries, sizeof entries);
+    assert_int_equal(from.handle, 0);
+    // What is no handle, or too deep.
+    assert_int_equal(intern_context(&intern, 0, 0, 0, stack, 4, &context, &from), -EBADMSG);
+    assert_int_equal(intern_context(&intern, 0, 99, 0, stack, 4, &context, &from), -EBADMSG);
+    assert_int_equal(intern_context(&intern, 0, 1 << 30, 0, stack, 4, &context, &from), -EBADMSG);
+    assert_int_equal(intern_context(&intern, 0, creator, 0, stack, 1, &context, &from), -ENOSPC);
+}
+
+static void test_full(void **unused)
+{
+    (void)unused;
+    static uint64_t memory[64];
+    memset(memory, 0, sizeof memory);
+    struct intern intern;
+    assert_int_equal(intern_init(&intern, memory, 79), -ENOSPC);
+    assert_int_equal(intern_init(&intern, memory, sizeof memory), 0);
+    assert_int_equal(intern.capacity, 8);
+    uint32_t origin = intern_origin(&intern, &(struct intern_origin){.root = 1});
+    struct cc_entry entry = {0};
+    unsigned made = 0;
+    for (; made < 20; made++) {
+        entry.id = made;
+        if (!intern_stack(&intern, 0, origin, &entry, 1, NULL))
+            break;
+    }
+    assert_int_equal(made, 6); // one is never used, one is the origin
+    assert_int_equal(intern.refused, 1);
+    entry.id = 3; // what is there is still found
+    assert_true(intern_stack(&intern, 0, origin, &entry, 1, NULL) != 0);
+}
+
+static struct intern shared;
+
+static void *intern_many(void *handles)
+{
+    uint32_t origin = intern_origin(&shared, &(struct intern_origin){.root = 1});
+    for (uint32_t i = 0; i < 20000; i++) {
+        struct cc_entry stack[3] = {{i % 7, 1, 0}, {i % 11, 2, 0}, {i % 131, 3, i % 3}};
+        ((uint64_t *)handles)[i] = intern_stack(&shared, 1, origin, stack, 1 + i % 3, NULL);
+    }
+    return NULL;
+}
+
+// Threads that intern the same stacks at once: each handle leads to what it was made of, and it is
+// seldom that two stand for the same.
+static void test_threads(void **unused)
+{
+    (void)unused;
+    enum { THREADS = 4, EACH = 20000, BYTES = 1 << 22 };
+    uint64_t *memory = calloc(1, BYTES), *handles = calloc(THREADS * EACH, sizeof *handles);
+    assert_int_equal(intern_init(&shared, memory, BYTES), 0);
+    pthread_t thread[THREADS];
+    for (unsigned t = 0; t < THREADS; t++)
+        assert_int_equal(pthread_create(&thread[t], NULL, intern_many, handles + t * EACH), 0);
+    for (unsigned t = 0; t < THREADS; t++)
+        pthread_join(thread[t], NULL);
+    for (uint32_t i = 0; i < THREADS * EACH; i++) {
+        struct cc_entry stack[3];
+        struct context context;
+        struct intern_origin origin;
+        uint32_t k = i % EACH;
+        assert_int_equal(intern_context(&shared, 0, handles[i], 0, stack, 3, &context, &origin), 0);
+        assert_int_equal(context.depth, 1 + k % 3);
+        struct cc_entry expected[3] = {{k % 7, 1, 0}, {k % 11, 2, 0}, {k % 131, 3, k % 3}};
+        assert_memory_equal(stack, expected, context.depth * sizeof stack[0]);
+    }
+    assert_int_equal(intern_ready(&shared, 1), shared.used);
+    free(memory);
+    free(handles);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_read_back), cmocka_unit_test(test_size),
+        cmocka_unit_test(test_no_memory), cmocka_unit_test(test_creators),
+        cmocka_unit_test(test_full),      cmocka_unit_test(test_threads),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
