@@ -1,0 +1,166 @@
+# SPDX-License-Identifier: MIT
+"""Bounded trees: a few frames a sample, a fixed buffer, and nothing is lost without being counted."""
+
+import unittest
+
+from support import MARKERS, LiveTest, installed, program
+
+DETACHED = "(detached)"
+
+
+class BoundedTest(LiveTest):
+    def bounded(self, argv, *options, depth=16, rate="1000", **how):
+        run, profile = self.record(argv, "--tree", f"bounded:{depth}", "-F", rate, *options, **how)
+        self.assertEqual(profile.info["tree"], f"bounded:{depth}")
+        return run, profile
+
+    def assert_whole(self, profile):
+        """What is shown and what was purged is all that was charged."""
+        report = profile.report("--min", "0")
+        shown = sum(node["self"][0] for node in report["nodes"])
+        self.assertEqual(shown + report["purged"], report["whole"])
+        return report["purged"]
+
+    def cost(self, profile, name):
+        """Of contexts with this function: (those that hang from the root, those that are detached)."""
+        costs = [0, 0]
+        for node in profile.nodes:
+            path = node.path()
+            if name in path:
+                costs[DETACHED in path] += node.own
+        return costs
+
+
+class Depth(BoundedTest):
+    def test_deep_recursion(self):
+        """However deep the stack, no sample walks more than K frames, and the nearest are right."""
+        argv = [program("recursion"), "20000"]
+        native = self.native(argv)
+        for marker in MARKERS:
+            for depth in (1, 16, 50):
+                with self.subTest(marker=marker, depth=depth):
+                    run, profile = self.bounded(argv, marker, depth=depth)
+                    self.assert_same(run, native)
+                    self.assert_sampled(profile, 100)
+                    self.assertLessEqual(profile.info["frames_per_sample"]["walked"], depth)
+                    self.assert_whole(profile)
+                    attached, detached = self.cost(profile, "burn")
+                    self.assertGreater(detached, 0.95 * profile.total)
+                    self.assertLess(attached, 0.05 * profile.total)
+                    if depth > 2:
+                        self.assertGreater(profile.below("bottom", "burn"), 0.95 * profile.total)
+                        self.assert_calls(profile, "recursion", {
+                            "": "even_depth odd_depth bottom burn dive",
+                            "dive": "even_depth", "even_depth": "odd_depth bottom",
+                            "odd_depth": "even_depth", "bottom": "burn"})
+
+    def test_shallow_stacks_are_whole(self):
+        """Where K frames reach the root, contexts and shares are those of the full tree."""
+        for marker in MARKERS:
+            with self.subTest(marker=marker):
+                run, profile = self.bounded([program("shares")], marker, depth=32)
+                spent = [line.rsplit(" ", 1) for line in run.text.splitlines()]
+                total = sum(int(ns) for _, ns in spent)
+                self.assert_complete(profile)
+                self.assertFalse(profile.named(DETACHED))
+                for path, ns in spent:
+                    names = []
+                    for part in path.split(";"):
+                        name, _, times = part.partition("*")
+                        names += [name] * int(times or 1)
+                    if "share_recursive" not in names:
+                        self.assert_share(profile, int(ns) / total, *names, slack=0.02)
+
+    def test_contexts_after_a_gap(self):
+        """A plunge of more than K frames is detached; what comes after it on the old stack is not."""
+        for marker in MARKERS:
+            with self.subTest(marker=marker):
+                run, profile = self.bounded([program("depths")], marker)
+                self.assertEqual(run.status, 0, run.words)
+                near, near_detached = self.cost(profile, "near")
+                bottom, bottom_detached = self.cost(profile, "bottom")
+                # The clock may tick on the way down, or where the stem grows.
+                self.assertGreater(near, 20 * near_detached)
+                self.assertGreater(bottom_detached, 20 * bottom)
+                stems = {node.path().count("stem") for node in profile.named("near")
+                         if DETACHED not in node.path()}
+                self.assertEqual(stems, {40})
+                self.assert_share(profile, 0.48, "near", slack=0.03)
+
+    def test_new_calls_weigh(self):
+        """The weight of an edge tells a function that is called often from one that takes long."""
+        _, profile = self.bounded([program("depths")], "--marker=on")
+        report = profile.report("--min", "0")
+        self.assertEqual([metric["unit"] for metric in report["metrics"]], ["ns", "edge"])
+        edges = {}
+        for data in report["nodes"]:
+            own, edge = edges.get(data["function"], (0, 0))
+            edges[data["function"]] = (own + data["total"][0], edge + data["self"][1])
+        # burn() is called anew for each sample; near() is called once in three milliseconds.
+        self.assertGreater(edges["burn"][1], 0.8 * edges["burn"][0])
+        self.assertLess(edges["near"][1], 0.7 * edges["near"][0])
+
+
+class Memory(BoundedTest):
+    SCRIPT = ('sub f { my ($n, $s) = @_; return $n < 2 ? $n : $s % 3 ? f($n - 1, $s * 7 + 1) + '
+              'f($n - 2, $s + 1) : f($n - 2, $s * 5 + 2) + f($n - 1, $s + 2) } my @a; for my $i '
+              '(1 .. 30) { @a = sort { ($a * 7919 % 1009) <=> ($b * 7919 % 1009) } 1 .. 4000; '
+              'my $t = join ",", @a; $t =~ s/(\\d)(\\d)/$2$1/g; f(15, $i) } print scalar(@a), "\\n"')
+
+    @installed("perl")
+    def test_purge(self):
+        """A full buffer forgets, by age or whole: the program does not notice and sums stay right."""
+        argv = ["perl", "-e", self.SCRIPT]
+        native = self.native(argv)
+        for purge in ("age", "all"):
+            for marker in MARKERS:
+                with self.subTest(purge=purge, marker=marker):
+                    run, profile = self.bounded(argv, marker, "--purge", purge, "--tree-memory",
+                                                "16k", rate="5000")
+                    self.assert_same(run, native)
+                    self.assert_sampled(profile, 500)
+                    self.assertGreater(self.assert_whole(profile), 0)
+                    # 16 kilobytes: at most that many nodes of 56 bytes, and their edges.
+                    self.assertLess(profile.info["nodes"], (16 << 10) // 56)
+                    self.assertEqual(profile.info["samples_lost"], 0)
+
+    @installed("/usr/bin/python3")
+    def test_python(self):
+        """A program with deep and wide stacks in the default buffer: nothing need be forgotten."""
+        script = ("def down(n):\n"
+                  "    return down(n - 1) if n else sum(i * i for i in range(30000))\n"
+                  "for i in range(40): down(i * 20 % 800)\n"
+                  "print(sorted(map(str, range(100000)))[5])\n")
+        argv = ["/usr/bin/python3", "-c", script]
+        native = self.native(argv)
+        for marker in MARKERS:
+            with self.subTest(marker=marker):
+                run, profile = self.bounded(argv, marker, rate="2000")
+                self.assert_same(run, native)
+                self.assert_sampled(profile, 100)
+                self.assertEqual(self.assert_whole(profile), 0)
+
+
+class Functions(BoundedTest):
+    def test_counters(self):
+        """One counter per function, and no contexts."""
+        run, profile = self.record([program("shares")], "--tree", "functions", "-F", "1000")
+        self.assertEqual(run.status, 0, run.words)
+        self.assertEqual(profile.info["tree"], "functions")
+        self.assertLessEqual(profile.info["frames_per_sample"]["walked"], 1)
+        self.assert_whole(profile)
+        burn = profile.named("burn")
+        self.assertEqual(len(burn), 1)
+        self.assertGreater(burn[0].own, 0.95 * profile.total)
+        for node in profile.nodes:
+            self.assertLessEqual(len(node.path()), 2)
+
+    def test_deep_recursion(self):
+        run, profile = self.record([program("recursion"), "100000"], "--tree", "hot-functions")
+        self.assertEqual(run.status, 0, run.words)
+        self.assert_sampled(profile, 100)
+        self.assertGreater(profile.share("burn"), 0.95)
+
+
+if __name__ == "__main__":
+    unittest.main()
