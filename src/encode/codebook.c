@@ -80,7 +80,9 @@ static int read_edge(struct graph *graph, struct source *source, uint32_t *befor
     if (source->failed || kind % 8 >= EDGE_KINDS || kind / 8 > (EDGE_LOOPS | EDGE_UNENCODED))
         return -EBADMSG;
     place_t site = graph_function(graph, caller)->entry + distance;
-    if (graph_find_edge(graph, site, callee) != GRAPH_NONE)
+    uint32_t known = kind % 8 == EDGE_OUTSIDE ? graph_find_outside(graph, site, callee)
+                                              : graph_find_edge(graph, site, callee);
+    if (known != GRAPH_NONE)
         return -EBADMSG;
     uint32_t edge =
         graph_new_edge(graph, site, caller, callee, (enum edge_kind)(kind % 8), kind / 8);
@@ -113,6 +115,24 @@ static int read_graph(struct codebook *codebook, struct source *source)
     for (count = take_count(source); count > 0 && status == 0; count--)
         status = read_edge(graph, source, &before);
     return status < 0 || !source->failed ? status : -EBADMSG;
+}
+
+int codebook_keep(struct codebook *codebook, struct dictionary *dictionary)
+{
+    uint32_t count = codebook->dictionary_count;
+    if (count > 0) {
+        const struct dictionary *newest =
+            *(struct dictionary **)series_at(&codebook->dictionaries, count - 1);
+        if (dictionary->stamp <= newest->stamp)
+            return -EINVAL;
+    }
+    if (!series_reach(&codebook->dictionaries, codebook->pool, count))
+        return -ENOMEM;
+    *(struct dictionary **)series_at(&codebook->dictionaries, count) = dictionary;
+    codebook->dictionary_bytes += dictionary->bytes;
+    // Readers in other threads see the pointer once they see the count.
+    __atomic_store_n(&codebook->dictionary_count, count + 1, __ATOMIC_RELEASE);
+    return 0;
 }
 
 // The lists of a dictionary, put together from those of the one before and what has changed.
@@ -203,21 +223,19 @@ static int build_from(struct codebook *codebook, struct lists *lists, struct sou
     int status = dictionary_build(&codebook->graph, &plan, &made);
     if (status < 0)
         return status == -ENOMEM ? status : -EBADMSG;
-    if (made->max_id != max_id ||
-        made->bytes > codebook->dictionary_limit - codebook->dictionary_bytes ||
-        !series_reach(&codebook->dictionaries, codebook->pool, codebook->dictionary_count)) {
-        status = made->max_id != max_id ? -EBADMSG : -ENOMEM;
+    if (made->max_id != max_id)
+        status = -EBADMSG;
+    else if (made->bytes > codebook->dictionary_limit - codebook->dictionary_bytes)
+        status = -ENOMEM;
+    if (status == 0)
+        status = codebook_keep(codebook, made);
+    if (status < 0)
         dictionary_free(&codebook->graph, made);
-        return status;
-    }
-    codebook->dictionary_bytes += made->bytes;
-    *(struct dictionary **)series_at(&codebook->dictionaries, codebook->dictionary_count++) = made;
-    return 0;
+    return status == -EINVAL ? -EBADMSG : status;
 }
 
 static int read_dictionary(struct codebook *codebook, struct source *source)
 {
-    uint32_t last = codebook->dictionary_count;
     uint32_t stamp = take_below(source, UINT64_C(1) << 32);
     uint32_t back = take_below(source, (uint64_t)stamp + 1);
     struct lists lists = {.graph = &codebook->graph};
@@ -226,12 +244,6 @@ static int read_dictionary(struct codebook *codebook, struct source *source)
     uint64_t max_id = take(source);
     if (source->failed)
         return -EBADMSG;
-    if (last > 0) {
-        const struct dictionary *newest =
-            *(struct dictionary **)series_at(&codebook->dictionaries, last - 1);
-        if (stamp <= newest->stamp)
-            return -EBADMSG;
-    }
     if (back > 0) {
         lists.previous = codebook_dictionary(codebook, stamp - back);
         if (!lists.previous)
@@ -327,7 +339,7 @@ int codebook_read(struct codebook *codebook, const uint8_t *data, size_t size)
 
 const struct dictionary *codebook_dictionary(const struct codebook *codebook, uint32_t stamp)
 {
-    uint32_t first = 0, end = codebook->dictionary_count;
+    uint32_t first = 0, end = __atomic_load_n(&codebook->dictionary_count, __ATOMIC_ACQUIRE);
     while (first < end) {
         uint32_t middle = first + (end - first) / 2;
         const struct dictionary *dictionary =

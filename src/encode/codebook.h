@@ -2,8 +2,9 @@
 #ifndef CAIRN_ENCODE_CODEBOOK_H
 #define CAIRN_ENCODE_CODEBOOK_H
 
-// All that is needed to decode the contexts of a process after its death: its call graph, the
-// dictionaries by stamp, the interned stacks; read from what serial.h wrote. Any bytes are safe.
+// All that is needed to decode the contexts of a process: its call graph, the dictionaries by
+// stamp, the interned stacks. In the process it is built as the program runs; after its death it is
+// read from what serial.h wrote. Any bytes are safe.
 
 #include "encode/serial.h"
 
@@ -23,6 +24,10 @@ void codebook_free(struct codebook *codebook);                    // and closes 
 // Adds whole sections. 0, -ENOMEM, -EBADMSG: what came before the damage is kept.
 int codebook_read(struct codebook *codebook, const uint8_t *data, size_t size);
 
+// Keeps a dictionary, whose stamp is newer than all others. 0, -ENOMEM, -EINVAL.
+int codebook_keep(struct codebook *codebook, struct dictionary *dictionary);
+
+// Signal-safe, while another thread keeps more.
 const struct dictionary *codebook_dictionary(const struct codebook *codebook, uint32_t stamp);
 
 // The path of a context (id, handle, place of its function), in the way of decode(); *origin: where

@@ -44,7 +44,7 @@ static const struct graph_edge *entry_edge(const struct decoding *decoding,
     if (entry->edge >= decoding->edges)
         return NULL;
     const struct graph_edge *edge = graph_edge(decoding->graph, entry->edge);
-    if ((edge->flags & EDGE_LOOPS) && entry->count >= graph_functions(decoding->graph))
+    if (edge_keeps_function(edge) && entry->count >= graph_functions(decoding->graph))
         return NULL;
     return edge;
 }
@@ -74,15 +74,26 @@ int64_t decode(const struct graph *graph, const struct dictionary *dictionary,
         if (emit(&decoding, top->edge) < 0)
             return -ENOSPC;
         decoding.id = top->id;
-        bool loops = edge->flags & EDGE_LOOPS;
-        decoding.function = loops ? top->count : edge->caller;
-        if (!loops && repeated < top->count) {
+        bool keeps = edge_keeps_function(edge);
+        decoding.function = keeps ? top->count : edge->caller;
+        if (!keeps && repeated < top->count) {
             repeated++;
         } else {
             repeated = 0;
             depth--;
         }
     }
+}
+
+int64_t context_translate(struct machine *machine, uint32_t function, const struct dictionary *old,
+                          const struct numbering *numbering, uint32_t *path, uint32_t limit)
+{
+    struct context context = context_of(machine, function);
+    int64_t count = decode(numbering->graph, old, &context, path, limit);
+    if (count < 0)
+        return count;
+    int status = machine_replay(machine, numbering, path + limit - count, (uint32_t)count);
+    return status < 0 ? status : count;
 }
 
 uint32_t path_to_walk(const struct graph *graph, const uint32_t *path, uint32_t count,

@@ -25,9 +25,16 @@ static inline struct context context_of(const struct machine *machine, uint32_t 
 // there are, so that they begin at path[limit - result]. -ENOSPC: more than limit. -EBADMSG.
 //
 // Tail calls are edges like the others. One that loops (EDGE_LOOPS) need not begin where the edge
-// before it ends: what lies between is forgotten.
+// before it ends: what lies between is forgotten. An edge from outside (EDGE_OUTSIDE) begins where
+// the one before it ends, whatever it says itself.
 int64_t decode(const struct graph *graph, const struct dictionary *dictionary,
                const struct context *context, uint32_t *path, uint32_t limit);
+
+// Re-encodes the state of a thread that is in a function: decodes it by the old dictionary, replays
+// it under the new numbering. `path` is scratch. The length of the path, or what decode() or
+// machine_replay() said; after -EBADMSG and -ENOSPC from decode() the state is as it was.
+int64_t context_translate(struct machine *machine, uint32_t function, const struct dictionary *old,
+                          const struct numbering *numbering, uint32_t *path, uint32_t limit);
 
 // What a stack walk would see of a path: frames without those that tail calls have replaced.
 // Returns how many. `frames` has room for `count`.

@@ -43,20 +43,36 @@ uint32_t graph_add_function(struct graph *graph, place_t entry)
     return index;
 }
 
-uint32_t graph_find_site(const struct graph *graph, place_t place)
+static uint32_t hash_of_site(place_t place, enum edge_kind kind)
+{
+    return lookup_hash(place, kind == EDGE_OUTSIDE ? 1 : 2);
+}
+
+static uint32_t hash_of_edge(place_t site, uint32_t callee, enum edge_kind kind)
+{
+    return lookup_hash(site, (uint64_t)callee << 2 | (kind == EDGE_OUTSIDE ? 1 : 2));
+}
+
+static uint32_t find_site(const struct graph *graph, place_t place, enum edge_kind kind)
 {
     uint32_t index;
-    struct lookup_cursor at = lookup_start(&graph->site_lookup, lookup_hash(place, 1));
+    struct lookup_cursor at = lookup_start(&graph->site_lookup, hash_of_site(place, kind));
     while (lookup_next(&at, &index)) {
-        if (graph_site(graph, index)->place == place)
+        const struct graph_site *site = graph_site(graph, index);
+        if (site->place == place && (site->kind == EDGE_OUTSIDE) == (kind == EDGE_OUTSIDE))
             return index;
     }
     return GRAPH_NONE;
 }
 
+uint32_t graph_find_site(const struct graph *graph, place_t place)
+{
+    return find_site(graph, place, EDGE_CALL);
+}
+
 static uint32_t add_site(struct graph *graph, place_t place, uint32_t caller, enum edge_kind kind)
 {
-    uint32_t index = graph_find_site(graph, place);
+    uint32_t index = find_site(graph, place, kind);
     if (index != GRAPH_NONE)
         return index;
     index = graph->site_count;
@@ -64,22 +80,34 @@ static uint32_t add_site(struct graph *graph, place_t place, uint32_t caller, en
         return GRAPH_NONE;
     *graph_site(graph, index) = (struct graph_site){
         .place = place, .caller = caller, .first_edge = GRAPH_NONE, .kind = kind};
-    if (!lookup_add(&graph->site_lookup, graph->pool, lookup_hash(place, 1), index))
+    if (!lookup_add(&graph->site_lookup, graph->pool, hash_of_site(place, kind), index))
         return GRAPH_NONE;
     graph->site_count++;
     return index;
 }
 
-uint32_t graph_find_edge(const struct graph *graph, place_t site, uint32_t callee)
+static uint32_t find_edge(const struct graph *graph, place_t site, uint32_t callee,
+                          enum edge_kind kind)
 {
     uint32_t index;
-    struct lookup_cursor at = lookup_start(&graph->edge_lookup, lookup_hash(site, callee + 2ull));
+    struct lookup_cursor at = lookup_start(&graph->edge_lookup, hash_of_edge(site, callee, kind));
     while (lookup_next(&at, &index)) {
         const struct graph_edge *edge = graph_edge(graph, index);
-        if (edge->callee == callee && graph_site(graph, edge->site)->place == site)
+        if (edge->callee == callee && (edge->kind == EDGE_OUTSIDE) == (kind == EDGE_OUTSIDE) &&
+            graph_site(graph, edge->site)->place == site)
             return index;
     }
     return GRAPH_NONE;
+}
+
+uint32_t graph_find_edge(const struct graph *graph, place_t site, uint32_t callee)
+{
+    return find_edge(graph, site, callee, EDGE_CALL);
+}
+
+uint32_t graph_find_outside(const struct graph *graph, place_t site, uint32_t callee)
+{
+    return find_edge(graph, site, callee, EDGE_OUTSIDE);
 }
 
 // Whether tail calls that do not loop lead from one function to another.
@@ -126,7 +154,7 @@ uint32_t graph_new_edge(struct graph *graph, place_t site, uint32_t caller, uint
                                                     .kind = kind,
                                                     .flags = (uint8_t)flags};
     // Whole before it can be found: a reader may look it up at any time.
-    if (!lookup_add(&graph->edge_lookup, graph->pool, lookup_hash(site, callee + 2ull), index))
+    if (!lookup_add(&graph->edge_lookup, graph->pool, hash_of_edge(site, callee, kind), index))
         return GRAPH_NONE;
     at->first_edge = from->first_out = to->first_in = index;
     at->targets++;
@@ -137,17 +165,10 @@ uint32_t graph_new_edge(struct graph *graph, place_t site, uint32_t caller, uint
 uint32_t graph_add_edge(struct graph *graph, place_t site, uint32_t caller, uint32_t callee,
                         enum edge_kind kind)
 {
-    uint32_t index = graph_find_edge(graph, site, callee);
-    if (index != GRAPH_NONE) {
-        struct graph_edge *known = graph_edge(graph, index);
-        // A walk saw it before it was called where we look. A tail call is never seen by a walk.
-        if (known->kind == EDGE_OUTSIDE && (kind == EDGE_CALL || kind == EDGE_INDIRECT)) {
-            known->kind = kind;
-            graph_site(graph, known->site)->kind = kind;
-        }
+    uint32_t index = find_edge(graph, site, callee, kind);
+    if (index != GRAPH_NONE)
         return index;
-    }
-    uint32_t place = graph_find_site(graph, site);
+    uint32_t place = find_site(graph, site, kind);
     if (place != GRAPH_NONE)
         caller = graph_site(graph, place)->caller;
     bool tail = kind == EDGE_TAIL || kind == EDGE_TAIL_INDIRECT;

@@ -24,8 +24,10 @@ enum edge_kind {
     EDGE_INDIRECT,      // a call through a register or memory: any number of targets
     EDGE_TAIL,          // a jump to another function: the caller's frame is gone
     EDGE_TAIL_INDIRECT, // the same through a register or memory
-    EDGE_OUTSIDE, // entered by code that is not patched (callbacks, signal handlers), or seen only
-                  // by a walk: never encoded, and restored by whoever entered it
+    EDGE_OUTSIDE, // entered from code that is not patched (callbacks, signal handlers), or seen
+                  // only by a walk: never encoded, and restored by whoever entered it. Where it
+                  // came from is not known by the edge, and kept with each entry; a signal
+                  // handler's site can be any place that stands for it
     EDGE_KINDS,
 };
 
@@ -76,6 +78,8 @@ uint32_t graph_find_function(const struct graph *graph, place_t entry); // signa
 uint32_t graph_add_function(struct graph *graph, place_t entry);        // or the one that is there
 uint32_t graph_find_site(const struct graph *graph, place_t place);     // signal-safe
 uint32_t graph_find_edge(const struct graph *graph, place_t site, uint32_t callee); // signal-safe
+// The same for EDGE_OUTSIDE, which are apart: a site that is patched later has both.
+uint32_t graph_find_outside(const struct graph *graph, place_t site, uint32_t callee);
 // The edge, which may have been there (edge_count tells). The caller of a site is the function that
 // it was first told with.
 uint32_t graph_add_edge(struct graph *graph, place_t site, uint32_t caller, uint32_t callee,
@@ -110,6 +114,12 @@ static inline uint32_t graph_functions(const struct graph *graph)
 static inline uint32_t graph_edges(const struct graph *graph)
 {
     return __atomic_load_n(&graph->edge_count, __ATOMIC_ACQUIRE);
+}
+
+// Whether entries of ccStack tell the function that their id belongs to, in place of repetitions.
+static inline bool edge_keeps_function(const struct graph_edge *edge)
+{
+    return edge->kind == EDGE_OUTSIDE || (edge->flags & EDGE_LOOPS);
 }
 
 static inline bool edge_is_tail(const struct graph_edge *edge)

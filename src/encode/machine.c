@@ -23,7 +23,10 @@ static struct cc_entry *top_of(const struct machine *machine)
     return machine->depth > 0 ? &machine->stack[machine->depth - 1] : NULL;
 }
 
-static int take(struct machine *machine, const struct numbering *numbering, uint32_t edge)
+// What is done on the way into a function, all that is undone on the way back. `kept` goes into the
+// entry of an edge from outside.
+static int take(struct machine *machine, const struct numbering *numbering, uint32_t edge,
+                uint32_t kept)
 {
     const struct code *code = numbering_code(numbering, edge);
     if (code->action == ACTION_ADD) {
@@ -37,21 +40,28 @@ static int take(struct machine *machine, const struct numbering *numbering, uint
         machine->id = dictionary_base(numbering->dictionary);
         return 0;
     }
-    return push(machine, numbering, edge, 0);
+    bool keeps = graph_edge(numbering->graph, edge)->kind == EDGE_OUTSIDE;
+    return push(machine, numbering, edge, keeps ? kept : 0);
 }
 
-int machine_call(struct machine *machine, const struct numbering *numbering, uint32_t edge)
+int machine_enter(struct machine *machine, const struct numbering *numbering, uint32_t edge,
+                  uint32_t function)
 {
     if (!numbering_code(numbering, edge)->save)
-        return take(machine, numbering, edge);
+        return take(machine, numbering, edge, function);
     if (machine->tail_depth == machine->tail_limit)
         return -ENOSPC;
     const struct cc_entry *top = top_of(machine);
     struct tc_entry saved = {machine->id, machine->depth, top ? top->count : 0, edge, 0};
-    int status = take(machine, numbering, edge);
+    int status = take(machine, numbering, edge, function);
     if (status == 0)
         machine->tail_stack[machine->tail_depth++] = saved;
     return status;
+}
+
+int machine_call(struct machine *machine, const struct numbering *numbering, uint32_t edge)
+{
+    return machine_enter(machine, numbering, edge, graph_edge(numbering->graph, edge)->caller);
 }
 
 static void restore(struct machine *machine, const struct tc_entry *saved)
@@ -91,8 +101,10 @@ static int loop(struct machine *machine, const struct numbering *numbering, uint
         machine->depth = 0;
     } else {
         const struct tc_entry *saved = &machine->tail_stack[machine->tail_depth - 1];
+        // If the call has pushed, its entry is still there.
+        uint32_t kept = saved->depth < machine->depth ? machine->stack[saved->depth].count : 0;
         restore(machine, saved);
-        int status = take(machine, numbering, saved->edge);
+        int status = take(machine, numbering, saved->edge, kept);
         if (status < 0)
             return status;
         function = graph_edge(numbering->graph, saved->edge)->callee;
@@ -104,24 +116,21 @@ int machine_tail(struct machine *machine, const struct numbering *numbering, uin
 {
     if (numbering_code(numbering, edge)->action == ACTION_LOOP)
         return loop(machine, numbering, edge);
-    return take(machine, numbering, edge);
-}
-
-static int step(struct machine *machine, const struct numbering *numbering, uint32_t edge)
-{
-    return edge_is_tail(graph_edge(numbering->graph, edge))
-               ? machine_tail(machine, numbering, edge)
-               : machine_call(machine, numbering, edge);
+    return take(machine, numbering, edge, 0);
 }
 
 int machine_replay(struct machine *machine, const struct numbering *numbering,
                    const uint32_t *edges, uint32_t count)
 {
+    uint32_t function = machine->root;
     machine_reset(machine);
     for (uint32_t i = 0; i < count; i++) {
-        int status = step(machine, numbering, edges[i]);
+        const struct graph_edge *edge = graph_edge(numbering->graph, edges[i]);
+        int status = edge_is_tail(edge) ? machine_tail(machine, numbering, edges[i])
+                                        : machine_enter(machine, numbering, edges[i], function);
         if (status < 0)
             return status;
+        function = edge->callee;
     }
     return 0;
 }

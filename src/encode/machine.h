@@ -23,8 +23,8 @@
 struct cc_entry {
     uint64_t id; // before the edge was taken
     uint32_t edge;
-    uint32_t count; // how often the same happened again; of a looping tail call: the function that
-                    // the id belongs to
+    uint32_t count; // how often the same happened again; of edges from outside and of looping tail
+                    // calls: the function that the id belongs to
 };
 
 struct tc_entry {
@@ -49,6 +49,11 @@ void machine_reset(struct machine *machine); // back in the root; keeps memory a
 // Around a call that is not a tail call. All return 0 or -ENOSPC.
 int machine_call(struct machine *machine, const struct numbering *numbering, uint32_t edge);
 void machine_return(struct machine *machine, const struct numbering *numbering, uint32_t edge);
+
+// The same for EDGE_OUTSIDE, in a thread that is in a function (a signal has interrupted it there,
+// or it is code that is not patched): the handler, or the function called back, is entered.
+int machine_enter(struct machine *machine, const struct numbering *numbering, uint32_t edge,
+                  uint32_t function);
 
 // Before a tail jump. There is no after.
 int machine_tail(struct machine *machine, const struct numbering *numbering, uint32_t edge);

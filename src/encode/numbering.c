@@ -46,7 +46,17 @@ static void mark_leaving(struct numbering *numbering, uint32_t function)
     }
 }
 
-static void find_leaving(struct numbering *numbering, uint32_t first)
+static uint64_t heat_into(const struct graph *graph, uint32_t function)
+{
+    uint64_t heat = 0;
+    for (uint32_t i = graph_function(graph, function)->first_in; i != GRAPH_NONE;
+         i = graph_edge(graph, i)->next_in)
+        heat += graph_edge(graph, i)->heat;
+    return heat;
+}
+
+// From those edges and functions on.
+static void find_leaving(struct numbering *numbering, uint32_t first, uint32_t first_function)
 {
     const struct graph *graph = numbering->graph;
     for (uint32_t i = first; i < graph->edge_count; i++) {
@@ -59,8 +69,9 @@ static void find_leaving(struct numbering *numbering, uint32_t first)
             *leaves_at(numbering, edge->callee))
             mark_leaving(numbering, edge->caller);
     }
-    for (uint32_t i = 0; numbering->options.save_unseen_tails && i < graph->function_count; i++) {
-        if (graph_function(graph, i)->unseen_tails > 0)
+    uint64_t cold = numbering->options.save_unseen_tails;
+    for (uint32_t i = first_function; cold && i < graph->function_count; i++) {
+        if (graph_function(graph, i)->unseen_tails > 0 && heat_into(graph, i) < cold)
             mark_leaving(numbering, i);
     }
 }
@@ -107,7 +118,7 @@ static void write_codes(struct numbering *numbering, const bool *taken)
     }
     numbering->covered = graph->edge_count;
     numbering->covered_functions = graph->function_count;
-    find_leaving(numbering, 0);
+    find_leaving(numbering, 0, 0);
     for (uint32_t i = 0; i < graph->edge_count; i++) {
         const struct graph_edge *edge = graph_edge(graph, i);
         code_at(numbering, i)->save = must_save(numbering, edge) || is_hashed(numbering, edge);
@@ -277,7 +288,7 @@ int numbering_cover(struct numbering *numbering, bool *changed)
             code_at(numbering, i)->action = ACTION_LOOP;
     }
     if (tails) {
-        find_leaving(numbering, numbering->covered);
+        find_leaving(numbering, numbering->covered, numbering->covered_functions);
         for (uint32_t i = 0; i < numbering->covered; i++) {
             struct code *code = code_at(numbering, i);
             if (code->save || !must_save(numbering, graph_edge(graph, i)))

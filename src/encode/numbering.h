@@ -34,10 +34,11 @@ struct code {
 
 struct numbering_options {
     uint32_t stamp;
-    unsigned id_bits; // 64; fewer to force overflow
-    uint32_t
-        chain_targets; // an indirect call with more known targets looks them up in a hash table
-    bool save_unseen_tails; // calls of functions with tail calls that never ran save, too
+    unsigned id_bits;       // 64; fewer to force overflow
+    uint32_t chain_targets; // an indirect call with more targets looks them up in a hash table
+    // Calls of functions with tail calls that never ran save, too, so that a first tail call need
+    // not change its callers; but not those with this much heat, which it would slow. 0: none do.
+    uint64_t save_unseen_tails;
 };
 
 struct numbering {

@@ -44,7 +44,7 @@ static uint32_t search_ways(struct search *search, uint32_t function)
 }
 
 static int take_way(struct machine *machine, const struct numbering *numbering,
-                    const struct search *search, uint32_t last)
+                    const struct search *search, uint32_t last, uint32_t from)
 {
     uint32_t edges[WAYS], count = 0;
     for (uint32_t i = last; i != GRAPH_NONE; i = search->way[i].before)
@@ -53,7 +53,7 @@ static int take_way(struct machine *machine, const struct numbering *numbering,
         uint32_t edge = edges[--count];
         int status = edge_is_tail(graph_edge(search->graph, edge))
                          ? machine_tail(machine, numbering, edge)
-                         : machine_call(machine, numbering, edge);
+                         : machine_enter(machine, numbering, edge, from);
         if (status < 0)
             return status;
     }
@@ -73,21 +73,22 @@ static uint32_t called_by(const struct graph *graph, const struct walked *frame)
 }
 
 static int take_frame(struct machine *machine, const struct numbering *numbering,
-                      const struct walked *frame)
+                      const struct walked *frame, uint32_t from, uint32_t function)
 {
     const struct graph *graph = numbering->graph;
-    uint32_t function = graph_find_function(graph, frame->function);
     if (function == GRAPH_NONE)
         return -ENOENT;
     uint32_t called = called_by(graph, frame);
     if (called == GRAPH_NONE)
         called = graph_find_edge(graph, frame->site, function);
     if (called == GRAPH_NONE)
+        called = graph_find_outside(graph, frame->site, function);
+    if (called == GRAPH_NONE)
         return -ENOENT;
     struct search search = {.graph = graph};
     add_way(&search, called, GRAPH_NONE);
     uint32_t way = search_ways(&search, function);
-    return way == GRAPH_NONE ? -ENOENT : take_way(machine, numbering, &search, way);
+    return way == GRAPH_NONE ? -ENOENT : take_way(machine, numbering, &search, way, from);
 }
 
 uint32_t resync_explain(struct graph *graph, const struct walked *frame, place_t caller)
@@ -115,13 +116,16 @@ uint32_t resync_explain(struct graph *graph, const struct walked *frame, place_t
 int machine_resync(struct machine *machine, const struct numbering *numbering,
                    const struct walked *frames, uint32_t count, uint32_t *unknown)
 {
+    uint32_t from = machine->root;
     machine_reset(machine);
     for (uint32_t i = 0; i < count; i++) {
-        int status = take_frame(machine, numbering, &frames[i]);
+        uint32_t function = graph_find_function(numbering->graph, frames[i].function);
+        int status = take_frame(machine, numbering, &frames[i], from, function);
         if (status < 0) {
             *unknown = i;
             return status;
         }
+        from = function;
     }
     return 0;
 }

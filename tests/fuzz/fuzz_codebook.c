@@ -27,7 +27,7 @@ static void check_path(const struct codebook *codebook, const uint32_t *path, ui
     for (uint32_t i = 0; i < count; i++) {
         check(path[i] < codebook->graph.edge_count);
         const struct graph_edge *edge = graph_edge(&codebook->graph, path[i]);
-        check(edge->caller == at || (edge->flags & EDGE_LOOPS));
+        check(edge->caller == at || edge_keeps_function(edge));
         at = edge->callee;
     }
     check(at == function);

@@ -85,7 +85,7 @@ void walk_start(struct walk_program *program, unsigned id_bits)
     program->dictionaries = calloc(1, sizeof *program->dictionaries);
     graph_init(&program->graph, &test_pool);
     program->options = (struct numbering_options){.id_bits = id_bits, .chain_targets = 4};
-    program->options.save_unseen_tails = walk_random(2);
+    program->options.save_unseen_tails = walk_random(2) ? walk_random(10) : 0;
     assert_int_equal(numbering_start(&program->numbering, &program->graph, &program->options), 0);
     program->dictionaries[0] = program->numbering.dictionary;
     for (unsigned i = 0; i < program->threads; i++) {
@@ -121,7 +121,7 @@ void walk_check(struct walk_program *program, struct walk_thread *thread)
         program->deepest = thread->count;
     const struct machine *machine = &thread->machine;
     const struct cc_entry *top = machine->depth ? &machine->stack[machine->depth - 1] : NULL;
-    if (top && top->count && !(graph_edge(&program->graph, top->edge)->flags & EDGE_LOOPS))
+    if (top && top->count && !edge_keeps_function(graph_edge(&program->graph, top->edge)))
         program->repeats++;
 }
 
@@ -194,15 +194,28 @@ static void do_return(struct walk_program *program, struct walk_thread *thread)
     const struct walk_frame *frame = &thread->frame[--thread->frames];
     machine_return(&thread->machine, &program->numbering, frame->edge);
     thread->count = frame->before;
-    thread->function = graph_edge(&program->graph, frame->edge)->caller;
+    thread->function = frame->function;
 }
 
 static void do_call(struct walk_program *program, struct walk_thread *thread, uint32_t edge)
 {
-    thread->frame[thread->frames++] = (struct walk_frame){edge, thread->count};
-    assert_int_equal(machine_call(&thread->machine, &program->numbering, edge), 0);
+    const struct graph_edge *record = graph_edge(&program->graph, edge);
+    int status = record->kind == EDGE_OUTSIDE
+                     ? machine_enter(&thread->machine, &program->numbering, edge, thread->function)
+                     : machine_call(&thread->machine, &program->numbering, edge);
+    assert_int_equal(status, 0);
+    thread->frame[thread->frames++] = (struct walk_frame){edge, thread->count, thread->function};
     thread->path[thread->count++] = edge;
-    thread->function = graph_edge(&program->graph, edge)->callee;
+    thread->function = record->callee;
+}
+
+// Any function may be interrupted: its handler has one edge, wherever that happens.
+static void do_signal(struct walk_program *program, struct walk_thread *thread)
+{
+    unsigned handler = (unsigned)walk_random(program->functions);
+    do_call(program, thread,
+            meet_edge(program, entry_of(handler), thread->function, handler, EDGE_OUTSIDE));
+    program->signals++;
 }
 
 void walk_step(struct walk_program *program, struct walk_thread *thread, unsigned call_percent)
@@ -210,7 +223,9 @@ void walk_step(struct walk_program *program, struct walk_thread *thread, unsigne
     unsigned number = number_of(program, thread->function);
     const struct walk_function *function = &program->function[number];
     bool room = thread->frames < WALK_FRAMES && thread->count + 1 < WALK_PATH;
-    if (function->sites == 0 || !room || walk_random(100) >= call_percent) {
+    if (room && walk_random(40) == 0) {
+        do_signal(program, thread);
+    } else if (function->sites == 0 || !room || walk_random(100) >= call_percent) {
         if (thread->frames > 0)
             do_return(program, thread);
     } else {
@@ -235,6 +250,7 @@ void walk_reencode(struct walk_program *program)
         for (uint32_t e = (uint32_t)walk_random(thread->count + 1ull); e < thread->count; e++)
             graph_edge(&program->graph, thread->path[e])->heat += 1 + walk_random(3);
     }
+    const struct dictionary *old = program->numbering.dictionary;
     numbering_free(&program->numbering);
     program->options.stamp++;
     assert_int_equal(numbering_make(&program->numbering, &program->graph, &program->options), 0);
@@ -243,9 +259,14 @@ void walk_reencode(struct walk_program *program)
     program->dictionaries[program->options.stamp] = program->numbering.dictionary;
     program->encodings++;
     program->overflows += program->numbering.cut;
-    replay_all(program);
-    for (unsigned i = 0; i < program->threads; i++)
-        walk_check(program, &program->thread[i]);
+    static uint32_t path[WALK_PATH];
+    for (unsigned i = 0; i < program->threads; i++) {
+        struct walk_thread *thread = &program->thread[i];
+        int64_t count = context_translate(&thread->machine, thread->function, old,
+                                          &program->numbering, path, WALK_PATH);
+        assert_int_equal(count, thread->count);
+        walk_check(program, thread);
+    }
 }
 
 // The path that resync found has calls from the same sites, but may have other tail calls between
@@ -331,7 +352,7 @@ void walk_jump_out(struct walk_program *program, struct walk_thread *thread)
     for (uint64_t away = walk_random(thread->frames + 1ull); away > 0; away--) {
         const struct walk_frame *frame = &thread->frame[--thread->frames];
         thread->count = frame->before;
-        thread->function = graph_edge(&program->graph, frame->edge)->caller;
+        thread->function = frame->function;
     }
     if (root_is_gone(program, thread))
         walk_restart(program, thread);

@@ -30,6 +30,7 @@ struct walk_function {
 struct walk_frame {
     uint32_t edge;   // the call
     uint32_t before; // length of the path when it was made
+    uint32_t function;
 };
 
 struct walk_thread {
@@ -52,7 +53,8 @@ struct walk_program {
     struct dictionary **dictionaries; // by stamp
     struct walk_thread *thread;
     // What happened.
-    uint64_t checked, deepest, encodings, loops, saves, resyncs, overflows, repeats, unexplained;
+    uint64_t checked, deepest, encodings, loops, saves, resyncs, overflows, repeats, unexplained,
+        signals;
 };
 
 uint64_t walk_random(uint64_t below);

@@ -339,7 +339,7 @@ static void test_plain_tail(void **unused)
     assert_true(numbering_plain(&numbering, graph_edge(&graph, find("BC"))->site));
     assert_false(numbering_code(&numbering, find("AB"))->save);
     graph_function(&graph, function_of('C'))->unseen_tails = 1;
-    options.save_unseen_tails = true;
+    options.save_unseen_tails = 1;
     encode();
     assert_true(numbering_code(&numbering, find("AB"))->save);
 }

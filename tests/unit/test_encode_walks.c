@@ -88,6 +88,7 @@ static uint64_t walk_program(uint64_t seed, struct walk_program *sums)
     sums->resyncs += program.resyncs;
     sums->overflows += program.overflows;
     sums->repeats += program.repeats;
+    sums->signals += program.signals;
     sums->graph.edge_count += program.graph.edge_count;
     sums->unexplained += program.unexplained;
     if (program.deepest > sums->deepest)
@@ -118,8 +119,9 @@ static void test_walks(void **unused)
            (unsigned long long)sums.resyncs, (unsigned long long)sums.overflows,
            (unsigned long long)sums.repeats, sums.graph.edge_count);
     // Everything that can happen did happen.
-    assert_true(one || (sums.encodings && sums.loops && sums.saves && sums.resyncs &&
-                        sums.overflows && sums.repeats && sums.unexplained && sums.deepest > 250));
+    assert_true(one ||
+                (sums.encodings && sums.loops && sums.saves && sums.resyncs && sums.overflows &&
+                 sums.repeats && sums.unexplained && sums.signals && sums.deepest > 250));
 }
 
 int main(void)
