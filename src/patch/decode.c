@@ -165,7 +165,7 @@ static unsigned width_z(const struct instruction *in)
 static void read_operands(struct cursor *cursor, struct instruction *in, char shape)
 {
     const uint8_t extend = in->rex & 7;
-    if (strchr("MBZFGPCX", shape))
+    if (shape >= 'A' && shape <= 'Z')
         read_modrm(cursor, in, extend);
     switch (shape) {
     case '!':

@@ -8,6 +8,7 @@
 #include <string.h>
 
 #define FUNCTION_MOST (UINT64_C(1) << 20)
+#define LOCK 0xf0
 
 // By offset in the function that is being decoded: where instructions begin, and where branches of
 // the function itself go. Used under the lock.
@@ -26,9 +27,12 @@ static bool get_bit(const unsigned char *bits, size_t i)
 struct scan {
     struct patch_function *function;
     struct site_counts *counts;
-    struct site *site; // NULL while they are only counted
     unsigned count;
 };
+
+// The sites of the function that is being decoded, in number at most.
+#define SITES_MOST 8192
+static struct site found[SITES_MOST];
 
 static const unsigned char *code_at(uintptr_t pc)
 {
@@ -54,9 +58,13 @@ static bool decode_all(const struct patch_function *function)
         if (target >= function->start && target < function->end)
             set_bit(reached, target - function->start);
     }
-    // Branches into the middle of what was taken for an instruction: it was none.
-    for (size_t i = 0; i <= bytes / 8; i++)
-        if (reached[i] & ~begins[i])
+    // Branches into the middle of what was taken for an instruction: it was none. But libc has
+    // jumps over a lock prefix.
+    for (size_t i = 0; i < bytes; i++)
+        if (i % 8 == 0 && !(reached[i / 8] & ~begins[i / 8]))
+            i += 7;
+        else if (get_bit(reached, i) && !get_bit(begins, i) &&
+                 (!get_bit(begins, i - 1) || *code_at(function->start + i - 1) != LOCK))
             return false;
     return true;
 }
@@ -73,11 +81,11 @@ static bool is_linkage(const struct patch_function *function)
            functions_plt_slot(function->module, function->start + in.length);
 }
 
-static void count_stays(struct scan *scan, enum site_stays why)
+static void count_stays(struct scan *scan, uintptr_t pc, enum site_stays why)
 {
-    // In the first of two passes alone.
-    if (!scan->site)
-        scan->counts->stays[why]++;
+    scan->counts->stays[why]++;
+    if (scan->counts->stayed)
+        scan->counts->stayed(pc, why);
 }
 
 // How many bytes the jump over a short site covers, and whether what is there can move.
@@ -90,8 +98,9 @@ static enum site_form find_room(const struct patch_function *function, struct si
         const uintptr_t pc = site->address + site->span;
         if (pc >= function->end || !decode(code_at(pc), function->end - pc, &in))
             return FORM_TRAP;
-        if (get_bit(reached, pc - function->start))
-            return FORM_TRAP;
+        for (unsigned i = 0; i < in.length; i++)
+            if (get_bit(reached, pc - function->start + i))
+                return FORM_TRAP;
         if (over ? !decode_is_padding(&in) : !moved_can(&in))
             return FORM_TRAP;
         if (!over)
@@ -110,10 +119,9 @@ static enum site_form find_room(const struct patch_function *function, struct si
 static void add_site(struct scan *scan, const struct site *draft, uintptr_t pc,
                      const struct instruction *in)
 {
-    struct site *site = scan->site ? &scan->site[scan->count] : NULL;
-    scan->count++;
-    if (!site)
+    if (scan->count == SITES_MOST)
         return;
+    struct site *site = &found[scan->count++];
     *site = *draft;
     site->address = pc;
     site->function = scan->function->start;
@@ -163,9 +171,9 @@ static void take_direct_call(struct scan *scan, uintptr_t pc, const struct instr
     enum site_stays why;
     // A bnd prefix has no meaning any more.
     if (in->prefixes & ~PREFIX_F2 || in->rex)
-        count_stays(scan, STAYS_PREFIXED);
+        count_stays(scan, pc, STAYS_PREFIXED);
     else if (!resolve(scan, decode_target(in, pc), &draft, &why))
-        count_stays(scan, why);
+        count_stays(scan, pc, why);
     else
         add_site(scan, &draft, pc, in);
 }
@@ -196,9 +204,9 @@ static void take_indirect(struct scan *scan, uintptr_t pc, const struct instruct
     struct site draft = {.kind = (uint8_t)kind};
     enum site_stays why;
     if (is_padded(in))
-        count_stays(scan, STAYS_PREFIXED);
+        count_stays(scan, pc, STAYS_PREFIXED);
     else if (!resolve_slot(scan, pc, in, &draft, &why))
-        count_stays(scan, why);
+        count_stays(scan, pc, why);
     else
         add_site(scan, &draft, pc, in);
 }
@@ -238,7 +246,7 @@ static void take_jump(struct scan *scan, uintptr_t pc, const struct instruction 
     if (leads)
         add_site(scan, &draft, pc, in);
     else if (why != STAYS_MIDDLE) // those go to another part of the same function: no calls
-        count_stays(scan, why);
+        count_stays(scan, pc, why);
 }
 
 static void scan_pass(struct scan *scan)
@@ -246,7 +254,6 @@ static void scan_pass(struct scan *scan)
     struct patch_function *function = scan->function;
     struct trail trail = {0};
     struct instruction in;
-    scan->count = 0;
     for (uintptr_t pc = function->start; pc < function->end; pc += in.length) {
         decode(code_at(pc), function->end - pc, &in);
         switch (in.flow) {
@@ -264,7 +271,7 @@ static void scan_pass(struct scan *scan)
             if (functions_stack_is_empty(function, pc) && trail_leaves(&trail, &in))
                 take_indirect(scan, pc, &in, SITE_TAIL_INDIRECT);
             else
-                count_stays(scan, STAYS_TABLE);
+                count_stays(scan, pc, STAYS_TABLE);
             break;
         }
         trail_add(&trail, &in);
@@ -279,7 +286,7 @@ int scan_function(struct patch_function *function, struct site_counts *counts)
     if (is_linkage(function))
         return 0;
     if (!decode_all(function)) {
-        counts->stays[STAYS_UNDECODED]++;
+        count_stays(&scan, function->start, STAYS_UNDECODED);
         return 0;
     }
     function->decoded = true;
@@ -287,10 +294,11 @@ int scan_function(struct patch_function *function, struct site_counts *counts)
     scan_pass(&scan);
     if (scan.count == 0)
         return 0;
-    scan.site = heap_take(scan.count * sizeof *scan.site);
-    if (!scan.site)
+    const size_t bytes = scan.count * sizeof *found;
+    struct site *site = heap_take(bytes);
+    if (!site)
         return -ENOMEM;
-    scan_pass(&scan);
-    function->sites = (struct site_list){scan.site, scan.count};
+    memcpy(site, found, bytes);
+    function->sites = (struct site_list){site, scan.count};
     return 0;
 }

@@ -12,15 +12,15 @@
 
 struct address_index patch_sites;
 
-// The thread that changes something, or 0. Acquired and released as any lock; a signal handler that
-// finds its own thread must not wait.
-static _Atomic int owner;
+// The thread that changes something (by its thread pointer), or 0. Acquired and released as any
+// lock; a signal handler that finds its own thread must not wait.
+static _Atomic uintptr_t owner;
 
 int patch_lock(void)
 {
-    const int self = (int)syscall(SYS_gettid);
+    const uintptr_t self = (uintptr_t)__builtin_thread_pointer();
     for (;;) {
-        int nobody = 0;
+        uintptr_t nobody = 0;
         if (atomic_compare_exchange_weak_explicit(&owner, &nobody, self, memory_order_acquire,
                                                   memory_order_relaxed))
             return 0;

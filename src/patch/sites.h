@@ -87,6 +87,8 @@ struct site_list {
 
 struct site_counts {
     uint64_t functions, sites[SITE_KINDS], forms[SITE_FORMS], stays[STAYS];
+    // If not NULL, told of each that stays (of a function that is not decoded: where it begins).
+    void (*stayed)(uintptr_t address, enum site_stays why);
 };
 
 // Whether code can be rewritten here. Once, in normal context, after loadmap_start(). -ENOSYS: the

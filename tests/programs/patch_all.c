@@ -4,7 +4,10 @@
 //
 //   PATCH_STUBS=plain|delta|wide|hook   what the stubs do (plain)
 //   PATCH_REPORT=FILE                   appends what was found, as JSON
-//   PATCH_SKIP=TEXT[,TEXT]              leaves modules alone whose path holds one of these
+//   PATCH_ONLY=TEXT                     patches only modules whose path holds this; the program's
+//                                       own is "main program"
+//   PATCH_TRAPS=1                       patches sites that take a signal each time, too
+//   PATCH_DUMP=FILE                     tells of each site, and of each call that stays
 
 #include "loadmap/loadmap.h"
 #include "patch/sites.h"
@@ -33,6 +36,8 @@ static size_t change_count;
 static size_t failed_stubs;
 static struct stub_plan plan;
 static uint64_t traps;
+static FILE *dump;
+static uintptr_t base; // of the module that is being looked at
 
 static void on_trap(int signal, siginfo_t *info, void *context)
 {
@@ -55,6 +60,11 @@ __attribute__((naked)) static void hook(void)
     __asm__("ret");
 }
 
+static void note_stayed(uintptr_t address, enum site_stays why)
+{
+    fprintf(dump, "stays %lx %u\n", address - base, why);
+}
+
 static int patch_function(uintptr_t function, void *context)
 {
     struct site_list list;
@@ -64,6 +74,9 @@ static int patch_function(uintptr_t function, void *context)
     for (unsigned i = 0; i < list.count && change_count < CHANGES_MOST; i++) {
         struct site_change *change = &changes[change_count];
         change->site = &list.site[i];
+        if (dump)
+            fprintf(dump, "site %lx %u %u %u\n", change->site->address - base, change->site->kind,
+                    change->site->form, change->site->length);
         if (change->site->form == FORM_TRAP && !getenv("PATCH_TRAPS"))
             continue;
         if (stub_make(change->site, &plan, &change->stub))
@@ -74,20 +87,6 @@ static int patch_function(uintptr_t function, void *context)
     return 0;
 }
 
-static bool is_skipped(const char *path)
-{
-    const char *skip = getenv("PATCH_SKIP");
-    char part[256];
-    while (skip && *skip) {
-        const size_t length = strcspn(skip, ",");
-        snprintf(part, sizeof part, "%.*s", (int)length, skip);
-        if (*part && strstr(path, part))
-            return true;
-        skip += length + (skip[length] == ',');
-    }
-    return false;
-}
-
 static int patch_module(struct dl_phdr_info *info, size_t size, void *context)
 {
     (void)size;
@@ -96,16 +95,19 @@ static int patch_module(struct dl_phdr_info *info, size_t size, void *context)
     for (int i = 0; i < info->dlpi_phnum && !first; i++)
         if (info->dlpi_phdr[i].p_type == PT_LOAD && info->dlpi_phdr[i].p_flags & PF_X)
             first = info->dlpi_addr + info->dlpi_phdr[i].p_vaddr;
-    if (first && !is_skipped(*info->dlpi_name ? info->dlpi_name : "main program"))
-        sites_functions(first, patch_function, NULL);
+    const char *only = getenv("PATCH_ONLY");
+    if (!first || (only && !strstr(*info->dlpi_name ? info->dlpi_name : "main program", only)))
+        return 0;
+    base = info->dlpi_addr;
+    sites_functions(first, patch_function, NULL);
     return 0;
 }
 
-static double now(void)
+static uint64_t now(void)
 {
     struct timespec time;
-    clock_gettime(CLOCK_MONOTONIC, &time);
-    return (double)time.tv_sec + 1e-9 * (double)time.tv_nsec;
+    clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &time);
+    return (uint64_t)time.tv_sec * 1000000000 + (uint64_t)time.tv_nsec;
 }
 
 static void choose_plan(void)
@@ -122,7 +124,7 @@ static void choose_plan(void)
     plan.tls_target = (int32_t)((uintptr_t)&last_target - thread);
 }
 
-static void report(double found, double applied)
+static void report(uint64_t found, uint64_t applied)
 {
     const char *path = getenv("PATCH_REPORT");
     FILE *file = path ? fopen(path, "ae") : NULL;
@@ -137,7 +139,7 @@ static void report(double found, double applied)
         fprintf(file, "%s%lu", i ? ", " : "", counts.stays[i]);
     fprintf(
         file,
-        "], \"patched\": %zu, \"failed\": %zu, \"find\": %.6f, \"apply\": %.6f, \"bytes\": %lu}\n",
+        "], \"patched\": %zu, \"failed\": %zu, \"find\": %lu, \"apply\": %lu, \"bytes\": %lu}\n",
         change_count, failed_stubs, found, applied, sites_bytes());
     fclose(file);
 }
@@ -202,15 +204,19 @@ __attribute__((constructor)) static void start(void)
     }
     sigaction(SIGTRAP, &action, NULL);
     choose_plan();
-    const double begin = now();
+    dump = getenv("PATCH_DUMP") ? fopen(getenv("PATCH_DUMP"), "we") : NULL;
+    counts.stayed = dump ? note_stayed : NULL;
+    const uint64_t begin = now();
     dl_iterate_phdr(patch_module, NULL);
-    const double found = now();
+    const uint64_t found = now();
     error = sites_apply(changes, change_count, COMPANY_NONE);
-    const double applied = now();
+    const uint64_t applied = now();
     if (error) {
         fprintf(stderr, "patch_all: apply: %s\n", strerror(-error));
         _exit(99);
     }
     free(changes);
+    if (dump)
+        fclose(dump);
     report(found - begin, applied - found);
 }

@@ -1,0 +1,240 @@
+# SPDX-License-Identifier: MIT
+"""Programs whose every call site leads through a stub do what they did, and look as they did."""
+
+import bisect
+import collections
+import json
+import os
+import re
+import shutil
+import subprocess
+import time
+import unittest
+
+from support import LiveTest, Run, installed, program
+
+KINDS = ("plain", "delta", "wide", "hook")
+STAYS = ("named", "reads", "middle", "unknown", "prefixed", "conditional", "short", "table",
+         "undecoded")
+# Kinds of sites, as the library numbers them.
+CALL, CALL_INDIRECT, TAIL, TAIL_INDIRECT = range(4)
+
+PERL = r"""
+my %h; for my $i (1..5000) { $h{$i % 97} .= "x$i"; }
+print join(",", map { length $h{$_} } sort keys %h), "\n";
+eval { die "oops\n" }; print $@;
+print sort { $a <=> $b } map { ($_ * 7919) % 1009 } 1..300;
+my $x = `echo hi`; print $x; printf "%.3f\n", 3.14159; print "aab" =~ /^(a+)b$/ ? $1 : "";
+"""
+PYTHON = r"""
+import hashlib, json, re, subprocess, threading, zlib
+def f(n): return n if n < 2 else f(n - 1) + f(n - 2)
+print(f(15), hashlib.sha256(b"x" * 9999).hexdigest(), json.dumps({i: i * i for i in range(99)}))
+r = []
+t = [threading.Thread(target=lambda k=k: r.append(f(12) + k)) for k in range(4)]
+[x.start() for x in t]; [x.join() for x in t]; print(sorted(r))
+print(subprocess.check_output(["echo", "child"]), len(zlib.compress(b"abc" * 9999)))
+try: raise ValueError("v")
+except ValueError as e: print(e, re.sub("(a+)b", "x", "aabaaab"))
+"""
+SQL = """create table t(a,b); with recursive c(x) as (select 1 union all select x+1 from c where
+x<5000) insert into t select x, x*x%1009 from c; create index i on t(b);
+select count(*), sum(b), group_concat(b) from (select distinct b from t order by b limit 50);"""
+LUA = """local t = {} for i = 1, 5000 do t[i] = tostring(i) end table.sort(t)
+print(#table.concat(t), pcall(error, "x"), string.rep("a", 9):gsub("a+", string.upper))"""
+C = """#include <stdio.h>
+struct s { int a[9]; }; static int f(int x) { return x < 2 ? x : f(x - 1) + f(x - 2); }
+int main(void) { struct s v = {{f(20)}}; printf("%d %zu\\n", v.a[0], sizeof v); return 0; }"""
+
+
+def table_ranges(path):
+    """The functions of a program, by its unwind table."""
+    text = subprocess.run(["readelf", "--debug-dump=frames", "-W", path],
+                          check=False, capture_output=True, text=True).stdout
+    return sorted((int(a, 16), int(b, 16)) for a, b in
+                  re.findall(r"FDE cie=\S+ pc=([0-9a-f]+)\.\.([0-9a-f]+)", text))
+
+
+def disassembled_calls(path):
+    """Address: (is it indirect, length) of each call, by a disassembler."""
+    text = subprocess.run(["objdump", "-d", "-w", path], check=True, capture_output=True,
+                          text=True).stdout
+    calls = {}
+    for match in re.finditer(r"^\s*([0-9a-f]+):\t((?:[0-9a-f]{2} )+)\s*\t?((?:\S+ )*?)call +(\S+)",
+                             text, re.M):
+        length = len(match[2].split())
+        calls[int(match[1], 16)] = (match[4].startswith("*"), length)
+    return calls
+
+
+class Patching(LiveTest):
+    def patched(self, argv, stubs="plain", **more):
+        """Runs a program with all its call sites patched."""
+        env = dict(os.environ, LD_PRELOAD=program("patch_all.so"), PATCH_STUBS=stubs,
+                   PATCH_REPORT=self.file("report"))
+        env.update(more.pop("env", {}))
+        return Run(argv, cwd=self.folder, env=env, **more)
+
+    def same(self, argv, kinds=KINDS):
+        """What the program does is the same with every kind of stub."""
+        expected = Run(argv, cwd=self.folder)
+        for kind in kinds:
+            run = self.patched(argv, kind)
+            self.assertEqual((run.status, run.out, run.err),
+                             (expected.status, expected.out, expected.err), f"{kind}: {argv[:2]}")
+        with open(self.file("report"), encoding="utf-8") as file:
+            reports = [json.loads(line) for line in file]
+        for report in reports:
+            self.assertEqual(report["failed"], 0)
+            self.assertGreater(report["patched"], 10000)  # libc alone has more
+            self.assertGreater(report["patched"], 0.97 * sum(report["sites"]))
+        return reports
+
+    @installed("perl")
+    def test_perl(self):
+        self.same(["perl", "-e", PERL])
+
+    @installed("sqlite3")
+    def test_sqlite(self):
+        self.same(["sqlite3", ":memory:", SQL])
+
+    def test_python(self):
+        self.same([shutil.which("python3", path="/usr/bin:/bin") or "python3", "-S", "-c", PYTHON])
+
+    @installed("lua5.4")
+    def test_lua(self):
+        self.same(["lua5.4", "-e", LUA])
+
+    @installed("bzip2")
+    def test_bzip2(self):
+        self.same(["sh", "-c", "head -c 200000 /bin/sh | bzip2 | bzip2 -d | md5sum"])
+
+    @installed("xz")
+    def test_threads_of_xz(self):
+        self.same(["sh", "-c", "cat /bin/sh /bin/sh | xz -T2 -1 --block-size=64KiB | xz -d | md5sum"])
+
+    @installed("git")
+    def test_git(self):
+        run = ["git", "-c", "user.name=a", "-c", "user.email=a@b", "-c", "init.defaultBranch=m"]
+        Run(run + ["init", "-q", "."], cwd=self.folder)
+        for name in ("one", "two"):
+            with open(self.file(name), "w", encoding="utf-8") as file:
+                file.write("\n".join(str(i * len(name)) for i in range(999)))
+            Run(run + ["add", name], cwd=self.folder)
+            Run(run + ["commit", "-q", "-m", name], cwd=self.folder)
+        self.same(["git", "log", "--stat", "-p"])
+        self.same(["git", "fsck", "--full"], ("hook",))
+
+    @installed("gcc")
+    def test_gcc(self):
+        with open(self.file("t.c"), "w", encoding="utf-8") as file:
+            file.write(C)
+        # The driver, the compiler proper and the assembler, each with all its sites.
+        self.same(["sh", "-c", "gcc -O2 -o t t.c && ./t && cksum < t"], ("plain", "hook"))
+
+    def explain(self, argv, path, only):
+        """Each call that a disassembler sees is a site, or there is a reason."""
+        dump = self.file("dump")
+        self.patched(argv, env={"PATCH_ONLY": only, "PATCH_DUMP": dump})
+        sites, stays = {}, {}
+        with open(dump, encoding="utf-8") as file:
+            for line in file:
+                word, address, *rest = line.split()
+                numbers = tuple(int(field) for field in rest)
+                (sites if word == "site" else stays)[int(address, 16)] = numbers
+        calls, ranges = disassembled_calls(path), table_ranges(path)
+        starts = [start for start, _ in ranges]
+        reasons = collections.Counter()
+        for address, (indirect, length) in calls.items():
+            if address in sites:
+                self.assertEqual(sites[address][::2], (CALL_INDIRECT if indirect else CALL, length),
+                                 hex(address))
+                reasons["site"] += 1
+                continue
+            within = bisect.bisect_right(starts, address) - 1
+            if within < 0 or address >= ranges[within][1]:
+                reasons["no table"] += 1
+            elif address in stays:
+                reasons[STAYS[stays[address][0]]] += 1
+            else:
+                self.fail(f"{path}: the call at {address:x} is nowhere")
+        found = {address for address, site in sites.items() if site[0] in (CALL, CALL_INDIRECT)}
+        self.assertEqual(found - set(calls), set())
+        self.assertEqual(sum(reasons.values()), len(calls))
+        # Hardly any is left alone, and those for what their targets are.
+        self.assertGreater(reasons["site"], 0.985 * len(calls), reasons)
+        self.assertLessEqual(set(reasons), {"site", "no table", "named", "reads"})
+        self.assertLess(reasons["no table"], 10)
+        return reasons
+
+    @installed("perl", "objdump")
+    def test_calls_of_perl(self):
+        reasons = self.explain(["perl", "-e1"], shutil.which("perl"), "main program")
+        self.assertGreater(reasons["site"], 10000)
+        self.assertGreater(reasons["named"], 0)  # perl lives on setjmp
+
+    @installed("git", "objdump")
+    def test_calls_of_git(self):
+        self.assertGreater(
+            self.explain(["git", "--version"], shutil.which("git"), "main program")["site"], 20000)
+
+    @installed("objdump")
+    def test_calls_of_libc(self):
+        with open("/proc/self/maps", encoding="utf-8") as file:
+            path = re.search(r"(/\S+/libc\.so\.6)$", file.read(), re.M)
+        if not path:
+            self.skipTest("another libc")
+        self.explain(["/bin/true"], path[1], "/libc.so.6")
+
+    def test_exceptions(self):
+        for name in ("exceptions", "exceptions-static-runtime"):
+            for mode in ("plain", "nested", "rethrow", "destructors", "threads", "foreign"):
+                self.same([program(name), mode], ("wide",))
+            self.assertEqual(self.patched([program(name), "uncaught"]).status, 134)
+
+    def test_jumps_and_stacks(self):
+        modes = {
+            "jumps": ("plain", "handler", "alternate", "timer"),
+            "coroutines": ("freed", "small", "migrate", "switch"),
+            "threads": ("short", "detached", "small", "cancel", "exit", "outlive", "own-stacks"),
+            "handlers": ("plain", "alternate", "small"),
+        }
+        for name, words in modes.items():
+            for word in words:
+                self.same([program(name), word], ("delta",))
+        for name in ("registers", "results", "tailcalls", "stackshapes"):
+            self.same([program(name)], ("hook",))
+
+    def test_backtraces_of_the_program(self):
+        self.same([program("backtraces"), "digest"])
+
+    @installed("gdb")
+    def test_gdb(self):
+        env = dict(os.environ, LD_PRELOAD=program("patch_all.so"))
+        process = subprocess.Popen([program("backtraces"), "watched"], cwd=self.folder, env=env,
+                                   stdout=subprocess.PIPE)
+        try:
+            pid = process.stdout.readline().decode().strip()
+            time.sleep(0.2)
+            debugger = Run(["gdb", "-nx", "--batch", "-p", pid, "-ex", "bt"], timeout=60)
+            frames = re.findall(r"^#\d+ +(?:0x[0-9a-f]+ in )?(\S+)", debugger.text, re.M)
+            ours = [name for name in frames if name.startswith("watched") or name == "main"]
+            self.assertEqual(ours, ["watched_bottom"] + ["watched_middle"] * 11 + ["main"],
+                             debugger.text)
+        finally:
+            with open(self.file("stop"), "w", encoding="utf-8"):
+                pass
+            process.stdout.read()
+            self.assertEqual(process.wait(60), 0)
+            process.stdout.close()
+
+    def test_stress(self):
+        run = Run([program("patch_stress"), "3", "8"], cwd=self.folder)
+        done = dict(re.findall(r"(\w+) (\d+)", run.text))
+        self.assertEqual((run.status, done.get("wrong")), (0, "0"), run.text)
+        self.assertGreater(int(done["changes"]), 1000)
+        self.assertGreater(int(done["rounds"]), 8)
+
+
+if __name__ == "__main__":
+    unittest.main()

@@ -1,0 +1,170 @@
+// SPDX-License-Identifier: MIT
+// Threads at work in code whose call sites are patched, redirected and unpatched all the time.
+//
+//   patch_stress SECONDS THREADS       prints what was done; exits with 1 if a result was wrong
+
+#include "loadmap/loadmap.h"
+#include "patch/sites.h"
+#include <dlfcn.h>
+#include <pthread.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+#include <ucontext.h>
+
+uint64_t patch_work(uint64_t seed);
+
+#define SEEDS 64
+#define THREADS_MOST 64
+#define SITES_MOST 200000
+#define STUBS 4
+#define BATCH_MOST 4000
+
+static uint64_t expected[SEEDS];
+static _Atomic bool stop;
+static _Atomic uint64_t traps, rounds, wrong;
+static __thread uint64_t number;
+static __thread uintptr_t told_target;
+
+static struct patched {
+    struct site *site;
+    struct stub *stub[STUBS];
+} sites[SITES_MOST];
+static size_t site_count;
+
+static void on_trap(int signal, siginfo_t *info, void *context)
+{
+    ucontext_t *interrupted = context;
+    const uintptr_t to = sites_trapped((uintptr_t)interrupted->uc_mcontext.gregs[REG_RIP]);
+    (void)signal;
+    (void)info;
+    if (!to)
+        abort();
+    traps++;
+    interrupted->uc_mcontext.gregs[REG_RIP] = (greg_t)to;
+}
+
+__attribute__((naked)) static void hook(void)
+{
+    __asm__("ret");
+}
+
+static struct stub_plan plan_number(unsigned number_of)
+{
+    const uintptr_t thread = (uintptr_t)__builtin_thread_pointer();
+    struct stub_plan plan = {.kind = number_of == 0   ? STUB_PLAIN
+                                     : number_of == 3 ? STUB_HOOK
+                                                      : STUB_DELTA,
+                             .wide = number_of == 2,
+                             .delta = 7,
+                             .tls_number = (int32_t)((uintptr_t)&number - thread),
+                             .before = hook,
+                             .after = hook,
+                             .tls_target = (int32_t)((uintptr_t)&told_target - thread)};
+    return plan;
+}
+
+static int take_function(uintptr_t function, void *context)
+{
+    struct site_list list;
+    (void)context;
+    if (sites_find(function, &list, NULL))
+        return 0;
+    for (unsigned i = 0; i < list.count && site_count < SITES_MOST; i++) {
+        struct patched *patched = &sites[site_count];
+        patched->site = &list.site[i];
+        bool made = true;
+        for (unsigned k = 0; k < STUBS && made; k++) {
+            const struct stub_plan plan = plan_number(k);
+            made = !stub_make(patched->site, &plan, &patched->stub[k]);
+        }
+        site_count += made;
+    }
+    return 0;
+}
+
+static void take_module(const void *address)
+{
+    if (sites_functions((uintptr_t)address, take_function, NULL))
+        abort();
+}
+
+static void *work(void *argument)
+{
+    for (uint64_t i = (uintptr_t)argument; !stop; i++) {
+        wrong += patch_work(i % SEEDS) != expected[i % SEEDS];
+        rounds++;
+    }
+    return NULL;
+}
+
+static uint64_t now(void)
+{
+    struct timespec time;
+    clock_gettime(CLOCK_MONOTONIC, &time);
+    return (uint64_t)time.tv_sec * 1000000000 + (uint64_t)time.tv_nsec;
+}
+
+// Some sites, each to one of its stubs or back.
+static size_t choose(struct site_change *changes, unsigned *random)
+{
+    const unsigned share = 1 + (unsigned)rand_r(random) % 40, only = (unsigned)rand_r(random) % 8;
+    size_t count = 0;
+    for (size_t i = 0; i < site_count && count < BATCH_MOST; i++) {
+        if ((unsigned)rand_r(random) % 40 >= share)
+            continue;
+        const unsigned which = only < STUBS ? only : (unsigned)rand_r(random) % (STUBS + 2);
+        changes[count++] =
+            (struct site_change){sites[i].site, which < STUBS ? sites[i].stub[which] : NULL};
+    }
+    return count;
+}
+
+static void no_news(const struct module_info *module)
+{
+    (void)module;
+}
+
+static void start(void)
+{
+    struct sigaction action = {.sa_sigaction = on_trap, .sa_flags = SA_SIGINFO};
+    sigaction(SIGTRAP, &action, NULL);
+    for (uint64_t i = 0; i < SEEDS; i++)
+        expected[i] = patch_work(i);
+    if (loadmap_start(no_news) || sites_start())
+        abort();
+    take_module(dlsym(RTLD_DEFAULT, "patch_work"));
+    take_module(dlsym(RTLD_DEFAULT, "__cxa_throw"));
+    take_module(dlsym(RTLD_DEFAULT, "_Unwind_Resume"));
+    take_module(dlsym(RTLD_DEFAULT, "qsort"));
+}
+
+int main(int argc, char **argv)
+{
+    const uint64_t seconds = argc > 1 ? strtoul(argv[1], NULL, 10) : 3;
+    const unsigned threads = argc > 2 ? (unsigned)atoi(argv[2]) : 8;
+    static struct site_change changes[BATCH_MOST];
+    pthread_t thread[THREADS_MOST];
+    uint64_t batches = 0, changed = 0;
+    unsigned random = 1;
+    start();
+    for (unsigned i = 0; i < threads && i < THREADS_MOST; i++)
+        pthread_create(&thread[i], NULL, work, (void *)(uintptr_t)(i * 7));
+    for (const uint64_t end = now() + seconds * 1000000000; now() < end; batches++) {
+        const size_t count = choose(changes, &random);
+        int error = sites_apply(changes, count, COMPANY_THREADS);
+        if (error) {
+            printf("apply: %s\n", strerror(-error));
+            return 1;
+        }
+        changed += count;
+    }
+    stop = true;
+    for (unsigned i = 0; i < threads && i < THREADS_MOST; i++)
+        pthread_join(thread[i], NULL);
+    printf("sites %zu batches %lu changes %lu traps %lu rounds %lu wrong %lu\n", site_count,
+           batches, changed, traps, rounds, wrong);
+    return wrong != 0;
+}
