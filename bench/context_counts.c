@@ -87,7 +87,7 @@ int main(int count, char **words)
         return 2;
     }
     struct places functions = {0}, sites = {0};
-    uint64_t calls = 0, contexts = 0, bytes = 0;
+    uint64_t calls = 0, contexts = 0, hottest = 0, bytes = 0;
     for (unsigned t = 0; t < profile->tree_count; t++) {
         const struct profile_tree *tree = &profile->trees[t];
         for (uint32_t node = 0; node < tree->count; node++) {
@@ -95,6 +95,8 @@ int main(int count, char **words)
                 continue;
             contexts++;
             calls += calls_of(tree, node);
+            if (calls_of(tree, node) > hottest)
+                hottest = calls_of(tree, node);
             places_add(&functions, tree->nodes[node].function);
             places_add(&sites, tree->nodes[node].site);
             if (functions.count > 1 << 22)
@@ -105,10 +107,10 @@ int main(int count, char **words)
     }
     for (unsigned i = 0; i < profile->process_count; i++)
         bytes += profile->processes[i].tree_bytes;
-    printf("{\"functions\":%zu,\"sites\":%zu,\"contexts\":%llu,\"calls\":%llu,\"tree_bytes\":%llu,"
-           "\"hot\":[",
+    printf("{\"functions\":%zu,\"sites\":%zu,\"contexts\":%llu,\"calls\":%llu,"
+           "\"hottest\":%llu,\"tree_bytes\":%llu,\"hot\":[",
            places_distinct(&functions), places_distinct(&sites), (unsigned long long)contexts,
-           (unsigned long long)calls, (unsigned long long)bytes);
+           (unsigned long long)calls, (unsigned long long)hottest, (unsigned long long)bytes);
     for (int i = 2; i < count; i++) {
         double threshold = atof(words[i]) * (double)calls;
         printf("%s%llu", i > 2 ? "," : "",
