@@ -50,6 +50,7 @@ struct cairn_item {
     uint64_t value;       /* its own cost, without that of what it called: ns, or calls */
     uint64_t total;       /* its own and that of all it called, each moment once */
     uint64_t error;       /* value may be too high by this, in trees that forget */
+    uint64_t weight;      /* of its call, in a bounded tree: what samples cost that found it new */
     unsigned depth;       /* frames on the path; 1 for an edge or a function */
     unsigned frame_count; /* that are told: the innermost ones, if there are very many */
     const struct cairn_frame *frames; /* innermost first */
@@ -73,8 +74,17 @@ CAIRN_WEAK int cairn_start_1(const char *options, char *error, size_t error_byte
 CAIRN_WEAK int cairn_stop_1(void);
 CAIRN_WEAK int cairn_running_1(void);
 CAIRN_WEAK int cairn_purge_1(void);
+CAIRN_WEAK int cairn_phase_1(const char *name);
+CAIRN_WEAK int cairn_phase_begin_1(const char *name);
+CAIRN_WEAK int cairn_phase_end_1(void);
 CAIRN_WEAK int cairn_hottest_1(enum cairn_kind kind, unsigned most, cairn_visit *visit,
                                void *context);
+CAIRN_WEAK int cairn_watch_1(enum cairn_kind kind, uint64_t threshold, cairn_visit *visit,
+                             void *context);
+CAIRN_WEAK int cairn_unwatch_1(int watch);
+CAIRN_WEAK int cairn_poll_1(void);
+CAIRN_WEAK int cairn_watch_fd_1(void);
+CAIRN_WEAK int cairn_snapshot_1(const char *path);
 CAIRN_WEAK int cairn_totals_1(struct cairn_totals *totals);
 CAIRN_WEAK const char *cairn_name_1(const struct cairn_frame *frame, char *text, size_t bytes);
 #undef CAIRN_WEAK
@@ -127,12 +137,71 @@ static inline int cairn_purge(void)
     return cairn_purge_1 ? cairn_purge_1() : CAIRN_ABSENT;
 }
 
-/* The `most` hottest items (0: all) at this moment, by their own cost, the hottest first. Stops
- * nobody. Returns how many were visited. */
+/*
+ * Phases. What a thread does between begin and end goes to trees of that name; `cairn report
+ * --phase` shows them alone. Spans of a thread may lie within each other: the innermost counts.
+ * cairn_phase() is for the whole process: it counts in threads that are in no span of their own,
+ * until the next one; NULL ends it. Cheap (a store), and signal-safe. There can be 255 names of up
+ * to 63 bytes.
+ */
+static inline int cairn_phase_begin(const char *name)
+{
+    return cairn_phase_begin_1 ? cairn_phase_begin_1(name) : CAIRN_ABSENT;
+}
+
+static inline int cairn_phase_end(void)
+{
+    return cairn_phase_end_1 ? cairn_phase_end_1() : CAIRN_ABSENT;
+}
+
+static inline int cairn_phase(const char *name)
+{
+    return cairn_phase_1 ? cairn_phase_1(name) : CAIRN_ABSENT;
+}
+
+/* The `most` hottest items (0: all) at this moment, by their own cost, the hottest first; edges of
+ * a bounded tree by their weight. Stops nobody. Returns how many were visited. */
 static inline int cairn_hottest(enum cairn_kind kind, unsigned most, cairn_visit *visit,
                                 void *context)
 {
     return cairn_hottest_1 ? cairn_hottest_1(kind, most, visit, context) : 0;
+}
+
+/*
+ * Watches: visit is called once for each item whose own cost, from now on, passes the threshold.
+ * Samples only take note; cairn_poll() runs the callbacks that are due, in the thread that calls
+ * it, and returns how many they were. A program that would rather sleep asks cairn_watch_fd() for
+ * a descriptor that can be read (poll, epoll) when there is something to poll for; it stays
+ * libcairn's: do not read or close it. cairn_watch() returns a number for cairn_unwatch(). At most
+ * 16 at a time, and 64 items that wait for cairn_poll().
+ */
+static inline int cairn_watch(enum cairn_kind kind, uint64_t threshold, cairn_visit *visit,
+                              void *context)
+{
+    return cairn_watch_1 ? cairn_watch_1(kind, threshold, visit, context) : CAIRN_ABSENT;
+}
+
+static inline int cairn_unwatch(int watch)
+{
+    return cairn_unwatch_1 ? cairn_unwatch_1(watch) : CAIRN_ABSENT;
+}
+
+static inline int cairn_poll(void)
+{
+    return cairn_poll_1 ? cairn_poll_1() : 0;
+}
+
+static inline int cairn_watch_fd(void)
+{
+    return cairn_watch_fd_1 ? cairn_watch_fd_1() : CAIRN_ABSENT;
+}
+
+/* Writes what this process has recorded so far to a file, which `cairn report`, `info`, `export`
+ * and the rest read like a profile. A file of that name is replaced if it is a profile or a
+ * snapshot, else the result is -EEXIST. */
+static inline int cairn_snapshot(const char *path)
+{
+    return cairn_snapshot_1 ? cairn_snapshot_1(path) : CAIRN_ABSENT;
 }
 
 static inline int cairn_totals(struct cairn_totals *totals)

@@ -17,7 +17,8 @@ struct agent {
     bool armed;
     bool active; // there is a session: set once, by the constructor or by the program's own start
     bool own;    // it is the program's: made by cairn_start(), and nobody else sees its memory
-    _Atomic uint32_t paused; // by cairn_stop(); handlers read it, relaxed: a moment has no edge
+    _Atomic uint32_t generation; // purges; trees of older ones are not asked any more
+    _Atomic uint32_t paused;     // by cairn_stop(); handlers read it, relaxed: a moment has no edge
     struct live_session *session;
     char session_path[256]; // for children to open
     struct arena arena;     // this process' slice

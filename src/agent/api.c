@@ -2,9 +2,11 @@
 // Start and stop by the program itself.
 
 #include "agent/api.h"
+#include "agent/api_contexts.h"
 #include "agent/api_options.h"
 #include "agent/real.h"
 #include "agent/thread.h"
+#include "agent/watch.h"
 #include <errno.h>
 #include <pthread.h>
 #include <string.h>
@@ -15,6 +17,7 @@ static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 void api_after_fork(void)
 {
     pthread_mutex_init(&lock, NULL);
+    watch_after_fork();
 }
 
 static int refuse(struct api_error *error, int number, const char *why)
@@ -124,10 +127,12 @@ API int cairn_totals_1(struct cairn_totals *totals)
         return 0;
     for (ref_t ref = atomic_load_explicit(&agent.process->threads, memory_order_acquire); ref;) {
         const struct live_thread *record = arena_at(&agent.arena, ref);
-        totals->value += __atomic_load_n(&record->stats.cost_ns, __ATOMIC_RELAXED);
-        totals->samples += __atomic_load_n(&record->stats.samples, __ATOMIC_RELAXED);
-        totals->lost += __atomic_load_n(&record->stats.lost, __ATOMIC_RELAXED);
-        totals->trees++;
+        if (api_is_asked_for(record)) {
+            totals->value += __atomic_load_n(&record->stats.cost_ns, __ATOMIC_RELAXED);
+            totals->samples += __atomic_load_n(&record->stats.samples, __ATOMIC_RELAXED);
+            totals->lost += __atomic_load_n(&record->stats.lost, __ATOMIC_RELAXED);
+            totals->trees++;
+        }
         ref = record->next;
     }
     totals->bytes = atomic_load_explicit(&arena_head(&agent.arena)->used, memory_order_relaxed);

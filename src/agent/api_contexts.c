@@ -63,11 +63,20 @@ uint32_t api_context_below(struct api_contexts *contexts, uint32_t parent, const
     }
 }
 
+bool api_has_weights(void)
+{
+    return agent.session->options.tree == LIVE_TREE_BOUNDED;
+}
+
 // What one tree adds. In a full tree the cost of a frame lies in its statements, and its own value
 // counts returns, unless calls are what is counted; frames of all other trees have their own.
 static void add_tree(struct api_contexts *contexts, const struct stable_tree *tree,
-                     uint32_t *index_of, uint64_t arena_bytes, bool frames_have_costs)
+                     uint32_t *index_of, uint64_t arena_bytes)
 {
+    const struct live_options *options = &agent.session->options;
+    const bool frames_have_costs =
+        options->tree != LIVE_TREE_FULL || options->event == LIVE_EVENT_CALLS;
+    const bool has_weights = api_has_weights();
     for (uint32_t i = 0; i < tree->count; i++) {
         const struct stable_node *node = stable_at(tree, i);
         struct edge edge;
@@ -84,13 +93,14 @@ static void add_tree(struct api_contexts *contexts, const struct stable_tree *tr
         if (!node->monitored)
             continue;
         context->own += node->value[0];
-        context->error += node->has_error ? node->value[1] : 0;
+        *(has_weights ? &context->weight : &context->error) += node->has_error ? node->value[1] : 0;
     }
 }
 
-static bool is_asked_for(const struct live_thread *record)
+bool api_is_asked_for(const struct live_thread *record)
 {
-    return record->tree != 0;
+    return atomic_load_explicit(&record->generation, memory_order_relaxed) ==
+           atomic_load_explicit(&agent.generation, memory_order_relaxed);
 }
 
 static int read_tree(struct api_contexts *contexts, ref_t tree)
@@ -105,12 +115,10 @@ static int read_tree(struct api_contexts *contexts, ref_t tree)
     char *memory = api_map(mapped);
     if (!memory)
         return -ENOMEM;
-    const struct live_options *options = &agent.session->options;
     struct stable_tree copy;
     int error = stable_read(&copy, &agent.arena, arena_bytes, tree, memory, (size_t)bytes);
     if (!error)
-        add_tree(contexts, &copy, (uint32_t *)(memory + half), arena_bytes,
-                 options->tree != LIVE_TREE_FULL || options->event == LIVE_EVENT_CALLS);
+        add_tree(contexts, &copy, (uint32_t *)(memory + half), arena_bytes);
     munmap(memory, mapped);
     return error;
 }
@@ -136,14 +144,14 @@ int api_contexts_read(struct api_contexts *contexts)
     for (ref_t ref = first; ref;) {
         const struct live_thread *record = arena_at(&agent.arena, ref);
         int64_t bytes = stable_bytes(&agent.arena, arena_head(&agent.arena)->limit, record->tree);
-        most +=
-            bytes > 0 && is_asked_for(record) ? (uint64_t)bytes / sizeof(struct stable_node) : 0;
+        most += bytes > 0 && api_is_asked_for(record) ? (uint64_t)bytes / sizeof(struct stable_node)
+                                                      : 0;
         ref = record->next;
     }
     int error = api_contexts_open(contexts, most);
     for (ref_t ref = first; ref && !error;) {
         const struct live_thread *record = arena_at(&agent.arena, ref);
-        if (is_asked_for(record))
+        if (api_is_asked_for(record))
             error = read_tree(contexts, record->tree);
         ref = record->next;
     }
@@ -186,6 +194,7 @@ int api_contexts_group(struct api_contexts *groups, const struct api_contexts *c
             return -ENOMEM;
         groups->contexts[index].own += context->own;
         groups->contexts[index].error += context->error;
+        groups->contexts[index].weight += context->weight;
         if (context->total && !is_nested(contexts, i, grouping))
             groups->contexts[index].total += context->total;
     }

@@ -15,7 +15,7 @@ struct api_context {
     uint32_t parent;
     uint32_t depth; // frames up to the root
     struct edge edge;
-    uint64_t own, total, error;
+    uint64_t own, total, error, weight;
 };
 
 struct api_contexts {
@@ -32,6 +32,12 @@ void api_contexts_close(struct api_contexts *contexts);
 
 // The context below parent by this edge; made if it is new. 0: no room.
 uint32_t api_context_below(struct api_contexts *contexts, uint32_t parent, const struct edge *edge);
+
+// Whether the tree is of this side of the last purge.
+bool api_is_asked_for(const struct live_thread *record);
+
+// Whether the second value of a node is the weight of its edge, rather than an error.
+bool api_has_weights(void);
 
 // All trees of this process that are not purged. 0 or -errno.
 int api_contexts_read(struct api_contexts *contexts);

@@ -15,7 +15,7 @@
 #define MOST_DEPTH 4096
 #define LEAST_BUFFER (16 << 10)
 #define BUFFER_NODE_BYTES 64
-#define MOST_DIGITS 18
+#define MOST_DIGITS 17
 
 // A decimal number: digits * 10^exponent.
 struct number {
@@ -213,14 +213,14 @@ static int set_hot(struct parsing *parsing, const struct word *word, const char 
 {
     struct live_options *options = &parsing->session->options;
     const char *end = word->value + word->value_length;
-    struct number epsilon = {0};
     if (!read_number(&at, end, &parsing->phi) || !is_share(parsing->phi))
         return refuse(error, word, ": phi is a share of the total, above 0 and below 1");
     options->hot_counters = inverse(parsing->phi, EPSILONS_IN_PHI);
     if (at < end) {
-        if (*at++ != ',' || !read_number(&at, end, &epsilon) || at != end || !is_share(epsilon))
+        if (*at++ != ',' || !read_number(&at, end, &parsing->epsilon) || at != end ||
+            !is_share(parsing->epsilon))
             return refuse(error, word, ": give shares as in hot:1e-4 or hot:1e-4,2e-5");
-        options->hot_counters = inverse(epsilon, 1);
+        options->hot_counters = inverse(parsing->epsilon, 1);
         if (options->hot_counters <= inverse(parsing->phi, 1))
             return refuse(error, word, ": epsilon must be smaller than phi; a fifth is usual");
     }
@@ -382,12 +382,55 @@ static uint64_t sticky_rounds(struct number phi)
     return (uint64_t)bits * 6932 / 10000 + 1;
 }
 
+static char *put_number(char *to, uint64_t number)
+{
+    char digits[20];
+    size_t count = 0;
+    do
+        digits[count++] = (char)('0' + number % 10);
+    while (number /= 10);
+    while (count)
+        *to++ = digits[--count];
+    return to;
+}
+
+static char *put_share(char *to, struct number share)
+{
+    for (; share.digits % 10 == 0 && share.digits; share.exponent++)
+        share.digits /= 10;
+    to = stpcpy(put_number(to, share.digits), "e-");
+    return put_number(to, (uint64_t)-share.exponent);
+}
+
+// As the tool names the kinds.
+static void name_tree(struct parsing *parsing)
+{
+    const struct live_options *options = &parsing->session->options;
+    char *to = parsing->session->tree_name;
+    struct number epsilon = parsing->epsilon;
+    if (!epsilon.digits) // a fifth of phi
+        epsilon = (struct number){parsing->phi.digits * 2, parsing->phi.exponent - 1};
+    switch (options->tree) {
+    case LIVE_TREE_HOT:
+        to = stpcpy(put_share(stpcpy(to, "hot:"), parsing->phi), ",");
+        to = put_share(to, epsilon);
+        stpcpy(to, options->miner ? options->miner == LIVE_MINER_LOSSY ? ",lossy" : ",sticky" : "");
+        return;
+    case LIVE_TREE_BOUNDED:
+        *put_number(stpcpy(to, "bounded:"), options->bounded_depth) = 0;
+        return;
+    default:
+        stpcpy(to, options->tree == LIVE_TREE_FUNCTIONS ? "functions" : "full");
+    }
+}
+
 static int combine(struct parsing *parsing, struct api_error *error)
 {
     struct live_session *session = parsing->session;
     struct live_options *options = &session->options;
     if (parsing->rate_given && parsing->period_given)
         return api_refuse(error, "rate and period say the same: give one of them", "", 0, "");
+    name_tree(parsing);
     options->sticky_items = options->hot_counters * sticky_rounds(parsing->phi);
     if (options->tree == LIVE_TREE_HOT &&
         options->hot_counters * COUNTER_BYTES + PROCESS_BYTES > session->slice_bytes)

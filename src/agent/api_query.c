@@ -11,9 +11,16 @@
 // Indices of contexts as a heap, the hottest on top. (qsort() may call malloc, and sorts all.)
 struct heap {
     const struct api_context *contexts;
+    bool by_weight;
     uint32_t *index;
     uint32_t count;
 };
+
+static uint64_t heat(const struct heap *heap, uint32_t index)
+{
+    const struct api_context *context = &heap->contexts[index];
+    return heap->by_weight ? context->weight : context->own;
+}
 
 static void sink(struct heap *heap, uint32_t at)
 {
@@ -23,9 +30,9 @@ static void sink(struct heap *heap, uint32_t at)
         if (child >= heap->count)
             break;
         if (child + 1 < heap->count &&
-            heap->contexts[heap->index[child + 1]].own > heap->contexts[heap->index[child]].own)
+            heat(heap, heap->index[child + 1]) > heat(heap, heap->index[child]))
             child++;
-        if (heap->contexts[heap->index[child]].own <= heap->contexts[moved].own)
+        if (heat(heap, heap->index[child]) <= heat(heap, moved))
             break;
         heap->index[at] = heap->index[child];
         at = child;
@@ -45,7 +52,7 @@ static void fill(struct heap *heap, const struct api_contexts *contexts)
 {
     heap->contexts = contexts->contexts;
     for (uint32_t i = 1; i < contexts->count; i++)
-        if (contexts->contexts[i].own)
+        if (heat(heap, i))
             heap->index[heap->count++] = i;
     for (uint32_t i = heap->count / 2; i-- > 0;)
         sink(heap, i);
@@ -67,6 +74,7 @@ static int tell(struct telling *telling, const struct api_contexts *contexts, ui
         .value = context->own,
         .total = context->total,
         .error = context->error,
+        .weight = context->weight,
         .depth = context->depth,
         .frames = telling->frames,
     };
@@ -80,7 +88,8 @@ static int visit_hottest(struct telling *telling, const struct api_contexts *con
                          unsigned most)
 {
     const size_t bytes = ((size_t)contexts->count + 1) * sizeof(uint32_t);
-    struct heap heap = {.index = api_map(bytes)};
+    struct heap heap = {.index = api_map(bytes),
+                        .by_weight = telling->kind == CAIRN_EDGES && api_has_weights()};
     if (!heap.index)
         return -ENOMEM;
     fill(&heap, contexts);

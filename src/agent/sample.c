@@ -3,6 +3,7 @@
 
 #include "agent/signals.h"
 #include "agent/thread.h"
+#include "agent/watch.h"
 #include "track/burst.h"
 
 #define PREEMPTED_NS 16000 // a handler of this length was perhaps not on the CPU all the time
@@ -80,6 +81,8 @@ void sample_tick(void *ucontext)
         return;
     }
     clock_resume(&thread->clock, options);
+    if (thread_is_misplaced(thread))
+        thread_move(thread);
     struct live_stats *stats = &thread->record->stats;
     ref_t node = thread->calls ? calls_sample(thread->calls, ucontext)
                                : walk_sample(&thread->walker, ucontext, weight);
@@ -88,6 +91,8 @@ void sample_tick(void *ucontext)
         stats->lost++;
         return;
     }
+    if (watch_is_on())
+        watch_sample(node, weight);
     tree_charge(&agent.arena, thread->record->tree, node, weight);
     thread->last_node = thread->record->last_node = node;
     thread->record->charged = now;

@@ -4,6 +4,7 @@
 #include "agent/agent.h"
 #include "agent/api.h"
 #include "agent/environment.h"
+#include "agent/phase.h"
 #include "agent/signals.h"
 #include "agent/thread.h"
 #include "loadmap/loadmap.h"
@@ -84,6 +85,7 @@ static void settle_in(void *memory, size_t bytes, bool forked)
     agent.slice_mapped = bytes;
     agent.pid = getpid();
     arena_init(&agent.arena, memory, sizeof *agent.process, bytes);
+    phase_forget_records();
     describe_process(agent.process, forked);
 }
 

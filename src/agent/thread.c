@@ -127,12 +127,10 @@ struct thread *thread_adopt(void)
 // Gives a thread a tree and a tracker.
 static int equip(struct thread *thread)
 {
-    place_t start = thread->start ? loadmap_place((uintptr_t)thread->start) : 0;
-    struct live_thread *record = thread_record(start);
+    thread->begun_ns = clock_now(LIVE_EVENT_WALL);
+    struct live_thread *record = thread_record(thread);
     if (!record)
         return -ENOSPC;
-    atomic_store_explicit(&record->tid, (uint32_t)thread->id, memory_order_relaxed);
-    atomic_fetch_add_explicit(&record->threads, 1, memory_order_relaxed);
     atomic_fetch_add_explicit(&agent.process->thread_starts, 1, memory_order_relaxed);
     thread->record = record;
     int error = open_tracker(thread, thread->stack);
@@ -185,13 +183,6 @@ static void start_clock(struct thread *thread, uint64_t began)
     clock_go(&thread->clock, options);
 }
 
-// Gives the tree back. Release: the next owner finds it as we left it.
-static void leave_record(struct thread *thread)
-{
-    atomic_store_explicit(&thread->record->owned, 0, memory_order_release);
-    thread->record = NULL;
-}
-
 // The thread could not be begun: it runs on, known but unprofiled.
 static void give_up_thread(struct thread *thread)
 {
@@ -204,7 +195,7 @@ static void give_up_thread(struct thread *thread)
     if (!thread->record)
         return;
     thread->record->pending = thread->last;
-    leave_record(thread);
+    thread_leave_record(thread);
 }
 
 // Ends the profiling of the calling thread.
@@ -224,7 +215,7 @@ static void stop_thread(struct thread *thread)
                       clock_now(event) - end); // our own work is no call path of the program
     }
     close_tracker(thread);
-    leave_record(thread);
+    thread_leave_record(thread);
 }
 
 static void end_thread(struct thread *thread)
@@ -409,4 +400,25 @@ void thread_resume_clock(void)
     if (thread_current && needs_clock(options) && !atomic_load(&thread_current->idle) &&
         !clock_open(&thread_current->clock, options, options->period_ns))
         clock_go(&thread_current->clock, options);
+}
+
+void thread_move_now(void)
+{
+    struct thread *thread = thread_current;
+    if (!thread || !thread->calls || !thread_is_misplaced(thread))
+        return;
+    sigset_t all, before;
+    sigfillset(&all);
+    REAL(pthread_sigmask)(SIG_SETMASK, &all, &before);
+    struct live_thread *record = thread_record(thread);
+    if (record) {
+        thread_leave_record(thread);
+        close_tracker(thread);
+        thread->record = record;
+        if (!open_tracker(thread, thread->stack)) {
+            thread->calls->generation--; // the first call finds its callers by a walk
+            adopt(thread);
+        }
+    }
+    REAL(pthread_sigmask)(SIG_SETMASK, &before, NULL);
 }

@@ -10,6 +10,8 @@
 #include "track/trigger.h"
 #include "track/walk.h"
 
+#define THREAD_PHASES 16 // that may be within each other
+
 struct thread {
     struct walker walker;
     struct calls_thread *calls;     // with the calls tracker, instead of the walker
@@ -34,9 +36,14 @@ struct thread {
     // It has a tree and a tracker. Whoever begins it writes, last and with release; its own handler
     // reads.
     _Atomic uint32_t begun;
+    uint64_t begun_ns; // when it was
     // Its clock stands because the recording is paused. Its own handler sets it; who clears it may
     // open the clock again.
     _Atomic uint32_t idle;
+    // The phases that it has begun (phase.h), innermost last; deeper ones are only counted.
+    uint32_t phase_depth;
+    uint16_t phases[THREAD_PHASES];
+    uint16_t record_phase;        // of the tree that it has
     struct thread *newer, *older; // among those that are alive: thread_list.c
     struct thread *next;          // in the pool of unused ones
 };
@@ -87,9 +94,22 @@ void thread_list_wake_all(void);
 void thread_begin_late(struct thread *thread);
 void thread_wake(struct thread *thread);
 
-// A tree for a thread with this start routine: one that an earlier thread has left, or a new one.
-// NULL: no memory. Signal-safe.
-struct live_thread *thread_record(place_t start);
+// A tree for the thread, in the phase that it is in: one that an earlier thread with its start
+// routine has left, or a new one. NULL: no memory. Signal-safe.
+struct live_thread *thread_record(struct thread *thread);
+
+// Whether the thread should have another tree by now: another phase, or a purge. Signal-safe.
+bool thread_is_misplaced(const struct thread *thread);
+
+// Gives it that, with the walk tracker. In its own handler.
+void thread_move(struct thread *thread);
+
+// The same at once for the calling thread where calls are followed; nothing elsewhere, where the
+// next sample does it. In normal context.
+void thread_move_now(void);
+
+// Gives its tree back.
+void thread_leave_record(struct thread *thread);
 
 // Charges a cost that no sample came for to where the last sample was; to the root if there never
 // was one.

@@ -1,21 +1,36 @@
 // SPDX-License-Identifier: MIT
 // The trees of threads, and what is charged to them outside of samples.
 
+#include "agent/phase.h"
 #include "agent/real.h"
-#include "agent/thread.h"
+#include "loadmap/loadmap.h"
 #include <signal.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
+static bool is_like(const struct live_thread *record, const struct live_thread *like)
+{
+    return record->start == like->start && record->phase == like->phase &&
+           atomic_load_explicit(&record->generation, memory_order_relaxed) == like->generation;
+}
+
+// With a tree for each thread: only one that it had itself, in another phase.
+static bool may_share(const struct thread *thread, const struct live_thread *record)
+{
+    return !agent.session->options.per_thread ||
+           (atomic_load_explicit(&record->tid, memory_order_relaxed) == (uint32_t)thread->id &&
+            record->first_ns >= thread->begun_ns);
+}
+
 // A tree that a thread with the same start routine has left, or NULL.
-static struct live_thread *reuse_record(place_t start)
+static struct live_thread *reuse_record(const struct thread *thread, const struct live_thread *like)
 {
     ref_t ref = atomic_load_explicit(&agent.process->threads, memory_order_acquire);
     while (ref) {
         struct live_thread *record = arena_at(&agent.arena, ref);
         uint32_t unowned = 0;
         // Acquire: the tree is as its last owner left it.
-        if (record->start == start &&
+        if (is_like(record, like) && may_share(thread, record) &&
             atomic_compare_exchange_strong_explicit(&record->owned, &unowned, 1,
                                                     memory_order_acquire, memory_order_relaxed))
             return record;
@@ -33,7 +48,7 @@ _Static_assert(TREE_FULL == (int)LIVE_TREE_FULL && TREE_HOT == (int)LIVE_TREE_HO
                    TREE_PURGE_AGE == (int)LIVE_PURGE_AGE && TREE_PURGE_ALL == (int)LIVE_PURGE_ALL,
                "options are copied");
 
-static struct live_thread *new_record(place_t start)
+static struct live_thread *new_record(const struct live_thread *like)
 {
     ref_t ref = arena_alloc(&agent.arena, sizeof(struct live_thread));
     if (!ref)
@@ -43,7 +58,7 @@ static struct live_thread *new_record(place_t start)
     const struct tree_options tree = {
         .kind = options->tree,
         .metrics = 1,
-        .start = start,
+        .start = like->start,
         .miner = options->miner,
         .counters = options->hot_counters,
         .sticky_items = options->sticky_items,
@@ -54,17 +69,74 @@ static struct live_thread *new_record(place_t start)
     record->tree = tree_new(&agent.arena, &tree);
     if (!record->tree)
         return NULL;
-    record->start = start;
+    record->start = like->start;
+    record->phase = like->phase;
+    record->generation = like->generation;
     record->first_ns = clock_now(LIVE_EVENT_WALL);
     atomic_store_explicit(&record->owned, 1, memory_order_relaxed);
     live_push(&agent.process->threads, &record->next, ref);
     return record;
 }
 
-struct live_thread *thread_record(place_t start)
+struct live_thread *thread_record(struct thread *thread)
 {
-    struct live_thread *record = agent.session->options.per_thread ? NULL : reuse_record(start);
-    return record ? record : new_record(start);
+    const phase_t phase = phase_of(thread);
+    const struct live_thread like = {
+        .start = thread->start ? loadmap_place((uintptr_t)thread->start) : 0,
+        .phase = phase_record(phase),
+        .generation = atomic_load_explicit(&agent.generation, memory_order_relaxed),
+    };
+    struct live_thread *record = reuse_record(thread, &like);
+    if (!record)
+        record = new_record(&like);
+    if (!record)
+        return NULL;
+    thread->record_phase = (uint16_t)phase;
+    // Relaxed: for readers that want to know.
+    if (atomic_exchange_explicit(&record->tid, (uint32_t)thread->id, memory_order_relaxed) !=
+        (uint32_t)thread->id)
+        atomic_fetch_add_explicit(&record->threads, 1, memory_order_relaxed);
+    return record;
+}
+
+bool thread_is_misplaced(const struct thread *thread)
+{
+    return thread->record_phase != phase_of(thread) ||
+           atomic_load_explicit(&thread->record->generation, memory_order_relaxed) !=
+               atomic_load_explicit(&agent.generation, memory_order_relaxed);
+}
+
+// Gives the tree back. Release: the next owner finds it as we left it.
+void thread_leave_record(struct thread *thread)
+{
+    atomic_store_explicit(&thread->record->owned, 0, memory_order_release);
+    thread->record = NULL;
+}
+
+// Leaves one tree for the other. What an earlier owner of that left is charged with the next
+// sample.
+static void take_record(struct thread *thread, struct live_thread *record)
+{
+    thread->record->pending = 0;
+    thread->record->last_node = 0;
+    thread_leave_record(thread);
+    thread->record = record;
+    thread->last -= record->pending;
+    record->pending = 0;
+    thread->last_node = 0;
+}
+
+void thread_move(struct thread *thread)
+{
+    struct walker *walker = &thread->walker;
+    // At a bad moment, while the marker's stub or backtrace() is at work: the next sample will do.
+    if (thread->calls || thread->trigger || walker->in_stub || walker->suspended)
+        return;
+    struct live_thread *record = thread_record(thread);
+    if (!record)
+        return; // no memory: it stays where it is
+    take_record(thread, record);
+    walk_turn_to(walker, record->tree, &record->stats);
 }
 
 // Charges a cost that no sample came for to where the last sample was; to the root, if there never

@@ -67,6 +67,8 @@ int session_create(struct session *session, const struct record_options *options
         .empty_handler = options->empty_handler,
     };
     fill_tree_options(&shared->options, &options->trees);
+    const struct tree_name kind = tree_name(&options->trees);
+    memcpy(shared->tree_name, kind.text, sizeof shared->tree_name);
     strcpy(shared->agent_path, agent_path);
     session_set_recording(session, options->delay_ns == 0);
     shared->magic = LIVE_MAGIC;

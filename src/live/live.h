@@ -96,7 +96,9 @@ struct live_session {
     _Atomic uint64_t slices;    // handed out; every process adds one, relaxed
     _Atomic uint32_t recording; // 0: samples are ignored (--delay, --duration); the tool writes
     struct live_options options;
-    char agent_path[1024]; // what LD_PRELOAD must name
+    char agent_path[1024];      // what LD_PRELOAD must name
+    char tree_name[64];         // the kind of the trees as a profile tells it: "hot:0.0001,2e-05"
+    uint64_t start_realtime_ns; // in a snapshot: when its process began
 };
 
 #define LIVE_HANDLER_BUCKETS 128 // of handler time: 4 per power of two, see live_bucket()
@@ -129,16 +131,25 @@ struct live_module {
     char path[]; // not terminated
 };
 
+// A span that the program named (include/cairn.h). On no list: trees refer to it.
+struct live_phase {
+    uint32_t bytes;
+    char text[]; // followed by a zero
+};
+
 // A tree and who writes it. When a thread ends, the next one with the same start routine goes on
-// with its tree (unless per_thread), so short threads by the million need few trees.
+// with its tree (unless per_thread), so short threads by the million need few trees. A thread in
+// another phase has another tree.
 struct live_thread {
     ref_t next;
     ref_t tree;
-    place_t start;            // start routine; 0 for the main thread
-    _Atomic uint32_t tid;     // current or last owner
-    _Atomic uint32_t owned;   // 1 while a thread uses it
-    _Atomic uint64_t threads; // how many threads have used it
-    uint64_t first_ns;        // CLOCK_MONOTONIC of first use
+    place_t start;               // start routine; 0 for the main thread
+    ref_t phase;                 // struct live_phase; 0: none
+    _Atomic uint32_t generation; // how often the program had purged when it was begun
+    _Atomic uint32_t tid;        // current or last owner
+    _Atomic uint32_t owned;      // 1 while a thread uses it
+    _Atomic uint64_t threads;    // how many threads have used it
+    uint64_t first_ns;           // CLOCK_MONOTONIC of first use
     // For the agent alone: up to where the owner's clock is charged, and what the last sample was
     // charged to; and, while nobody owns the tree, what its last owners had since their last
     // samples. The next owner's clock goes on from there.

@@ -2,6 +2,7 @@
 #include "profile/reader.h"
 #include "profile/loader.h"
 #include "profile/output.h"
+#include "profile/snapshot.h"
 #include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
@@ -245,7 +246,9 @@ struct profile *profile_read(const char *path, char **error)
     close(fd);
     if (!data)
         return fail(error, "cannot read %s: %s", path, strerror(reason));
-    struct profile *profile = profile_parse(data, size, writer, path, error);
+    struct profile *profile = snapshot_is_one(data, size)
+                                  ? snapshot_parse(data, size, path, error)
+                                  : profile_parse(data, size, writer, path, error);
     free(data);
     return profile;
 }

@@ -46,6 +46,14 @@ void walk_lift(struct walker *walker)
     marker_lift(&walker->marker);
 }
 
+void walk_turn_to(struct walker *walker, ref_t tree, struct live_stats *stats)
+{
+    walk_lift(walker);
+    walker->tree = tree;
+    walker->stats = stats;
+    walker->count = walker->loose = 0;
+}
+
 void walk_close(struct walker *walker)
 {
     walk_lift(walker);

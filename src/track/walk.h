@@ -69,6 +69,10 @@ int walk_open(struct walker *walker, struct arena *arena, ref_t tree, struct liv
 // their reach.
 void walk_close(struct walker *walker);
 
+// Goes on with another tree, in a sample before the walk: nothing of the last one is known there.
+// Signal-safe.
+void walk_turn_to(struct walker *walker, ref_t tree, struct live_stats *stats);
+
 // The node to charge for a sample of the interrupted code. Signal-safe, all signals blocked. Never
 // 0. The edges that are new are charged here: of them, `weight` is the sample's cost (in a bounded
 // tree; others have no weights of edges).

@@ -1,9 +1,12 @@
 # SPDX-License-Identifier: MIT
 """Programs that ask cairn about themselves."""
 
+import errno
+import os
+import random
 import unittest
 
-from support import CAIRN, LiveTest, Run, program
+from support import CAIRN, LiveTest, Profile, Run, program
 
 SHARES = {"alpha": 0.5, "beta": 0.3, "hidden": 0.2}
 
@@ -12,8 +15,8 @@ class Item:
     """What the program was told of a context, an edge or a function."""
 
     def __init__(self, words):
-        self.value, self.total, self.error, self.depth = map(int, words[1:5])
-        self.path = words[5].split("<")
+        self.value, self.total, self.error, self.weight, self.depth = map(int, words[1:6])
+        self.path = words[6].split("<")
 
     @property
     def name(self):
@@ -23,7 +26,7 @@ class Item:
 def items(run, head):
     """The items that the program wrote down, in its order."""
     lines = [line.split() for line in run.words.splitlines()]
-    return [Item(line) for line in lines if line and line[0] == head and len(line) == 6]
+    return [Item(line) for line in lines if line and line[0] == head and len(line) == 7]
 
 
 def number(run, head, position=1):
@@ -99,6 +102,19 @@ class AskTest(ApiTest):
             with self.subTest(source=source):
                 self.check_answers(self.run_program("api", "ask", "rate=4000 source=" + source))
 
+    def test_bounded_trees(self):
+        """Edges have weights: how often a call was new."""
+        run = self.run_program("api", "ask", "rate=4000 tree=bounded:16")
+        self.assert_shares(run, number(run, "totals", 2))
+        weights = [item.weight for item in items(run, "edge")]
+        self.assertEqual(weights, sorted(weights, reverse=True))
+        self.assertGreater(weights[0], 0)
+
+    def test_functions_alone(self):
+        run = self.run_program("api", "ask", "rate=4000 tree=functions")
+        self.assert_shares(run, number(run, "totals", 2))
+        self.assertTrue(all(item.depth == 1 for item in items(run, "context")))
+
     def test_under_record(self):
         """Linked or not, a program that is recorded asks about that recording."""
         for name in ("api", "api-alone"):
@@ -113,12 +129,129 @@ class AskTest(ApiTest):
 
     def test_without_cairn(self):
         """A program that was built without libcairn, and is run without: every call does nothing."""
-        for mode in ("ask", "threads", "pause", "fork", "storm", "signals"):
+        for mode in ("ask", "threads", "pause", "fork", "storm", "signals", "purge", "watch", "phases"):
             with self.subTest(mode=mode):
                 run = self.run_program("api-alone", mode)
                 self.assertFalse(items(run, "function"))
         run = self.run_program("api-fixed", "ask")
         self.assertEqual(number(run, "function-visited"), 0)
+
+
+class PurgeTest(ApiTest):
+    """What was is forgotten."""
+
+    def check(self, run):
+        before, after = items(run, "before"), items(run, "after")
+        self.assertNotIn("beta", {item.name for item in before})
+        self.assertNotIn("alpha", {item.name for item in after})
+        self.assertEqual(sum(item.name == "alpha" for item in before), 6)
+        self.assertEqual(sum(item.name == "beta" for item in after), 6)
+        self.assertFalse({"alpha", "beta"} & {item.name for item in items(run, "at-once")})
+
+    def test_full(self):
+        run = self.run_program("api", "purge")
+        self.check(run)
+        # Two trees that take turns, not one for each purge.
+        self.assertLess(number(run, "totals", 3), 20000)
+
+    def test_bounded(self):
+        self.check(self.run_program("api", "purge", "rate=4000 tree=bounded:16"))
+
+    def test_under_record(self):
+        """The program starts afresh, the profile keeps all."""
+        run, profile = self.record([program("api"), "purge"], "-F", "4000")
+        self.assertEqual(run.status, 0, run.words)
+        self.check(run)
+        self.assert_share(profile, 0.5, "alpha", slack=0.02)
+        self.assert_share(profile, 0.5, "beta", slack=0.02)
+
+
+class WatchTest(ApiTest):
+    """Thresholds."""
+
+    def check(self, run):
+        functions = items(run, "watched-function")
+        self.assertEqual(sorted(item.name for item in functions), ["alpha", "beta"])
+        paths = [tuple(item.path[:2]) for item in items(run, "watched-context")]
+        self.assertEqual(sorted(paths[:3]), [("alpha", "by_day"), ("alpha", "by_night"),
+                                             ("beta", "by_night")])
+        for item in functions:
+            self.assertGreaterEqual(item.value, 50000000)
+            self.assertLess(item.value, 60000000) # told at once: a sample is 250 us
+        self.assertFalse(items(run, "never"))
+        self.assertEqual(number(run, "polled"), 5)
+        self.assertGreater(number(run, "polled", 3), 0) # the descriptor rang
+        # A child has its own counts and its own descriptor.
+        self.assertEqual(number(run, "child-rung"), 1)
+        self.assertEqual(number(run, "child-polled"), 1)
+        self.assertEqual(number(run, "parent-rung"), 0)
+
+    def test_of_itself(self):
+        for tree in ("full", "bounded:16"):
+            with self.subTest(tree=tree):
+                self.check(self.run_program("api", "watch", "rate=4000 tree=" + tree))
+
+    def test_under_record(self):
+        run, _ = self.record([program("api-alone"), "watch"], "-F", "4000")
+        self.assertEqual(run.status, 0, run.words)
+        self.check(run)
+
+
+class SnapshotTest(ApiTest):
+    """What was recorded so far, in a file."""
+
+    def check(self, run, path):
+        profile = Profile(path)
+        # The recording was paused: the last snapshot is what the program was told then. A sample
+        # may have come in between.
+        told = {item.name: item.value for item in items(run, "function")}
+        for name, share in SHARES.items():
+            self.assertAlmostEqual(profile.below(name) / told[name], 1, delta=0.02)
+            self.assert_share(profile, share, name, slack=0.03)
+        self.assertEqual(profile.info["command"][1], "snapshot")
+        self.assertEqual(number(run, "foreign"), -errno.EEXIST)
+        self.assertEqual(number(run, "nowhere"), -errno.ENOENT)
+        self.assertEqual(os.listdir(self.folder).count("snapshot.cairn"), 1)
+        self.assertFalse([name for name in os.listdir(self.folder) if name.endswith(".new")])
+        return profile
+
+    def test_of_itself(self):
+        for tree in ("full", "bounded:16", "functions"):
+            with self.subTest(tree=tree):
+                run = self.run_program("api", "snapshot", "rate=4000 tree=" + tree)
+                profile = self.check(run, self.file("snapshot.cairn"))
+                self.assertEqual(profile.info["tree"], tree)
+                for node in profile.named("beta"):
+                    self.assertTrue(tree == "functions" or "by_night" in node.path())
+
+    def test_under_record(self):
+        run, _ = self.record([program("api-alone"), "snapshot"], "-F", "4000")
+        self.assertEqual(run.status, 0, run.words)
+        self.check(run, self.file("snapshot.cairn"))
+
+    def test_export(self):
+        self.run_program("api", "snapshot")
+        run = Run([CAIRN, "export", "--format", "folded", "-o", "-", "snapshot.cairn"],
+                  cwd=self.folder)
+        self.assertEqual(run.status, 0, run.words)
+        self.assertIn("by_night;beta", run.text)
+
+    def test_damage(self):
+        """A damaged snapshot is read as far as it goes, or refused: never a crash."""
+        self.run_program("api", "snapshot")
+        with open(self.file("snapshot.cairn"), "rb") as file:
+            whole = file.read()
+        chance = random.Random(7)
+        for attempt in range(60):
+            data = bytearray(whole)
+            if attempt % 3 == 0:
+                data = data[:chance.randrange(8, len(data))]
+            for _ in range(chance.randrange(1, 40)):
+                data[chance.randrange(8, len(data))] = chance.choice((0, 1, 0x7f, 0xff,
+                                                                      chance.randrange(256)))
+            run = Run([CAIRN, "info", self.file("damaged", bytes(data))], cwd=self.folder)
+            self.assertIn(run.status, (0, 1, 2), run.words)
+            self.assertLessEqual(len(run.words.splitlines()), 3)
 
 
 class StartTest(ApiTest):
@@ -167,7 +300,7 @@ class StartTest(ApiTest):
         self.assertNotIn("beta", again)
 
     def test_all_at_once(self):
-        for tree in ("full",):
+        for tree in ("full", "bounded:16", "functions"):
             with self.subTest(tree=tree):
                 self.run_program("api", "storm", "rate=10000 tree=" + tree)
         run = Run([CAIRN, "record", "-q", "-F", "10000", "-o", self.file("storm"), "--",

@@ -5,6 +5,7 @@
 #include "common.h"
 #include <cairn.h>
 #include <errno.h>
+#include <poll.h>
 #include <pthread.h>
 #include <signal.h>
 #include <stdatomic.h>
@@ -50,8 +51,9 @@ static int show(const struct cairn_item *item, void *context)
     const char *head = context;
     char line[4096];
     int at =
-        snprintf(line, sizeof line, "%s %llu %llu %llu %u ", head, (unsigned long long)item->value,
-                 (unsigned long long)item->total, (unsigned long long)item->error, item->depth);
+        snprintf(line, sizeof line, "%s %llu %llu %llu %llu %u ", head,
+                 (unsigned long long)item->value, (unsigned long long)item->total,
+                 (unsigned long long)item->error, (unsigned long long)item->weight, item->depth);
     for (unsigned i = 0; i < item->frame_count && at < 3800; i++) {
         char name[128];
         cairn_name(&item->frames[i], name, sizeof name);
@@ -231,6 +233,121 @@ static void refuse(char **options)
     }
 }
 
+static void purge(const char *options)
+{
+    begin(options);
+    for (int round = 0; round < 6; round++) {
+        for (int i = 0; i < 20; i++)
+            sink += alpha(UNITS);
+        show_all("before", CAIRN_FUNCTIONS, 0);
+        cairn_purge();
+        show_all("at-once", CAIRN_FUNCTIONS, 0);
+        for (int i = 0; i < 20; i++)
+            sink += beta(UNITS);
+        show_all("after", CAIRN_FUNCTIONS, 0);
+        cairn_purge();
+    }
+    struct cairn_totals totals;
+    cairn_totals(&totals);
+    fprintf(stderr, "totals %llu %llu %llu\n", (unsigned long long)totals.value,
+            (unsigned long long)totals.samples, (unsigned long long)totals.bytes);
+}
+
+// Startup: alpha. Then requests of two kinds within each other, and threads without a span.
+static void *in_no_span(void *argument)
+{
+    (void)argument;
+    for (int i = 0; i < 20; i++)
+        sink += hidden(UNITS);
+    return NULL;
+}
+
+static void phases(const char *options)
+{
+    cairn_phase_begin("early"); // before there is a recording
+    begin(options);
+    for (int i = 0; i < 20; i++)
+        sink += beta(UNITS);
+    cairn_phase_end();
+    cairn_phase("startup");
+    for (int i = 0; i < 20; i++)
+        sink += alpha(UNITS);
+    for (int i = 0; i < 10; i++) {
+        cairn_phase_begin("request");
+        sink += beta(4 * UNITS);
+        cairn_phase_begin("query");
+        sink += gamma_work(4 * UNITS);
+        cairn_phase_end();
+        sink += beta(4 * UNITS);
+        cairn_phase_end();
+    }
+    pthread_t thread;
+    CHECK(!pthread_create(&thread, NULL, in_no_span, NULL));
+    pthread_join(thread, NULL);
+    cairn_phase(NULL);
+    for (int i = 0; i < 20; i++)
+        sink += alpha(UNITS);
+    CHECK(cairn_phase_end() == (cairn_present() ? -EINVAL : CAIRN_ABSENT));
+    show_all("function", CAIRN_FUNCTIONS, 0);
+}
+
+// 50 ms of alpha, and of alpha by night; beta never gets so far.
+static void watch(const char *options)
+{
+    begin(options);
+    const uint64_t threshold = 50000000;
+    int functions = cairn_watch(CAIRN_FUNCTIONS, threshold, show, "watched-function");
+    int contexts = cairn_watch(CAIRN_CONTEXTS, threshold, show, "watched-context");
+    int never = cairn_watch(CAIRN_EDGES, threshold * 1000, show, "never");
+    CHECK(!cairn_present() || (functions > 0 && contexts > functions && never > contexts));
+    struct pollfd ready = {.fd = cairn_watch_fd(), .events = POLLIN};
+    int polled = 0, rung = 0;
+    const uint64_t start = thread_cpu_ns();
+    while (thread_cpu_ns() - start < 300000000) {
+        by_day(20 * UNITS / 100);
+        by_night(30 * UNITS / 100);
+        if (ready.fd >= 0 && poll(&ready, 1, 0) == 1) {
+            rung++;
+            polled += cairn_poll();
+        }
+    }
+    CHECK(cairn_poll() == 0);
+    fprintf(stderr, "polled %d rung %d\n", polled, rung);
+    CHECK(!cairn_present() || (cairn_unwatch(functions) == 0 && cairn_unwatch(functions) < 0));
+    pid_t child = fork(); // whose watches are its own
+    if (child == 0) {
+        struct pollfd own = {.fd = cairn_watch_fd(), .events = POLLIN};
+        const uint64_t begun = thread_cpu_ns();
+        while (thread_cpu_ns() - begun < 200000000)
+            by_day(20 * UNITS / 100);
+        fprintf(stderr, "child-rung %d\n", own.fd >= 0 && poll(&own, 1, 0) == 1);
+        fprintf(stderr, "child-polled %d\n", cairn_poll());
+        _exit(0);
+    }
+    int status = 0;
+    CHECK(waitpid(child, &status, 0) == child && status == 0);
+    fprintf(stderr, "parent-rung %d\n", ready.fd >= 0 && poll(&ready, 1, 0) == 1);
+}
+
+// Snapshots while others work, the last one of all there is.
+static void snapshot(const char *options, const char *path)
+{
+    begin(options);
+    pthread_t thread;
+    CHECK(!pthread_create(&thread, NULL, short_lived, NULL));
+    for (int i = 0; i < 10; i++) {
+        work(4);
+        int result = cairn_snapshot(path);
+        CHECK(result == (cairn_present() ? 0 : CAIRN_ABSENT));
+    }
+    pthread_join(thread, NULL);
+    fprintf(stderr, "foreign %d\n", cairn_snapshot("/proc/self/exe"));
+    fprintf(stderr, "nowhere %d\n", cairn_snapshot("/nowhere/at/all"));
+    cairn_stop();
+    CHECK(cairn_snapshot(path) == (cairn_present() ? 0 : CAIRN_ABSENT));
+    show_all("function", CAIRN_FUNCTIONS, 0);
+}
+
 // A SIGTRAP of the program's own, before and while cairn runs.
 static volatile sig_atomic_t trapped;
 
@@ -281,6 +398,14 @@ int main(int argc, char **argv)
         storm(options);
     else if (!strcmp(mode, "signals"))
         own_signals(options);
+    else if (!strcmp(mode, "purge"))
+        purge(options);
+    else if (!strcmp(mode, "watch"))
+        watch(options);
+    else if (!strcmp(mode, "snapshot"))
+        snapshot(options, argc > 3 ? argv[3] : "snapshot.cairn");
+    else if (!strcmp(mode, "phases"))
+        phases(options);
     else if (!strcmp(mode, "refuse"))
         refuse(argv + 2);
     else

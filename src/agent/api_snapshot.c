@@ -1,0 +1,268 @@
+// SPDX-License-Identifier: MIT
+// A snapshot: what this process has recorded so far, as a file of the form that the live memory
+// has (live/live.h): a session, and one slice. The tool reads it as it reads a profile.
+//
+// The trees go on growing. Each is read as stable.h reads it and copied into an arena of our own;
+// the lists only grow at their heads, and are followed from where they were.
+
+#include "agent/api.h"
+#include "agent/api_contexts.h"
+#include "tree/copy.h"
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <time.h>
+#include <unistd.h>
+
+struct picture {
+    struct arena arena;
+    struct live_process *process;
+    size_t mapped;
+};
+
+static uint64_t now_ns(clockid_t clock)
+{
+    struct timespec now;
+    clock_gettime(clock, &now);
+    return (uint64_t)now.tv_sec * 1000000000 + (uint64_t)now.tv_nsec;
+}
+
+// A copy of a record, its link apart. 0: no room.
+static ref_t copy_record(struct picture *picture, const void *record, size_t bytes)
+{
+    const ref_t ref = arena_alloc(&picture->arena, bytes);
+    if (ref)
+        memcpy(arena_at(&picture->arena, ref), record, bytes);
+    return ref;
+}
+
+static void copy_modules(struct picture *picture)
+{
+    // Acquire, here and for the other lists: what the head leads to is whole. The order is turned
+    // around, and then again by those who read: oldest first is what they want.
+    ref_t last = 0, ref = atomic_load_explicit(&agent.process->modules, memory_order_acquire);
+    while (ref) {
+        const struct live_module *module = arena_at(&agent.arena, ref);
+        const ref_t copy = copy_record(picture, module, sizeof *module + module->path_bytes);
+        ref = module->next;
+        if (!copy)
+            return;
+        struct live_module *copied = arena_at(&picture->arena, copy);
+        copied->next = 0;
+        if (last)
+            ((struct live_module *)arena_at(&picture->arena, last))->next = copy;
+        else
+            atomic_store_explicit(&picture->process->modules, copy, memory_order_relaxed);
+        last = copy;
+    }
+}
+
+static void copy_notes(struct picture *picture)
+{
+    ref_t ref = atomic_load_explicit(&agent.process->notes, memory_order_acquire);
+    while (ref) {
+        const struct live_note *note = arena_at(&agent.arena, ref);
+        const ref_t copy = copy_record(picture, note, sizeof *note + note->bytes);
+        ref = note->next;
+        if (!copy)
+            return;
+        struct live_note *copied = arena_at(&picture->arena, copy);
+        live_push(&picture->process->notes, &copied->next, copy);
+    }
+}
+
+// With the record's phase.
+static int add_thread(struct picture *picture, const struct live_thread *record, ref_t tree)
+{
+    const ref_t ref = copy_record(picture, record, sizeof *record);
+    if (!ref)
+        return -ENOMEM;
+    struct live_thread *copied = arena_at(&picture->arena, ref);
+    copied->tree = tree;
+    if (record->phase) {
+        const struct live_phase *phase = arena_at(&agent.arena, record->phase);
+        copied->phase = copy_record(picture, phase, sizeof *phase + phase->bytes + 1);
+    }
+    live_push(&picture->process->threads, &copied->next, ref);
+    return 0;
+}
+
+static int copy_tree(struct picture *picture, const struct live_thread *record)
+{
+    const uint64_t limit = arena_head(&agent.arena)->limit;
+    const int64_t bytes = stable_bytes(&agent.arena, limit, record->tree);
+    if (bytes <= 0)
+        return (int)bytes;
+    void *memory = api_map((size_t)bytes);
+    if (!memory)
+        return -ENOMEM;
+    struct stable_tree stable;
+    int error = stable_read(&stable, &agent.arena, limit, record->tree, memory, (size_t)bytes);
+    if (!error && stable.count) {
+        const ref_t tree = tree_copy(&picture->arena, &stable, &agent.arena, limit, record->tree);
+        error = tree ? add_thread(picture, record, tree) : -ENOMEM;
+    }
+    munmap(memory, (size_t)bytes);
+    return error;
+}
+
+static int copy_trees(struct picture *picture)
+{
+    int error = 0;
+    ref_t ref = atomic_load_explicit(&agent.process->threads, memory_order_acquire);
+    while (ref && !error) {
+        const struct live_thread *record = arena_at(&agent.arena, ref);
+        if (api_is_asked_for(record))
+            error = copy_tree(picture, record);
+        ref = record->next;
+    }
+    return error;
+}
+
+static void describe(struct picture *picture)
+{
+    struct live_process *to = picture->process;
+    const struct live_process *from = agent.process;
+    to->pid = from->pid;
+    to->parent_pid = from->parent_pid;
+    to->source = from->source;
+    to->exclude_kernel = from->exclude_kernel;
+    to->forked = from->forked;
+    to->start_ns = from->start_ns;
+    atomic_store_explicit(&to->end_ns, now_ns(CLOCK_MONOTONIC), memory_order_relaxed);
+    atomic_store_explicit(&to->agent_bytes,
+                          atomic_load_explicit(&from->agent_bytes, memory_order_relaxed),
+                          memory_order_relaxed);
+    atomic_store_explicit(&to->thread_starts,
+                          atomic_load_explicit(&from->thread_starts, memory_order_relaxed),
+                          memory_order_relaxed);
+    if (from->command)
+        to->command =
+            copy_record(picture, arena_at(&agent.arena, from->command), from->command_bytes);
+    to->command_bytes = to->command ? from->command_bytes : 0;
+    atomic_store_explicit(&to->state, LIVE_RUNNING, memory_order_relaxed);
+}
+
+// Room for copies of all, in address space: what is not used costs nothing.
+static int open_picture(struct picture *picture)
+{
+    const uint64_t used =
+        atomic_load_explicit(&arena_head(&agent.arena)->used, memory_order_relaxed);
+    picture->mapped = (used * 3 + (UINT64_C(4) << 20)) & ~(uint64_t)4095;
+    picture->process = api_map(picture->mapped);
+    if (!picture->process)
+        return -ENOMEM;
+    arena_init(&picture->arena, picture->process, sizeof *picture->process, picture->mapped);
+    return 0;
+}
+
+static int write_all(int fd, const void *data, size_t bytes)
+{
+    for (const char *at = data; bytes;) {
+        const ssize_t written = write(fd, at, bytes);
+        if (written < 0 && errno == EINTR)
+            continue;
+        if (written <= 0)
+            return written ? -errno : -EIO;
+        at += written;
+        bytes -= (size_t)written;
+    }
+    return 0;
+}
+
+static int write_picture(struct picture *picture, int fd)
+{
+    union {
+        struct live_session session;
+        char bytes[LIVE_SESSION_BYTES];
+    } page;
+    memset(&page, 0, sizeof page);
+    struct arena_head *head = arena_head(&picture->arena);
+    const uint64_t used = atomic_load_explicit(&head->used, memory_order_relaxed);
+    head->limit = used;
+    page.session.magic = LIVE_MAGIC;
+    page.session.version = LIVE_VERSION;
+    page.session.slice_bytes = (used + LIVE_SESSION_BYTES - 1) & -(uint64_t)LIVE_SESSION_BYTES;
+    page.session.options = agent.session->options;
+    memcpy(page.session.tree_name, agent.session->tree_name, sizeof page.session.tree_name);
+    // The process' clock knows no dates.
+    page.session.start_realtime_ns =
+        now_ns(CLOCK_REALTIME) - now_ns(CLOCK_MONOTONIC) + agent.process->start_ns;
+    atomic_store_explicit(&page.session.slices, 1, memory_order_relaxed);
+    int error = write_all(fd, &page, sizeof page);
+    return error ? error : write_all(fd, picture->process, used);
+}
+
+static int take(struct picture *picture)
+{
+    int error = open_picture(picture);
+    if (error)
+        return error;
+    describe(picture);
+    error = copy_trees(picture);
+    // After the trees: what they name is on the lists by now.
+    copy_modules(picture);
+    copy_notes(picture);
+    return error;
+}
+
+// A file that is neither a snapshot nor a profile stays as it is.
+static int check_target(const char *path)
+{
+    static const char profile_magic[8] = {'c', 'a', 'i', 'r', 'n', '\r', '\n', 0x1a};
+    const uint64_t snapshot_magic = LIVE_MAGIC;
+    char found[8];
+    struct stat status;
+    const int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+    if (fd < 0)
+        return errno == ENOENT ? 0 : -errno;
+    const ssize_t bytes = read(fd, found, sizeof found);
+    const bool ordinary = !fstat(fd, &status) && S_ISREG(status.st_mode);
+    close(fd);
+    const bool ours = bytes == sizeof found && (!memcmp(found, profile_magic, sizeof found) ||
+                                                !memcmp(found, &snapshot_magic, sizeof found));
+    return ordinary && (ours || bytes == 0) ? 0 : -EEXIST;
+}
+
+// Beside the file, and then in its place: nobody ever finds half of one.
+static int write_file(struct picture *picture, const char *path)
+{
+    char beside[PATH_MAX];
+    const int length = snprintf(beside, sizeof beside, "%s.%d.new", path, (int)agent.pid);
+    if (length < 0 || (size_t)length >= sizeof beside)
+        return -ENAMETOOLONG;
+    const int fd = open(beside, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
+    if (fd < 0)
+        return -errno;
+    int error = write_picture(picture, fd);
+    if (close(fd) && !error)
+        error = -errno;
+    if (!error && rename(beside, path))
+        error = -errno;
+    if (error)
+        unlink(beside);
+    return error;
+}
+
+API int cairn_snapshot_1(const char *path)
+{
+    if (!path || !*path)
+        return -EINVAL;
+    if (!agent.active || agent_in_vfork_child())
+        return -ENODATA;
+    const int saved_errno = errno;
+    struct picture picture = {0};
+    int error = check_target(path);
+    if (!error)
+        error = take(&picture);
+    if (!error)
+        error = write_file(&picture, path);
+    if (picture.process)
+        munmap(picture.process, picture.mapped);
+    errno = saved_errno;
+    return error;
+}

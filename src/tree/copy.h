@@ -1,0 +1,18 @@
+// SPDX-License-Identifier: MIT
+#ifndef CAIRN_TREE_COPY_H
+#define CAIRN_TREE_COPY_H
+
+// A copy of a tree that somebody else goes on writing, in an arena that readers of trees
+// understand: for snapshots. It holds the contexts that stable.h finds, parents before children,
+// and what they need; nobody can insert into it.
+
+#include "tree/stable.h"
+
+// What a copy takes at most, in the arena that it goes to.
+uint64_t tree_copy_bytes(const struct stable_tree *stable);
+
+// Copies what was read of the tree `from`. The reference of the copy; 0: no room there.
+ref_t tree_copy(struct arena *to, const struct stable_tree *stable, const struct arena *arena,
+                uint64_t arena_bytes, ref_t from);
+
+#endif
