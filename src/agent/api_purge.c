@@ -26,7 +26,7 @@ static bool clear_tree(ref_t tree)
     unsigned metrics = tree_metrics(&agent.arena, tree);
     const enum tree_kind kind = tree_kind(&agent.arena, tree);
     if (kind == TREE_BOUNDED || kind == TREE_FUNCTIONS) {
-        bounded_empty(&agent.arena, tree);
+        bounded_reset(&agent.arena, tree);
         return true;
     }
     return kind == TREE_FULL && !tree_forgets_read(&agent.arena, bytes, tree) &&

@@ -350,6 +350,16 @@ void bounded_empty(struct arena *arena, ref_t tree)
         forget_all(arena, bounded);
 }
 
+void bounded_reset(struct arena *arena, ref_t tree)
+{
+    struct bounded *bounded = bounded_at(arena, tree);
+    struct node *root = bounded_node(arena, bounded, bounded->tree.root);
+    bounded_empty(arena, tree);
+    for (unsigned i = 0; root && i < TOLD_VALUES; i++)
+        __atomic_store_n(&root->value[i], 0, __ATOMIC_RELAXED);
+    atomic_store_explicit(&bounded->purged, 0, memory_order_relaxed);
+}
+
 // Samples
 
 static ref_t take_node(const struct arena *arena, struct bounded *bounded)

@@ -55,6 +55,9 @@ ref_t bounded_enter(struct arena *arena, ref_t tree, ref_t parent, place_t site,
 // Forgets everything but the root.
 void bounded_empty(struct arena *arena, ref_t tree);
 
+// The tree is as new: nothing was ever charged. For its owner alone.
+void bounded_reset(struct arena *arena, ref_t tree);
+
 // Adds to the cost of the context itself. Of the root, too.
 void bounded_charge(struct arena *arena, ref_t tree, ref_t node, uint64_t cost);
 

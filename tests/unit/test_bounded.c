@@ -576,6 +576,13 @@ static void test_purge_on_request(void **state)
     run(thread, 100, 10, 10);
     assert_int_equal(thread->emptied, 1);
     check_tree(thread);
+    bounded_reset(&thread->arena, thread->tree);
+    forget_marks(thread);
+    thread->charged = 0;
+    assert_int_equal(tree_nodes(&thread->arena, thread->tree), 1);
+    check_tree(thread);
+    run(thread, 100, 10, 10);
+    check_tree(thread);
     free_thread(thread);
 }
 
