@@ -46,6 +46,9 @@ static bool is_here(const struct patched_module *module)
 static void (*current_hook)(void);
 static _Atomic bool entries_are_on, relays_are_shut;
 
+// Set once, where modules are added; read anywhere.
+static _Atomic bool ambiguous;
+
 // ---- the section that lists the entries, read from the file: it is not in the program headers
 
 struct file_view {
@@ -220,6 +223,24 @@ static bool make_module_relay(struct patched_module *module, void (*hook)(void))
     return module->relay != NULL;
 }
 
+// Where code lies in this and that gigabyte hardly ever matters.
+static void note_ambiguity(const struct patched_module *fresh)
+{
+    const uint32_t length = (uint32_t)(fresh->entry[fresh->count - 1] - fresh->entry[0]);
+    for (const struct patched_module *old = atomic_load_explicit(&modules, memory_order_acquire);
+         old; old = old->next) {
+        const uint32_t other = (uint32_t)(old->entry[old->count - 1] - old->entry[0]);
+        const uint32_t distance = (uint32_t)(fresh->entry[0] - old->entry[0]);
+        if (fresh->entry[0] != old->entry[0] && (distance <= other || -distance <= length))
+            atomic_store_explicit(&ambiguous, true, memory_order_relaxed);
+    }
+}
+
+bool entries_are_ambiguous(void)
+{
+    return atomic_load_explicit(&ambiguous, memory_order_relaxed);
+}
+
 static void prepare_module(const struct dl_phdr_info *info, const uintptr_t *list, size_t count,
                            struct search *search)
 {
@@ -246,6 +267,7 @@ static void prepare_module(const struct dl_phdr_info *info, const uintptr_t *lis
         return;
     }
     search->added += (int64_t)module->count;
+    note_ambiguity(module);
     module->next = atomic_load_explicit(&modules, memory_order_relaxed);
     atomic_store_explicit(&modules, module, memory_order_release);
 }

@@ -91,7 +91,7 @@ static bool meets_entry(struct search *search)
         search->shadow = shadow_of(search->calls, slot);
     if (!search->shadow)
         return false;
-    search->met = *shadow_cell(search->shadow, slot);
+    search->met = shadow_at(search->calls, shadow_cell(search->shadow, slot));
     return search->met && is_entry_of(search, search->met);
 }
 
@@ -160,7 +160,7 @@ static struct node *nearest_above(struct calls_thread *calls, uintptr_t slot)
         return calls->root;
     const uintptr_t end = own->high - slot > FURTHEST ? slot + FURTHEST : own->high;
     for (slot += sizeof slot; slot < end; slot += sizeof slot) {
-        struct node *node = *shadow_cell(own, slot);
+        struct node *node = shadow_at(calls, shadow_cell(own, slot));
         if (!node)
             continue;
         const struct edge *edge = shadow_edge(calls, node);
@@ -230,7 +230,7 @@ struct node *caller_of_sample(struct calls_thread *calls, const void *ucontext, 
         search.verdict = VERDICT_COMPLETE;
     } else if (search.verdict != VERDICT_COMPLETE) {
         search.walked = 0;
-        node = calls->latest && *calls->latest ? *calls->latest : calls->root;
+        node = nearest_above(calls, sp & -sizeof sp);
     }
     calls->stats->verdicts[search.verdict]++;
     *pc = search.pc;

@@ -94,7 +94,7 @@ calls_enter_known(struct calls_thread *calls, uintptr_t *slot, uintptr_t back, u
                               .caller_slot = caller_slot(calls, memo, address, bp)};
     if (call.caller_slot <= address || !on_stack(calls, call.caller_slot))
         return false;
-    call.caller = *shadow_cell(calls->active, call.caller_slot);
+    call.caller = shadow_at(calls, shadow_cell(calls->active, call.caller_slot));
     if (!call.caller) // it was entered when nobody followed
         return false;
     calls_shut(calls, address);
@@ -136,10 +136,22 @@ static struct node *caller_of_missed(const struct calls_thread *calls, unsigned 
     return interrupted;
 }
 
+// The node of the function whose hook was interrupted.
+static struct node *interrupted_node(const struct calls_thread *calls)
+{
+    const struct told_entry *told = calls->active->told_top;
+    if (told && told->level == calls->shut_slot)
+        return told->node;
+    struct node *node = NULL;
+    if (on_stack(calls, calls->shut_slot))
+        node = shadow_at(calls, shadow_cell(calls->active, calls->shut_slot));
+    return node ? node : calls->root;
+}
+
 // Counts them, below the function whose hook it was.
 static void count_missed(struct calls_thread *calls)
 {
-    struct node *const interrupted = calls->latest && *calls->latest ? *calls->latest : calls->root;
+    struct node *const interrupted = interrupted_node(calls);
     struct node *nodes[MISSED_CALLS];
     unsigned done = 0, count = 0;
     do {
@@ -303,7 +315,7 @@ int calls_open(struct calls_thread *calls, struct arena *arena, ref_t tree,
     calls->walked_capacity = bytes / sizeof *calls->walked;
     if (!shadow_open(&calls->own, stack.low, stack.high))
         return -ENOMEM;
-    calls->own_shift = (uintptr_t)calls->own.cells - calls->own.low;
+    calls->own_shift = (uintptr_t)calls->own.cells - calls->own.low / 2;
     calls_reopen(calls);
     atomic_fetch_add_explicit(&followed_threads, 1, memory_order_relaxed);
     return 0;

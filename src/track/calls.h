@@ -53,13 +53,19 @@ struct edge_memo {
 
 // A call that the hook's short way knows: context.h.
 struct context {
-    uintptr_t site, back;        // 0, 8
-    uintptr_t place;             // 16: its slot, or what else must hold
-    struct node **cell;          // 24: of the slot
-    struct node *caller, *child; // 32, 40
-    uint64_t key;                // 48: the child's edge and parent
-    int32_t distance;            // 56: from the cell to that of the caller, in bytes
-    uint32_t also;               // 60
+    uintptr_t site;   // 0
+    uintptr_t place;  // 8: its slot, and in the lowest bits what else must hold
+    uint32_t back;    // 16: where the hook returns to, the lower half
+    ref_t child;      // 20
+    ref_t edge;       // 24: of the child
+    int32_t distance; // 28: from its cell to that of the caller, in bytes
+};
+
+// What else must hold.
+struct condition {
+    uintptr_t returns; // 0
+    uint32_t also;     // 8
+    uint32_t unused;
 };
 
 // A call that a signal's handler made while the tree was being changed.
@@ -79,36 +85,35 @@ struct walked_frame {
     ref_t edge;
 };
 
-#define CONTEXTS 4096
+#define CONTEXTS 16384
 #define EDGE_MEMOS 4096
 #define OTHER_STACKS 32
 #define MISSED_CALLS 64
 
 // The shadow of one stack.
 struct shadow {
-    struct node **cells;
+    ref_t *cells;
     size_t bytes;
     uintptr_t low, high;                // the stack it belongs to, as far as it is known
-    unsigned visits;                    // how often the program came to this stack
-    bool remembered;                    // contexts have its cells
     struct told_entry *told, *told_top; // NULL: none of its functions tell
+    size_t told_bytes;
 };
 
 struct calls_thread {
     // The hook's own: calls_x86_64.S knows where these lie.
-    uint64_t generation;  // 0: of calls_generation, when the cells were last known to be right;
-                          // 0 inside of the tree: a signal's handler must not enter it
-    struct node **latest; // 8: the cell that was written last
-    uint64_t amount;      // 16: what a call counts for
-    uintptr_t own_shift;  // 24: from a slot of the thread's own stack to its cell
+    uint64_t generation; // 0: of calls_generation, when the cells were last known to be right;
+                         // 0 inside of the tree: a signal's handler must not enter it
+    uint64_t amount;     // 8: what a call counts for
+    uintptr_t own_shift; // 16: from half a slot of the thread's own stack to its cell
+    unsigned char *base; // 24: of the arena
     uint64_t unused[4];
-    struct context contexts[CONTEXTS]; // 64
+    struct context contexts[CONTEXTS];     // 64, in pairs
+    struct condition conditions[CONTEXTS]; // of those that have one
     // The long way's.
     struct edge_memo memos[EDGE_MEMOS];
     struct arena *arena;
     ref_t tree;
     struct node *root;
-    unsigned char *base; // of the arena
     struct live_stats *stats;
     struct shadow own;
     struct shadow others[OTHER_STACKS];

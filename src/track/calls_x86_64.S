@@ -4,20 +4,65 @@
 #include "track/hook_x86_64.h"
 
 #define GENERATION 0
-#define LATEST 8
-#define AMOUNT 16
-#define OWN_SHIFT 24
+#define AMOUNT 8
+#define OWN_SHIFT 16
+#define BASE 24
 #define SITE 64
-#define BACK 72
-#define PLACE 80
-#define CELL 88
-#define CALLER 96
-#define CHILD 104
-#define KEY 112
-#define DISTANCE 120
-#define ALSO 124
+#define PLACE 72
+#define BACK 80
+#define CHILD 84
+#define EDGE 88
+#define DISTANCE 92
+#define RETURNS (64 + 16384 * 32)
+#define ALSO (RETURNS + 8)
 #define SPREAD 0x9e3779b1
-#define TABLE_MASK (4095 << 6)
+#define TABLE_MASK (16383 << 5)
+#define BESIDE 32
+
+// Goes on at KNOWN if the context is of this slot (rdx), too, and its condition holds.
+    .macro CHECK_CONDITION known
+    movq PLACE(%rsi), %rcx
+    subq %rdx, %rcx
+    cmpq $2, %rcx
+    ja 102f
+    leaq (%rsi, %rdi), %rcx         // the condition: its table has half the width
+    jne 101f
+    shrq $1, %rcx
+    movl ALSO(%rcx), %eax
+    movq (%rdx, %rax), %rax
+    cmpq %rax, RETURNS(%rcx)
+    je \known
+    jmp 102f
+101:
+    shrq $1, %rcx
+    cmpl %ebp, ALSO(%rcx)
+    je \known
+102:
+    .endm
+
+// Goes on at KNOWN if the context is that of the call, and its child is one of the caller's (eax), and makes rcx the
+// child and rdx the cell.
+    .macro COMPARE_WITH_CALLER known
+    movq 48(%rsp), %rcx
+    cmpq %rcx, SITE(%rsi)
+    jne 103f
+    movl 40(%rsp), %ecx
+    cmpl %ecx, BACK(%rsi)
+    jne 103f
+    leaq 48(%rsp), %rdx
+    movq PLACE(%rsi), %rcx
+    xorq %rdx, %rcx
+    testq $-8, %rcx
+    jne 103f
+    shrq $1, %rdx
+    addq OWN_SHIFT(%rdi), %rdx
+    movl CHILD(%rsi), %ecx
+    shlq $3, %rcx
+    addq BASE(%rdi), %rcx
+    cmpl %eax, 4(%rcx)
+    je \known
+103:
+    .endm
 
     .hidden calls_enter, calls_vector_start, calls_enter_known, calls_enter_unknown
     .hidden calls_current, calls_generation
@@ -43,36 +88,39 @@ calls_enter:
     SAVE %rax
     leaq 48(%rsp), %rdx             // the slot
     movq 48(%rsp), %rcx             // the call site
-    movq 40(%rsp), %rax             // the function
+    movl 40(%rsp), %eax             // the function
     imull $SPREAD, %edx, %esi
     shrl $16, %esi
     addl %ecx, %esi
     leal (%rsi, %rax, 4), %esi
-    shll $6, %esi
+    shll $5, %esi
     andl $TABLE_MASK, %esi
     addq %rdi, %rsi
     cmpq %rcx, SITE(%rsi)
-    jne 5f
-    cmpq %rax, BACK(%rsi)
-    jne 5f
+    jne 6f
+    cmpl %eax, BACK(%rsi)
+    jne 6f
     cmpq %rdx, PLACE(%rsi)
     jne 3f
-0:  movl calls_generation(%rip), %ecx
-    cmpl %ecx, GENERATION(%rdi)
+0:  movl calls_generation(%rip), %eax
+    cmpl %eax, GENERATION(%rdi)
     jne 5f                          // cells may be wrong, or we are inside of the tree
-    movq CELL(%rsi), %rcx
-    movslq DISTANCE(%rsi), %rdx
-    movq (%rcx, %rdx), %rdx         // the caller's node
-    cmpq %rdx, CALLER(%rsi)
+    shrq $1, %rdx
+    addq OWN_SHIFT(%rdi), %rdx      // the cell
+    movl CHILD(%rsi), %ecx
+    shlq $3, %rcx
+    addq BASE(%rdi), %rcx           // the child
+    movslq DISTANCE(%rsi), %rax
+    movl (%rdx, %rax), %eax         // the caller
+    cmpl %eax, 4(%rcx)
     jne 4f
-1:  movq CHILD(%rsi), %rdx
-    movq KEY(%rsi), %rax            // nodes of a tree that forgets become others
-    cmpq %rax, (%rdx)
+1:  movl EDGE(%rsi), %eax           // nodes of a tree that forgets become others
+    cmpl %eax, (%rcx)
     jne 5f
+    movl CHILD(%rsi), %eax
+    movl %eax, (%rdx)               // first: a handler that comes in between finds us in our place
     movq AMOUNT(%rdi), %rax
-    movq %rdx, (%rcx)               // first: a handler that comes in between finds us in our place
-    movq %rcx, LATEST(%rdi)
-    addq %rax, 16(%rdx)
+    addq %rax, 16(%rcx)
     .cfi_remember_state
 2:  RESTORE %rax
     RESTORE %rcx
@@ -82,42 +130,35 @@ calls_enter:
     ret
     .cfi_restore_state
 
-    // By the frame pointer, which is still the caller's; or over a bridge that still stands.
+    // With a condition.
     .p2align 4
-3:  leaq 1(%rdx), %rcx
-    cmpq %rcx, PLACE(%rsi)
-    jne 33f
-    cmpl %ebp, ALSO(%rsi)
-    je 0b
-    jmp 5f
-33: movq OWN_SHIFT(%rdi), %rcx
-    addq %rdx, %rcx
-    cmpq %rcx, CELL(%rsi)
+3:  CHECK_CONDITION 0b
+    movq 48(%rsp), %rcx
+    movl 40(%rsp), %eax
+    // In the place beside.
+    .p2align 4
+6:  xorq $BESIDE, %rsi
+    cmpq %rcx, SITE(%rsi)
     jne 5f
-    movl ALSO(%rsi), %ecx
-    movq (%rdx, %rcx), %rcx
-    cmpq %rcx, PLACE(%rsi)
+    cmpl %eax, BACK(%rsi)
+    jne 5f
+    cmpq %rdx, PLACE(%rsi)
     je 0b
+    CHECK_CONDITION 0b
     jmp 5f
 
     // The same call, but the caller was called by another: it has a place of its own.
     .p2align 4
-4:  imull $SPREAD, %edx, %eax
-    shrl $8, %eax
-    andl $TABLE_MASK, %eax
+4:  imull $SPREAD, %eax, %ecx
+    shrl $13, %ecx
+    andl $TABLE_MASK, %ecx
     subq %rdi, %rsi
-    xorq %rax, %rsi
+    xorq %rcx, %rsi
+    andq $~BESIDE, %rsi
     addq %rdi, %rsi
-    cmpq %rdx, CALLER(%rsi)
-    jne 5f
-    cmpq %rcx, CELL(%rsi)
-    jne 5f
-    movq 48(%rsp), %rax
-    cmpq %rax, SITE(%rsi)
-    jne 5f
-    movq 40(%rsp), %rax
-    cmpq %rax, BACK(%rsi)
-    je 1b
+    COMPARE_WITH_CALLER 1b
+    xorq $BESIDE, %rsi
+    COMPARE_WITH_CALLER 1b
 
     // A call that is not in the table, or a node that is new. Our own code: no vector register is touched.
     .p2align 4

@@ -1,18 +1,19 @@
 // SPDX-License-Identifier: MIT
 #include "track/context.h"
+#include "patch/entries.h"
 #include <string.h>
 
-#define BY_FP 1u
-
-_Static_assert(sizeof(struct context) == 64 && offsetof(struct context, place) == 16 &&
-                   offsetof(struct context, cell) == 24 && offsetof(struct context, caller) == 32 &&
-                   offsetof(struct context, child) == 40 && offsetof(struct context, key) == 48 &&
-                   offsetof(struct context, distance) == 56 &&
-                   offsetof(struct context, also) == 60 &&
-                   offsetof(struct calls_thread, latest) == 8 &&
-                   offsetof(struct calls_thread, amount) == 16 &&
-                   offsetof(struct calls_thread, own_shift) == 24 &&
-                   offsetof(struct calls_thread, contexts) == 64 && CONTEXTS == 4096 &&
+_Static_assert(sizeof(struct context) == 32 && offsetof(struct context, place) == 8 &&
+                   offsetof(struct context, back) == 16 && offsetof(struct context, child) == 20 &&
+                   offsetof(struct context, edge) == 24 &&
+                   offsetof(struct context, distance) == 28 && sizeof(struct condition) == 16 &&
+                   offsetof(struct condition, also) == 8 &&
+                   offsetof(struct calls_thread, amount) == 8 &&
+                   offsetof(struct calls_thread, own_shift) == 16 &&
+                   offsetof(struct calls_thread, base) == 24 &&
+                   offsetof(struct calls_thread, contexts) == 64 && CONTEXTS == 16384 &&
+                   offsetof(struct calls_thread, conditions) == 64 + CONTEXTS * 32 &&
+                   CONTEXT_BY_FP == 1 && CONTEXT_BRIDGED == 2 &&
                    offsetof(struct node, parent) == 4 && offsetof(struct node, value) == 16,
                "calls_x86_64.S relies on the layout");
 
@@ -23,9 +24,9 @@ static uint32_t hash_call(uintptr_t site, uintptr_t back, uintptr_t slot)
     return (by_slot + (uint32_t)site + (uint32_t)back * 4) % CONTEXTS;
 }
 
-static uint32_t hash_caller(const struct node *caller)
+static uint32_t hash_caller(ref_t caller)
 {
-    return (uint32_t)(uintptr_t)caller * UINT32_C(0x9e3779b1) >> 14 & (CONTEXTS - 1);
+    return (caller * UINT32_C(0x9e3779b1) >> 18) % CONTEXTS;
 }
 
 // A handler that has interrupted the short way must leave contexts alone: that way reads the parts
@@ -34,71 +35,74 @@ static bool is_frozen(struct calls_thread *calls, uintptr_t slot)
 {
     if (!calls->frozen)
         return false;
-    const struct shadow *shadow = calls->active;
-    if (slot <= calls->frozen && shadow_holds(shadow, calls->frozen))
+    if (slot <= calls->frozen && shadow_holds(calls->active, calls->frozen))
         return true;
     calls->frozen = 0;
     return false;
 }
 
-// Of another stack nothing is kept until the program has come back to it: there may be thousands
-// that come and go, and each time that the shadow goes to another one its contexts must.
-static bool is_worth_it(const struct calls_thread *calls)
-{
-    return calls->active == &calls->own || calls->active->visits > 1;
-}
-
-// True if the call looks as it did, but for the node of the caller: see calls_x86_64.S.
-static bool is_same_call(const struct context *context, const struct context *wanted)
-{
-    return context->site == wanted->site && context->back == wanted->back &&
-           context->cell == wanted->cell && context->place == wanted->place &&
-           context->also == wanted->also && context->distance == wanted->distance;
-}
-
-static bool describe(const struct calls_thread *calls, const struct known_call *call,
-                     struct context *context)
+// False if it is nothing for the short way.
+static bool describe(const struct known_call *call, struct context *context,
+                     struct condition *condition)
 {
     const uintptr_t slot = (uintptr_t)call->slot;
     const uintptr_t distance = call->caller_slot - slot;
-    if (call->caller_slot <= slot || distance > INT32_MAX)
+    if (call->caller_slot <= slot || distance > INT32_MAX || slot % 8 || distance % 8)
         return false;
-    context->distance = (int32_t)distance;
+    context->distance = (int32_t)distance / 2;
     context->place = slot;
-    if (call->pier) { // what is read there must be memory for sure
-        if (call->rule != CALLER_BY_SLOT || calls->active != &calls->own)
-            return false;
-        context->place = *(const uintptr_t *)call->pier;
-        context->also = (uint32_t)(call->pier - slot);
-    } else if (call->rule == CALLER_BY_FP) {
-        context->place |= BY_FP;
-        context->also = (uint32_t)call->bp;
+    if (call->pier) { // where it lies is certain only if the caller's frame tells
+        context->place |= CONTEXT_BRIDGED;
+        condition->returns = *(const uintptr_t *)call->pier;
+        condition->also = (uint32_t)(call->pier - slot);
+        return call->rule == CALLER_BY_SLOT;
+    }
+    if (call->rule == CALLER_BY_FP) {
+        context->place |= CONTEXT_BY_FP;
+        condition->also = (uint32_t)call->bp;
         return call->bp - slot < UINT32_MAX; // so the half tells it all
     }
     return call->rule == CALLER_BY_SLOT;
 }
 
+static bool is_same_call(const struct context *context, const struct context *wanted)
+{
+    return context->site == wanted->site && context->back == wanted->back &&
+           context->place == wanted->place;
+}
+
+// True if the short way will find this one, and that it is the call by another node.
+static bool hides(const struct calls_thread *calls, const struct context *context,
+                  const struct context *wanted)
+{
+    return is_same_call(context, wanted) &&
+           shadow_node(calls, context->child)->parent != shadow_node(calls, wanted->child)->parent;
+}
+
 void context_keep(struct calls_thread *calls, const struct known_call *call, struct node *child)
 {
     const uintptr_t site = *call->slot, slot = (uintptr_t)call->slot;
-    uint64_t key;
-    memcpy(&key, child, sizeof key);
-    struct context fresh = {
-        .site = site,
-        .back = call->back,
-        .cell = shadow_cell(calls->active, slot),
-        .caller = call->caller,
-        .child = child,
-        .key = key & ~(uint64_t)TREE_UNMONITORED, // the short way may not count on such a node
-    };
-    if (is_frozen(calls, slot) || !is_worth_it(calls) || !describe(calls, call, &fresh))
+    const ref_t caller = shadow_ref(calls, call->caller);
+    struct condition condition = {.returns = 0};
+    struct context fresh = {.site = site,
+                            .back = (uint32_t)call->back,
+                            .child = shadow_ref(calls, child),
+                            // The short way may not count on a node that has the bit.
+                            .edge = child->edge & ~TREE_UNMONITORED};
+    if (calls->active != &calls->own || child->parent != caller || entries_are_ambiguous() ||
+        is_frozen(calls, slot) || !describe(call, &fresh, &condition))
         return;
-    const uint32_t place = hash_call(site, call->back, slot);
-    struct context *context = &calls->contexts[place];
-    if (is_same_call(context, &fresh) && context->caller != call->caller)
-        context = &calls->contexts[place ^ hash_caller(call->caller)];
-    *context = fresh;
-    calls->active->remembered = true;
+    uint32_t place = hash_call(site, call->back, slot);
+    if (hides(calls, &calls->contexts[place], &fresh) ||
+        hides(calls, &calls->contexts[place ^ 1], &fresh))
+        place = (place ^ hash_caller(caller)) & ~1u;
+    // What is there moves to the place beside: both are looked at.
+    if (calls->contexts[place].site && !is_same_call(&calls->contexts[place], &fresh)) {
+        calls->contexts[place ^ 1] = calls->contexts[place];
+        calls->conditions[place ^ 1] = calls->conditions[place];
+    }
+    calls->contexts[place] = fresh;
+    calls->conditions[place] = condition;
 }
 
 void context_forget_all(struct calls_thread *calls)

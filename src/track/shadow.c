@@ -8,8 +8,9 @@
 #include <string.h>
 #include <sys/mman.h>
 
-#define MOST_BYTES (UINT64_C(128) << 20)    // of one shadow: used as the stack is used
-#define SMALL_WIPE (UINT64_C(64) << 10)     // more is given back to the system instead
+#define MOST_BYTES (UINT64_C(128) << 20)               // of one shadow: used as the stack is used
+#define CELL_BYTES (sizeof(uintptr_t) / sizeof(ref_t)) // of the stack, for one of the shadow
+#define SMALL_WIPE (UINT64_C(64) << 10)                // more is given back to the system instead
 #define NEW_STACK_REACH (UINT64_C(1) << 16) // of a stack that nothing is known of: around the slot
 
 // Where the function begins whose hook returns to `back`: the entry is its first instruction, or
@@ -78,12 +79,12 @@ bool shadow_open(struct shadow *shadow, uintptr_t low, uintptr_t high)
     if (high - low > MOST_BYTES)
         low = high - MOST_BYTES;
     if (!shadow->cells) {
-        void *cells = mmap(NULL, high - low, PROT_READ | PROT_WRITE,
+        void *cells = mmap(NULL, (high - low) / CELL_BYTES, PROT_READ | PROT_WRITE,
                            MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
         if (cells == MAP_FAILED)
             return false;
         shadow->cells = cells;
-        shadow->bytes = high - low;
+        shadow->bytes = (high - low) / CELL_BYTES;
     }
     shadow->low = low;
     shadow->high = high;
@@ -114,7 +115,7 @@ void shadow_close(struct shadow *shadow)
     if (shadow->cells)
         munmap(shadow->cells, shadow->bytes);
     if (shadow->told)
-        munmap(shadow->told, shadow->bytes);
+        munmap(shadow->told, shadow->told_bytes);
     *shadow = (struct shadow){.cells = NULL};
 }
 
@@ -136,11 +137,9 @@ static struct shadow *new_shadow(struct calls_thread *calls, uintptr_t slot)
     struct shadow *shadow = &calls->others[calls->next_other++ % OTHER_STACKS];
     if (shadow->cells)
         forget_cells(shadow);
-    if (shadow->remembered)
-        context_forget_all(calls);
-    shadow->remembered = false;
-    shadow->visits = 0;
-    return shadow_open(shadow, slot - NEW_STACK_REACH, slot + sizeof slot) ? shadow : NULL;
+    return shadow_open(shadow, (slot - NEW_STACK_REACH) & -(uintptr_t)16, slot + sizeof slot)
+               ? shadow
+               : NULL;
 }
 
 bool shadow_switch(struct calls_thread *calls, uintptr_t slot)
@@ -154,7 +153,6 @@ bool shadow_switch(struct calls_thread *calls, uintptr_t slot)
     // others.
     if (shadow != calls->active && tree_forgets_read(calls->arena, UINT64_MAX, calls->tree))
         forget_cells(calls->active);
-    shadow->visits++;
     calls->active = shadow;
     return true;
 }
@@ -164,12 +162,11 @@ void shadow_forget_all(struct calls_thread *calls, uintptr_t sp)
     struct shadow *own = &calls->own;
     const uintptr_t slot = sp & -sizeof(uintptr_t);
     if (shadow_holds(own, slot) && own->high - slot <= SMALL_WIPE)
-        memset(shadow_cell(own, slot), 0, own->high - slot);
+        memset(shadow_cell(own, slot), 0, (own->high - slot) / CELL_BYTES);
     else
         madvise(own->cells, own->bytes, MADV_DONTNEED);
     own->told_top = own->told;
     for (unsigned i = 0; i < OTHER_STACKS; i++)
         if (calls->others[i].cells)
             forget_cells(&calls->others[i]);
-    calls->latest = NULL;
 }

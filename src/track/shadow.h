@@ -30,22 +30,21 @@ static inline bool shadow_holds(const struct shadow *shadow, uintptr_t slot)
 }
 
 // The cell of a slot that the shadow holds.
-static inline struct node **shadow_cell(const struct shadow *shadow, uintptr_t slot)
+static inline ref_t *shadow_cell(const struct shadow *shadow, uintptr_t slot)
 {
     return shadow->cells + (slot - shadow->low) / sizeof(uintptr_t);
-}
-
-// The slot that a cell of the shadow stands for.
-static inline uintptr_t shadow_slot(const struct shadow *shadow, struct node **cell)
-{
-    return shadow->low + (uintptr_t)(cell - shadow->cells) * sizeof(uintptr_t);
 }
 
 // A function was entered. The slot is on the stack in use.
 static inline void shadow_enter(struct calls_thread *calls, uintptr_t slot, struct node *node)
 {
-    calls->latest = shadow_cell(calls->active, slot);
-    *calls->latest = node;
+    *shadow_cell(calls->active, slot) = shadow_ref(calls, node);
+}
+
+// The node in a cell, NULL if there is none.
+static inline struct node *shadow_at(const struct calls_thread *calls, const ref_t *cell)
+{
+    return *cell ? shadow_node(calls, *cell) : NULL;
 }
 
 // The child of a node by that edge, made if it is new; with folded recursion the node of the same

@@ -39,11 +39,13 @@ static bool open_told(struct calls_thread *calls, struct shadow *shadow)
 {
     if (shadow->told)
         return true;
-    void *told = mmap(NULL, shadow->bytes, PROT_READ | PROT_WRITE,
+    const size_t bytes = shadow->high - shadow->low;
+    void *told = mmap(NULL, bytes, PROT_READ | PROT_WRITE,
                       MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
     if (told == MAP_FAILED)
         return false;
     shadow->told = shadow->told_top = told;
+    shadow->told_bytes = bytes;
     shadow->told[0] = (struct told_entry){.level = UINTPTR_MAX, .node = calls->root};
     return true;
 }
@@ -68,7 +70,7 @@ static void push(struct calls_thread *calls, uintptr_t level, ref_t edge)
 {
     struct shadow *shadow = calls->active;
     struct node *caller = shadow->told_top->node;
-    if (shadow->told_top + 2 > shadow->told + shadow->bytes / sizeof *shadow->told) {
+    if (shadow->told_top + 2 > shadow->told + shadow->told_bytes / sizeof *shadow->told) {
         calls->stats->lost++;
         return;
     }
