@@ -1,10 +1,18 @@
 // SPDX-License-Identifier: MIT
 
-// `cairn-as`: the assembler, for gcc before version 13. Those put the entries of all functions of a
-// file into one section that goes with the first function. But other files may have that one, too
-// (templates, inline functions), or nobody uses it: when the linker drops it, the entries of all go
-// with it, and when it drops another one, linking fails. Here each entry gets a section that goes
-// with its own function, and belongs to its group ("?"):
+// `cairn-as`: the assembler, for gcc. The no-op that each function begins with becomes one of five
+// bytes, which costs next to nothing, where gcc has five of one:
+//
+//     .LPFE7:                                  .LPFE7:
+//         nop                              →       .byte 0x0f, 0x1f, 0x44, 0x00, 0x00
+//         nop
+//         ...
+//
+// And gcc before version 13 puts the entries of all functions of a file into one section that goes
+// with the first function. But other files may have that one, too (templates, inline functions), or
+// nobody uses it: when the linker drops it, the entries of all go with it, and when it drops
+// another one, linking fails. Here each entry gets a section that goes with its own function, and
+// belongs to its group ("?"):
 //
 //     .section __patchable_function_entries,"awo",@progbits,first     →  "awo?",@progbits,.LPFE7
 //     .align 8
@@ -23,6 +31,10 @@
 
 #define SECTION "\t.section\t__patchable_function_entries,\"awo\",@progbits,"
 #define QUAD "\t.quad\t"
+#define ENTRY_LABEL ".LPFE"
+#define NO_OP "\tnop\n"
+#define NO_OPS 5
+#define ONE_NO_OP "\t.byte\t0x0f, 0x1f, 0x44, 0x00, 0x00\n"
 #define REAL_ASSEMBLER "CAIRN_AS"
 
 // The argument that names the file to assemble; -1: standard input.
@@ -68,14 +80,35 @@ static void rewrite_entry(FILE *from, FILE *to, const char *section)
     }
 }
 
-// A copy with a section for each entry. False if it could not be made; *changed if it is of any
-// use.
+// *count: of the no-ops so far that follow the label of an entry; -1: the last line was neither.
+// True if the line is one more of them; the last one writes one for all.
+static bool take_no_op(int *count, FILE *to, const char *line, bool *changed)
+{
+    if (*count >= 0 && !strcmp(line, NO_OP)) {
+        if (++*count == NO_OPS) {
+            fputs(ONE_NO_OP, to);
+            *count = -1;
+            *changed = true;
+        }
+        return true;
+    }
+    for (; *count > 0; --*count) // fewer: they stay what they are
+        fputs(NO_OP, to);
+    *count = strncmp(line, ENTRY_LABEL, sizeof ENTRY_LABEL - 1) ? -1 : 0;
+    return false;
+}
+
+// A copy with a section for each entry, and one no-op for five. False if it could not be made;
+// *changed if it is of any use.
 static bool rewrite(FILE *from, FILE *to, bool *changed)
 {
     char *line = NULL;
     size_t capacity = 0;
     ssize_t length;
+    int no_ops = -1;
     while ((length = getline(&line, &capacity, from)) > 0) {
+        if (take_no_op(&no_ops, to, line, changed))
+            continue;
         if (strncmp(line, SECTION, sizeof SECTION - 1)) {
             fwrite(line, 1, (size_t)length, to);
             continue;
@@ -84,6 +117,7 @@ static bool rewrite(FILE *from, FILE *to, bool *changed)
         line[strcspn(line, "\n")] = 0;
         rewrite_entry(from, to, line);
     }
+    take_no_op(&no_ops, to, "", changed);
     free(line);
     return !ferror(from) && !fflush(to);
 }

@@ -15,7 +15,6 @@
 // Five bytes: what a call takes. After inlining, before anything else of the function.
 #define ENTRY_FLAG "-fpatchable-function-entry=5"
 #define CLANG_SCOPES 14 // the first clang with --start-no-unused-arguments
-#define GCC_GROUPS 13 // the first gcc that can list entries of functions that other files have, too
 
 extern char **environ;
 
@@ -24,7 +23,6 @@ struct compiler {
     bool answers; // it can preprocess C
     bool x86_64;
     unsigned clang; // its version, 0: not a clang
-    unsigned gcc;   // or what it takes itself for
 };
 
 // Programs that run the compiler that their first argument names.
@@ -69,8 +67,6 @@ static void read_macros(FILE *output, struct compiler *compiler)
         wide &= strncmp(line, "#define __ILP32__ ", 18) != 0;
         if (sscanf(line, "#define __clang_major__ %u", &version) == 1)
             compiler->clang = version;
-        if (sscanf(line, "#define __GNUC__ %u", &version) == 1)
-            compiler->gcc = version;
     }
     compiler->x86_64 &= wide;
 }
@@ -241,8 +237,7 @@ static int run_cc(int argc, char **argv)
     int status = check_compiler(argv + 1, words, argv + 1 + words, &compiler);
     if (status)
         return status;
-    char *assembler =
-        compiler.clang == 0 && compiler.gcc < GCC_GROUPS ? find_assembler(argv + 1, words) : NULL;
+    char *assembler = compiler.clang == 0 ? find_assembler(argv + 1, words) : NULL;
     char **command = make_command(argc - 1, argv + 1, &compiler, assembler);
     if (command)
         execvp(command[0], command);
