@@ -10,13 +10,14 @@
 struct context {
     uint32_t parent;
     place_t site, function;
-    uint64_t weight;
+    uint64_t weight, error;
     bool kept;
 };
 
 struct contexts {
     const struct profile *profile;
     unsigned metric;
+    unsigned error; // the metric that bounds it; as many as there are: none
     bool in_frames; // where the metric lies: in frames, or in statements
     struct context *list;
     size_t count, capacity;
@@ -74,6 +75,13 @@ static uint64_t value_of(const struct contexts *contexts, const struct profile_t
                : 0;
 }
 
+static uint64_t error_of(const struct contexts *contexts, const struct profile_tree *tree,
+                         uint32_t node)
+{
+    const unsigned metrics = contexts->profile->metric_count;
+    return contexts->error < metrics ? tree->values[(size_t)node * metrics + contexts->error] : 0;
+}
+
 static void gather(struct contexts *contexts)
 {
     const struct profile *profile = contexts->profile;
@@ -97,36 +105,38 @@ static void gather(struct contexts *contexts)
                         ? of[node->parent]
                         : context_below(contexts, of[node->parent], node->site, node->function);
             contexts->list[of[i]].weight += value_of(contexts, tree, i);
+            contexts->list[of[i]].error += error_of(contexts, tree, i);
         }
     }
 }
 
-static uint64_t choose(struct contexts *contexts, double least)
+static struct hot_cut choose(struct contexts *contexts, double least,
+                             const struct hot_choice *choice)
 {
-    uint64_t hot = 0;
-    for (size_t i = contexts->count; i-- > 0;) { // parents stand before their children
+    struct hot_cut cut = {0};
+    for (size_t i = contexts->count; i-- > 1;) { // parents stand before their children
         struct context *context = &contexts->list[i];
-        const bool is_hot = i > 0 && (double)context->weight >= least;
-        hot += is_hot;
-        context->kept |= is_hot || i == 0;
-        if (context->kept && i > 0)
+        const bool is_hot = (double)context->weight >= least;
+        const bool is_sure = !choice->sure_only || context->error <= context->weight / 2;
+        cut.contexts += is_hot && is_sure;
+        cut.unsure += is_hot && !is_sure;
+        context->kept |= is_hot && is_sure;
+        if (context->kept)
             contexts->list[context->parent].kept = true;
     }
-    return hot;
+    contexts->list[0].kept = true;
+    return cut;
 }
 
-// Closes the ranks of a tree. Returns what was dropped.
-static uint64_t drop(const struct contexts *contexts, struct profile_tree *tree, const uint32_t *of)
+// Closes the ranks of a tree.
+static void drop(const struct contexts *contexts, struct profile_tree *tree, const uint32_t *of)
 {
     const unsigned metrics = contexts->profile->metric_count;
     uint32_t *number = memory_array(tree->count, sizeof *number);
     uint32_t kept = 0;
-    uint64_t dropped = 0;
     for (uint32_t i = 0; i < tree->count; i++) {
-        if (!contexts->list[of[i]].kept) {
-            dropped += value_of(contexts, tree, i);
+        if (!contexts->list[of[i]].kept)
             continue;
-        }
         struct profile_node node = tree->nodes[i];
         if (!is_root(tree, i))
             node.parent = number[node.parent];
@@ -138,7 +148,6 @@ static uint64_t drop(const struct contexts *contexts, struct profile_tree *tree,
     }
     tree->count = kept;
     free(number);
-    return dropped;
 }
 
 static bool lies_in_frames(const struct profile_metric *metric)
@@ -146,65 +155,84 @@ static bool lies_in_frames(const struct profile_metric *metric)
     return profile_counts_calls(metric) || profile_is_edge(metric);
 }
 
-uint64_t hot_whole(const struct profile *profile, unsigned metric)
+static struct contexts contexts_by(const struct profile *profile, unsigned metric)
 {
-    const struct contexts contexts = {
+    return (struct contexts){
         .profile = profile,
         .metric = metric,
+        .error = profile_error_of(profile, metric),
         .in_frames = lies_in_frames(&profile->metrics[metric]),
     };
+}
+
+// The metric that a tree's own sums are about: the one that has errors, or the first.
+static unsigned mined_metric(const struct profile *profile)
+{
+    for (unsigned i = 0; i < profile->metric_count; i++)
+        if (profile_error_of(profile, i) < profile->metric_count)
+            return i;
+    return 0;
+}
+
+uint64_t hot_whole_tree(const struct profile *profile, const struct profile_tree *tree,
+                        unsigned metric)
+{
+    const struct contexts contexts = contexts_by(profile, metric);
+    uint64_t sum = 0;
+    for (uint32_t i = 0; i < tree->count; i++)
+        sum += value_of(&contexts, tree, i);
+    if (metric != mined_metric(profile))
+        return sum;
+    const uint64_t whole = sum + tree->stats.purged - (uint64_t)tree->hot.made_up;
+    return (int64_t)whole >= 0 ? whole : sum; // it cannot be less than nothing, but for damage
+}
+
+uint64_t hot_whole(const struct profile *profile, unsigned metric)
+{
     uint64_t whole = 0;
-    for (unsigned t = 0; t < profile->tree_count; t++) {
-        const struct profile_tree *tree = &profile->trees[t];
-        for (uint32_t i = 0; i < tree->count; i++)
-            whole += value_of(&contexts, tree, i);
-        whole += metric == 0 ? tree->stats.purged : 0;
-    }
+    for (unsigned t = 0; t < profile->tree_count; t++)
+        whole += hot_whole_tree(profile, &profile->trees[t], metric);
     return whole;
 }
 
-void hot_prune(struct profile *profile, unsigned metric, double phi, struct hot_cut *cut)
+struct hot_cut hot_prune(struct profile *profile, unsigned metric, const struct hot_choice *choice)
 {
-    struct contexts contexts = {
-        .profile = profile,
-        .metric = metric,
-        .in_frames = lies_in_frames(&profile->metrics[metric]),
-    };
+    struct contexts contexts = contexts_by(profile, metric);
     // As the stream miners have it: floor, and what has nothing is not hot.
-    const double least = fmax(1, floor(phi * (double)hot_whole(profile, metric) * (1 + 1e-12)));
+    const double least =
+        choice->phi > 0
+            ? fmax(1, floor(choice->phi * (double)hot_whole(profile, metric) * (1 + 1e-12)))
+            : 0;
     gather(&contexts);
-    *cut = (struct hot_cut){.outside = memory_array(profile->tree_count, sizeof *cut->outside)};
-    cut->contexts = choose(&contexts, least);
+    const struct hot_cut cut = choose(&contexts, least, choice);
     for (unsigned t = 0; t < profile->tree_count; t++) {
-        cut->outside[t] = drop(&contexts, &profile->trees[t], contexts.of[t]);
+        drop(&contexts, &profile->trees[t], contexts.of[t]);
         free(contexts.of[t]);
     }
     free(contexts.of);
     free(contexts.list);
     free(contexts.slots);
+    return cut;
 }
 
 // A context is a frame; its statements, of which a full tree may have several, are added up.
-static struct hot_use tree_use(const struct contexts *contexts, const struct profile_tree *tree,
-                               unsigned error)
+static struct hot_use tree_use(const struct contexts *contexts, const struct profile_tree *tree)
 {
-    const unsigned metrics = contexts->profile->metric_count;
-    struct hot_use use = {.whole = contexts->metric == 0 ? tree->stats.purged : 0};
-    uint64_t *weights = memory_array(tree->count, 2 * sizeof *weights),
-             *errors = weights + tree->count;
+    struct hot_use use = {
+        .whole = hot_whole_tree(contexts->profile, tree, contexts->metric),
+        .counters = tree->hot.counters,
+        .floor = tree->hot.floor,
+    };
+    uint64_t *weights = memory_array(tree->count, 2 * sizeof *weights);
+    uint64_t *errors = weights + tree->count;
     for (uint32_t i = 0; i < tree->count; i++) {
         const struct profile_node *node = &tree->nodes[i];
         const uint32_t frame = is_root(tree, i) || node->function ? i : node->parent;
         weights[frame] += value_of(contexts, tree, i);
-        errors[frame] += error < metrics ? tree->values[(size_t)i * metrics + error] : 0;
+        errors[frame] += error_of(contexts, tree, i);
     }
     for (uint32_t i = 0; i < tree->count; i++) {
-        if (weights[i] == 0)
-            continue;
-        use.contexts++;
-        use.whole += weights[i];
-        if (use.smallest == 0 || weights[i] < use.smallest)
-            use.smallest = weights[i];
+        use.contexts += weights[i] > 0;
         if (errors[i] > use.largest_error)
             use.largest_error = errors[i];
     }
@@ -212,25 +240,14 @@ static struct hot_use tree_use(const struct contexts *contexts, const struct pro
     return use;
 }
 
-struct hot_use hot_use(const struct profile *profile, unsigned metric)
+struct hot_use hot_use(const struct profile *profile)
 {
-    const struct contexts contexts = {
-        .profile = profile,
-        .metric = metric,
-        .in_frames = lies_in_frames(&profile->metrics[metric]),
-    };
-    const unsigned error = profile_error_of(profile, metric);
+    const struct contexts contexts = contexts_by(profile, mined_metric(profile));
     struct hot_use most = {0};
     for (unsigned t = 0; t < profile->tree_count; t++) {
-        struct hot_use use = tree_use(&contexts, &profile->trees[t], error);
+        struct hot_use use = tree_use(&contexts, &profile->trees[t]);
         if (use.contexts > most.contexts)
             most = use;
     }
     return most;
-}
-
-void hot_cut_free(struct hot_cut *cut)
-{
-    free(cut->outside);
-    *cut = (struct hot_cut){0};
 }

@@ -14,26 +14,35 @@
 
 #include "profile/profile.h"
 
-struct hot_cut {
-    uint64_t *outside; // per tree of the profile: what its dropped contexts had
-    uint64_t contexts; // that are hot
+// What a tree was charged in a metric: what its contexts have, with what was forgotten, and without
+// what their errors make of it.
+uint64_t hot_whole_tree(const struct profile *profile, const struct profile_tree *tree,
+                        unsigned metric);
+uint64_t hot_whole(const struct profile *profile, unsigned metric); // of all trees: N
+
+struct hot_choice {
+    double phi;     // of N
+    bool sure_only; // without contexts more than half of whose counts may be an error
 };
 
-// What a metric's contexts have in all, with what trees have forgotten: N.
-uint64_t hot_whole(const struct profile *profile, unsigned metric);
+struct hot_cut {
+    uint64_t contexts; // that are hot
+    uint64_t unsure;   // that are not, because of their errors alone
+};
 
-// Drops all contexts from the profile that are not hot by a metric and have no hot one below them.
-void hot_prune(struct profile *profile, unsigned metric, double phi, struct hot_cut *cut);
-void hot_cut_free(struct hot_cut *cut);
+// Drops all contexts from the profile that are not chosen by a metric and have none below them that
+// is.
+struct hot_cut hot_prune(struct profile *profile, unsigned metric, const struct hot_choice *choice);
 
 // How the counters of hot trees were used. Of several trees, the one that is used most.
 struct hot_use {
     uint64_t contexts;      // with a counter
     uint64_t whole;         // what was counted there
-    uint64_t smallest;      // the smallest counter
+    uint64_t counters;      // that it may have
+    uint64_t floor;         // what a context that has none can have had at most
     uint64_t largest_error; // of any context
 };
 
-struct hot_use hot_use(const struct profile *profile, unsigned metric);
+struct hot_use hot_use(const struct profile *profile);
 
 #endif

@@ -60,24 +60,35 @@ static int prune(struct report *report, char **error)
         return -1;
     }
     report->phi = wanted > 0 ? wanted : recorded;
-    if (report->phi > 0)
-        hot_prune(profile, report->metric, report->phi, &report->hot);
+    // Of a full tree that ran out of memory, what came later may be nothing but an error.
+    const bool sure_only = report->kind.has_errors && !report->kind.hot;
+    report->tree_wholes = memory_array(profile->tree_count, sizeof *report->tree_wholes);
+    for (unsigned i = 0; i < profile->tree_count; i++)
+        report->tree_wholes[i] = hot_whole_tree(profile, &profile->trees[i], report->metric);
+    if (report->phi > 0 || sure_only)
+        report->hot = hot_prune(profile, report->metric,
+                                &(struct hot_choice){.phi = report->phi, .sure_only = sure_only});
     return 0;
 }
 
-// What the chosen threads and processes had besides the contexts that are left.
-static void sum_outside(struct report *report)
+// What the chosen threads and processes were charged, and how much of it the tree has.
+static void sum_whole(struct report *report, const struct calltree *tree)
 {
     const struct profile *profile = report->analysis->profile;
+    const uint64_t shown = calltree_total(tree, 0, report->metric);
     for (unsigned i = 0; i < profile->tree_count; i++) {
-        const struct profile_tree *tree = &profile->trees[i];
-        if (!build_selects(report->analysis->functions, profile, tree, &report->options->build))
+        const struct profile_tree *from = &profile->trees[i];
+        if (!build_selects(report->analysis->functions, profile, from, &report->options->build))
             continue;
-        if (report->hot.outside)
-            report->outside += report->hot.outside[i];
-        if (report->metric == 0)
-            report->purged += tree->stats.purged;
+        report->whole += report->tree_wholes[i];
+        if (report->metric != 0)
+            continue;
+        // Miners that drop counters make less of the sum.
+        const int64_t made_up = from->hot.made_up;
+        report->purged += from->stats.purged + (made_up < 0 ? 0 - (uint64_t)made_up : 0);
     }
+    report->outside = report->whole > shown ? report->whole - shown : 0;
+    report->made_up = shown > report->whole ? shown - report->whole : 0;
 }
 
 static bool has_detached(const struct calltree *tree)
@@ -98,8 +109,7 @@ static struct calltree *refined_tree(struct report *report, char **error)
         return NULL;
     struct calltree *tree =
         build_calltree(report->analysis->functions, report->analysis->profile, &build);
-    sum_outside(report);
-    report->whole = calltree_total(tree, 0, report->metric) + report->outside + report->purged;
+    sum_whole(report, tree);
     report->detached = has_detached(tree);
     bool refine = options->through.count > 0 || options->without.count > 0;
     if (refine) {
@@ -232,6 +242,14 @@ static bool has_returns(const struct calltree *tree)
     return false;
 }
 
+static bool has_cost(const struct calltree *tree, unsigned metric)
+{
+    for (uint32_t i = 0; i < tree->count; i++)
+        if (calltree_self(tree, i, metric) > 0)
+            return true;
+    return false;
+}
+
 int report_print(FILE *out, const struct text_style *style, struct analysis *analysis,
                  const struct report_options *options, char **error)
 {
@@ -247,7 +265,7 @@ int report_print(FILE *out, const struct text_style *style, struct analysis *ana
     report.kind = profile_kind(analysis->profile);
     struct calltree *tree = prune(&report, error) < 0 ? NULL : refined_tree(&report, error);
     if (!tree) {
-        hot_cut_free(&report.hot);
+        free(report.tree_wholes);
         free(report.runs);
         return -1;
     }
@@ -264,6 +282,7 @@ int report_print(FILE *out, const struct text_style *style, struct analysis *ana
     }
     int status = 0;
     show.has_returns = show.returns && has_returns(tree);
+    show.has_error = show.has_error && has_cost(tree, show.error);
     bool nothing = report.whole > 0 && options->focus && tree->count == 1;
     if (nothing)
         status = no_match(error, "no function on the recorded paths matches", options->focus);
@@ -273,7 +292,7 @@ int report_print(FILE *out, const struct text_style *style, struct analysis *ana
         print_text(&report, &show, tree, flat);
     flat_free(flat);
     calltree_free(tree);
-    hot_cut_free(&report.hot);
+    free(report.tree_wholes);
     free(report.runs);
     return status;
 }

@@ -253,9 +253,19 @@ static void put_forgotten(const struct report *report, const struct show_options
                 text_count(report->hot.contexts).text, plural(report->hot.contexts),
                 100 * report->phi, text_percent((double)report->outside, whole).text,
                 report->kind.hot ? " (--phi raises the limit)" : "");
+    if (report->hot.unsure)
+        fprintf(out,
+                "Not shown: %s context%s met after the memory was used up, of which more than half "
+                "may be an error.\n",
+                text_count(report->hot.unsure).text, plural(report->hot.unsure));
     if (report->purged)
         fprintf(out, "%s of the total was purged from the trees: its contexts are forgotten.\n",
                 text_percent((double)report->purged, whole).text);
+    if (report->kind.hot && strcmp(report->kind.miner, "sticky") == 0)
+        fprintf(out,
+                "Sticky Sampling: a share may be too small by %.3g %% of the total, hardly ever by "
+                "more.\n",
+                100 * report->kind.epsilon);
     if (show->has_error)
         fprintf(out,
                 "%s: by so much a share may be too large, for contexts that were forgotten before; "
@@ -353,10 +363,12 @@ void report_json_head(const struct report *report, struct json *json)
         json_real(json, report->phi);
     else
         json_null(json);
-    json_key(json, "outside"); // what contexts with less had
+    json_key(json, "outside"); // what contexts that are not shown had
     json_unsigned(json, report->outside);
     json_key(json, "purged"); // what trees have forgotten
     json_unsigned(json, report->purged);
+    json_key(json, "made_up"); // what contexts have in all beyond the whole, by their errors
+    json_unsigned(json, report->made_up);
     json_key(json, "notes");
     json_array(json);
     const char *note;

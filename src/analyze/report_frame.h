@@ -16,15 +16,17 @@ struct report {
     const struct report_options *options;
     unsigned metric;
     enum call_order order;
-    double *runs;   // per metric: recordings that were added up
-    uint64_t cut;   // paths of callers that were not followed to their end
-    uint64_t whole; // cost of the chosen threads and processes
-    uint64_t part;  // of that, what the refinement left
+    double *runs;          // per metric: recordings that were added up
+    uint64_t cut;          // paths of callers that were not followed to their end
+    uint64_t *tree_wholes; // per tree of the profile: what it was charged
+    uint64_t whole;        // cost of the chosen threads and processes
+    uint64_t part;         // of that, what the refinement left
     struct profile_kind kind;
     double phi;         // share from which on contexts are shown; 0: all
-    struct hot_cut hot; // what the others had
-    uint64_t outside;   // of the chosen threads and processes
-    uint64_t purged;    // of these: what their trees have forgotten
+    struct hot_cut hot; // how many these are
+    uint64_t outside;   // of `whole`: what the contexts that are left have not
+    uint64_t made_up;   // what they have more than there was, by their errors
+    uint64_t purged;    // of `whole`: what the trees have forgotten
     bool detached;      // some paths were cut
 };
 

@@ -82,19 +82,18 @@ static void put_kept(struct json *json, const struct profile *profile,
                      const struct profile_totals *totals)
 {
     const struct profile_kind kind = profile_kind(profile);
-    const uint64_t counters = profile_counters(&kind);
     if (kind.hot || kind.has_errors) {
-        const struct hot_use use = hot_use(profile, 0);
+        const struct hot_use use = hot_use(profile);
         json_key(json, "hot");
         json_object(json);
         put_real(json, "phi", kind.phi);
         put_real(json, "epsilon", kind.epsilon);
         put_text(json, "miner", kind.hot ? kind.miner : "space-saving");
-        put_number(json, "counters", counters);
+        put_number(json, "counters", use.counters);
         put_number(json, "counters_used", use.contexts);
         put_number(json, "total", use.whole);
-        put_number(json, "error_bound", counters ? use.whole / counters : 0);
-        put_number(json, "smallest_counter", use.smallest);
+        put_number(json, "error_bound", use.counters ? use.whole / use.counters : 0);
+        put_number(json, "floor", use.floor);
         put_number(json, "largest_error", use.largest_error);
         json_end_object(json);
     }

@@ -101,23 +101,28 @@ static void put_kept(struct text_table *table, const struct profile *profile,
                      const struct profile_totals *totals)
 {
     const struct profile_kind kind = profile_kind(profile);
-    const struct hot_use use = hot_use(profile, 0);
+    const struct hot_use use = hot_use(profile);
     const char *unit = profile->metrics[0].unit;
     const double whole = (double)use.whole;
-    const uint64_t counters = profile_counters(&kind);
     if (kind.hot)
         put(table, "kept",
             "hot contexts: at least %.3g %% of the total, to an error of %.3g %% at most; by %s",
             100 * kind.phi, 100 * kind.epsilon, kind.miner);
-    if (kind.hot && counters)
-        put(table, "", "%s of %s counters in use, the smallest %s", text_count(use.contexts).text,
-            text_count(counters).text, text_amount(use.smallest, unit).text);
+    if (kind.hot && use.counters)
+        put(table, "",
+            "%s of %s counters in use; a context that has none had at most %s, %s of the total",
+            text_count(use.contexts).text, text_count(use.counters).text,
+            text_amount(use.floor, unit).text, text_percent((double)use.floor, whole).text);
+    else if (use.counters) // as many as there was memory for
+        put(table, "kept",
+            "everything, until the memory was used up; a context that is not there had at most %s "
+            "since, %s of the total",
+            text_amount(use.floor, unit).text, text_percent((double)use.floor, whole).text);
     if (kind.has_errors)
-        put(table, kind.hot ? "" : "kept",
-            "the largest error of a context is %s, %s of the total; %s",
+        put(table, "", "the largest error of a count is %s, %s of the total%s",
             text_amount(use.largest_error, unit).text,
             text_percent((double)use.largest_error, whole).text,
-            use.largest_error ? "all others are nearer to the truth" : "all counts are exact");
+            use.largest_error ? "" : ": all are exact");
     if (kind.bounded)
         put(table, "kept", "at most %u frames of a sample", kind.depth);
     if (kind.functions)

@@ -314,6 +314,7 @@ int tree_bridge(struct profile_tree *into, const struct profile_tree *tree,
     free(bridge.children);
     if (result == 0) {
         stats_add(&into->stats, &tree->stats);
+        hot_add(&into->hot, &tree->hot);
         into->threads += tree->threads;
     }
     return result;

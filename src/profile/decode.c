@@ -218,13 +218,15 @@ static bool take_module_of(struct loader *loader, struct cursor *cursor, place_t
     return true;
 }
 
-static bool take_stats(struct cursor *cursor, struct live_stats *stats)
+static bool take_stats(struct cursor *cursor, struct live_stats *stats, struct profile_hot *hot)
 {
+    uint64_t made_up = 0;
     *stats = (struct live_stats){0};
+    *hot = (struct profile_hot){0};
     uint64_t *const sums[STATS_SUMS] = {
-        &stats->samples,      &stats->lost,          &stats->unplaced,
-        &stats->frames_stack, &stats->frames_walked, &stats->handler_ns,
-        &stats->cost_ns,      &stats->residue_ns,    &stats->purged,
+        &stats->samples,       &stats->lost,       &stats->unplaced, &stats->frames_stack,
+        &stats->frames_walked, &stats->handler_ns, &stats->cost_ns,  &stats->residue_ns,
+        &stats->purged,        &hot->counters,     &hot->floor,      &made_up,
     };
     // A later minor version may tell more of each; what is unknown is read over.
     uint64_t count = cursor_varint(cursor);
@@ -233,6 +235,7 @@ static bool take_stats(struct cursor *cursor, struct live_stats *stats)
         if (i < STATS_SUMS)
             *sums[i] = value;
     }
+    hot->made_up = unzigzag(made_up);
     count = cursor_varint(cursor);
     for (uint64_t i = 0; i < count && !cursor->failed; i++) {
         uint64_t value = cursor_varint(cursor);
@@ -262,7 +265,7 @@ static bool take_tree(struct loader *loader, struct cursor *cursor)
     if (tree->start)
         tree->start = place_make(place_module(tree->start), cursor_varint(cursor));
     tree->threads = cursor_varint(cursor);
-    return take_stats(cursor, &tree->stats);
+    return take_stats(cursor, &tree->stats, &tree->hot);
 }
 
 static bool is_lost(const struct profile_node *node)

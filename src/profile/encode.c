@@ -119,12 +119,13 @@ static void put_module_of(struct bytes *out, place_t place)
     bytes_put_varint(out, place ? place_module(place) + 1 : 0);
 }
 
-static void put_stats(struct bytes *out, const struct live_stats *stats)
+static void put_stats(struct bytes *out, const struct live_stats *stats,
+                      const struct profile_hot *hot)
 {
     const uint64_t sums[STATS_SUMS] = {
-        stats->samples,      stats->lost,          stats->unplaced,
-        stats->frames_stack, stats->frames_walked, stats->handler_ns,
-        stats->cost_ns,      stats->residue_ns,    stats->purged,
+        stats->samples,       stats->lost,       stats->unplaced, stats->frames_stack,
+        stats->frames_walked, stats->handler_ns, stats->cost_ns,  stats->residue_ns,
+        stats->purged,        hot->counters,     hot->floor,      zigzag(hot->made_up),
     };
     bytes_put_varint(out, STATS_SUMS);
     for (unsigned i = 0; i < STATS_SUMS; i++)
@@ -154,7 +155,7 @@ void encode_tree(struct batch *batch, uint32_t index, const struct profile_tree 
     if (tree->start)
         bytes_put_varint(out, place_offset(tree->start));
     bytes_put_varint(out, tree->threads);
-    put_stats(out, &tree->stats);
+    put_stats(out, &tree->stats, &tree->hot);
 }
 
 static void put_nodes(struct batch *batch, uint32_t tree, uint32_t first, uint32_t count,

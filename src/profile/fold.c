@@ -116,6 +116,7 @@ int tree_merger_add(struct tree_merger *merger, const struct profile_tree *tree)
     free(map);
     if (result == 0) {
         stats_add(&merger->into->stats, &tree->stats);
+        hot_add(&merger->into->hot, &tree->hot);
         merger->into->threads += tree->threads;
     }
     return result;

@@ -45,16 +45,6 @@ struct profile_kind profile_kind(const struct profile *profile)
     return kind;
 }
 
-uint64_t profile_counters(const struct profile_kind *kind)
-{
-    if (!(kind->epsilon > 1e-18))
-        return 0;
-    // Rounded up; what binary fractions make of 1/0.00002 is not one more.
-    const double counters = 1 / kind->epsilon * (1 - 1e-12);
-    const uint64_t whole = (uint64_t)counters;
-    return whole + ((double)whole < counters);
-}
-
 unsigned profile_error_of(const struct profile *profile, unsigned metric)
 {
     const char *name = profile->metrics[metric].name;

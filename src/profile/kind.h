@@ -17,9 +17,6 @@ struct profile_kind {
 
 struct profile_kind profile_kind(const struct profile *profile);
 
-// The counters of a hot tree: 1/epsilon. 0 for other kinds.
-uint64_t profile_counters(const struct profile_kind *kind);
-
 // The metric that has the errors of another one: it is called by its name and " error". The number
 // of metrics if there is none.
 unsigned profile_error_of(const struct profile *profile, unsigned metric);

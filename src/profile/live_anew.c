@@ -70,6 +70,16 @@ static void add_frame(struct telling *telling, const struct stable_node *node, u
         statement[bound] = node->value[1];
 }
 
+// Full trees have them, also among the nodes that come and go since their memory was used up.
+static void add_statement(struct telling *telling, const struct stable_node *node, uint32_t parent,
+                          const struct edge *edge, const struct live_sink *sink)
+{
+    uint64_t *statement = add_node(telling, parent, edge->site, 0);
+    statement[0] = node->value[0];
+    if (node->has_error && sink->bound_metric && !sink->follows_calls)
+        statement[sink->bound_metric] = node->value[1];
+}
+
 static bool convert(struct telling *telling, const struct stable_tree *stable,
                     const struct arena *arena, uint64_t bytes, const struct place_mapper *mapper,
                     const struct live_sink *sink)
@@ -98,7 +108,7 @@ static bool convert(struct telling *telling, const struct stable_tree *stable,
         if (root || edge.function)
             add_frame(telling, node, parent, &edge, sink);
         else
-            *add_node(telling, parent, edge.site, 0) = node->value[0];
+            add_statement(telling, node, parent, &edge, sink);
     }
     free(numbers);
     return sound;

@@ -367,6 +367,21 @@ static bool is_unused(const struct live_stats *stats, const struct arena *arena,
     return nodes < 3;
 }
 
+static struct profile_hot read_hot(const struct arena *arena, uint64_t bytes, ref_t tree)
+{
+    struct tree_hot state;
+    if (!tree || !tree_hot_read(arena, bytes, tree, &state))
+        return (struct profile_hot){0};
+    return (struct profile_hot){state.counters, state.floor, (int64_t)state.made_up};
+}
+
+static bool is_news(const struct live_tree *tree, const struct profile_tree *told)
+{
+    return memcmp(&told->stats, &tree->stats, sizeof told->stats) != 0 ||
+           memcmp(&told->hot, &tree->hot, sizeof told->hot) != 0 || told->tid != tree->tid ||
+           told->threads != tree->threads || tree->index == LIVE_TREE_UNWRITTEN;
+}
+
 bool live_tree_update(struct live_tree *tree, const struct arena *arena, uint64_t bytes,
                       uint32_t process, enum live_presence presence,
                       const struct place_mapper *mapper, struct live_sink *sink)
@@ -388,17 +403,18 @@ bool live_tree_update(struct live_tree *tree, const struct arena *arena, uint64_
         .tid = atomic_load_explicit(&thread->tid, memory_order_relaxed),
         .threads = atomic_load_explicit(&thread->threads, memory_order_relaxed),
         .stats = stats,
+        .hot = read_hot(arena, bytes, nodes),
     };
     place_t start = __atomic_load_n(&thread->start, __ATOMIC_RELAXED);
     told.start = start ? mapper->map(mapper->context, start) : 0;
-    bool news = memcmp(&stats, &tree->stats, sizeof stats) != 0 || told.tid != tree->tid ||
-                told.threads != tree->threads || tree->index == LIVE_TREE_UNWRITTEN;
+    const bool news = is_news(tree, &told);
     if (news) {
         if (tree->index == LIVE_TREE_UNWRITTEN)
             tree->index = sink->next_tree++;
         encode_tree(sink->batch, tree->index, &told);
         add_to_totals(sink->totals, &stats, &tree->stats);
         tree->stats = stats;
+        tree->hot = told.hot;
         tree->tid = told.tid;
         tree->threads = told.threads;
     }

@@ -20,6 +20,7 @@ struct live_tree {
     ref_t thread;   // struct live_thread
     uint32_t index; // in the profile; LIVE_TREE_UNWRITTEN until it has something to tell
     struct live_stats stats;
+    struct profile_hot hot;
     uint32_t tid;
     uint64_t threads;
     uint32_t count;   // nodes that are in the profile

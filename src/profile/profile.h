@@ -91,6 +91,13 @@ struct profile_node {
     place_t function; // 0: a statement
 };
 
+// What a tree of hot contexts tells of itself; all 0 for others.
+struct profile_hot {
+    uint64_t counters; // contexts that it may count
+    uint64_t floor;    // what a context that has no counter can have had at most
+    int64_t made_up;   // the sum of all counts less what was charged: errors that do not cancel out
+};
+
 struct profile_tree {
     uint32_t process; // index
     uint32_t tid;     // of the (last) thread that grew it
@@ -100,6 +107,7 @@ struct profile_tree {
     struct profile_node *nodes; // parents before children, the root first
     uint64_t *values;           // count * metric_count: costs, calls or returns, see above
     struct live_stats stats;
+    struct profile_hot hot;
 };
 
 struct profile {

@@ -14,7 +14,7 @@ enum {
     PROCESS_HAS_COMMAND = 16,
 };
 
-enum { STATS_SUMS = 9 }; // samples .. purged, without the verdicts
+enum { STATS_SUMS = 12 }; // samples .. purged, then what a hot tree tells; without the verdicts
 
 // Sites are told relative to the function that they lie in, if it is in the same section: calls and
 // instructions lie near the beginning of their function, and a small number compresses.

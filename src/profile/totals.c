@@ -37,6 +37,14 @@ void stats_add(struct live_stats *into, const struct live_stats *stats)
     }
 }
 
+void hot_add(struct profile_hot *into, const struct profile_hot *hot)
+{
+    if (hot->counters > into->counters)
+        into->counters = hot->counters;
+    into->floor += hot->floor;
+    into->made_up = (int64_t)((uint64_t)into->made_up + (uint64_t)hot->made_up);
+}
+
 void profile_sum(const struct profile *profile, struct profile_totals *totals)
 {
     *totals = (struct profile_totals){.processes = profile->process_count};

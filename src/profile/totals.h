@@ -24,6 +24,8 @@ void totals_add(struct profile_totals *totals, const struct live_stats *stats);
 
 // Adds the stats of one tree to those of another.
 void stats_add(struct live_stats *into, const struct live_stats *stats);
+// The same for what hot trees tell: what one of them may have missed, both may.
+void hot_add(struct profile_hot *into, const struct profile_hot *hot);
 
 uint64_t totals_walks(const struct profile_totals *totals);    // all that were taken
 uint64_t totals_complete(const struct profile_totals *totals); // walks that reached root or marker

@@ -46,18 +46,15 @@ static void kinds_are_understood(void **state)
     assert_true(kind.hot && !kind.full && !kind.bounded && !kind.functions);
     assert_true(kind.phi == 0.001 && kind.epsilon == 0.0002);
     assert_string_equal(kind.miner, "lossy");
-    assert_int_equal(profile_counters(&kind), 5000);
     profile.tree_kind = "full+bounded:16+hot:0.1,0.02+hot:0.2,0.01";
     kind = profile_kind(&profile);
     assert_true(kind.hot && kind.full && kind.bounded && !kind.functions);
     assert_int_equal(kind.depth, 16);
     assert_true(kind.phi == 0.2 && kind.epsilon == 0.02);
     assert_string_equal(kind.miner, "space-saving");
-    assert_int_equal(profile_counters(&kind), 50);
     profile.tree_kind = "hot:nan,-7";
     kind = profile_kind(&profile);
     assert_true(kind.hot && kind.phi == 0 && kind.epsilon == 0);
-    assert_int_equal(profile_counters(&kind), 0);
 }
 
 static void what_is_cold_is_dropped(void **state)
@@ -66,11 +63,8 @@ static void what_is_cold_is_dropped(void **state)
     struct analysis *analysis = start("full");
     struct profile *profile = analysis->profile;
     assert_int_equal(hot_whole(profile, 0), 100);
-    struct hot_cut cut;
-    hot_prune(profile, 0, 0.5, &cut);
+    struct hot_cut cut = hot_prune(profile, 0, &(struct hot_choice){.phi = 0.5});
     assert_int_equal(cut.contexts, 1);
-    assert_int_equal(cut.outside[0], 42); // a and c under it
-    hot_cut_free(&cut);
     assert_int_equal(hot_whole(profile, 0), 58); // main and b are above a hot one
     struct build_options options = {0};
     build_resolve(analysis->functions, profile, &options);
@@ -98,12 +92,10 @@ static void threads_are_added_up(void **state)
         fixture_statement(fixture_frame(frame, main + 8, work, 0), work + 16, 30);
         fixture_statement(fixture_frame(frame, main + 24 + 8 * i, rest, 0), rest + 16, 20);
     }
-    struct hot_cut cut;
-    hot_prune(analysis->profile, 0, 0.5, &cut);
+    struct hot_cut cut = hot_prune(analysis->profile, 0, &(struct hot_choice){.phi = 0.5});
     assert_int_equal(cut.contexts, 1);
-    assert_int_equal(cut.outside[0], 20);
-    assert_int_equal(cut.outside[1], 20);
-    hot_cut_free(&cut);
+    assert_int_equal(hot_whole_tree(analysis->profile, &analysis->profile->trees[0], 0), 30);
+    assert_int_equal(hot_whole_tree(analysis->profile, &analysis->profile->trees[1], 0), 30);
     fixture_end();
 }
 
@@ -175,12 +167,40 @@ static void what_was_purged_counts(void **state)
 {
     (void)state;
     struct analysis *analysis = start("hot:0.1,0.02,lossy");
-    analysis->profile->trees[0].stats.purged = 100;
+    analysis->profile->trees[0].stats.purged = 90;
+    analysis->profile->trees[0].hot.made_up = -10;
     struct report_options options = fixture_options();
     options.least = 0;
     char *text = fixture_report(options);
     assert_non_null(strstr(text, "50.0 % of the total was purged"));
     assert_non_null(strstr(text, "27.0 % +-2.0"));
+    free(text);
+    fixture_end();
+    // Counts that are too large in all: shares are of what there was.
+    analysis = start("hot:0.1,0.02");
+    analysis->profile->trees[0].hot.made_up = 20;
+    text = fixture_report(options);
+    assert_null(strstr(text, "purged"));
+    assert_non_null(strstr(text, "67.5 % +-5.0")); // 54 of 80
+    free(text);
+    fixture_end();
+}
+
+// Of a full tree that ran out of memory, counts that are mostly errors are left out.
+static void what_is_unsure_is_left_out(void **state)
+{
+    (void)state;
+    struct analysis *analysis = start("full");
+    struct profile_tree *tree = &analysis->profile->trees[0];
+    tree->values[(tree->count - 1) * (size_t)2 + 1] = 40; // of 54
+    tree->hot = (struct profile_hot){UINT32_MAX, 40, 30};
+    struct report_options options = fixture_options();
+    options.least = 0;
+    char *text = fixture_report(options);
+    assert_non_null(strstr(text, "Not shown: 1 context met after the memory was used up"));
+    assert_null(strstr(text, "54 ns"));
+    assert_non_null(strstr(text, "70 ns of cpu")); // 100 less what is made up
+    assert_non_null(strstr(text, "57.1 %"));       // 40 of 70
     free(text);
     fixture_end();
 }
@@ -221,10 +241,12 @@ static void info_tells_what_was_kept(void **state)
 {
     (void)state;
     struct analysis *analysis = start("hot:0.1,0.02");
-    struct hot_use use = hot_use(analysis->profile, 0);
+    analysis->profile->trees[0].hot = (struct profile_hot){50, 3, 20};
+    struct hot_use use = hot_use(analysis->profile);
     assert_int_equal(use.contexts, 5);
-    assert_int_equal(use.whole, 100);
-    assert_int_equal(use.smallest, 1);
+    assert_int_equal(use.whole, 80);
+    assert_int_equal(use.counters, 50);
+    assert_int_equal(use.floor, 3);
     assert_int_equal(use.largest_error, 4);
     struct profile_totals totals;
     profile_sum(analysis->profile, &totals);
@@ -236,11 +258,12 @@ static void info_tells_what_was_kept(void **state)
     summary_print_json(out, analysis, &totals);
     fclose(out);
     assert_non_null(strstr(text, "at least 10 % of the total, to an error of 2 % at most"));
-    assert_non_null(strstr(text, "5 of 50 counters in use, the smallest 1 ns"));
-    assert_non_null(strstr(text, "largest error of a context is 4 ns, 4.0 %"));
+    assert_non_null(
+        strstr(text, "5 of 50 counters in use; a context that has none had at most 3 ns, 3.8 %"));
+    assert_non_null(strstr(text, "largest error of a count is 4 ns, 5.0 %"));
     assert_non_null(strstr(text, "nodes of 32 bytes"));
     assert_non_null(strstr(text, "\"counters\": 50"));
-    assert_non_null(strstr(text, "\"error_bound\": 2"));
+    assert_non_null(strstr(text, "\"error_bound\": 1"));
     assert_non_null(strstr(text, "\"largest_error\": 4"));
     assert_null(strstr(text, "cpu error"));
     free(text);
@@ -250,10 +273,11 @@ static void info_tells_what_was_kept(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(kinds_are_understood),    cmocka_unit_test(what_is_cold_is_dropped),
-        cmocka_unit_test(threads_are_added_up),    cmocka_unit_test(bounds_are_shown),
-        cmocka_unit_test(json_tells_errors_apart), cmocka_unit_test(what_was_purged_counts),
-        cmocka_unit_test(detached_roots),          cmocka_unit_test(info_tells_what_was_kept),
+        cmocka_unit_test(kinds_are_understood),       cmocka_unit_test(what_is_cold_is_dropped),
+        cmocka_unit_test(threads_are_added_up),       cmocka_unit_test(bounds_are_shown),
+        cmocka_unit_test(json_tells_errors_apart),    cmocka_unit_test(what_was_purged_counts),
+        cmocka_unit_test(what_is_unsure_is_left_out), cmocka_unit_test(detached_roots),
+        cmocka_unit_test(info_tells_what_was_kept),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -645,6 +645,8 @@ static void test_killed_recorder(void **state)
                 recorder_update(recorder);
             }
         }
+        while (access(path, F_OK) < 0) // it begins when it gets to run
+            usleep(500);
         usleep(3000 + round * 1700);
         kill(child, SIGKILL);
         waitpid(child, NULL, 0);
