@@ -268,8 +268,8 @@ static void put_forgotten(const struct report *report, const struct show_options
                 100 * report->kind.epsilon);
     if (show->has_error)
         fprintf(out,
-                "%s: by so much a share may be too large, for contexts that were forgotten before; "
-                "it is never too small.\n",
+                "%s: by so much a share may be too large, because of contexts that were forgotten; "
+                "without it, by less than 0.005. It is never too small.\n",
                 show->unicode ? "±" : "+-");
     if (report->detached)
         fprintf(out,

@@ -54,9 +54,10 @@ static struct text_number self_share(const struct show_options *options, const s
     cell = text_percent((double)row->self, whole);
     const double error = whole > 0 ? 100 * (double)row->error / whole : 0;
     const size_t length = strlen(cell.text);
-    if (options->has_error && row->error)
+    // What rounding hides anyway is not worth a column.
+    if (options->has_error && error >= 0.005)
         snprintf(cell.text + length, sizeof cell.text - length,
-                 error < 0.095 ? " %s%.1g" : " %s%.1f", options->unicode ? "±" : "+-", error);
+                 error < 0.095 ? " %s%.2f" : " %s%.1f", options->unicode ? "±" : "+-", error);
     return cell;
 }
 

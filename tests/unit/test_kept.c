@@ -111,7 +111,7 @@ static void bounds_are_shown(void **state)
     assert_null(strstr(text, "40.0 % +-"));
     assert_non_null(strstr(text, "Hot: 2 contexts with at least 10 % of the total"));
     assert_non_null(strstr(text, "; 0.0 % lies outside"));
-    assert_non_null(strstr(text, "never too small"));
+    assert_non_null(strstr(text, "It is never too small"));
     free(text);
     fixture_end();
     // More may be left out than was recorded.
