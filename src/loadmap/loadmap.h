@@ -80,6 +80,25 @@ static inline uint32_t loadmap_generation(void)
     return atomic_load_explicit(&loadmap_generation_count, memory_order_acquire);
 }
 
+// Two stretches of memory that hold the code of almost all modules (a program lies far from its
+// libraries), and more. Written under the lock; read without, by those who only want to guess.
+struct loadmap_hull {
+    _Atomic uintptr_t start, bytes;
+};
+extern struct loadmap_hull loadmap_hulls[2] __attribute__((visibility("hidden")));
+
+// True for a return address, likely. Signal-safe, and without a branch.
+static inline bool loadmap_may_be_code(uintptr_t address)
+{
+    bool may_be = false;
+    for (unsigned i = 0; i < 2; i++) {
+        struct loadmap_hull *hull = &loadmap_hulls[i];
+        may_be |= address - atomic_load_explicit(&hull->start, memory_order_relaxed) <
+                  atomic_load_explicit(&hull->bytes, memory_order_relaxed);
+    }
+    return may_be;
+}
+
 // True if the eight bytes at address (aligned to 8) can be read. Signal-safe: a system call that
 // does nothing else. Keeps errno.
 bool loadmap_readable(uintptr_t address);

@@ -159,10 +159,37 @@ static struct copy *begin_change(unsigned which)
     return &copies[which];
 }
 
+struct loadmap_hull loadmap_hulls[2];
+
+#define HULL_GAP (UINT64_C(1) << 30)
+
+static void widen_hulls(uintptr_t start, uintptr_t end)
+{
+    for (unsigned i = 0; i < 2; i++) {
+        struct loadmap_hull *hull = &loadmap_hulls[i];
+        uintptr_t low = atomic_load_explicit(&hull->start, memory_order_relaxed);
+        uintptr_t high = low + atomic_load_explicit(&hull->bytes, memory_order_relaxed);
+        if (low == high) {
+            low = start;
+            high = end;
+        } else if (end + HULL_GAP < low || start > high + HULL_GAP) {
+            continue;
+        }
+        low = start < low ? start : low;
+        high = end > high ? end : high;
+        atomic_store_explicit(&hull->start, low, memory_order_relaxed);
+        atomic_store_explicit(&hull->bytes, high - low, memory_order_relaxed);
+        return;
+    }
+}
+
 bool table_insert(const struct table_module *module)
 {
+    const struct module_ref *ref = &module->ref;
     if (copies[0].modules == TABLE_MODULES)
         return false;
+    if (ref->id != MODULE_VDSO && ref->code_end > ref->code_start)
+        widen_hulls(ref->code_start, ref->code_end);
     for (unsigned which = 0; which < 2; which++)
         replace_in(begin_change(which), module);
     return true;

@@ -9,6 +9,7 @@
 #include <sys/mman.h>
 
 #define FIRST_CAPACITY 204 // frames: two pages
+#define EXPECT_BYTES 1536  // of the stack are looked through before a walk
 #define RUN_FRAMES 16      // walked at once: 768 bytes of the handler's stack
 #define LEAVE_TRIES 16     // frames of our own that a sample may be in
 #define PLACE_TRIES 16     // a return must not search a deep stack for a frame that may be marked
@@ -410,10 +411,24 @@ static ref_t function_node(struct pass *pass)
     return node;
 }
 
+// What lies between the leaf and the marker, as far as it is looked at.
+static void expect_walk(const struct walker *walker, const void *ucontext, uintptr_t leaf_sp)
+{
+    if (!pass_in_bounds(&walker->stack, leaf_sp))
+        return;
+    uintptr_t high = leaf_sp + EXPECT_BYTES;
+    if (walker->marker.entry && walker->marker.slot > leaf_sp && walker->marker.slot < high)
+        high = walker->marker.slot;
+    if (high > walker->stack.high - sizeof(uintptr_t))
+        high = walker->stack.high - sizeof(uintptr_t);
+    unwind_expect_stack(ucontext, leaf_sp, high);
+}
+
 ref_t walk_sample(struct walker *walker, const void *ucontext, uint64_t weight)
 {
     struct pass pass = {.walker = walker, .low = walker->capacity, .verdict = VERDICT_COMPLETE};
     const uintptr_t leaf_sp = stack_pointer(ucontext);
+    expect_walk(walker, ucontext, leaf_sp);
     unwind_start(&pass.cursor, ucontext, readable_stack(walker, leaf_sp));
     if (walker->kind == TREE_FUNCTIONS)
         return function_node(&pass);

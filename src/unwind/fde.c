@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT
 #include "unwind/fde.h"
+#include "unwind/shortcut.h"
 #include <stdatomic.h>
 
 enum {
@@ -11,7 +12,6 @@ enum {
     PE_SDATA4 = 0x0b,
 };
 
-#define INDEX_ENTRY 8 // bytes: where a function begins, and its FDE, as distances from the index
 #define FDES_MOST 1000000 // looked at, one after the other, where there is no index
 
 struct entry {
@@ -168,13 +168,6 @@ static bool covers(const struct cfi_function *function, uintptr_t pc)
     return pc >= function->start && pc < function->end;
 }
 
-static int64_t index_key(const unsigned char *table, uint64_t entry)
-{
-    int32_t key;
-    memcpy(&key, table + entry * INDEX_ENTRY, sizeof key);
-    return key;
-}
-
 // The last entry at or below the target, or count if there is none. If the linker's order is
 // damaged, some entry comes out, which does not cover the pc.
 static uint64_t search_between(const unsigned char *table, uint64_t low, uint64_t high,
@@ -233,6 +226,11 @@ static _Atomic uint64_t *far_hint(uint64_t pc)
 
 void fde_expect(uintptr_t pc)
 {
+    const struct shortcut *shortcut = shortcut_at(pc);
+    if (shortcut) {
+        __builtin_prefetch(shortcut_first(shortcut, pc));
+        return;
+    }
     __builtin_prefetch(near_hint(pc));
     __builtin_prefetch(far_hint(pc));
 }
@@ -266,12 +264,50 @@ static uint64_t search_keys(const unsigned char *table, uint64_t count, int64_t 
     return index_key(table, found) <= target ? found : count;
 }
 
+static uint64_t search_shortcut(const struct shortcut *shortcut, uintptr_t pc)
+{
+    const uint32_t *first = shortcut_first(shortcut, pc);
+    // If the order is damaged, so may these be; but they are entries of the table.
+    uint64_t low = first[0], high = first[1] >= first[0] ? (uint64_t)first[1] + 1 : low + 1;
+    return search_between(shortcut->table, low, high, (int64_t)(pc - (uintptr_t)shortcut->data));
+}
+
+void fde_expect_entries(uintptr_t pc)
+{
+    const struct shortcut *shortcut = shortcut_at(pc);
+    if (!shortcut)
+        return;
+    const uint32_t *first = shortcut_first(shortcut, pc);
+    __builtin_prefetch(shortcut->table + (uint64_t)first[0] * INDEX_ENTRY);
+    __builtin_prefetch(shortcut->table + (uint64_t)first[1] * INDEX_ENTRY);
+}
+
+void fde_expect_program(uintptr_t pc)
+{
+    const struct shortcut *shortcut = shortcut_at(pc);
+    int32_t fde;
+    if (!shortcut)
+        return;
+    memcpy(&fde, shortcut->table + search_shortcut(shortcut, pc) * INDEX_ENTRY + 4, sizeof fde);
+    __builtin_prefetch(shortcut->data + fde);
+    __builtin_prefetch(shortcut->data + fde + 64);
+}
+
 static uintptr_t search_index(const struct module_ref *module, struct reader table, uint64_t count,
                               uintptr_t pc)
 {
     uintptr_t data = (uintptr_t)module->eh_frame_hdr;
     int32_t fde;
-    uint64_t found = search_keys(table.at, count, (int64_t)(pc - data), pc);
+    const struct shortcut *shortcut = shortcut_of(module, table.at, count);
+    const int64_t target = (int64_t)(pc - data);
+    uint64_t found = count;
+    if (shortcut && pc - shortcut->start < shortcut->bytes) {
+        found = search_shortcut(shortcut, pc);
+        if (index_key(table.at, found) > target)
+            found = count;
+    } else {
+        found = search_keys(table.at, count, target, pc);
+    }
     if (found == count)
         return 0;
     memcpy(&fde, table.at + found * INDEX_ENTRY + 4, sizeof fde);
@@ -330,5 +366,5 @@ enum cfi_result fde_find(const struct module_ref *module, uintptr_t pc, struct f
 
 uint64_t fde_bytes(void)
 {
-    return sizeof near_hints + sizeof far_hints;
+    return sizeof near_hints + sizeof far_hints + shortcut_bytes();
 }

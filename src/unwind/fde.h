@@ -27,6 +27,10 @@ enum cfi_result fde_find(const struct module_ref *module, uintptr_t pc, struct f
 // Asks the processor to have at hand what a search for this pc begins with.
 void fde_expect(uintptr_t pc);
 
+// The same later, when that has come: what the search goes through, and then what it leads to.
+void fde_expect_entries(uintptr_t pc);
+void fde_expect_program(uintptr_t pc);
+
 // A pointer as tables write it. Indirect ones (personalities) are skipped, never followed.
 uintptr_t fde_pointer(struct reader *reader, uint8_t encoding, const struct module_ref *module);
 

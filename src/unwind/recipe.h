@@ -92,6 +92,12 @@ recipe_recall(struct recipe_set *set, uint64_t key, union unwind_recipe *recipe)
     return recipe_take(&set->entry[0], key, recipe) || recipe_take(&set->entry[1], key, recipe);
 }
 
+static inline bool recipe_is_known(const struct recipe_set *set, uint64_t key)
+{
+    return atomic_load_explicit(&set->entry[0].key, memory_order_relaxed) == key ||
+           atomic_load_explicit(&set->entry[1].key, memory_order_relaxed) == key;
+}
+
 // The fields that a step needs at once, from the words.
 static inline int64_t recipe_distance(const union unwind_recipe *recipe)
 {

@@ -7,6 +7,7 @@
 #include <string.h>
 
 #define SWITCHES_MOST 128
+#define EXPECTED 12 // return addresses that are looked for before a walk
 
 #define LIKELY(condition) __builtin_expect(!!(condition), 1)
 
@@ -77,6 +78,25 @@ void unwind_expect(const void *ucontext)
     uintptr_t pc = *(const uintptr_t *)((const char *)ucontext + arch_context_offset(ARCH_RA));
     __builtin_prefetch(recipe_set_of_instruction(pc + 1));
     fde_expect(pc);
+}
+
+void unwind_expect_stack(const void *ucontext, uintptr_t low, uintptr_t high)
+{
+    uintptr_t word[EXPECTED + 1];
+    uintptr_t pc = *(const uintptr_t *)((const char *)ucontext + arch_context_offset(ARCH_RA));
+    bool known = recipe_is_known(recipe_set_of_instruction(pc + 1), pc + 1);
+    unsigned count = 0;
+    if (!known)
+        fde_expect_entries(pc);
+    // No branch on what a word is: that cannot be guessed.
+    for (; low < high && count < EXPECTED; low += 8) {
+        word[count] = *(const stack_word *)low;
+        count += loadmap_may_be_code(word[count]);
+    }
+    for (unsigned i = 0; i < count; i++)
+        __builtin_prefetch(recipe_set_of_call(word[i]));
+    if (!known)
+        fde_expect_program(pc);
 }
 
 void unwind_start(struct unwind_cursor *cursor, const void *ucontext, struct unwind_bounds bounds)

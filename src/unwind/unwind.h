@@ -92,6 +92,11 @@ enum unwind_result { UNWIND_OK, UNWIND_END };
 // Costs nothing; a handler has other things to do meanwhile.
 void unwind_expect(const void *ucontext);
 
+// The same, later: what the search for the interrupted code's table goes through, and the recipes
+// of what look like return addresses in [low, high), which must be readable. After some program
+// they are in no cache, and a walk would wait for one after the other.
+void unwind_expect_stack(const void *ucontext, uintptr_t low, uintptr_t high);
+
 // Starts at the code interrupted by a signal (ucontext is a ucontext_t *).
 void unwind_start(struct unwind_cursor *cursor, const void *ucontext, struct unwind_bounds bounds);
 

@@ -29,6 +29,7 @@ static uintptr_t stack[STACK_WORDS];
 
 // The unwinder's view of the world is one module.
 _Atomic uint32_t loadmap_generation_count = 1;
+struct loadmap_hull loadmap_hulls[2];
 
 void loadmap_enter(void)
 {
@@ -238,8 +239,11 @@ static bool look_up(uintptr_t pc)
 
 static void examine(const struct round *round)
 {
+    // As one that stays: then a short cut into its index is made.
+    module.permanent = 1;
     for (uintptr_t pc = round->pc; pc < round->pc + 64; pc += 13)
         rows += look_up(pc);
+    module.permanent = 0;
     // What is damaged must not be met again from the cache when it is whole.
     loadmap_generation_count++;
     walk(round->pc);

@@ -2,6 +2,8 @@
 // Walks out of every kind of frame, from a signal handler, beside libgcc's.
 
 #include "loadmap/loadmap.h"
+#include "unwind/fde.h"
+#include "unwind/shortcut.h"
 #include "unwind_support.h"
 #include <alloca.h>
 #include <errno.h>
@@ -374,6 +376,39 @@ static void test_generated_leaf(void **state)
     munmap(generated, 4096);
 }
 
+// Functions are found by halving at first, then by a short cut that the searches have built: the
+// same functions, of a library with thousands of them.
+static void test_shortcut(void **state)
+{
+    (void)state;
+    struct module_ref module;
+    struct cfi_function function;
+    struct cfi_row row;
+    bool unloading;
+    loadmap_enter();
+    assert_true(loadmap_find((uintptr_t)qsort, &module, &unloading));
+    const size_t step = 1021, most = (module.code_end - module.code_start) / step;
+    uintptr_t *start = calloc(most, sizeof *start);
+    size_t found = 0;
+    assert_null(shortcut_at(module.code_start));
+    for (size_t i = 0; i < most; i++)
+        if (cfi_find(&module, module.code_start + i * step, &function, &row) == CFI_OK) {
+            start[i] = function.start;
+            found++;
+        }
+    assert_true(found > most / 2);
+    for (size_t i = 0; i < most; i++) {
+        uintptr_t pc = module.code_start + i * step;
+        assert_non_null(shortcut_at(pc));
+        bool again = cfi_find(&module, pc, &function, &row) == CFI_OK;
+        assert_int_equal(again ? function.start : 0, start[i]);
+        fde_expect_entries(pc);
+        fde_expect_program(pc);
+    }
+    loadmap_leave();
+    free(start);
+}
+
 static void test_follows_call(void **state)
 {
     (void)state;
@@ -493,6 +528,7 @@ static void test_unwinder_at_work(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_shortcut),
         cmocka_unit_test_setup(test_alloca, prepare),
         cmocka_unit_test_setup(test_realigned, prepare),
         cmocka_unit_test_setup(test_recursion, prepare),

@@ -1,0 +1,72 @@
+// SPDX-License-Identifier: MIT
+#ifndef CAIRN_UNWIND_SHORTCUT_H
+#define CAIRN_UNWIND_SHORTCUT_H
+
+// Short cuts into the index of a large module (.eh_frame_hdr): for each stretch of its code, where
+// in the index its functions begin.
+//
+//   pc ─► first[stretch], first[stretch + 1] ─► a few entries of the index ─► FDE
+//
+// A search by halves looks at a dozen cache lines, one after the other, none of which is in any
+// cache when a sample comes. By a short cut it is two or three, and those of several pcs can be
+// fetched at the same time.
+//
+// Only for modules that are never unloaded. Built by the searches themselves, a piece each; until
+// it is whole there is none. All signal-safe.
+
+#include "loadmap/loadmap.h"
+#include <stdatomic.h>
+#include <string.h>
+
+#define INDEX_ENTRY 8 // bytes: where a function begins, and its FDE, as distances from the index
+
+struct shortcut {
+    _Atomic uint32_t state;            // SHORTCUT_*; who sees one sees all that was written before
+    _Atomic uint32_t busy;             // somebody is building
+    const unsigned char *data, *table; // .eh_frame_hdr and its entries
+    uint32_t count;                    // of them
+    uint32_t shift;                    // of a stretch
+    uintptr_t start, bytes;            // of code
+    uint32_t *first;                   // by stretch: the last entry at or below its start
+    uint32_t done, next;               // how far it is built: entries, stretches
+};
+
+enum { SHORTCUT_FREE, SHORTCUT_CLAIMED, SHORTCUT_BUILDING, SHORTCUT_WHOLE };
+
+#define SHORTCUTS 8
+extern struct shortcut shortcuts[SHORTCUTS] __attribute__((visibility("hidden")));
+
+static inline int64_t index_key(const unsigned char *table, uint64_t entry)
+{
+    int32_t key;
+    memcpy(&key, table + entry * INDEX_ENTRY, sizeof key);
+    return key;
+}
+
+// That of a module whose index has `count` entries at `table`, NULL if there is none (yet).
+const struct shortcut *shortcut_of(const struct module_ref *module, const unsigned char *table,
+                                   uint64_t count);
+
+// That of a pc, if it is whole.
+static inline const struct shortcut *shortcut_at(uintptr_t pc)
+{
+    for (unsigned i = 0; i < SHORTCUTS; i++) {
+        const struct shortcut *shortcut = &shortcuts[i];
+        uint32_t state = atomic_load_explicit(&shortcut->state, memory_order_acquire);
+        if (state == SHORTCUT_FREE)
+            return NULL;
+        if (state == SHORTCUT_WHOLE && pc - shortcut->start < shortcut->bytes)
+            return shortcut;
+    }
+    return NULL;
+}
+
+static inline const uint32_t *shortcut_first(const struct shortcut *shortcut, uintptr_t pc)
+{
+    return &shortcut->first[(pc - shortcut->start) >> shortcut->shift];
+}
+
+// Bytes of static memory.
+uint64_t shortcut_bytes(void);
+
+#endif
