@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: MIT
 
 // Very many contexts, few of them hot, the same in every run: paths of eight functions that call
-// each other, more often along the first of them than along others. contexts PATHS [DEPTH [WORK]]
+// each other, more often along the first of them than along others. contexts PATHS [DEPTH [WORK
+// [LATE]]]: when all is done, one more context is met, LATE times.
 
 #include <stdint.h>
 #include <stdio.h>
@@ -76,6 +77,9 @@ int main(int argc, char **argv)
     uint64_t sum = 0;
     for (unsigned i = 0; i < paths; i++)
         sum += f0(depth);
+    const unsigned late = argc > 4 ? (unsigned)atoi(argv[4]) : 0;
+    for (unsigned i = 0; i < late; i++)
+        sum += f7(0);
     printf("%llu\n", (unsigned long long)sum);
     return 0;
 }
