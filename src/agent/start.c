@@ -22,6 +22,7 @@
 #include <unistd.h>
 
 #define SMALLEST_SLICE (UINT64_C(1) << 20)
+#define KEPT_PART 8 // of a slice is kept back for when full trees have used up the rest
 
 struct agent agent;
 
@@ -85,6 +86,9 @@ static void settle_in(void *memory, size_t bytes, bool forked)
     agent.slice_mapped = bytes;
     agent.pid = getpid();
     arena_init(&agent.arena, memory, sizeof *agent.process, bytes);
+    // For when all of it is used.
+    if (agent.session && agent.session->options.tree == LIVE_TREE_FULL)
+        arena_keep_back(&agent.arena, bytes / KEPT_PART);
     phase_forget_records();
     describe_process(agent.process, forked);
 }

@@ -70,6 +70,9 @@ static int open_tracker(struct thread *thread, struct unwind_bounds stack)
     int error = calls_open(thread->calls, &agent.arena, thread->record->tree,
                            &thread->record->stats, stack);
     thread->calls->folds = agent.session->options.fold_recursion;
+    thread->calls->beside = agent.session->options.event != LIVE_EVENT_CALLS;
+    if (thread->calls->beside && agent.session->options.tree == LIVE_TREE_HOT)
+        thread->calls->amount = 0; // its counts are the event's
     return error;
 }
 

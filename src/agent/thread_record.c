@@ -51,6 +51,8 @@ _Static_assert(TREE_FULL == (int)LIVE_TREE_FULL && TREE_HOT == (int)LIVE_TREE_HO
 static struct live_thread *new_record(const struct live_thread *like)
 {
     ref_t ref = arena_alloc(&agent.arena, sizeof(struct live_thread));
+    if (!ref) // its tree will be one that forgets
+        ref = arena_alloc_kept(&agent.arena, sizeof(struct live_thread));
     if (!ref)
         return NULL;
     struct live_thread *record = arena_at(&agent.arena, ref);
@@ -145,7 +147,13 @@ void thread_settle(struct live_thread *record, ref_t node, uint64_t rest)
 {
     if (!node)
         node = tree_unplaced(&agent.arena, record->tree, tree_root(&agent.arena, record->tree));
+    // A handler of the program's may come, and its calls must not enter a tree that changes.
+    struct calls_thread *calls = calls_current;
+    calls_current = NULL;
+    atomic_signal_fence(memory_order_seq_cst);
     tree_charge(&agent.arena, record->tree, node, rest);
+    atomic_signal_fence(memory_order_seq_cst);
+    calls_current = calls;
     record->stats.cost_ns += rest;
     record->stats.residue_ns += rest;
 }
@@ -165,11 +173,15 @@ static void settle_living(struct live_thread *record, pid_t self)
     if (agent.session->options.event != LIVE_EVENT_CPU || thread == self)
         return;
     const uint64_t now = clock_cpu_of(thread);
-    // A tree that forgets may be moving its nodes this moment, and only its owner may touch them:
-    // but the root stays.
-    const bool full = tree_kind(&agent.arena, record->tree) == TREE_FULL;
-    if (now > record->charged)
-        thread_settle(record, full ? record->last_node : 0, now - record->charged);
+    const uint64_t rest = now > record->charged ? now - record->charged : 0;
+    // A tree that forgets may be changing this moment, and only its owner may change it: where an
+    // addition is not enough, the root of a bounded tree takes it, and a hot tree goes without.
+    if (rest && tree_charge_late(&agent.arena, record->tree, record->last_node, rest)) {
+        record->stats.cost_ns += rest;
+        record->stats.residue_ns += rest;
+    } else if (rest && tree_kind(&agent.arena, record->tree) > TREE_HOT) {
+        thread_settle(record, 0, rest);
+    }
 }
 
 static void settle_others(void)

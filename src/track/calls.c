@@ -28,7 +28,7 @@ struct node *calls_count(struct calls_thread *calls, struct node *caller, uintpt
     if (!child) // out of memory: the caller stands for it
         calls->stats->unplaced++;
     struct node *node = child ? shadow_node(calls, child) : caller;
-    tree_charge(calls->arena, calls->tree, shadow_ref(calls, node), calls->amount);
+    shadow_charge(calls, node);
     shadow_enter(calls, slot, node);
     return child ? node : NULL;
 }
@@ -338,6 +338,8 @@ ref_t calls_sample(struct calls_thread *calls, const void *ucontext)
         return 0;
     uintptr_t pc;
     ref_t frame = shadow_ref(calls, caller_of_sample(calls, ucontext, &pc));
+    if (tree_kind(calls->arena, calls->tree) != TREE_FULL) // has no statements
+        return frame;
     ref_t edge = tree_edge(calls->arena, calls->tree, loadmap_place(pc), 0);
     ref_t statement = tree_child(calls->arena, calls->tree, frame, edge);
     if (statement)

@@ -129,6 +129,7 @@ struct calls_thread {
     struct missed_call missed[MISSED_CALLS];
     uint32_t map_generation; // of the load map that the memos were made for
     bool folds;              // recursion: a function has one node on a path
+    bool beside;             // the event is another one: calls are counted where there is a place
 };
 
 // Changes when cursors or memos may be wrong: a library went, or calls were not followed for a

@@ -51,6 +51,13 @@ static inline struct node *shadow_at(const struct calls_thread *calls, const ref
 // function among the node and its ancestors, if there is one. 0: no memory.
 ref_t shadow_child(struct calls_thread *calls, const struct node *parent, ref_t edge);
 
+// A call is the event, or is counted beside another one.
+static inline void shadow_charge(struct calls_thread *calls, const struct node *node)
+{
+    (calls->beside ? tree_count : tree_charge)(calls->arena, calls->tree, shadow_ref(calls, node),
+                                               calls->amount);
+}
+
 // The shadow of a stack with these bounds. False: no memory.
 bool shadow_open(struct shadow *shadow, uintptr_t low, uintptr_t high);
 void shadow_close(struct shadow *shadow);

@@ -78,7 +78,7 @@ static void push(struct calls_thread *calls, uintptr_t level, ref_t edge)
     if (!child) // out of memory: the caller stands for it
         calls->stats->unplaced++;
     struct node *node = child ? shadow_node(calls, child) : caller;
-    tree_charge(calls->arena, calls->tree, shadow_ref(calls, node), calls->amount);
+    shadow_charge(calls, node);
     *++shadow->told_top = (struct told_entry){.level = level, .node = node};
 }
 

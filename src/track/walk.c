@@ -258,7 +258,7 @@ static ref_t insert(struct pass *pass, size_t from, ref_t parent)
     for (size_t i = pass->low + from; i < walker->capacity; i++) {
         parent = walker->frames[i].node = frame_node(walker, parent, &walker->frames[i]);
         if (pass->amount)
-            tree_add(walker->arena, parent, 0, pass->amount);
+            tree_charge(walker->arena, walker->tree, parent, pass->amount);
     }
     return parent;
 }
@@ -346,8 +346,10 @@ static ref_t insert_walked(struct pass *pass, uintptr_t leaf_sp)
     bool adoptable = !pass->frozen && !walker->suspended;
     if (pass->met) {
         struct walk_frame *marked = &walker->frames[walker->marked];
-        if (pass_note_tail_call(pass))
+        if (pass_note_tail_call(pass)) {
             marked->node = frame_node(walker, node_below(walker, walker->marked), marked);
+            tree_pin(walker->arena, walker->tree, marked->node);
+        }
         keep = walker->marked + 1;
     } else if (pass->spliced) {
         keep = walker->count;
@@ -364,6 +366,7 @@ static ref_t insert_walked(struct pass *pass, uintptr_t leaf_sp)
     if (!pass->met)
         walker->rooted = pass->verdict;
     pass_adopt(pass, keep, from);
+    tree_pin(walker->arena, walker->tree, node); // the list holds it until the next sample
     if (walker->use_marker && !pass->unwinding)
         pass_move_marker(walker);
     return node;
@@ -442,7 +445,7 @@ ref_t walk_sample(struct walker *walker, const void *ucontext, uint64_t weight)
     pass.amount = walker->kind == TREE_BOUNDED ? weight : 0;
     walk(&pass);
     ref_t frame = insert_walked(&pass, leaf_sp);
-    if (walker->kind == TREE_BOUNDED) // has no statements
+    if (walker->kind != TREE_FULL) // has no statements
         return frame;
     ref_t edge = tree_edge(walker->arena, walker->tree, pass.statement, 0);
     ref_t node = tree_child(walker->arena, walker->tree, frame, edge);
@@ -483,7 +486,7 @@ bool walk_marker_returned(struct marker *marker, uintptr_t cfa)
     atomic_signal_fence(memory_order_seq_cst);
     const size_t returned = walker->marked;
     if (walker->keeps_returns)
-        tree_add(walker->arena, walker->frames[returned].node, 0, 1);
+        tree_count(walker->arena, walker->tree, walker->frames[returned].node, 1);
     marker_lift(marker); // gives the table entry back; the slot was consumed by the return
     walker->count = returned;
     if (!walker->suspended)

@@ -105,6 +105,8 @@ void tree_count(struct arena *arena, ref_t tree, ref_t node, uint64_t amount)
 bool tree_charge_late(struct arena *arena, ref_t ref, ref_t node, uint64_t amount)
 {
     const struct tree *tree = tree_at(arena, ref);
+    if (!node)
+        node = tree->kind == TREE_FULL && tree->root_unplaced ? tree->root_unplaced : tree->root;
     if (hot_comes_and_goes(tree, node) && (is_bounded(tree) || !tree_node(arena, node)->edge ||
                                            !miner_monitors(tree_node(arena, node))))
         return false;

@@ -108,7 +108,7 @@ void tree_charge(struct arena *arena, ref_t tree, ref_t node, uint64_t amount);
 void tree_count(struct arena *arena, ref_t tree, ref_t node, uint64_t amount);
 
 // A charge by another thread than the owner, when the process ends: only if that is no more than an
-// addition. False: it was not charged.
+// addition. Node 0 stands for the root. False: it was not charged.
 bool tree_charge_late(struct arena *arena, ref_t tree, ref_t node, uint64_t amount);
 
 // A node that the tracker goes on holding, with its ancestors, until it pins another one. Trees
