@@ -3,6 +3,8 @@
 #include "patch/moved.h"
 #include <string.h>
 
+#define ORIGINAL_MOST (JUMP_BYTES + 2 * INSTRUCTION_MOST)
+
 struct assembler {
     unsigned char *code;
     size_t at;
@@ -94,14 +96,13 @@ static void emit_literal(struct assembler *out, size_t hook, void (*target)(void
 }
 
 // The bytes that the stub stands for, as they are in the program.
-static void read_original(const struct site *site,
-                          unsigned char bytes[JUMP_BYTES + INSTRUCTION_MOST])
+static void read_original(const struct site *site, unsigned char bytes[ORIGINAL_MOST])
 {
     const size_t whole = site->span < JUMP_BYTES ? site->span : JUMP_BYTES;
-    memset(bytes, 0xcc, JUMP_BYTES + INSTRUCTION_MOST);
+    memset(bytes, 0xcc, ORIGINAL_MOST);
     memcpy(bytes, site->original, whole);
     if (site->span > JUMP_BYTES)
-        memcpy(bytes + JUMP_BYTES, (const void *)(site->address + JUMP_BYTES),
+        memcpy(bytes + JUMP_BYTES, (const void *)(site_start(site) + JUMP_BYTES),
                site->span - JUMP_BYTES);
 }
 
@@ -149,19 +150,22 @@ static void emit_site(struct assembler *out, const struct site *site, const stru
     }
 }
 
-static void emit_neighbours(struct assembler *out, struct stub *stub, const unsigned char *bytes)
+// Neighbours, from one offset in the span to another.
+static void emit_neighbours(struct assembler *out, struct stub *stub, const unsigned char *bytes,
+                            unsigned from, unsigned to)
 {
     const struct site *site = stub->site;
     struct instruction in;
-    for (unsigned at = site->length; at < site->span; at += in.length) {
+    for (unsigned at = from; at < to; at += in.length) {
         if (!decode(bytes + at, site->span - at, &in)) {
             out->failed = true;
             return;
         }
-        if (!(site->starts >> at & 1))
+        if (at > site->lead && !(site->starts >> at & 1))
             return; // padding behind a jump
-        stub->moved[at] = (uint8_t)out->at;
-        emit_moved(out, &in, bytes + at, site->address + at);
+        if (at < JUMP_BYTES)
+            stub->moved[at] = (uint8_t)out->at;
+        emit_moved(out, &in, bytes + at, site_start(site) + at);
     }
 }
 
@@ -192,19 +196,24 @@ static void emit_head(struct assembler *out, const struct site *site)
 static void emit_all(struct assembler *out, struct stub *stub, const struct stub_plan *plan)
 {
     const struct site *site = stub->site;
-    unsigned char bytes[JUMP_BYTES + INSTRUCTION_MOST];
+    unsigned char bytes[ORIGINAL_MOST];
     struct instruction in;
     size_t before = 0, after = 0;
     read_original(site, bytes);
-    if (!decode(bytes, site->span, &in)) {
+    const unsigned char *call = bytes + site->lead;
+    if (!decode(call, (size_t)(site->span - site->lead), &in)) {
         out->failed = true;
         return;
     }
     stub->wide = plan->kind == STUB_DELTA && (plan->wide || plan->delta != (int32_t)plan->delta);
     emit_head(out, site);
-    emit_before(out, stub, plan, &in, bytes, &before);
+    emit_neighbours(out, stub, bytes, 0, site->lead);
+    stub->begin = (uint8_t)out->at;
+    if (site->lead < JUMP_BYTES)
+        stub->moved[site->lead] = stub->begin;
+    emit_before(out, stub, plan, &in, call, &before);
     stub->call = stub->added = (uint8_t)out->at;
-    emit_site(out, site, &in, bytes);
+    emit_site(out, site, &in, call);
     stub->back = (uint8_t)out->at;
     if (!is_tail(site)) {
         if (plan->kind == STUB_DELTA)
@@ -212,10 +221,10 @@ static void emit_all(struct assembler *out, struct stub *stub, const struct stub
         if (plan->kind == STUB_HOOK && plan->after)
             after = emit_hook(out);
         stub->behind = (uint8_t)out->at;
-        emit_neighbours(out, stub, bytes);
+        emit_neighbours(out, stub, bytes, (unsigned)(site->lead + site->length), site->span);
         stub->end = (uint8_t)out->at;
         emit(out, "\xe9", 1);
-        emit_distance(out, site->address + site->span);
+        emit_distance(out, site_start(site) + site->span);
     }
     if (before)
         emit_literal(out, before, plan->before);

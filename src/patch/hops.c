@@ -102,8 +102,8 @@ static unsigned char *search(uintptr_t from, int64_t step, uintptr_t end, unsign
 {
     for (unsigned i = 0; i < TRIES; i++, from += (uintptr_t)step) {
         const uint32_t distance = next_fit((uint32_t)(from - end), fixed);
-        const uintptr_t address =
-            (end + (uintptr_t)(int64_t)(int32_t)distance) & ~(uintptr_t)(PAGE - 1);
+        const uintptr_t fit = end + (uintptr_t)(int64_t)(int32_t)distance;
+        const uintptr_t address = (fit + UNIT - 1) & ~(uintptr_t)(PAGE - 1);
         if (address < 16 * PAGE || !is_near(address, low, high))
             continue;
         unsigned char *hop = try_page(address, end, fixed);
@@ -116,7 +116,7 @@ static unsigned char *search(uintptr_t from, int64_t step, uintptr_t end, unsign
 unsigned char *hop_take(const struct site *site, uintptr_t low, uintptr_t high)
 {
     const unsigned fixed = fixed_bytes(site);
-    const uintptr_t end = site->address + JUMP_BYTES;
+    const uintptr_t end = site_start(site) + JUMP_BYTES;
     for (unsigned i = page_count; i-- > 0;) {
         unsigned char *hop =
             is_near(pages[i]->address, low, high) ? take_unit(pages[i], end, fixed) : NULL;

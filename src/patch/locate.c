@@ -15,18 +15,21 @@ static enum stub_phase phase_at(const struct stub *stub, unsigned offset)
     return offset < stub->behind ? PHASE_ADDED : PHASE_BEHIND;
 }
 
-// Which instruction of the program is about to be executed.
+// Which instruction of the program is about to be executed. Of several before the call, the first:
+// none of them moves the stack pointer.
 static uintptr_t program_pc(const struct stub *stub, unsigned offset)
 {
     const struct site *site = stub->site;
+    if (offset < stub->begin)
+        return site_start(site);
     if (!stub->end || offset <= stub->call)
         return site->address;
     if (offset >= stub->end)
-        return site->address + site->span;
+        return site_start(site) + site->span;
     uintptr_t pc = site->address + site->length;
-    for (unsigned i = 0; i < JUMP_BYTES; i++)
+    for (unsigned i = site->lead + site->length; i < JUMP_BYTES; i++)
         if (stub->moved[i] && offset >= stub->moved[i])
-            pc = site->address + i;
+            pc = site_start(site) + i;
     return pc;
 }
 
@@ -37,7 +40,7 @@ bool sites_locate(uintptr_t pc, struct stub_place *place)
     if (site && (uintptr_t)atomic_load(&site->hop) == pc) {
         // On its way from the site to the stub.
         *place = (struct stub_place){.stub = atomic_load(&site->shelter), .site = site};
-        place->pc = site->address;
+        place->pc = site_start(site);
         return place->stub != NULL;
     }
     if (!stub || stub->is_free || !stub->site)

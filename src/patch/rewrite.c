@@ -75,8 +75,8 @@ static int lead_by_hop(struct batch *batch, struct site *site, uintptr_t entry)
         atomic_store(&site->hop, hop);
     }
     if (!atomic_load(&site->stub)) {
-        make_jump(jump, site->address, (uintptr_t)hop);
-        add_edit(batch, site->address, jump, JUMP_BYTES, site->starts);
+        make_jump(jump, site_start(site), (uintptr_t)hop);
+        add_edit(batch, site_start(site), jump, JUMP_BYTES, site->starts);
     }
     return 0;
 }
@@ -89,7 +89,7 @@ static int add_change(struct batch *batch, const struct site_change *change)
         return 0;
     if (!change->stub) {
         const size_t bytes = site->form == FORM_TRAP ? 1 : JUMP_BYTES;
-        add_edit(batch, site->address, site->original, bytes, site->starts);
+        add_edit(batch, site_start(site), site->original, bytes, site->starts);
         return 0;
     }
     if (change->stub->site != site || change->stub->is_free)
@@ -101,16 +101,16 @@ static int add_change(struct batch *batch, const struct site_change *change)
     int error = 0;
     switch (site->form) {
     case FORM_JUMP:
-        if (!make_jump(jump, site->address, entry))
+        if (!make_jump(jump, site_start(site), entry))
             return -ERANGE;
-        add_edit(batch, site->address, jump, JUMP_BYTES, 0);
+        add_edit(batch, site_start(site), jump, JUMP_BYTES, 0);
         break;
     case FORM_BORROWED:
         error = lead_by_hop(batch, site, entry);
         break;
     }
     if (site->form == FORM_TRAP)
-        add_edit(batch, site->address, &trap, 1, 0);
+        add_edit(batch, site_start(site), &trap, 1, 0);
     return error;
 }
 
@@ -249,8 +249,11 @@ uintptr_t sites_trapped(uintptr_t pc)
     const uintptr_t address = pc - 1;
     for (unsigned i = 0; i < JUMP_BYTES; i++) {
         struct site *site = index_find(&patch_sites, address - i);
-        // By its hop it is found with i = 0 only.
-        if (!site || (i && (site->address != address - i || !(site->starts >> i & 1))))
+        if (!site)
+            continue;
+        const bool by_hop = i == 0 && (uintptr_t)atomic_load(&site->hop) == address;
+        const bool at_start = site_start(site) == address - i;
+        if (!by_hop && !(at_start && (i == 0 || site->starts >> i & 1)))
             continue;
         struct stub *shelter = atomic_load_explicit(&site->shelter, memory_order_acquire);
         if (shelter)

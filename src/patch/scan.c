@@ -9,6 +9,10 @@
 
 #define FUNCTION_MOST (UINT64_C(1) << 20)
 #define LOCK 0xf0
+// The last of the bytes that a jump replaces at which another instruction can begin, and how far
+// down from it a distance leads that ends in a trap.
+#define LAST_START (1u << (JUMP_BYTES - 1))
+#define TRAP_REACH (UINT64_C(1) << 30)
 
 // By offset in the function that is being decoded: where instructions begin, and where branches of
 // the function itself go. Used under the lock.
@@ -88,32 +92,119 @@ static void count_stays(struct scan *scan, uintptr_t pc, enum site_stays why)
         scan->counts->stayed(pc, why);
 }
 
-// How many bytes the jump over a short site covers, and whether what is there can move.
-static enum site_form find_room(const struct patch_function *function, struct site *site)
+static bool is_tail(const struct site *site)
 {
-    const bool tail = site->kind == SITE_TAIL_INDIRECT || site->kind == SITE_TAIL;
+    return site->kind == SITE_TAIL || site->kind == SITE_TAIL_INDIRECT;
+}
+
+static bool is_reached(const struct patch_function *function, uintptr_t pc, size_t bytes)
+{
+    for (size_t i = 0; i < bytes; i++)
+        if (get_bit(reached, pc - function->start + i))
+            return true;
+    return false;
+}
+
+// Neighbours behind it: as many as it takes. False: they cannot move, or somebody jumps there.
+static bool borrow_behind(const struct patch_function *function, struct site *site)
+{
     struct instruction in;
-    bool over = tail; // nothing is executed behind it, unless somebody jumps there
+    bool over = is_tail(site); // nothing is executed behind it, unless somebody jumps there
     while (site->span < JUMP_BYTES) {
         const uintptr_t pc = site->address + site->span;
-        if (pc >= function->end || !decode(code_at(pc), function->end - pc, &in))
-            return FORM_TRAP;
-        for (unsigned i = 0; i < in.length; i++)
-            if (get_bit(reached, pc - function->start + i))
-                return FORM_TRAP;
-        if (over ? !decode_is_padding(&in) : !moved_can(&in))
-            return FORM_TRAP;
+        if (pc >= function->end || !decode(code_at(pc), function->end - pc, &in) ||
+            is_reached(function, pc, in.length) ||
+            (over ? !decode_is_padding(&in) : !moved_can(&in)))
+            return false;
         if (!over)
             site->starts |= (uint8_t)(1u << site->span);
         if (in.flow == FLOW_JUMP) {
             const uintptr_t target = decode_target(&in, pc);
             if (target < function->start || target >= function->end)
-                return FORM_TRAP; // may be a site of its own
+                return false; // may be a site of its own
         }
         over |= in.flow == FLOW_JUMP || in.flow == FLOW_RETURN;
         site->span += in.length;
     }
-    return FORM_BORROWED;
+    return true;
+}
+
+// Where it moves, all of what is before the call must find the stack pointer as it was.
+static bool can_lead(const struct instruction *in)
+{
+    const bool pushes = in->map == MAP_ONE &&
+                        ((in->opcode & 0xf0) == 0x50 || in->opcode == 0x68 || in->opcode == 0x6a ||
+                         in->opcode == 0x8f || in->opcode == 0x9c || in->opcode == 0x9d ||
+                         in->opcode == 0xc8 || in->opcode == 0xc9 || in->opcode == 0xff);
+    const bool names_stack =
+        in->has_modrm && (in->reg == REGISTER_STACK || (in->mod == 3 && in->rm == REGISTER_STACK));
+    return in->flow == FLOW_NEXT && moved_can(in) && !pushes && !names_stack;
+}
+
+#define LEAD_MOST 12 // bytes
+
+// Neighbours before it, from `floor` on, where the site before it ends. Takes as few as will do,
+// and one more if the jump would else end in a byte that no distance within reach can have (`high`:
+// any).
+static bool borrow_before(const struct patch_function *function, struct site *site, uintptr_t floor,
+                          bool high)
+{
+    struct instruction in;
+    uintptr_t start = site->address;
+    if (is_reached(function, start, site->length))
+        return false;
+    for (;;) {
+        const uintptr_t behind = start;
+        do {
+            if (start <= floor || site->address - start >= LEAD_MOST)
+                return false;
+            start--;
+        } while (!get_bit(begins, start - function->start));
+        if (site->address - start > LEAD_MOST ||
+            !decode(code_at(start), function->end - start, &in) || !can_lead(&in) ||
+            is_reached(function, start + 1, behind - start - 1))
+            return false;
+        site->lead = (uint8_t)(site->address - start);
+        site->span = site->lead + site->length;
+        site->starts = 0;
+        for (unsigned i = 1; i < JUMP_BYTES && i <= site->lead; i++)
+            if (get_bit(begins, start - function->start + i))
+                site->starts |= (uint8_t)(1u << i);
+        if (site->span >= JUMP_BYTES && (high || !(site->starts & LAST_START)))
+            return true;
+        if (is_reached(function, start, 1))
+            return false; // in the middle of a longer one
+    }
+}
+
+// How many bytes the jump over a short site covers, and whether what is there can move.
+static void find_room(const struct scan *scan, struct site *site)
+{
+    const struct patch_function *function = scan->function;
+    // Threads may be at, or return to, an instruction among the bytes of the jump: a trap must be
+    // there, so the last byte of the distance can be one only if the jump may go down so far.
+    const bool high = function->module->ref.start > TRAP_REACH;
+    const struct site alone = *site;
+    const struct site *last = scan->count > 1 ? site - 1 : NULL;
+    const uintptr_t floor = last ? site_start(last) + last->span : function->start;
+    struct site before = alone, behind = alone;
+    const bool can_behind = borrow_behind(function, &behind);
+    const bool can_before = borrow_before(function, &before, floor, high);
+    if (can_behind && behind.starts == 0) {
+        *site = behind;
+        site->form = FORM_JUMP;
+    } else if (can_before && before.starts == 0) {
+        *site = before;
+        site->form = FORM_JUMP;
+    } else if (can_behind && (high || !(behind.starts & LAST_START))) {
+        *site = behind;
+        site->form = FORM_BORROWED;
+    } else if (can_before) {
+        *site = before;
+        site->form = FORM_BORROWED;
+    } else {
+        site->form = FORM_TRAP;
+    }
 }
 
 static void add_site(struct scan *scan, const struct site *draft, uintptr_t pc,
@@ -126,17 +217,11 @@ static void add_site(struct scan *scan, const struct site *draft, uintptr_t pc,
     site->address = pc;
     site->function = scan->function->start;
     site->length = site->span = in->length;
-    if (in->length >= JUMP_BYTES) {
-        site->form = FORM_JUMP;
-    } else {
-        site->form = (uint8_t)find_room(scan->function, site);
-        if (site->form == FORM_TRAP) {
-            site->span = site->length;
-            site->starts = 0;
-        }
-    }
-    const size_t room = scan->function->end - pc;
-    memcpy(site->original, code_at(pc), room < JUMP_BYTES ? room : JUMP_BYTES);
+    site->form = FORM_JUMP;
+    if (in->length < JUMP_BYTES)
+        find_room(scan, site);
+    const size_t room = scan->function->end - site_start(site);
+    memcpy(site->original, code_at(site_start(site)), room < JUMP_BYTES ? room : JUMP_BYTES);
     scan->counts->sites[site->kind]++;
     scan->counts->forms[site->form]++;
 }

@@ -85,9 +85,12 @@ static int find_locked(uintptr_t pc, struct site_list *list, struct site_counts 
         return -EPERM;
     if (!function->searched) {
         int error = scan_function(function, counts);
-        for (unsigned i = 0; i < function->sites.count && !error; i++)
-            error =
-                index_put(&patch_sites, function->sites.site[i].address, &function->sites.site[i]);
+        for (unsigned i = 0; i < function->sites.count && !error; i++) {
+            struct site *site = &function->sites.site[i];
+            error = index_put(&patch_sites, site->address, site);
+            if (site->lead && !error)
+                error = index_put(&patch_sites, site_start(site), site);
+        }
         if (error)
             return error;
     }
@@ -262,6 +265,7 @@ static void forget_site(void *value, void *context)
         return;
     const uintptr_t hop = (uintptr_t)atomic_load(&site->hop);
     index_put(&patch_sites, site->address, NULL);
+    index_put(&patch_sites, site_start(site), NULL);
     if (hop)
         index_put(&patch_sites, hop, NULL);
 }

@@ -39,8 +39,8 @@ enum site_kind {
 };
 
 enum site_form {
-    FORM_JUMP,     // five bytes or more: a jump
-    FORM_BORROWED, // shorter: the jump covers neighbours too, which move into the stub
+    FORM_JUMP,     // five bytes or more, with what comes before it perhaps: a jump
+    FORM_BORROWED, // shorter: the jump covers neighbours too, which move into the stub; by a hop
     FORM_TRAP, // shorter, and its neighbours cannot move: int3, a signal each time it is reached
     SITE_FORMS,
 };
@@ -71,14 +71,21 @@ struct site {
     uint8_t kind;   // enum site_kind
     uint8_t form;   // enum site_form
     uint8_t length; // of the call or jump
-    uint8_t span;   // bytes that the stub stands for: length, and the neighbours'
-    uint8_t starts; // bit i: an instruction begins at address + i; those among the bytes replaced
+    uint8_t lead;   // bytes of neighbours before it that move with it: the jump begins there
+    uint8_t span;   // bytes that the stub stands for: neighbours before, the call, those behind
+    uint8_t starts; // bit i: an instruction begins i bytes into the span; among the bytes replaced
     bool thunk;     // goes to a retpoline, so it is indirect in truth
-    unsigned char original[JUMP_BYTES];
-    struct stub *_Atomic stub;    // that it leads to now; NULL: the original code
-    struct stub *_Atomic shelter; // where a thread goes that meets a trap here
-    unsigned char *_Atomic hop;   // FORM_BORROWED: a jump at an address made for the site
+    unsigned char original[JUMP_BYTES]; // from the start of the span
+    struct stub *_Atomic stub;          // that it leads to now; NULL: the original code
+    struct stub *_Atomic shelter;       // where a thread goes that meets a trap here
+    unsigned char *_Atomic hop;         // FORM_BORROWED: a jump at an address made for the site
 };
+
+// Where the jump is written.
+static inline uintptr_t site_start(const struct site *site)
+{
+    return site->address - site->lead;
+}
 
 struct site_list {
     struct site *site; // in order of address

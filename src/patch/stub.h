@@ -24,11 +24,12 @@ struct stub {
     int64_t delta;
     uint8_t kind, shift;
     bool wide, is_free;
+    uint8_t begin;                // behind the neighbours that come first
     uint8_t add, half_add, added; // half_add: 0 if it is one instruction
     uint8_t popped;               // the stack pointer is lower before it; 0: never
     uint8_t call, back;           // the call or jump itself, and where it returns to
     uint8_t half_sub, behind;
-    uint8_t moved[JUMP_BYTES]; // where the neighbour at that offset of the site is now
+    uint8_t moved[JUMP_BYTES]; // where the instruction at that offset of the span is now
     uint8_t end;               // the jump back
     struct stub *next_free;
 };

@@ -67,8 +67,8 @@ FUNCTION(form_got)
 END(form_got)
 
 FUNCTION(form_register)
-    PUSH
     leaq callee(%rip), %rax
+    PUSH
     call *%rax
     addq $2, %rax
     POP
@@ -76,8 +76,8 @@ FUNCTION(form_register)
 END(form_register)
 
 FUNCTION(form_extended)
-    PUSH
     leaq callee(%rip), %r11
+    PUSH
     call *%r11
     addq $2, %rax
     POP
@@ -85,8 +85,8 @@ FUNCTION(form_extended)
 END(form_extended)
 
 FUNCTION(form_notrack)
-    PUSH
     leaq callee(%rip), %rax
+    PUSH
     notrack call *%rax
     addq $2, %rax
     POP
@@ -94,8 +94,8 @@ FUNCTION(form_notrack)
 END(form_notrack)
 
 FUNCTION(form_memory)
-    PUSH
     leaq table(%rip), %rax
+    PUSH
     call *(%rax)
     movq %rax, %rbx
     addq %rbx, %rax
@@ -104,8 +104,8 @@ FUNCTION(form_memory)
 END(form_memory)
 
 FUNCTION(form_memory_near)
-    PUSH
     leaq table(%rip), %rax
+    PUSH
     call *8(%rax)
     movq constant(%rip), %rbx
     addq %rbx, %rax
@@ -128,17 +128,17 @@ FUNCTION(form_memory_stack)
 END(form_memory_stack)
 
 FUNCTION(form_memory_far)
-    PUSH
     leaq table-512(%rip), %rax
+    PUSH
     call *512(%rax)
     POP
     ret
 END(form_memory_far)
 
 FUNCTION(form_memory_indexed)
-    PUSH
     leaq table(%rip), %rax
     movl $1, %edx
+    PUSH
     call *0(%rax,%rdx,8)
     addq $2, %rax
     POP
@@ -154,8 +154,8 @@ END(form_memory_rip)
 
 // Neighbours that refer to where they are.
 FUNCTION(form_then_rip)
-    PUSH
     leaq callee(%rip), %rax
+    PUSH
     call *%rax
     addq constant(%rip), %rax
     POP
@@ -163,8 +163,8 @@ FUNCTION(form_then_rip)
 END(form_then_rip)
 
 FUNCTION(form_then_branch)
-    PUSH
     leaq callee(%rip), %rax
+    PUSH
     call *%rax
     testl %eax, %eax
     js 1f
@@ -178,8 +178,8 @@ FUNCTION(form_then_branch)
 END(form_then_branch)
 
 FUNCTION(form_then_jump)
-    PUSH
     leaq callee(%rip), %rax
+    PUSH
     call *%rax
     jmp 2f
     nop
@@ -223,14 +223,55 @@ END(form_reached)
 
 // Two short ones in a row: the first cannot take the second along.
 FUNCTION(form_pair)
+    leaq callee(%rip), %rax
     PUSH
-    leaq callee(%rip), %rbx
+    movq %rax, %rbx
+    pushq %rdi
+    .cfi_adjust_cfa_offset 8
+    pushq %rdi
+    .cfi_adjust_cfa_offset 8
     call *%rbx
     call *%rbx
+    addq $16, %rsp
+    .cfi_adjust_cfa_offset -16
     addq %rdi, %rax
     POP
     ret
 END(form_pair)
+
+// What comes before moves: one long instruction, or short ones.
+FUNCTION(form_lead_long)
+    PUSH
+    leaq callee(%rip), %rax
+    call *%rax
+    call callee
+    POP
+    ret
+END(form_lead_long)
+
+FUNCTION(form_lead_short)
+    leaq callee(%rip), %rax
+    PUSH
+    movq %rdi, %rbx
+    call *%rax
+    call callee
+    addq %rbx, %rax
+    POP
+    ret
+END(form_lead_short)
+
+FUNCTION(form_lead_several)
+    movq table(%rip), %r11
+    PUSH
+    xorl %ebx, %ebx
+    movl %edi, %esi
+    leaq 1(%rdi), %rdi
+    call *%r11
+    call callee
+    addq %rbx, %rax
+    POP
+    ret
+END(form_lead_several)
 
 // As compilers make them where the processor guesses too much.
 FUNCTION(thunk_rax)
@@ -252,8 +293,8 @@ END(form_thunk)
 
 // Calls what the test wants, by a site of two bytes and by one of five.
 FUNCTION(form_probe)
-    PUSH
     movq probe(%rip), %rax
+    PUSH
     call *%rax
     addq $4, %rax
     POP

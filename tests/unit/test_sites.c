@@ -36,6 +36,9 @@ long form_then_return(long);
 long form_reached(long);
 long form_pair(long);
 long form_probe(long);
+long form_lead_long(long);
+long form_lead_short(long);
+long form_lead_several(long);
 long form_probe_far(long);
 long form_thunk(long);
 long form_tail(long);
@@ -73,14 +76,17 @@ static const struct form {
     {"then_return", form_then_return, SITE_CALL_INDIRECT, FORM_BORROWED, 1},
     {"reached", form_reached, SITE_CALL_INDIRECT, FORM_TRAP, 1},
     {"pair", form_pair, SITE_CALL_INDIRECT, FORM_TRAP, 2},
+    {"lead_long", form_lead_long, SITE_CALL_INDIRECT, FORM_JUMP, 2},
+    {"lead_short", form_lead_short, SITE_CALL_INDIRECT, FORM_BORROWED, 2},
+    {"lead_several", form_lead_several, SITE_CALL_INDIRECT, FORM_BORROWED, 2},
     {"probe", form_probe, SITE_CALL_INDIRECT, FORM_BORROWED, 1},
     {"probe_far", form_probe_far, SITE_CALL, FORM_JUMP, 1},
     {"thunk", form_thunk, SITE_CALL, FORM_JUMP, 1},
     {"tail", form_tail, SITE_TAIL, FORM_JUMP, 1},
     {"tail_plt", form_tail_plt, SITE_TAIL, FORM_JUMP, 1},
     {"tail_rip", form_tail_rip, SITE_TAIL_INDIRECT, FORM_JUMP, 1},
-    {"tail_register", form_tail_register, SITE_TAIL_INDIRECT, FORM_BORROWED, 1},
-    {"tail_memory", form_tail_memory, SITE_TAIL_INDIRECT, FORM_BORROWED, 1},
+    {"tail_register", form_tail_register, SITE_TAIL_INDIRECT, FORM_JUMP, 1},
+    {"tail_memory", form_tail_memory, SITE_TAIL_INDIRECT, FORM_JUMP, 1},
 };
 #define FORMS (sizeof forms / sizeof *forms)
 
@@ -232,8 +238,8 @@ static void check_step(uintptr_t pc)
     // Tail jumps that were made before this one have added theirs.
     wrong_numbers += stub_correct(&place, number) != UINT64_C(0xfffffffe);
     wrong_places += place.site->function != (uintptr_t)stepped->function ||
-                    place.pc < place.site->address ||
-                    place.pc > place.site->address + place.site->span;
+                    place.pc < site_start(place.site) ||
+                    place.pc > site_start(place.site) + place.site->span;
 }
 
 static void test_numbers_in_stubs(void **state)
