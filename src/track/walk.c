@@ -414,17 +414,20 @@ static ref_t function_node(struct pass *pass)
     return node;
 }
 
-// What lies between the leaf and the marker, as far as it is looked at.
+// What lies between the leaf and the marker, as far as it is looked at. If the handler is on a
+// stack of its own, the leaf's may point into a guard page: then only the marker's page is there
+// for sure.
 static void expect_walk(const struct walker *walker, const void *ucontext, uintptr_t leaf_sp)
 {
-    if (!pass_in_bounds(&walker->stack, leaf_sp))
+    const uintptr_t here = (uintptr_t)__builtin_frame_address(0), slot = walker->marker.slot;
+    const bool below = pass_in_bounds(&walker->stack, here) && here < leaf_sp;
+    const bool marked = walker->marker.entry && slot >= leaf_sp && slot - leaf_sp < EXPECT_BYTES;
+    if (!pass_in_bounds(&walker->stack, leaf_sp) || !(below || marked))
         return;
-    uintptr_t high = leaf_sp + EXPECT_BYTES;
-    if (walker->marker.entry && walker->marker.slot > leaf_sp && walker->marker.slot < high)
-        high = walker->marker.slot;
-    if (high > walker->stack.high - sizeof(uintptr_t))
-        high = walker->stack.high - sizeof(uintptr_t);
-    unwind_expect_stack(ucontext, leaf_sp, high);
+    const uintptr_t last = walker->stack.high - sizeof(uintptr_t), page = slot & -(uintptr_t)4096;
+    uintptr_t high = marked ? slot : leaf_sp + EXPECT_BYTES;
+    unwind_expect_stack(ucontext, below || page < leaf_sp ? leaf_sp : page,
+                        high < last ? high : last);
 }
 
 ref_t walk_sample(struct walker *walker, const void *ucontext, uint64_t weight)

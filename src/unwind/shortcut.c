@@ -8,7 +8,7 @@
 
 struct shortcut shortcuts[SHORTCUTS];
 
-static uint32_t pool[4 * STRETCHES_MOST];
+static uint32_t pool[2 * STRETCHES_MOST];
 static _Atomic uint32_t pool_used; // taken for good; relaxed, nothing hangs on it
 
 // Whoever changed the state from free is alone here.
