@@ -108,12 +108,12 @@ static void put_kept(struct text_table *table, const struct profile *profile,
         put(table, "kept",
             "hot contexts: at least %.3g %% of the total, to an error of %.3g %% at most; by %s",
             100 * kind.phi, 100 * kind.epsilon, kind.miner);
-    if (kind.hot && use.counters)
+    if (kind.hot && !kind.full && use.counters)
         put(table, "",
             "%s of %s counters in use; a context that has none had at most %s, %s of the total",
             text_count(use.contexts).text, text_count(use.counters).text,
             text_amount(use.floor, unit).text, text_percent((double)use.floor, whole).text);
-    else if (use.counters) // as many as there was memory for
+    else if (!kind.hot && use.counters) // as many as there was memory for
         put(table, "kept",
             "everything, until the memory was used up; a context that is not there had at most %s "
             "since, %s of the total",
