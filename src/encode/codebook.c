@@ -143,6 +143,7 @@ struct lists {
     uint32_t *first, *edges; // see struct dictionary_plan
     uint32_t count;          // edges so far
     bool *used;              // by edge: it stands in a list
+    bool *reserved;          // by function
     void *memory;
     size_t bytes;
 };
@@ -150,13 +151,14 @@ struct lists {
 static bool lists_init(struct lists *lists)
 {
     size_t words = (size_t)lists->functions + 1 + lists->edges_known;
-    lists->bytes = words * sizeof(uint32_t) + lists->edges_known;
+    lists->bytes = words * sizeof(uint32_t) + lists->edges_known + lists->functions;
     lists->memory = pool_map(lists->graph->pool, lists->bytes);
     if (!lists->memory)
         return false;
     lists->first = lists->memory;
     lists->edges = lists->first + lists->functions + 1;
     lists->used = (bool *)(lists->edges + lists->edges_known);
+    lists->reserved = lists->used + lists->edges_known;
     return true;
 }
 
@@ -180,6 +182,7 @@ static bool copy_lists(struct lists *lists, uint32_t from, uint32_t to)
         if (!previous || f >= previous->functions)
             continue;
         const struct dictionary_function *into = &previous->function[f];
+        lists->reserved[f] = dictionary_reserves(previous, f);
         for (uint32_t i = into->first; i < into->first + into->count && sound; i++)
             sound = previous->step[i].edge < lists->edges_known &&
                     add_edge(lists, f, previous->step[i].edge);
@@ -197,7 +200,9 @@ static bool read_lists(struct lists *lists, struct source *source)
             !copy_lists(lists, next, next + (uint32_t)gap))
             return false;
         uint32_t function = next + (uint32_t)gap, before = 0;
-        for (uint32_t count = take_count(source); count > 0; count--) {
+        uint64_t count = take(source);
+        lists->reserved[function] = count & 1;
+        for (count /= 2; count > 0; count--) {
             before = take_near(source, before, lists->edges_known);
             if (source->failed || !add_edge(lists, function, before))
                 return false;
@@ -217,6 +222,7 @@ static int build_from(struct codebook *codebook, struct lists *lists, struct sou
                                    .edges_known = lists->edges_known,
                                    .first = lists->first,
                                    .edges = lists->edges,
+                                   .reserved = lists->reserved,
                                    .id_bits = 64,
                                    .overflow = OVERFLOW_FAILS};
     struct dictionary *made = NULL;

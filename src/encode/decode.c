@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT
 #include "encode/decode.h"
+#include "encode/ways.h"
 #include <errno.h>
 
 struct decoding {
@@ -20,6 +21,24 @@ static int emit(struct decoding *decoding, uint32_t edge)
     return 0;
 }
 
+// The head has left by jumps that change nothing, which end in the function.
+static int decode_silent(struct decoding *decoding, uint32_t head)
+{
+    if (decoding->id != 0 || head >= graph_functions(decoding->graph))
+        return -EBADMSG;
+    uint32_t edges[WAYS];
+    struct ways ways = {.graph = decoding->graph, .kind = EDGE_SILENT};
+    ways_from_function(&ways, head);
+    int count = ways_find(&ways, decoding->function, edges);
+    if (count < 0)
+        return -EBADMSG;
+    for (int i = 1; i <= count; i++) {
+        if (emit(decoding, edges[WAYS - i]) < 0)
+            return -ENOSPC;
+    }
+    return 0;
+}
+
 // The sub-path from its head to the function. Encoded edges make no circle, so the head is met
 // once.
 static int decode_part(struct decoding *decoding, uint32_t head)
@@ -28,7 +47,7 @@ static int decode_part(struct decoding *decoding, uint32_t head)
         const struct dictionary_step *step =
             dictionary_find(decoding->dictionary, decoding->function, decoding->id);
         if (!step)
-            return -EBADMSG;
+            return decode_silent(decoding, head);
         if (emit(decoding, step->edge) < 0)
             return -ENOSPC;
         decoding->id -= step->start;

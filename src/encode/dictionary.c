@@ -59,6 +59,7 @@ static int number(const struct build *build, struct dictionary *dictionary, uint
     struct dictionary_step *steps = (struct dictionary_step *)dictionary->step;
     struct dictionary_function *into = &functions[function];
     into->first = plan->first[function];
+    into->contexts = plan->reserved && plan->reserved[function];
     for (uint32_t i = plan->first[function]; i < plan->first[function + 1]; i++) {
         const struct graph_edge *edge = graph_edge(build->graph, plan->edges[i]);
         uint32_t caller = edge->caller;

@@ -14,8 +14,9 @@
 //                        └─ from B ──┘ └─ from C ┘      B: 1 context, number 0; C: 2, number 1
 //
 // Numbers follow from the ordered lists of edges alone, so these are all that a profile needs to
-// keep. Ids go from 0 to max_id in a sub-path that began at the root of its thread, and from
-// max_id + 1 to 2 * max_id + 1 in one that began with an unencoded edge.
+// keep. (A function that silent jumps lead to may keep the id 0 for them: its first edge has 1.)
+// Ids go from 0 to max_id in a sub-path that began at the root of its thread, and from max_id + 1
+// to 2 * max_id + 1 in one that began with an unencoded edge.
 
 #include "encode/graph.h"
 
@@ -55,7 +56,8 @@ struct dictionary_plan {
     uint32_t functions, edges_known;
     const uint32_t *first;
     const uint32_t *edges;
-    unsigned id_bits; // 2 * max_id + 1 must fit
+    const bool *reserved; // by function: its numbers begin with 1; NULL: all with 0
+    unsigned id_bits;     // 2 * max_id + 1 must fit
     enum dictionary_overflow overflow;
     uint64_t cold; // edges of less heat are left out, but for the first of each list
 };
@@ -87,7 +89,14 @@ static inline const struct dictionary_step *dictionary_find(const struct diction
         step = step[half].start <= id ? step + half : step;
         count -= half;
     }
-    return step;
+    return step->start <= id ? step : NULL;
+}
+
+// Whether the id 0 of a function is kept for silent jumps.
+static inline bool dictionary_reserves(const struct dictionary *dictionary, uint32_t function)
+{
+    return function < dictionary->functions && dictionary->function[function].count > 0 &&
+           dictionary->step[dictionary->function[function].first].start > 0;
 }
 
 #endif

@@ -156,8 +156,11 @@ uint32_t graph_new_edge(struct graph *graph, place_t site, uint32_t caller, uint
     // Whole before it can be found: a reader may look it up at any time.
     if (!lookup_add(&graph->edge_lookup, graph->pool, hash_of_edge(site, callee, kind), index))
         return GRAPH_NONE;
-    at->first_edge = from->first_out = to->first_in = index;
+    at->first_edge = to->first_in = index;
+    // Decoding looks for silent jumps without a lock: the edge is whole.
+    __atomic_store_n(&from->first_out, index, __ATOMIC_RELEASE);
     at->targets++;
+    graph->silent_count += kind == EDGE_SILENT;
     __atomic_store_n(&graph->edge_count, index + 1, __ATOMIC_RELEASE);
     return index;
 }
@@ -171,6 +174,7 @@ uint32_t graph_add_edge(struct graph *graph, place_t site, uint32_t caller, uint
     uint32_t place = find_site(graph, site, kind);
     if (place != GRAPH_NONE)
         caller = graph_site(graph, place)->caller;
+    // A jump that nobody sees cannot do what a loop needs.
     bool tail = kind == EDGE_TAIL || kind == EDGE_TAIL_INDIRECT;
     bool loops = tail && tails_lead(graph, callee, caller);
     return graph_new_edge(graph, site, caller, callee, kind, loops ? EDGE_LOOPS : 0);

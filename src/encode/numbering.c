@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 #include "encode/numbering.h"
-#include "encode/acyclic.h"
+#include "encode/silent.h"
 #include <errno.h>
 
 static struct code *code_at(struct numbering *numbering, uint32_t edge)
@@ -99,6 +99,8 @@ static void write_codes(struct numbering *numbering, const bool *taken)
         const struct graph_edge *edge = graph_edge(graph, i);
         if (edge->flags & EDGE_LOOPS)
             code_at(numbering, i)->action = ACTION_LOOP;
+        else if (edge->kind == EDGE_SILENT)
+            code_at(numbering, i)->action = ACTION_ADD;
         else if (!taken[i] && !(edge->flags & EDGE_UNENCODED) && edge->kind != EDGE_OUTSIDE)
             code_at(numbering, i)->action = ACTION_REPEAT;
         numbering->loops += (edge->flags & EDGE_LOOPS) != 0;
@@ -130,7 +132,8 @@ struct scratch {
     uint32_t *sorted; // edges from hot to cold; at last by callee, in the order of their numbers
     uint32_t *first;  // by function
     uint32_t *other;
-    bool *taken; // by edge
+    bool *taken;    // by edge
+    bool *reserved; // by function
     void *memory;
     size_t bytes;
 };
@@ -138,7 +141,7 @@ struct scratch {
 static bool scratch_init(struct scratch *scratch, const struct graph *graph)
 {
     size_t functions = graph->function_count, edges = graph->edge_count;
-    scratch->bytes = (edges * 2 + functions + 2) * sizeof(uint32_t) + edges;
+    scratch->bytes = (edges * 2 + functions + 2) * sizeof(uint32_t) + edges + functions;
     scratch->memory = pool_map(graph->pool, scratch->bytes);
     scratch->sorted = scratch->memory;
     if (!scratch->memory)
@@ -146,25 +149,44 @@ static bool scratch_init(struct scratch *scratch, const struct graph *graph)
     scratch->other = scratch->sorted + edges;
     scratch->first = scratch->other + edges;
     scratch->taken = (bool *)(scratch->first + functions + 2);
+    scratch->reserved = scratch->taken + edges;
     return true;
+}
+
+static bool is_candidate(const struct silent *silent, const struct graph_edge *edge)
+{
+    return edge->kind != EDGE_OUTSIDE && edge->kind != EDGE_SILENT &&
+           !(edge->flags & (EDGE_LOOPS | EDGE_UNENCODED)) && !silent_forbids(silent, edge);
 }
 
 static int choose_edges(const struct graph *graph, struct scratch *scratch, uint32_t *count)
 {
     struct acyclic acyclic;
+    struct silent silent = {.graph = graph};
+    uint32_t first = 0;
     int status = acyclic_init(&acyclic, graph);
-    if (status < 0)
-        return status;
-    for (uint32_t i = 0; i < graph->edge_count; i++) {
-        const struct graph_edge *edge = graph_edge(graph, i);
-        if (edge->kind != EDGE_OUTSIDE && !(edge->flags & (EDGE_LOOPS | EDGE_UNENCODED)))
+    if (status == 0)
+        status = silent_init(&silent, &acyclic);
+    for (uint32_t i = 0; status == 0 && i < graph->edge_count && graph->silent_count; i++) {
+        // Before all others: these have to be the first in their lists.
+        if (silent_is_simple(&silent, graph_edge(graph, i))) {
+            scratch->taken[i] = true;
+            scratch->sorted[first++] = i;
+        }
+    }
+    *count = first;
+    for (uint32_t i = 0; status == 0 && i < graph->edge_count; i++) {
+        if (is_candidate(&silent, graph_edge(graph, i)))
             scratch->sorted[(*count)++] = i;
     }
-    sort_by_heat(graph, scratch->sorted, *count, scratch->other);
-    for (uint32_t i = 0; i < *count; i++)
+    sort_by_heat(graph, scratch->sorted + first, *count - first, scratch->other);
+    for (uint32_t i = first; i < *count; i++)
         scratch->taken[scratch->sorted[i]] = acyclic_take(&acyclic, scratch->sorted[i]);
+    for (uint32_t i = 0; status == 0 && i < graph->function_count; i++)
+        scratch->reserved[i] = silent_reserves(&silent, i);
+    silent_free(&silent);
     acyclic_free(&acyclic);
-    return 0;
+    return status;
 }
 
 // Lays the edges that were taken by callee, each list still from hot to cold.
@@ -249,6 +271,7 @@ int numbering_make(struct numbering *numbering, const struct graph *graph,
                                        .edges_known = graph->edge_count,
                                        .first = scratch.first,
                                        .edges = scratch.other,
+                                       .reserved = scratch.reserved,
                                        .id_bits = options->id_bits,
                                        .overflow = OVERFLOW_CUTS};
         status = build(graph, &plan, &numbering->dictionary);
@@ -269,33 +292,58 @@ int numbering_start(struct numbering *numbering, const struct graph *graph,
     struct dictionary_plan plan = {
         .stamp = options->stamp, .first = &first, .id_bits = options->id_bits};
     int status = dictionary_build(graph, &plan, &numbering->dictionary);
-    bool changed;
-    return status < 0 ? status : numbering_cover(numbering, &changed);
+    enum cover cover;
+    return status < 0 ? status : numbering_cover(numbering, &cover);
 }
 
-int numbering_cover(struct numbering *numbering, bool *changed)
+// Whether a silent jump that is new fits: its function is not encoded, so calls of it push, and
+// where it leads to there is no edge with the number 0.
+static bool silent_fits(const struct numbering *numbering, const struct graph_edge *edge)
+{
+    const struct dictionary *dictionary = numbering->dictionary;
+    bool calls_push =
+        edge->caller >= dictionary->functions || dictionary->function[edge->caller].count == 0;
+    bool free_zero = edge->callee >= dictionary->functions ||
+                     dictionary->function[edge->callee].count == 0 ||
+                     dictionary_reserves(dictionary, edge->callee);
+    return calls_push && free_zero;
+}
+
+// Calls that have a code already, but must save by now.
+static bool save_more(struct numbering *numbering)
+{
+    bool changed = false;
+    find_leaving(numbering, numbering->covered, numbering->covered_functions);
+    for (uint32_t i = 0; i < numbering->covered; i++) {
+        struct code *code = code_at(numbering, i);
+        if (!code->save && must_save(numbering, graph_edge(numbering->graph, i)))
+            code->save = changed = true;
+    }
+    return changed;
+}
+
+int numbering_cover(struct numbering *numbering, enum cover *cover)
 {
     const struct graph *graph = numbering->graph;
-    *changed = false;
+    *cover = COVER_FITS;
     if (!reach(numbering))
         return -ENOMEM;
     bool tails = numbering->covered_functions < graph->function_count &&
                  numbering->options.save_unseen_tails;
+    bool stale = false;
     for (uint32_t i = numbering->covered; i < graph->edge_count; i++) {
         const struct graph_edge *edge = graph_edge(graph, i);
         tails |= edge_is_tail(edge);
+        stale |= edge->kind == EDGE_SILENT && !silent_fits(numbering, edge);
         if (edge->flags & EDGE_LOOPS)
             code_at(numbering, i)->action = ACTION_LOOP;
+        else if (edge->kind == EDGE_SILENT)
+            code_at(numbering, i)->action = ACTION_ADD;
     }
-    if (tails) {
-        find_leaving(numbering, numbering->covered, numbering->covered_functions);
-        for (uint32_t i = 0; i < numbering->covered; i++) {
-            struct code *code = code_at(numbering, i);
-            if (code->save || !must_save(numbering, graph_edge(graph, i)))
-                continue;
-            code->save = *changed = true;
-        }
-    }
+    if (tails && save_more(numbering))
+        *cover = COVER_SAVES;
+    if (stale)
+        *cover = COVER_STALE;
     // All new targets of an indirect call go one way, too.
     for (uint32_t i = numbering->covered; i < graph->edge_count; i++) {
         const struct graph_edge *edge = graph_edge(graph, i);

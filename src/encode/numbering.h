@@ -12,7 +12,7 @@
 //   ACTION_LOOP     (tail calls only) forget the tail calls since the last real call, then push
 //
 // with base = max_id + 1. An edge that was met after the numbering is PUSH, back edges are REPEAT,
-// edges that were cut because ids would overflow are PUSH.
+// edges that were cut because ids would overflow are PUSH. A silent jump is ADD 0: nothing happens.
 //
 // `save` says that a call's way back does not undo what was done, but restores what (id, ccStack)
 // were, from TcStack: the function called may leave by a tail call that changed them.
@@ -59,10 +59,20 @@ int numbering_start(struct numbering *numbering, const struct graph *graph,
 int numbering_make(struct numbering *numbering, const struct graph *graph,
                    const struct numbering_options *options);
 
-// Gives codes to the edges that were added since. *changed: a call that was encoded before must now
-// save (a first tail call was met in a function): stubs of such edges are to be made anew, and the
-// threads' states regenerated (machine_replay) before anybody goes on. 0 or -ENOMEM.
-int numbering_cover(struct numbering *numbering, bool *changed);
+// What new edges mean for the encoding in force.
+enum cover {
+    COVER_FITS,
+    // Calls that were encoded before must now save (a first tail call was met in a function): stubs
+    // of such edges are to be made anew, and the threads' states regenerated (context_translate()
+    // with the same dictionary) before anybody goes on.
+    COVER_SAVES,
+    // A silent jump leads to, or from, a function that was encoded without it: encode anew before
+    // the function with the jump runs.
+    COVER_STALE,
+};
+
+// Gives codes to the edges that were added since. 0 or -ENOMEM.
+int numbering_cover(struct numbering *numbering, enum cover *cover);
 
 // The dictionary stays: it belongs to whoever keeps the stamps.
 void numbering_free(struct numbering *numbering);

@@ -1,59 +1,15 @@
 // SPDX-License-Identifier: MIT
 #include "encode/machine.h"
+#include "encode/ways.h"
 #include <errno.h>
 
-// Longer ways than these are not looked for: tail calls of tail calls are rare.
-enum { WAYS = 256 };
-
-// A search through tail calls, breadth first, from what a site calls to the function that runs.
-struct search {
-    const struct graph *graph;
-    uint32_t count;
-    struct {
-        uint32_t function, edge, before; // before: the index of the way that it goes on from
-    } way[WAYS];
-};
-
-static void add_way(struct search *search, uint32_t edge, uint32_t before)
-{
-    uint32_t function = graph_edge(search->graph, edge)->callee;
-    for (uint32_t i = 0; i < search->count; i++) {
-        if (search->way[i].function == function)
-            return;
-    }
-    if (search->count == WAYS)
-        return;
-    search->way[search->count].function = function;
-    search->way[search->count].edge = edge;
-    search->way[search->count++].before = before;
-}
-
-static uint32_t search_ways(struct search *search, uint32_t function)
-{
-    for (uint32_t i = 0; i < search->count; i++) {
-        if (search->way[i].function == function)
-            return i;
-        const struct graph_function *at = graph_function(search->graph, search->way[i].function);
-        for (uint32_t e = at->first_out; e != GRAPH_NONE;
-             e = graph_edge(search->graph, e)->next_out) {
-            if (edge_is_tail(graph_edge(search->graph, e)))
-                add_way(search, e, i);
-        }
-    }
-    return GRAPH_NONE;
-}
-
 static int take_way(struct machine *machine, const struct numbering *numbering,
-                    const struct search *search, uint32_t last, uint32_t from)
+                    const uint32_t *edges, int count, uint32_t from)
 {
-    uint32_t edges[WAYS], count = 0;
-    for (uint32_t i = last; i != GRAPH_NONE; i = search->way[i].before)
-        edges[count++] = search->way[i].edge;
-    while (count > 0) {
-        uint32_t edge = edges[--count];
-        int status = edge_is_tail(graph_edge(search->graph, edge))
-                         ? machine_tail(machine, numbering, edge)
-                         : machine_enter(machine, numbering, edge, from);
+    for (int i = 0; i < count; i++) {
+        int status = edge_is_tail(graph_edge(numbering->graph, edges[i]))
+                         ? machine_tail(machine, numbering, edges[i])
+                         : machine_enter(machine, numbering, edges[i], from);
         if (status < 0)
             return status;
     }
@@ -85,10 +41,11 @@ static int take_frame(struct machine *machine, const struct numbering *numbering
         called = graph_find_outside(graph, frame->site, function);
     if (called == GRAPH_NONE)
         return -ENOENT;
-    struct search search = {.graph = graph};
-    add_way(&search, called, GRAPH_NONE);
-    uint32_t way = search_ways(&search, function);
-    return way == GRAPH_NONE ? -ENOENT : take_way(machine, numbering, &search, way, from);
+    uint32_t edges[WAYS];
+    struct ways ways = {.graph = graph, .kind = EDGE_TAIL};
+    ways_from_edge(&ways, called);
+    int count = ways_find(&ways, function, edges);
+    return count < 0 ? -ENOENT : take_way(machine, numbering, edges + WAYS - count, count, from);
 }
 
 uint32_t resync_explain(struct graph *graph, const struct walked *frame, place_t caller)

@@ -50,7 +50,8 @@ static bool list_changed(const struct dictionary *dictionary, const struct dicti
     if (!previous || function >= previous->functions)
         return now->count > 0;
     const struct dictionary_function *then = &previous->function[function];
-    if (now->count != then->count)
+    if (now->count != then->count ||
+        dictionary_reserves(dictionary, function) != dictionary_reserves(previous, function))
         return true;
     for (uint32_t i = 0; i < now->count; i++) {
         if (dictionary->step[now->first + i].edge != previous->step[then->first + i].edge)
@@ -77,7 +78,7 @@ void serial_dictionary(struct serial *out, const struct dictionary *dictionary,
             continue;
         const struct dictionary_function *function = &dictionary->function[f];
         put(out, f - next);
-        put(out, function->count);
+        put(out, 2ull * function->count + dictionary_reserves(dictionary, f));
         uint32_t before = 0;
         for (uint32_t i = 0; i < function->count; i++) {
             uint32_t edge = dictionary->step[function->first + i].edge;

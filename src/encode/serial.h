@@ -12,7 +12,8 @@
 //                   - caller (signed), site - entry of the caller (signed), kind + 8 * flags
 //   2  dictionary   stamp, distance back to the stamp that it is told by (0: none), functions,
 //                   edges known, max id, changed functions; for each: its number - that of the one
-//                   before - 1, how many edges, for each: its number - that before (signed)
+//                   before - 1, twice how many edges (+ 1 if the first has the number 1), for
+//                   each: its number - that before (signed)
 //   3  stacks       first node, count, for each: 0 for an origin, or 1 + edge; then id, count,
 //                   parent - number of the node (signed; of an origin: the function itself), and
 //                   the handle of an origin

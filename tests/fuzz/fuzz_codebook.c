@@ -38,7 +38,7 @@ static void check_dictionary(const struct codebook *codebook, const struct dicti
     uint64_t most = 0;
     for (uint32_t f = 0; f < dictionary->functions; f++) {
         const struct dictionary_function *into = &dictionary->function[f];
-        uint64_t sum = 0;
+        uint64_t sum = dictionary_reserves(dictionary, f);
         for (uint32_t i = into->first; i < into->first + into->count; i++) {
             const struct dictionary_step *step = &dictionary->step[i];
             check(step->start == sum && step->caller < dictionary->functions);
@@ -48,6 +48,7 @@ static void check_dictionary(const struct codebook *codebook, const struct dicti
             check(dictionary_find(dictionary, f, sum - 1) == step);
         }
         check(into->contexts == (sum ? sum : 1) && !dictionary_find(dictionary, f, into->contexts));
+        check(!dictionary_reserves(dictionary, f) || !dictionary_find(dictionary, f, 0));
         if (into->contexts - 1 > most)
             most = into->contexts - 1;
     }

@@ -37,7 +37,7 @@ struct walk_thread {
     struct machine machine;
     struct cc_entry stack[WALK_PATH];
     struct tc_entry tail_stack[WALK_FRAMES];
-    uint32_t path[WALK_PATH]; // the truth
+    uint32_t path[WALK_PATH]; // the truth, without silent jumps
     uint32_t count;
     struct walk_frame frame[WALK_FRAMES];
     uint32_t frames;
@@ -54,7 +54,7 @@ struct walk_program {
     struct walk_thread *thread;
     // What happened.
     uint64_t checked, deepest, encodings, loops, saves, resyncs, overflows, repeats, unexplained,
-        signals;
+        signals, silent, stale;
 };
 
 uint64_t walk_random(uint64_t below);
@@ -68,6 +68,11 @@ void walk_reencode(struct walk_program *program);
 void walk_jump_out(struct walk_program *program, struct walk_thread *thread); // as longjmp does
 // A tail call in code that nobody patched: only a walk tells of it.
 void walk_slip_away(struct walk_program *program, struct walk_thread *thread);
+
+// Whether a decoded path is the true one. Silent jumps are left out of that: which of them were
+// taken is not always known, but they must lead on.
+bool walk_is_true(const struct graph *graph, const uint32_t *path, uint32_t count, uint32_t root,
+                  uint32_t function, const uint32_t *truth, uint32_t truth_count);
 
 // Aborts the test if what the encoding says is not the truth.
 void walk_check(struct walk_program *program, struct walk_thread *thread);

@@ -59,8 +59,8 @@ static void add(const char *edges)
 
 static void cover(void)
 {
-    bool changed;
-    assert_int_equal(numbering_cover(&numbering, &changed), 0);
+    enum cover cover;
+    assert_int_equal(numbering_cover(&numbering, &cover), 0);
 }
 
 static void encode(void)
@@ -381,9 +381,9 @@ static void test_tail_met_late(void **unused)
     walk("ABC");
     assert_false(numbering_code(&numbering, find("AB"))->save);
     add_kind("CD", EDGE_TAIL);
-    bool changed;
-    assert_int_equal(numbering_cover(&numbering, &changed), 0);
-    assert_true(changed);
+    enum cover cover;
+    assert_int_equal(numbering_cover(&numbering, &cover), 0);
+    assert_int_equal(cover, COVER_SAVES);
     assert_true(numbering_code(&numbering, find("BC"))->save);
     uint32_t path[] = {find("AB"), find("BC")};
     assert_int_equal(machine_replay(&machine, &numbering, path, 2), 0);
@@ -393,6 +393,81 @@ static void test_tail_met_late(void **unused)
     machine_return(&machine, &numbering, find("BC"));
     assert_context("AB");
     assert_int_equal(machine.depth, 0);
+}
+
+static void assert_path(char function, unsigned count, const uint32_t *expected)
+{
+    uint32_t path[DEPTH];
+    struct context context = context_of(&machine, function_of(function));
+    assert_int_equal(decode(&graph, numbering.dictionary, &context, path, DEPTH), count);
+    assert_memory_equal(path + DEPTH - count, expected, count * sizeof path[0]);
+}
+
+// A jump that nobody sees, the only one that leads there: it is the edge with the number 0.
+static void test_silent_jump(void **unused)
+{
+    (void)unused;
+    add("AB AC");
+    add_kind("BC", EDGE_SILENT);
+    graph_edge(&graph, find("AC"))->heat = 100;
+    encode();
+    assert_int_equal(number_of("BC"), 0);
+    assert_int_equal(number_of("AC"), 1);
+    assert_false(numbering_code(&numbering, find("AB"))->save);
+    walk("AB");
+    assert_context("AB");
+    uint32_t expected[] = {find("AB"), find("BC")};
+    assert_path('C', 2, expected);
+    machine_return(&machine, &numbering, find("AB"));
+    walk("AC");
+    assert_path('C', 1, (uint32_t[]){find("AC")});
+}
+
+// Two of them lead to D: then B and C are always entered by a push, and D's 0 is theirs.
+static void test_silent_jumps(void **unused)
+{
+    (void)unused;
+    add("AB AC AD DE");
+    add_kind("BD", EDGE_SILENT);
+    add_kind("CD", EDGE_SILENT);
+    encode();
+    assert_int_equal(numbering_code(&numbering, find("AB"))->action, ACTION_REPEAT);
+    assert_int_equal(numbering_code(&numbering, find("AC"))->action, ACTION_REPEAT);
+    assert_int_equal(number_of("AD"), 1);
+    const char *ways[] = {"AB", "AC"}, *jumps[] = {"BD", "CD"};
+    for (unsigned i = 0; i < 2; i++) {
+        machine_reset(&machine);
+        walk(ways[i]);
+        uint32_t expected[] = {find(ways[i]), find(jumps[i]), find("DE")};
+        assert_path('D', 2, expected);
+        walk("DE");
+        assert_path('E', 3, expected);
+    }
+    machine_reset(&machine);
+    walk("ADE");
+    assert_context("ADE");
+}
+
+// Met when the function that it leads to is encoded already.
+static void test_silent_met_late(void **unused)
+{
+    (void)unused;
+    add("AD");
+    encode();
+    enum cover cover;
+    add_kind("BD", EDGE_SILENT);
+    assert_int_equal(numbering_cover(&numbering, &cover), 0);
+    assert_int_equal(cover, COVER_STALE);
+    encode();
+    add_kind("XY", EDGE_SILENT);
+    assert_int_equal(numbering_cover(&numbering, &cover), 0);
+    assert_int_equal(cover, COVER_FITS);
+    walk("AX");
+    uint32_t expected[] = {find("AX"), find("XY")};
+    assert_path('Y', 2, expected);
+    add_kind("DY", EDGE_SILENT); // D has a number: calls of it do not push
+    assert_int_equal(numbering_cover(&numbering, &cover), 0);
+    assert_int_equal(cover, COVER_STALE);
 }
 
 static void test_hot_edges(void **unused)
@@ -685,6 +760,9 @@ int main(void)
         TEST(test_plain_tail),
         TEST(test_tail_loop),
         TEST(test_tail_met_late),
+        TEST(test_silent_jump),
+        TEST(test_silent_jumps),
+        TEST(test_silent_met_late),
         TEST(test_hot_edges),
         TEST(test_overflow),
         TEST(test_called_root),

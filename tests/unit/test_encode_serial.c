@@ -31,7 +31,7 @@ struct writing {
     struct intern_memo memo[WALK_THREADS];
     struct intern_known known[WALK_THREADS][8];
     uint64_t *memory;
-    uint32_t functions, edges, nodes; // written so far
+    uint32_t functions, edges, nodes, stamps; // written so far
     const struct dictionary *previous;
     struct serial out;
     struct logged logged[KEPT];
@@ -62,10 +62,12 @@ static void write_all(struct writing *writing)
     serial_graph(&writing->out, graph, writing->functions, writing->edges);
     writing->functions = graph->function_count;
     writing->edges = graph->edge_count;
-    const struct dictionary *now = writing->program.numbering.dictionary;
-    if (now != writing->previous)
-        serial_dictionary(&writing->out, now, walk_random(4) ? writing->previous : NULL);
-    writing->previous = now;
+    // A silent jump may have made several necessary.
+    for (; writing->stamps <= writing->program.options.stamp; writing->stamps++) {
+        const struct dictionary *next = writing->program.dictionaries[writing->stamps];
+        serial_dictionary(&writing->out, next, walk_random(4) ? writing->previous : NULL);
+        writing->previous = next;
+    }
     uint32_t ready = intern_ready(&writing->intern, writing->nodes);
     serial_stacks(&writing->out, &writing->intern, writing->nodes, ready);
     writing->nodes = ready;
@@ -115,8 +117,9 @@ static void check_logged(const struct codebook *codebook, const struct logged *l
     struct intern_origin origin;
     int64_t count = codebook_decode(codebook, logged->id, logged->handle, logged->function, stack,
                                     WALK_PATH, path, WALK_PATH, &origin);
-    assert_int_equal(count, logged->count);
-    assert_memory_equal(path + WALK_PATH - count, logged->path, (size_t)count * 4);
+    assert_true(count >= 0);
+    assert_true(walk_is_true(&codebook->graph, path + WALK_PATH - count, (uint32_t)count,
+                             origin.root, logged->function, logged->path, logged->count));
     assert_true(origin.handle == 0 && origin.function == GRAPH_NONE);
 }
 

@@ -1,0 +1,47 @@
+// SPDX-License-Identifier: MIT
+#include "encode/ways.h"
+
+static void add_way(struct ways *ways, uint32_t function, uint32_t edge, uint32_t before)
+{
+    for (uint32_t i = 0; i < ways->count; i++) {
+        if (ways->way[i].function == function)
+            return;
+    }
+    if (ways->count == WAYS)
+        return;
+    ways->way[ways->count].function = function;
+    ways->way[ways->count].edge = edge;
+    ways->way[ways->count++].before = before;
+}
+
+void ways_from_function(struct ways *ways, uint32_t function)
+{
+    add_way(ways, function, GRAPH_NONE, GRAPH_NONE);
+}
+
+void ways_from_edge(struct ways *ways, uint32_t edge)
+{
+    add_way(ways, graph_edge(ways->graph, edge)->callee, edge, GRAPH_NONE);
+}
+
+int ways_find(struct ways *ways, uint32_t function, uint32_t *edges)
+{
+    for (uint32_t i = 0; i < ways->count; i++) {
+        if (ways->way[i].function == function) {
+            int count = 0;
+            for (uint32_t at = i; at != GRAPH_NONE && ways->way[at].edge != GRAPH_NONE;
+                 at = ways->way[at].before)
+                edges[WAYS - ++count] = ways->way[at].edge;
+            return count;
+        }
+        const struct graph_function *from = graph_function(ways->graph, ways->way[i].function);
+        uint32_t next = __atomic_load_n(&from->first_out, __ATOMIC_ACQUIRE);
+        while (next != GRAPH_NONE) {
+            const struct graph_edge *edge = graph_edge(ways->graph, next);
+            if (ways->kind == EDGE_SILENT ? edge->kind == EDGE_SILENT : edge_is_tail(edge))
+                add_way(ways, edge->callee, next, i);
+            next = edge->next_out;
+        }
+    }
+    return -1;
+}
