@@ -144,16 +144,18 @@ void hot_charge(struct arena *arena, ref_t ref, ref_t node, uint64_t amount)
 {
     struct tree *tree = tree_at(arena, ref);
     struct hot *hot = hot_of(arena, tree);
-    node = living(arena, tree, node);
-    if (!hot_comes_and_goes(tree, node)) {
-        tree_add(arena, node, 0, amount);
-        return;
+    if (is_free(tree_node(arena, node))) {
+        node = tree->root;
+        if (!hot_comes_and_goes(tree, node)) {
+            tree_add(arena, node, 0, amount);
+            return;
+        }
     }
     move_to(arena, tree, node);
     if (amount == 0)
         return;
-    miner_update(arena, ref, &hot->miner, node, amount);
-    for (ref_t victim; (victim = miner_victim(arena, &hot->miner));)
+    for (ref_t victim = miner_update(arena, ref, &hot->miner, node, amount); victim;
+         victim = miner_victim(arena, &hot->miner))
         prune(arena, tree, victim);
 }
 

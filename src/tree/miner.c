@@ -58,33 +58,28 @@ void miner_end(struct node *node)
     miner_set(&node->value[1], 0);
 }
 
-void miner_update(struct arena *arena, ref_t tree, struct miner *miner, ref_t node, uint64_t amount)
+ref_t miner_update(struct arena *arena, ref_t tree, struct miner *miner, ref_t node,
+                   uint64_t amount)
 {
     miner->events++;
-    switch (miner->kind) {
-    case TREE_SPACE_SAVING:
-        saving_update(arena, tree, miner, node, amount);
-        break;
-    case TREE_LOSSY_COUNTING:
+    if (miner->kind == TREE_SPACE_SAVING)
+        return saving_update(arena, tree, miner, node, amount);
+    if (miner->kind == TREE_LOSSY_COUNTING)
         lossy_update(arena, tree, miner, node, amount);
-        break;
-    case TREE_STICKY_SAMPLING:
+    else
         sticky_update(arena, tree, miner, node, amount);
-        break;
-    }
+    return miner_victim(arena, miner);
 }
 
 ref_t miner_victim(struct arena *arena, struct miner *miner)
 {
     switch (miner->kind) {
-    case TREE_SPACE_SAVING:
-        return saving_victim(miner);
     case TREE_LOSSY_COUNTING:
         return lossy_victim(arena, miner);
     case TREE_STICKY_SAMPLING:
         return sticky_victim(arena, miner);
     }
-    return 0;
+    return 0; // Space Saving has one at most
 }
 
 // Of Lossy Counting and Sticky Sampling the coldest is not at hand, and there is no memory to find

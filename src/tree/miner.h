@@ -38,7 +38,6 @@ struct saving {
     uint64_t least, sum;
     uint32_t passed;
     uint32_t scanned; // in this pass: more, if a victim's place is still among the coldest
-    ref_t last_victim;
     // Paid for by events and not used up by scans; `fresh` and `ripe` from the one pass and the
     // one before it, which must not be spent yet.
     uint64_t credit, fresh, ripe;
@@ -85,10 +84,10 @@ struct miner {
 // False: options that make no sense.
 bool miner_start(struct miner *miner, const struct tree_options *options);
 
-// An event: update(x, M). The victims of it are to be asked for then, until there is none: they are
-// not monitored any more.
-void miner_update(struct arena *arena, ref_t tree, struct miner *miner, ref_t node,
-                  uint64_t amount);
+// An event: update(x, M). Returns the first victim of it, which is not monitored any more; the
+// others are to be asked for then, until there is none. 0: none.
+ref_t miner_update(struct arena *arena, ref_t tree, struct miner *miner, ref_t node,
+                   uint64_t amount);
 ref_t miner_victim(struct arena *arena, struct miner *miner);
 
 // Gives up the counter of a cold context for want of memory. 0: there is none.

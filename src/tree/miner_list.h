@@ -57,9 +57,9 @@ void miner_remove(const struct arena *arena, struct miner *miner, uint32_t index
 void miner_begin(struct node *node, uint64_t count, uint64_t error, bool short_way);
 void miner_end(struct node *node);
 
-void saving_update(struct arena *arena, ref_t tree, struct miner *miner, ref_t node,
-                   uint64_t amount);
-ref_t saving_victim(struct miner *miner);
+// Returns the victim.
+ref_t saving_update(struct arena *arena, ref_t tree, struct miner *miner, ref_t node,
+                    uint64_t amount);
 ref_t saving_give_up(struct arena *arena, ref_t tree, struct miner *miner);
 
 void lossy_update(struct arena *arena, ref_t tree, struct miner *miner, ref_t node,

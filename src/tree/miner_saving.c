@@ -33,7 +33,8 @@
 
 #include "tree/miner_list.h"
 
-#define PAID 2 // scans, by an event
+#define PAID 2  // scans, by an event
+#define AHEAD 8 // so many nodes are fetched before they are looked at
 
 static unsigned bucket_of(uint64_t value)
 {
@@ -118,6 +119,8 @@ static uint32_t find_coldest(struct arena *arena, ref_t tree, struct miner *mine
     struct saving *saving = &miner->saving;
     for (;;) {
         for (; saving->at < miner->count;) {
+            if (saving->at + AHEAD < miner->count)
+                __builtin_prefetch(miner_node(arena, miner, saving->at + AHEAD));
             const uint64_t count = miner_count(miner_node(arena, miner, saving->at));
             miner->scans++;
             saving->scanned++;
@@ -138,7 +141,28 @@ static void pay(struct saving *saving, const struct node *node)
         saving->credit += PAID;
 }
 
-void saving_update(struct arena *arena, ref_t tree, struct miner *miner, ref_t ref, uint64_t amount)
+// The coldest context loses its counter to the node.
+static ref_t take_over(struct arena *arena, ref_t tree, struct miner *miner, ref_t ref,
+                       uint64_t amount)
+{
+    struct saving *saving = &miner->saving;
+    ref_t *slot = miner_slot(arena, miner, find_coldest(arena, tree, miner));
+    const ref_t victim = *slot;
+    const uint64_t count = miner_count(tree_node(arena, victim));
+    miner_end(tree_node(arena, victim));
+    *slot = ref;
+    miner_raise_floor(miner, count);
+    const uint64_t floor = atomic_load_explicit(&miner->floor, memory_order_relaxed);
+    if (floor != count)
+        miner_add_excess(miner, floor - count);
+    miner_begin(tree_node(arena, ref), floor + amount, floor, true);
+    if (floor + amount > saving->limit)
+        pass_by(arena, saving, floor + amount);
+    return victim;
+}
+
+ref_t saving_update(struct arena *arena, ref_t tree, struct miner *miner, ref_t ref,
+                    uint64_t amount)
 {
     struct saving *saving = &miner->saving;
     struct node *node = tree_node(arena, ref);
@@ -150,39 +174,19 @@ void saving_update(struct arena *arena, ref_t tree, struct miner *miner, ref_t r
     pay(saving, node);
     if (miner_monitors(node)) {
         miner_set(&node->value[0], miner_count(node) + amount);
-        return;
+        return 0;
     }
-    uint64_t floor = atomic_load_explicit(&miner->floor, memory_order_relaxed);
     if (miner->count < miner->counters && miner_append(arena, tree, miner, ref)) {
+        const uint64_t floor = atomic_load_explicit(&miner->floor, memory_order_relaxed);
         miner_begin(node, floor + amount, floor, true);
         miner_add_excess(miner, floor);
-        return;
+        return 0;
     }
     if (miner->count == 0) { // not even one: nothing can be said but how much was charged
         miner_add_excess(miner, 0 - amount);
-        return;
+        return 0;
     }
-    const uint32_t index = find_coldest(arena, tree, miner);
-    ref_t *slot = miner_slot(arena, miner, index);
-    struct node *victim = tree_node(arena, *slot);
-    const uint64_t count = miner_count(victim);
-    saving->last_victim = *slot;
-    miner_end(victim);
-    *slot = ref;
-    miner_raise_floor(miner, count);
-    if (count > floor)
-        floor = count;
-    miner_add_excess(miner, floor - count);
-    miner_begin(node, floor + amount, floor, true);
-    if (floor + amount > saving->limit)
-        pass_by(arena, saving, floor + amount);
-}
-
-ref_t saving_victim(struct miner *miner)
-{
-    const ref_t victim = miner->saving.last_victim;
-    miner->saving.last_victim = 0;
-    return victim;
+    return take_over(arena, tree, miner, ref, amount);
 }
 
 ref_t saving_give_up(struct arena *arena, ref_t tree, struct miner *miner)

@@ -56,12 +56,15 @@ static ref_t find_or_make(struct arena *arena, ref_t ref, ref_t parent, ref_t ed
 
 ref_t tree_child(struct arena *arena, ref_t ref, ref_t parent, ref_t edge)
 {
-    struct tree *tree = tree_at(arena, ref);
-    if (!edge || !parent || is_bounded(tree))
+    const struct tree *tree = tree_at(arena, ref);
+    if (!edge || !parent)
         return 0;
-    ref_t child = tree_is_forgetting(tree) ? 0 : find_or_make(arena, ref, parent, edge, false);
-    // Now, or since just now.
-    return child || !tree_is_forgetting(tree) ? child : hot_child(arena, ref, parent, edge);
+    if (!tree_is_forgetting(tree)) {
+        ref_t child = find_or_make(arena, ref, parent, edge, false);
+        if (child || !tree_is_forgetting(tree)) // since just now, perhaps
+            return child;
+    }
+    return is_bounded(tree) ? 0 : hot_child(arena, ref, parent, edge);
 }
 
 // Where costs lie in frames, the frame itself.
@@ -90,7 +93,7 @@ void tree_charge(struct arena *arena, ref_t ref, ref_t node, uint64_t amount)
     const struct tree *tree = tree_at(arena, ref);
     if (is_bounded(tree))
         bounded_charge(arena, ref, node, amount);
-    else if (tree_is_forgetting(tree))
+    else if (hot_comes_and_goes(tree, node))
         hot_charge(arena, ref, node, amount);
     else
         tree_add(arena, node, 0, amount);
