@@ -9,6 +9,7 @@
 #include <sys/mman.h>
 
 #define FIRST_CAPACITY 204 // frames: two pages
+#define GROWTH 8           // of the list, in times
 #define EXPECT_BYTES 1536  // of the stack are looked through before a walk
 #define RUN_FRAMES 16      // walked at once: 768 bytes of the handler's stack
 #define LEAVE_TRIES 16     // frames of our own that a sample may be in
@@ -69,7 +70,8 @@ static bool grow(struct pass *pass)
     struct walker *walker = pass->walker;
     if (pass->frozen) // the interrupted stub holds pointers into the list
         return false;
-    size_t capacity = walker->capacity * 2;
+    // Pages that are never used cost nothing, but those used already are given up and made anew.
+    size_t capacity = walker->capacity * GROWTH;
     struct walk_frame *frames = map_frames(capacity);
     if (!frames)
         return false;
