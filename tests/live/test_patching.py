@@ -228,6 +228,30 @@ class Patching(LiveTest):
             self.assertEqual(process.wait(60), 0)
             process.stdout.close()
 
+    def lazily(self, argv):
+        """The same when functions are patched as they are reached."""
+        expected = Run(argv, cwd=self.folder)
+        env = dict(os.environ, LD_PRELOAD=program("patch_lazy.so"), PATCH_REPORT=self.file("lazy"))
+        run = Run(argv, cwd=self.folder, env=env)
+        self.assertEqual((run.status, run.out, run.err),
+                         (expected.status, expected.out, expected.err), argv[:2])
+        with open(self.file("lazy"), encoding="utf-8") as file:
+            reports = [json.loads(line) for line in file]
+        self.assertEqual(sum(report["errors"] for report in reports), 0)
+        return max(report["settled"] for report in reports)
+
+    @installed("perl", "sqlite3", "xz")
+    def test_function_by_function(self):
+        self.assertGreater(self.lazily(["perl", "-e", PERL]), 300)
+        self.assertGreater(self.lazily(["sqlite3", ":memory:", SQL]), 1000)
+        self.lazily(["sh", "-c", "cat /bin/sh /bin/sh | xz -T2 -1 --block-size=64KiB | xz -d | md5sum"])
+        for mode in ("plain", "rethrow", "threads", "foreign"):
+            self.lazily([program("exceptions"), mode])
+        for mode in ("short", "cancel", "own-stacks"):
+            self.lazily([program("threads"), mode])
+        for mode in ("plain", "handler"):
+            self.lazily([program("jumps"), mode])
+
     def test_stress(self):
         run = Run([program("patch_stress"), "3", "8"], cwd=self.folder)
         done = dict(re.findall(r"(\w+) (\d+)", run.text))
