@@ -248,10 +248,11 @@ static void put_forgotten(const struct report *report, const struct show_options
     const double whole = (double)report->whole;
     if (report->phi > 0)
         fprintf(out,
-                "Hot: %s context%s with at least %.3g %% of the total, and their callers; %s lies "
+                "Hot: %s context%s with at least %.3g %% of the total, and %s callers; %s lies "
                 "outside of them%s.\n",
                 text_count(report->hot.contexts).text, plural(report->hot.contexts),
-                100 * report->phi, text_percent((double)report->outside, whole).text,
+                100 * report->phi, report->hot.contexts == 1 ? "its" : "their",
+                text_percent((double)report->outside, whole).text,
                 report->kind.hot ? " (--phi raises the limit)" : "");
     if (report->hot.unsure)
         fprintf(out,
