@@ -27,7 +27,7 @@ static int decode_silent(struct decoding *decoding, uint32_t head)
     if (decoding->id != 0 || head >= graph_functions(decoding->graph))
         return -EBADMSG;
     uint32_t edges[WAYS];
-    struct ways ways = {.graph = decoding->graph, .kind = EDGE_SILENT};
+    struct ways ways = {.graph = decoding->graph, .kind = EDGE_SILENT_JUMP};
     ways_from_function(&ways, head);
     int count = ways_find(&ways, decoding->function, edges);
     if (count < 0)

@@ -14,7 +14,7 @@
 //                        └─ from B ──┘ └─ from C ┘      B: 1 context, number 0; C: 2, number 1
 //
 // Numbers follow from the ordered lists of edges alone, so these are all that a profile needs to
-// keep. (A function that silent jumps lead to may keep the id 0 for them: its first edge has 1.)
+// keep. (A function that silent edges lead to may keep the id 0 for them: its first edge has 1.)
 // Ids go from 0 to max_id in a sub-path that began at the root of its thread, and from max_id + 1
 // to 2 * max_id + 1 in one that began with an unencoded edge.
 
@@ -92,7 +92,7 @@ static inline const struct dictionary_step *dictionary_find(const struct diction
     return step->start <= id ? step : NULL;
 }
 
-// Whether the id 0 of a function is kept for silent jumps.
+// Whether the id 0 of a function is kept for silent edges.
 static inline bool dictionary_reserves(const struct dictionary *dictionary, uint32_t function)
 {
     return function < dictionary->functions && dictionary->function[function].count > 0 &&

@@ -157,10 +157,10 @@ uint32_t graph_new_edge(struct graph *graph, place_t site, uint32_t caller, uint
     if (!lookup_add(&graph->edge_lookup, graph->pool, hash_of_edge(site, callee, kind), index))
         return GRAPH_NONE;
     at->first_edge = to->first_in = index;
-    // Decoding looks for silent jumps without a lock: the edge is whole.
+    // Decoding looks for silent edges without a lock: the edge is whole.
     __atomic_store_n(&from->first_out, index, __ATOMIC_RELEASE);
     at->targets++;
-    graph->silent_count += kind == EDGE_SILENT;
+    graph->silent_count += edge_is_silent(graph_edge(graph, index));
     __atomic_store_n(&graph->edge_count, index + 1, __ATOMIC_RELEASE);
     return index;
 }

@@ -24,8 +24,10 @@ enum edge_kind {
     EDGE_INDIRECT,      // a call through a register or memory: any number of targets
     EDGE_TAIL,          // a jump to another function: the caller's frame is gone
     EDGE_TAIL_INDIRECT, // the same through a register or memory
-    EDGE_SILENT,        // a jump to another function that cannot be patched: the state does not
-                        // change. To be told before the function with the jump runs
+    // A jump to another function, or a call, that cannot be patched: the state does not change. To
+    // be told before the function with the jump or call runs.
+    EDGE_SILENT_JUMP,
+    EDGE_SILENT_CALL,
     EDGE_OUTSIDE, // entered from code that is not patched (callbacks, signal handlers), or seen
                   // only by a walk: never encoded, and restored by whoever entered it. Where it
                   // came from is not known by the edge, and kept with each entry; a signal
@@ -70,7 +72,7 @@ struct graph {
     uint32_t function_count, site_count, edge_count;
     struct lookup function_lookup, site_lookup, edge_lookup;
     uint32_t last_mark;
-    uint32_t silent_count; // edges that are EDGE_SILENT
+    uint32_t silent_count; // edges that are silent
 };
 
 void graph_init(struct graph *graph, struct pool *pool);
@@ -125,9 +127,14 @@ static inline bool edge_keeps_function(const struct graph_edge *edge)
     return edge->kind == EDGE_OUTSIDE || (edge->flags & EDGE_LOOPS);
 }
 
+static inline bool edge_is_silent(const struct graph_edge *edge)
+{
+    return edge->kind == EDGE_SILENT_JUMP || edge->kind == EDGE_SILENT_CALL;
+}
+
 static inline bool edge_is_tail(const struct graph_edge *edge)
 {
-    return edge->kind >= EDGE_TAIL && edge->kind <= EDGE_SILENT;
+    return edge->kind >= EDGE_TAIL && edge->kind <= EDGE_SILENT_JUMP;
 }
 
 #endif

@@ -79,7 +79,7 @@ static void find_leaving(struct numbering *numbering, uint32_t first, uint32_t f
 // Calls whose way back cannot know what the way there did, whatever code there is.
 static bool must_save(struct numbering *numbering, const struct graph_edge *edge)
 {
-    return !edge_is_tail(edge) &&
+    return !edge_is_tail(edge) && !edge_is_silent(edge) &&
            (edge->kind == EDGE_OUTSIDE || *leaves_at(numbering, edge->callee));
 }
 
@@ -99,7 +99,7 @@ static void write_codes(struct numbering *numbering, const bool *taken)
         const struct graph_edge *edge = graph_edge(graph, i);
         if (edge->flags & EDGE_LOOPS)
             code_at(numbering, i)->action = ACTION_LOOP;
-        else if (edge->kind == EDGE_SILENT)
+        else if (edge_is_silent(edge))
             code_at(numbering, i)->action = ACTION_ADD;
         else if (!taken[i] && !(edge->flags & EDGE_UNENCODED) && edge->kind != EDGE_OUTSIDE)
             code_at(numbering, i)->action = ACTION_REPEAT;
@@ -155,7 +155,7 @@ static bool scratch_init(struct scratch *scratch, const struct graph *graph)
 
 static bool is_candidate(const struct silent *silent, const struct graph_edge *edge)
 {
-    return edge->kind != EDGE_OUTSIDE && edge->kind != EDGE_SILENT &&
+    return edge->kind != EDGE_OUTSIDE && !edge_is_silent(edge) &&
            !(edge->flags & (EDGE_LOOPS | EDGE_UNENCODED)) && !silent_forbids(silent, edge);
 }
 
@@ -296,7 +296,7 @@ int numbering_start(struct numbering *numbering, const struct graph *graph,
     return status < 0 ? status : numbering_cover(numbering, &cover);
 }
 
-// Whether a silent jump that is new fits: its function is not encoded, so calls of it push, and
+// Whether a silent edge that is new fits: its function is not encoded, so calls of it push, and
 // where it leads to there is no edge with the number 0.
 static bool silent_fits(const struct numbering *numbering, const struct graph_edge *edge)
 {
@@ -334,10 +334,10 @@ int numbering_cover(struct numbering *numbering, enum cover *cover)
     for (uint32_t i = numbering->covered; i < graph->edge_count; i++) {
         const struct graph_edge *edge = graph_edge(graph, i);
         tails |= edge_is_tail(edge);
-        stale |= edge->kind == EDGE_SILENT && !silent_fits(numbering, edge);
+        stale |= edge_is_silent(edge) && !silent_fits(numbering, edge);
         if (edge->flags & EDGE_LOOPS)
             code_at(numbering, i)->action = ACTION_LOOP;
-        else if (edge->kind == EDGE_SILENT)
+        else if (edge_is_silent(edge))
             code_at(numbering, i)->action = ACTION_ADD;
     }
     if (tails && save_more(numbering))

@@ -12,7 +12,7 @@
 //   ACTION_LOOP     (tail calls only) forget the tail calls since the last real call, then push
 //
 // with base = max_id + 1. An edge that was met after the numbering is PUSH, back edges are REPEAT,
-// edges that were cut because ids would overflow are PUSH. A silent jump is ADD 0: nothing happens.
+// edges that were cut because ids would overflow are PUSH. A silent edge is ADD 0: nothing happens.
 //
 // `save` says that a call's way back does not undo what was done, but restores what (id, ccStack)
 // were, from TcStack: the function called may leave by a tail call that changed them.
@@ -66,8 +66,8 @@ enum cover {
     // of such edges are to be made anew, and the threads' states regenerated (context_translate()
     // with the same dictionary) before anybody goes on.
     COVER_SAVES,
-    // A silent jump leads to, or from, a function that was encoded without it: encode anew before
-    // the function with the jump runs.
+    // A silent edge leads to, or from, a function that was encoded without it: encode anew before
+    // the function that it leaves runs.
     COVER_STALE,
 };
 

@@ -3,7 +3,7 @@
 #include <errno.h>
 
 enum {
-    FLAG_SOURCE = 1, // has a silent jump
+    FLAG_SOURCE = 1, // has a silent edge
     FLAG_TARGET = 2, // is reached by one
     FLAG_MIXED = 4,  // of the function that stands for its group
 };
@@ -33,7 +33,7 @@ int silent_init(struct silent *silent, struct acyclic *acyclic)
         silent->group[i] = i;
     for (uint32_t i = 0; i < graph->edge_count; i++) {
         const struct graph_edge *edge = graph_edge(graph, i);
-        if (edge->kind != EDGE_SILENT)
+        if (!edge_is_silent(edge))
             continue;
         bool mixed = (silent->flags[edge->callee] & FLAG_TARGET) || !acyclic_take(acyclic, i);
         uint32_t from = group_of(silent, edge->caller), to = group_of(silent, edge->callee);
@@ -59,7 +59,7 @@ static bool is_mixed(const struct silent *silent, uint32_t function)
 
 bool silent_is_simple(const struct silent *silent, const struct graph_edge *edge)
 {
-    return edge->kind == EDGE_SILENT && !is_mixed(silent, edge->callee);
+    return edge_is_silent(edge) && !is_mixed(silent, edge->callee);
 }
 
 bool silent_forbids(const struct silent *silent, const struct graph_edge *edge)

@@ -2,15 +2,15 @@
 #ifndef CAIRN_ENCODE_SILENT_H
 #define CAIRN_ENCODE_SILENT_H
 
-// Jumps between functions that cannot be patched (short or conditional ones) change nothing, so the
-// id in the function that they lead to is that of the function they left. Functions that are
-// connected by silent jumps form a group:
+// Jumps between functions, and calls, that cannot be patched change nothing, so the id in the
+// function that they lead to is that of the function they left. Functions that are connected by
+// silent edges form a group:
 //
-//   simple   no function is reached by two jumps, and there is no circle. Then each jump is an edge
+//   simple   no function is reached by two, and there is no circle. Then each is an edge
 //            with the number 0, the first in its list, and all is as usual.
-//   mixed    else. Then all calls of functions with a silent jump push, so that such a function is
-//            always the head of a sub-path, with the id 0; and the functions that the jumps lead to
-//            keep their id 0 for them. The head tells where the jump came from.
+//   mixed    else. Then all calls of functions with a silent edge push, so that such a function is
+//            always the head of a sub-path, with the id 0; and the functions that they lead to keep
+//            their id 0 for them. The head tells where it came from.
 
 #include "encode/acyclic.h"
 

@@ -38,7 +38,7 @@ int ways_find(struct ways *ways, uint32_t function, uint32_t *edges)
         uint32_t next = __atomic_load_n(&from->first_out, __ATOMIC_ACQUIRE);
         while (next != GRAPH_NONE) {
             const struct graph_edge *edge = graph_edge(ways->graph, next);
-            if (ways->kind == EDGE_SILENT ? edge->kind == EDGE_SILENT : edge_is_tail(edge))
+            if (ways->kind == EDGE_SILENT_JUMP ? edge_is_silent(edge) : edge_is_tail(edge))
                 add_way(ways, edge->callee, next, i);
             next = edge->next_out;
         }

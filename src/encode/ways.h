@@ -3,7 +3,7 @@
 #define CAIRN_ENCODE_WAYS_H
 
 // The shortest way from an edge, or a function, to another function by tail calls: what a stack
-// walk, or a state that silent jumps did not change, cannot tell. Signal-safe.
+// walk, or a state that silent edges did not change, cannot tell. Signal-safe.
 
 #include "encode/graph.h"
 
@@ -12,7 +12,7 @@ enum { WAYS = 128 };
 
 struct ways {
     const struct graph *graph;
-    enum edge_kind kind; // EDGE_SILENT: by these alone; EDGE_TAIL: by all tail calls
+    enum edge_kind kind; // EDGE_SILENT_JUMP: by silent edges; EDGE_TAIL: by tail calls
     uint32_t count;
     struct {
         uint32_t function, edge, before; // before: the index of the way that it goes on from

@@ -408,7 +408,7 @@ static void test_silent_jump(void **unused)
 {
     (void)unused;
     add("AB AC");
-    add_kind("BC", EDGE_SILENT);
+    add_kind("BC", EDGE_SILENT_JUMP);
     graph_edge(&graph, find("AC"))->heat = 100;
     encode();
     assert_int_equal(number_of("BC"), 0);
@@ -428,8 +428,8 @@ static void test_silent_jumps(void **unused)
 {
     (void)unused;
     add("AB AC AD DE");
-    add_kind("BD", EDGE_SILENT);
-    add_kind("CD", EDGE_SILENT);
+    add_kind("BD", EDGE_SILENT_JUMP);
+    add_kind("CD", EDGE_SILENT_JUMP);
     encode();
     assert_int_equal(numbering_code(&numbering, find("AB"))->action, ACTION_REPEAT);
     assert_int_equal(numbering_code(&numbering, find("AC"))->action, ACTION_REPEAT);
@@ -448,6 +448,27 @@ static void test_silent_jumps(void **unused)
     assert_context("ADE");
 }
 
+// A call that cannot be patched changes nothing, either, and its frame is there.
+static void test_silent_call(void **unused)
+{
+    (void)unused;
+    add("AB CD");
+    add_kind("BC", EDGE_SILENT_CALL);
+    encode();
+    walk("AB");
+    walk("CD");
+    uint32_t expected[] = {find("AB"), find("BC"), find("CD")};
+    assert_path('D', 3, expected);
+    struct walked frames[3];
+    assert_int_equal(path_to_walk(&graph, expected, 3, frames), 3);
+    assert_true(frames[1].function == entry_of('C'));
+    uint32_t unknown;
+    assert_int_equal(machine_resync(&machine, &numbering, frames, 3, &unknown), 0);
+    assert_path('D', 3, expected);
+    machine_return(&machine, &numbering, find("CD"));
+    assert_context("AB"); // back in B, nothing was done in between
+}
+
 // Met when the function that it leads to is encoded already.
 static void test_silent_met_late(void **unused)
 {
@@ -455,17 +476,17 @@ static void test_silent_met_late(void **unused)
     add("AD");
     encode();
     enum cover cover;
-    add_kind("BD", EDGE_SILENT);
+    add_kind("BD", EDGE_SILENT_JUMP);
     assert_int_equal(numbering_cover(&numbering, &cover), 0);
     assert_int_equal(cover, COVER_STALE);
     encode();
-    add_kind("XY", EDGE_SILENT);
+    add_kind("XY", EDGE_SILENT_JUMP);
     assert_int_equal(numbering_cover(&numbering, &cover), 0);
     assert_int_equal(cover, COVER_FITS);
     walk("AX");
     uint32_t expected[] = {find("AX"), find("XY")};
     assert_path('Y', 2, expected);
-    add_kind("DY", EDGE_SILENT); // D has a number: calls of it do not push
+    add_kind("DY", EDGE_SILENT_JUMP); // D has a number: calls of it do not push
     assert_int_equal(numbering_cover(&numbering, &cover), 0);
     assert_int_equal(cover, COVER_STALE);
 }
@@ -762,6 +783,7 @@ int main(void)
         TEST(test_tail_met_late),
         TEST(test_silent_jump),
         TEST(test_silent_jumps),
+        TEST(test_silent_call),
         TEST(test_silent_met_late),
         TEST(test_hot_edges),
         TEST(test_overflow),
