@@ -15,16 +15,18 @@ struct pass {
     struct walker *walker;
     struct unwind_cursor cursor;
     size_t low;
-    place_t statement;    // the sampled instruction
-    uint64_t amount;      // to add to every frame that is new
-    uint64_t last_amount; // in a bounded tree: to add to the youngest frame's edge, beside that
-    bool frozen;          // the list is in use by the interrupted stub: read only
-    bool unwinding;       // an exception is in flight: the marker stays where it is
-    bool guessed;         // a frame without unwind tables was met: older frames may be wrong
-    bool on_own_stack;    // a frame of the thread's own stack was met
-    bool spliced;         // ended on the newest frame of the list
-    bool met;             // ended at the marker
-    bool cut;             // ended at the walker's limit
+    size_t limit;          // frames that may be walked; 0: all
+    struct walk_rest rest; // if it was cut there
+    place_t statement;     // the sampled instruction
+    uint64_t amount;       // to add to every frame that is new
+    uint64_t last_amount;  // in a bounded tree: to add to the youngest frame's edge, beside that
+    bool frozen;           // the list is in use by the interrupted stub: read only
+    bool unwinding;        // an exception is in flight: the marker stays where it is
+    bool guessed;          // a frame without unwind tables was met: older frames may be wrong
+    bool on_own_stack;     // a frame of the thread's own stack was met
+    bool spliced;          // ended on the newest frame of the list
+    bool met;              // ended at the marker
+    bool cut;              // ended at the limit
     enum verdict verdict;
 };
 
@@ -44,6 +46,9 @@ static inline bool pass_same_frame(const struct walk_frame *a, const struct walk
 }
 
 // walk.c
+
+// Goes up from where the cursor stands, as far as it may.
+void pass_walk(struct pass *pass);
 
 // How many of the oldest frames are those of the last sample.
 size_t pass_common(const struct pass *pass);

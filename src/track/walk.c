@@ -100,6 +100,19 @@ static void note_unwinder(struct pass *pass, const struct unwind_frame *frame)
     forbidden_note_unwinder(frame->function);
 }
 
+// The walk is cut off. Later ones may go on, if the caller's registers that are followed are all
+// that it takes.
+static void note_rest(struct pass *pass, const struct unwind_frame *caller, bool own)
+{
+    pass->cut = true;
+    pass->rest.pc = caller ? caller->pc : 0;
+    pass->rest.sp = pass->cursor.sp;
+    pass->rest.bp = pass->cursor.bp;
+    pass->rest.valid =
+        caller ? own && caller == &pass->cursor.frame && !(caller->flags & FRAME_INTERRUPTED)
+               : pass->verdict == VERDICT_COMPLETE;
+}
+
 // Notes the frame that the cursor has left; caller is where it is now (NULL: there is none). False:
 // no room.
 static bool push(struct pass *pass, const struct unwind_frame *left,
@@ -117,13 +130,10 @@ static bool push(struct pass *pass, const struct unwind_frame *left,
         }
         return true;
     }
-    if (walker->limit && pass_walked(pass) >= walker->limit) {
-        pass->cut = true;
+    const bool cut = pass->limit && pass_walked(pass) >= pass->limit;
+    if (!cut && pass->low == walker->count && !grow(pass))
         return false;
-    }
-    if (pass->low == walker->count && !grow(pass))
-        return false;
-    struct walk_frame *frame = &walker->frames[--pass->low];
+    struct walk_frame *frame = cut ? &pass->rest.frame : &walker->frames[--pass->low];
     frame->slot = caller ? left->ra_slot : 0;
     frame->ra = caller ? caller->pc : 0;
     frame->site = caller ? site_of(caller) : 0;
@@ -139,6 +149,10 @@ static bool push(struct pass *pass, const struct unwind_frame *left,
     else if (own && caller && caller->flags & FRAME_CFI && !(left->flags & FRAME_SIGNAL) &&
              !pass->guessed)
         frame->flags = WALK_CFI;
+    if (cut) {
+        note_rest(pass, caller, own);
+        return false;
+    }
     pass->on_own_stack |= own;
     note_unwinder(pass, left);
     return true;
@@ -156,7 +170,7 @@ static bool at_stub_at_work(const struct pass *pass)
 // Not further than one frame beyond the limit, which is looked at, since it may be marked.
 static size_t run_length(const struct pass *pass)
 {
-    const size_t limit = pass->walker->limit;
+    const size_t limit = pass->limit;
     const size_t left = limit ? limit - pass_walked(pass) + 1 : RUN_FRAMES;
     return left < RUN_FRAMES ? left : RUN_FRAMES;
 }
@@ -181,7 +195,7 @@ static bool go_on(struct pass *pass)
     return true;
 }
 
-static void walk(struct pass *pass)
+void pass_walk(struct pass *pass)
 {
     struct walker *walker = pass->walker;
     struct unwind_cursor *cursor = &pass->cursor;
@@ -434,7 +448,10 @@ static void expect_walk(const struct walker *walker, const void *ucontext, uintp
 
 ref_t walk_sample(struct walker *walker, const void *ucontext, uint64_t weight)
 {
-    struct pass pass = {.walker = walker, .low = walker->capacity, .verdict = VERDICT_COMPLETE};
+    struct pass pass = {.walker = walker,
+                        .low = walker->capacity,
+                        .limit = walker->limit,
+                        .verdict = VERDICT_COMPLETE};
     const uintptr_t leaf_sp = stack_pointer(ucontext);
     expect_walk(walker, ucontext, leaf_sp);
     unwind_start(&pass.cursor, ucontext, readable_stack(walker, leaf_sp));
@@ -448,7 +465,7 @@ ref_t walk_sample(struct walker *walker, const void *ucontext, uint64_t weight)
     if (walker->count) // most likely the walk ends near where the last one did
         __builtin_prefetch(arena_at(walker->arena, walker->frames[walker->count - 1].node));
     pass.amount = walker->kind == TREE_BOUNDED ? weight : 0;
-    walk(&pass);
+    pass_walk(&pass);
     ref_t frame = insert_walked(&pass, leaf_sp);
     if (walker->kind != TREE_FULL) // has no statements
         return frame;
@@ -463,7 +480,10 @@ ref_t walk_sample(struct walker *walker, const void *ucontext, uint64_t weight)
 void walk_call(struct walker *walker, uintptr_t pc, uintptr_t sp, uintptr_t bp, uint64_t amount,
                enum walk_weights weights)
 {
-    struct pass pass = {.walker = walker, .low = walker->capacity, .verdict = VERDICT_COMPLETE};
+    struct pass pass = {.walker = walker,
+                        .low = walker->capacity,
+                        .limit = walker->limit,
+                        .verdict = VERDICT_COMPLETE};
     unwind_start_here(&pass.cursor, pc, sp, bp, readable_stack(walker, sp));
     walker->stats->samples++;
     if (walker->kind == TREE_FUNCTIONS) {
@@ -475,7 +495,7 @@ void walk_call(struct walker *walker, uintptr_t pc, uintptr_t sp, uintptr_t bp, 
     pass.frozen = walker->in_stub != 0;
     pass.amount = weights == WALK_WEIGH_ALL_NEW ? amount : 0;
     pass.last_amount = amount - pass.amount;
-    walk(&pass);
+    pass_walk(&pass);
     ref_t frame = insert_walked(&pass, sp);
     if (weights == WALK_WEIGH_LAST || walker->kind == TREE_BOUNDED)
         tree_charge(walker->arena, walker->tree, frame, amount);

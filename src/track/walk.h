@@ -37,6 +37,18 @@ enum {
     // In a bounded tree (walk_bounded.c):
     WALK_DETACHED = 2, // what called it is not known: a root of its own
     WALK_ADRIFT = 4,   // it, or a frame that it was called from, is detached
+    WALK_GAP = 8,      // in the list, its caller is not before it
+};
+
+#define WALK_RESTS 4 // gaps that are remembered
+
+// Where a walk of limited length was cut off, so that later samples can go on from there. It holds
+// as long as the frame below it is on the stack.
+struct walk_rest {
+    struct walk_frame frame; // the first that was too many
+    uintptr_t pc, sp, bp;    // of its caller; pc 0: it has none
+    size_t index;            // in the list: the frame that it called
+    bool valid;
 };
 
 struct walker {
@@ -56,6 +68,8 @@ struct walker {
     struct marker marker;
     enum verdict rooted; // how the walk ended that frames[0] comes from
     size_t loose;        // how many of the oldest frames have nodes that may be forgotten
+    struct walk_rest rests[WALK_RESTS]; // of gaps in the list, by index
+    size_t rest_count;
     // The stub is at work for the frame of this CFA (0: no). A sample that sees it must not touch
     // the list.
     volatile uintptr_t in_stub;

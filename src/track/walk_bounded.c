@@ -10,13 +10,19 @@
 // The frame behind the gap is a detached root in the tree. When it returns, the marker goes back to
 // frames[m], and what is called from there is known in full again.
 //
+// Walks that had less to do than they may go on from where that one was cut off, a few frames each,
+// until they come to the root or to frames[m]. Then the gap is closed, and contexts are whole.
+//
 // A tree that forgets may forget nodes on the far side of a gap, since nothing holds on to them:
 // they are looked at again before they are used.
 
 #include "track/pass.h"
 #include "tree/bounded.h"
+#include <string.h>
 
 #define LOOK_AT_MOST 1024 // return addresses, to see whether the list still holds
+#define MEND_FRAMES 16    // found in a gap by one sample
+#define MEND_DEPTH 1024   // frames behind a gap that are worth it: all need other nodes
 
 // Where the walked frames hang in the list.
 struct junction {
@@ -159,6 +165,8 @@ static ref_t descend(struct pass *pass, const struct junction *junction)
     struct walker *walker = pass->walker;
     ref_t node = root_of(walker);
     uint32_t flags = junction->detached ? WALK_DETACHED | WALK_ADRIFT : 0;
+    if (junction->detached && pass->cut)
+        flags |= WALK_GAP;
     if (junction->keep && !junction->detached) {
         struct walk_frame *last = &walker->frames[junction->keep - 1];
         if (junction->retaken)
@@ -242,9 +250,121 @@ static void replace_list(struct pass *pass, const struct junction *junction)
         walker->rooted = VERDICT_COMPLETE; // frames know themselves that they are detached
     if (walker->loose > junction->keep || junction->detached)
         walker->loose = junction->keep;
+    while (walker->rest_count && walker->rests[walker->rest_count - 1].index >= junction->keep)
+        walker->rest_count--;
+    if (junction->detached && pass->rest.valid && walker->rest_count < WALK_RESTS) {
+        pass->rest.index = junction->keep;
+        walker->rests[walker->rest_count++] = pass->rest;
+    }
     pass_adopt(pass, junction->keep, junction->from);
     if (walker->use_marker && !pass->unwinding)
         pass_move_marker(walker);
+}
+
+// Nodes for the frames from `first` on, up to the next gap: they hang where they belong now.
+static void hang_anew(struct walker *walker, size_t first)
+{
+    const uint32_t adrift = first ? walker->frames[first - 1].flags & WALK_ADRIFT : 0;
+    if (first && !holds(walker, first - 1))
+        return;
+    for (size_t i = first; i < walker->count; i++) {
+        struct walk_frame *frame = &walker->frames[i];
+        if (frame->flags & WALK_GAP)
+            break;
+        frame->flags = (frame->flags & WALK_CFI) | adrift;
+        frame->node = enter(walker, parent_in_tree(walker, i), frame, 0);
+        if (!frame->node)
+            walker->loose = walker->count; // no room: they are looked at before they are used
+    }
+}
+
+// Puts frames into the list. The gap is before them now.
+static void fill_in(struct walker *walker, size_t index, const struct walk_frame *frames,
+                    size_t count)
+{
+    struct walk_frame found[MEND_FRAMES];
+    memcpy(found, frames, count * sizeof *found);
+    for (size_t i = 0; i < count; i++)
+        found[i].flags = (found[i].flags & WALK_CFI) | WALK_ADRIFT;
+    struct walk_frame *at = walker->frames + index;
+    at->flags &= ~(uint32_t)WALK_GAP;
+    memmove(at + count, at, (walker->count - index) * sizeof *at);
+    memcpy(at, found, count * sizeof *at);
+    at->flags |= WALK_GAP;
+    for (size_t i = 1; i < walker->rest_count; i++)
+        walker->rests[i].index += count;
+    walker->count += count;
+    if (walker->marker.entry && walker->marked >= index)
+        walker->marked += count;
+    walker->loose = walker->loose > index ? walker->loose + count : index + count;
+}
+
+// The frame before the gap among those found; `count` if it is not.
+static size_t find_known(const struct walker *walker, const struct walk_frame *found, size_t count)
+{
+    size_t at = 0;
+    while (at < count && !pass_same_frame(&found[at], &walker->frames[walker->rests[0].index - 1]))
+        at++;
+    return at;
+}
+
+static void drop_rest(struct walker *walker)
+{
+    walker->rest_count--;
+    memmove(walker->rests, walker->rests + 1, walker->rest_count * sizeof *walker->rests);
+}
+
+// Fills in what was found above the oldest gap. True if that closed it.
+static bool take_found(struct pass *up)
+{
+    struct walker *walker = up->walker;
+    struct walk_rest *rest = &walker->rests[0];
+    const size_t index = rest->index;
+    const struct walk_frame *found = walker->frames + up->low;
+    size_t count = pass_walked(up);
+    const size_t known = index ? find_known(walker, found, count) : count;
+    const bool rooted = !up->cut && up->verdict == VERDICT_COMPLETE && index == 0;
+    const bool closed = (known < count || rooted) && !up->met && !up->spliced;
+    if (!closed && !up->rest.valid)
+        return false;
+    if (known < count) {
+        found += known + 1;
+        count -= known + 1;
+    }
+    fill_in(walker, index, found, count);
+    if (closed)
+        walker->frames[index].flags &= ~(uint32_t)WALK_GAP;
+    *rest = up->rest;
+    rest->index = index;
+    return closed;
+}
+
+// Uses what is left of the sample's frames to find what lies in the oldest gap. Apart, because of
+// the room that a cursor takes on the stack.
+static __attribute__((noinline)) void mend(struct walker *walker, size_t left)
+{
+    const struct walk_rest *rest = &walker->rests[0];
+    const size_t index = rest->index;
+    struct pass up = {.walker = walker,
+                      .low = walker->capacity,
+                      .limit = left < MEND_FRAMES ? left : MEND_FRAMES,
+                      .verdict = VERDICT_COMPLETE};
+    if (walker->count - index > MEND_DEPTH || walker->count == walker->capacity) {
+        drop_rest(walker);
+        return;
+    }
+    walker->frames[--up.low] = rest->frame;
+    if (rest->pc) {
+        unwind_start_here(&up.cursor, rest->pc, rest->sp, rest->bp,
+                          (struct unwind_bounds){walker->lowest, walker->stack.high});
+        pass_walk(&up);
+    }
+    walker->stats->frames_walked += pass_walked(&up);
+    const bool closed = take_found(&up);
+    if (closed)
+        hang_anew(walker, index);
+    if (closed || !up.rest.valid)
+        drop_rest(walker);
 }
 
 // There are no statements to tell where code without tables was: its address stands for the
@@ -279,9 +399,16 @@ ref_t pass_insert_bounded(struct pass *pass, uintptr_t leaf_sp)
         walker->stats->unplaced++;
         return root_of(walker);
     }
-    if (junction.adoptable)
-        replace_list(pass, &junction);
-    else if (junction.retaken)
-        walker->loose = walker->count; // the list has a node that nothing holds on to
-    return node;
+    if (!junction.adoptable) {
+        if (junction.retaken)
+            walker->loose = walker->count; // the list has a node that nothing holds on to
+        return node;
+    }
+    const size_t walked = pass_walked(pass);
+    replace_list(pass, &junction);
+    if (walker->rest_count == 0 || pass->unwinding || walked >= walker->limit)
+        return node;
+    mend(walker, walker->limit - walked);
+    const ref_t mended = walker->frames[walker->count - 1].node; // the same context, more of it
+    return mended ? mended : node;
 }
