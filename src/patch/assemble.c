@@ -4,6 +4,7 @@
 #include <string.h>
 
 #define ORIGINAL_MOST (JUMP_BYTES + 2 * INSTRUCTION_MOST)
+#define ARMS_MOST 8
 
 struct assembler {
     unsigned char *code;
@@ -55,28 +56,33 @@ static void emit_quad(struct assembler *out, uint8_t operation, int32_t offset, 
 
 enum { ADD = 0x04, ADC = 0x14, SBB = 0x1c, SUB = 0x2c };
 
-// No register is used, so none has to be saved; the flags are dead around a call.
-static void emit_add(struct assembler *out, struct stub *stub, const struct stub_plan *plan)
+static bool is_wide(const struct stub_plan *plan, int64_t delta)
 {
-    stub->add = (uint8_t)out->at;
-    if (!stub->wide) {
-        emit_quad(out, ADD, plan->tls_number, (int32_t)plan->delta);
-        return;
-    }
-    emit_half(out, ADD, plan->tls_number, (uint32_t)plan->delta);
-    stub->half_add = (uint8_t)out->at;
-    emit_half(out, ADC, plan->tls_number + 4, (uint32_t)((uint64_t)plan->delta >> 32));
+    return plan->wide || delta != (int32_t)delta;
 }
 
-static void emit_sub(struct assembler *out, struct stub *stub, const struct stub_plan *plan)
+// No register is used, so none has to be saved; the flags are dead around a call.
+static void emit_add(struct assembler *out, struct stub_call *call, const struct stub_plan *plan)
 {
-    if (!stub->wide) {
-        emit_quad(out, SUB, plan->tls_number, (int32_t)plan->delta);
+    call->add = (uint16_t)out->at;
+    if (!is_wide(plan, call->delta)) {
+        emit_quad(out, ADD, plan->tls_number, (int32_t)call->delta);
         return;
     }
-    emit_half(out, SUB, plan->tls_number, (uint32_t)plan->delta);
-    stub->half_sub = (uint8_t)out->at;
-    emit_half(out, SBB, plan->tls_number + 4, (uint32_t)((uint64_t)plan->delta >> 32));
+    emit_half(out, ADD, plan->tls_number, (uint32_t)call->delta);
+    call->half_add = (uint16_t)out->at;
+    emit_half(out, ADC, plan->tls_number + 4, (uint32_t)((uint64_t)call->delta >> 32));
+}
+
+static void emit_sub(struct assembler *out, struct stub_call *call, const struct stub_plan *plan)
+{
+    if (!is_wide(plan, call->delta)) {
+        emit_quad(out, SUB, plan->tls_number, (int32_t)call->delta);
+        return;
+    }
+    emit_half(out, SUB, plan->tls_number, (uint32_t)call->delta);
+    call->half_sub = (uint16_t)out->at;
+    emit_half(out, SBB, plan->tls_number + 4, (uint32_t)((uint64_t)call->delta >> 32));
 }
 
 // call *literal(%rip); the literal comes at the end. Returns where its distance is.
@@ -129,14 +135,11 @@ static void emit_push_operand(struct assembler *out, const struct instruction *i
     emit_moved(out, &as_push, push, from);
 }
 
-// push operand; pop %fs:offset
-static void emit_tell_target(struct assembler *out, struct stub *stub, const struct instruction *in,
-                             const unsigned char *bytes, int32_t offset)
+// lea 8(%rsp), %rsp: what was pushed is gone
+static void emit_drop(struct assembler *out, struct stub_call *call)
 {
-    emit_push_operand(out, in, bytes, stub->site->address);
-    stub->popped = (uint8_t)out->at;
-    emit(out, "\x64\x8f\x04\x25", 4);
-    emit_word(out, (uint32_t)offset);
+    call->popped = (uint16_t)out->at;
+    emit(out, "\x48\x8d\x64\x24\x08", 5);
 }
 
 static void emit_site(struct assembler *out, const struct site *site, const struct instruction *in,
@@ -164,7 +167,7 @@ static void emit_neighbours(struct assembler *out, struct stub *stub, const unsi
         if (at > site->lead && !(site->starts >> at & 1))
             return; // padding behind a jump
         if (at < JUMP_BYTES)
-            stub->moved[at] = (uint8_t)out->at;
+            stub->moved[at] = (uint16_t)out->at;
         emit_moved(out, &in, bytes + at, site_start(site) + at);
     }
 }
@@ -174,17 +177,115 @@ static bool is_tail(const struct site *site)
     return site->kind == SITE_TAIL || site->kind == SITE_TAIL_INDIRECT;
 }
 
-static void emit_before(struct assembler *out, struct stub *stub, const struct stub_plan *plan,
-                        const struct instruction *in, const unsigned char *bytes, size_t *hook)
+static bool is_indirect(const struct instruction *in)
 {
-    if (plan->kind == STUB_DELTA)
-        emit_add(out, stub, plan);
-    if (plan->kind != STUB_HOOK)
+    return in->flow == FLOW_CALL_INDIRECT || in->flow == FLOW_JUMP_INDIRECT;
+}
+
+// jne over what follows; where its distance is to be put.
+static size_t emit_skip(struct assembler *out)
+{
+    emit(out, "\x75\x00", 2);
+    return out->at;
+}
+
+static void end_skip(struct assembler *out, size_t skip)
+{
+    if (out->at - skip > INT8_MAX)
+        out->failed = true;
+    else if (!out->failed)
+        out->code[skip - 1] = (unsigned char)(out->at - skip);
+}
+
+// A call or jump to a constant, near or far. A far one's address comes right behind it, where it is
+// not executed: behind a jump, or over a jump.
+static void emit_constant(struct assembler *out, struct stub_call *call, bool tail)
+{
+    int32_t distance;
+    const uintptr_t end = out->slot + out->at + JUMP_BYTES;
+    // Before its place is known, the longer one.
+    if (out->slot && moved_distance(end, call->target, &distance)) {
+        emit(out, tail ? "\xe9" : "\xe8", 1);
+        emit_distance(out, call->target);
+        call->back = (uint16_t)out->at;
         return;
-    if (plan->tls_target && (in->flow == FLOW_CALL_INDIRECT || in->flow == FLOW_JUMP_INDIRECT))
-        emit_tell_target(out, stub, in, bytes, plan->tls_target);
-    if (plan->before)
-        *hook = emit_hook(out);
+    }
+    if (tail) {
+        emit(out, "\xff\x25\x00\x00\x00\x00", 6); // jmp *0(%rip)
+        call->back = (uint16_t)out->at;
+        emit(out, &call->target, sizeof call->target);
+        return;
+    }
+    emit(out, "\xff\x15\x02\x00\x00\x00", 6); // call *2(%rip)
+    call->back = (uint16_t)out->at;
+    emit(out, "\xeb\x08", 2);
+    emit(out, &call->target, sizeof call->target);
+}
+
+// One target: compared with what is on the stack, half by half.
+static void emit_arm(struct assembler *out, struct stub_call *call, const struct stub_plan *plan,
+                     bool tail, size_t *join)
+{
+    call->start = (uint16_t)out->at;
+    emit(out, "\x81\x3c\x24", 3); // cmpl $…, (%rsp)
+    emit_word(out, (uint32_t)call->target);
+    const size_t low = emit_skip(out);
+    emit(out, "\x81\x7c\x24\x04", 4); // cmpl $…, 4(%rsp)
+    emit_word(out, (uint32_t)(call->target >> 32));
+    const size_t high = emit_skip(out);
+    emit_drop(out, call);
+    emit_add(out, call, plan);
+    call->call = (uint16_t)out->at;
+    emit_constant(out, call, tail);
+    if (!tail) {
+        emit_sub(out, call, plan);
+        call->behind = (uint16_t)out->at;
+        emit(out, "\xe9\x00\x00\x00\x00", 5); // to where all come together
+        *join = out->at;
+    }
+    end_skip(out, low);
+    end_skip(out, high);
+}
+
+static void emit_chain(struct assembler *out, struct stub *stub, const struct stub_plan *plan,
+                       size_t *joins)
+{
+    struct stub_call measured;
+    for (unsigned i = 0; i < plan->arm_count && !out->failed; i++) {
+        struct stub_call *call = out->slot ? &stub->arm[i] : &measured;
+        *call = (struct stub_call){.target = plan->arms[i].target, .delta = plan->arms[i].delta};
+        emit_arm(out, call, plan, is_tail(stub->site), &joins[i]);
+    }
+    stub->arm_count = out->slot ? plan->arm_count : 0;
+}
+
+static void end_joins(struct assembler *out, const size_t *joins, unsigned count)
+{
+    for (unsigned i = 0; i < count && !out->failed; i++) {
+        const uint32_t distance = (uint32_t)(out->at - joins[i]);
+        memcpy(out->code + joins[i] - 4, &distance, sizeof distance);
+    }
+}
+
+// What comes before the call; returns where the distance to the hook's address is, or 0.
+static size_t emit_before(struct assembler *out, struct stub *stub, const struct stub_plan *plan,
+                          const struct instruction *in, const unsigned char *bytes, size_t *joins)
+{
+    const bool chain = plan->kind == STUB_CHAIN, hooks = chain || plan->kind == STUB_HOOK;
+    const bool pushes = is_indirect(in) && (chain || (hooks && plan->push_target && plan->before));
+    if (plan->kind == STUB_DELTA)
+        emit_add(out, &stub->call, plan);
+    if (pushes) {
+        emit_push_operand(out, in, bytes, stub->site->address);
+        stub->pushed = (uint16_t)out->at;
+    }
+    if (chain)
+        emit_chain(out, stub, plan, joins);
+    stub->call.start = (uint16_t)out->at;
+    const size_t hook = hooks && plan->before ? emit_hook(out) : 0;
+    if (pushes)
+        emit_drop(out, &stub->call);
+    return hook;
 }
 
 static void emit_head(struct assembler *out, const struct site *site)
@@ -193,39 +294,48 @@ static void emit_head(struct assembler *out, const struct site *site)
     emit_word(out, (uint32_t)(truth - out->slot + DISTANCE_BIAS));
 }
 
+// What comes behind the call, up to the jump back; returns as emit_before() does.
+static size_t emit_behind(struct assembler *out, struct stub *stub, const struct stub_plan *plan,
+                          const unsigned char *bytes, const size_t *joins)
+{
+    const struct site *site = stub->site;
+    const bool hooks = plan->kind == STUB_CHAIN || plan->kind == STUB_HOOK;
+    if (plan->kind == STUB_DELTA)
+        emit_sub(out, &stub->call, plan);
+    const size_t hook = hooks && plan->after ? emit_hook(out) : 0;
+    stub->call.behind = stub->behind = (uint16_t)out->at;
+    if (plan->kind == STUB_CHAIN)
+        end_joins(out, joins, plan->arm_count);
+    emit_neighbours(out, stub, bytes, (unsigned)(site->lead + site->length), site->span);
+    stub->end = (uint16_t)out->at;
+    emit(out, "\xe9", 1);
+    emit_distance(out, site_start(site) + site->span);
+    return hook;
+}
+
 static void emit_all(struct assembler *out, struct stub *stub, const struct stub_plan *plan)
 {
     const struct site *site = stub->site;
     unsigned char bytes[ORIGINAL_MOST];
-    struct instruction in;
-    size_t before = 0, after = 0;
-    read_original(site, bytes);
     const unsigned char *call = bytes + site->lead;
-    if (!decode(call, (size_t)(site->span - site->lead), &in)) {
+    size_t joins[ARMS_MOST];
+    struct instruction in;
+    read_original(site, bytes);
+    if (!decode(call, (size_t)(site->span - site->lead), &in) ||
+        (plan->kind == STUB_CHAIN && (!is_indirect(&in) || plan->arm_count > ARMS_MOST))) {
         out->failed = true;
         return;
     }
-    stub->wide = plan->kind == STUB_DELTA && (plan->wide || plan->delta != (int32_t)plan->delta);
     emit_head(out, site);
     emit_neighbours(out, stub, bytes, 0, site->lead);
-    stub->begin = (uint8_t)out->at;
+    stub->begin = (uint16_t)out->at;
     if (site->lead < JUMP_BYTES)
         stub->moved[site->lead] = stub->begin;
-    emit_before(out, stub, plan, &in, call, &before);
-    stub->call = stub->added = (uint8_t)out->at;
+    const size_t before = emit_before(out, stub, plan, &in, call, joins);
+    stub->call.call = (uint16_t)out->at;
     emit_site(out, site, &in, call);
-    stub->back = (uint8_t)out->at;
-    if (!is_tail(site)) {
-        if (plan->kind == STUB_DELTA)
-            emit_sub(out, stub, plan);
-        if (plan->kind == STUB_HOOK && plan->after)
-            after = emit_hook(out);
-        stub->behind = (uint8_t)out->at;
-        emit_neighbours(out, stub, bytes, (unsigned)(site->lead + site->length), site->span);
-        stub->end = (uint8_t)out->at;
-        emit(out, "\xe9", 1);
-        emit_distance(out, site_start(site) + site->span);
-    }
+    stub->call.back = (uint16_t)out->at;
+    const size_t after = is_tail(site) ? 0 : emit_behind(out, stub, plan, bytes, joins);
     if (before)
         emit_literal(out, before, plan->before);
     if (after)
@@ -236,7 +346,8 @@ size_t assemble(struct stub *stub, const struct stub_plan *plan, unsigned char c
 {
     struct assembler out = {code, 0, stub->code, false};
     stub->kind = (uint8_t)plan->kind;
-    stub->delta = plan->delta;
+    stub->wide = plan->kind == STUB_DELTA && is_wide(plan, plan->delta);
+    stub->call.delta = plan->kind == STUB_DELTA ? plan->delta : 0;
     emit_all(&out, stub, plan);
     return out.failed ? 0 : out.at;
 }

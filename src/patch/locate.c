@@ -2,27 +2,37 @@
 #include "patch/lock.h"
 #include "patch/stub.h"
 
-static enum stub_phase phase_at(const struct stub *stub, unsigned offset)
+// The call that an offset is about: each but the last begins where the one before it ends.
+static const struct stub_call *call_at(const struct stub *stub, unsigned offset)
 {
-    if (stub->half_add && offset == stub->half_add)
+    for (unsigned i = 0; i < stub->arm_count; i++) {
+        const uint16_t end = i + 1 < stub->arm_count ? stub->arm[i + 1].start : stub->call.start;
+        if (offset < end)
+            return &stub->arm[i];
+    }
+    return &stub->call;
+}
+
+static enum stub_phase phase_at(const struct stub_call *call, unsigned offset)
+{
+    if (call->half_add && offset == call->half_add)
         return PHASE_HALF_ADD;
-    if (offset < stub->added)
+    if (offset < call->call)
         return PHASE_BEFORE;
-    if (!stub->end) // a tail jump
-        return PHASE_ADDED;
-    if (stub->half_sub && offset == stub->half_sub)
+    if (call->half_sub && offset == call->half_sub)
         return PHASE_HALF_SUB;
-    return offset < stub->behind ? PHASE_ADDED : PHASE_BEHIND;
+    // Behind a tail jump there is nothing.
+    return !call->behind || offset < call->behind ? PHASE_ADDED : PHASE_BEHIND;
 }
 
 // Which instruction of the program is about to be executed. Of several before the call, the first:
 // none of them moves the stack pointer.
-static uintptr_t program_pc(const struct stub *stub, unsigned offset)
+static uintptr_t program_pc(const struct stub *stub, const struct stub_call *call, unsigned offset)
 {
     const struct site *site = stub->site;
     if (offset < stub->begin)
         return site_start(site);
-    if (!stub->end || offset <= stub->call)
+    if (!stub->end || offset <= call->call)
         return site->address;
     if (offset >= stub->end)
         return site_start(site) + site->span;
@@ -46,12 +56,14 @@ bool sites_locate(uintptr_t pc, struct stub_place *place)
     if (!stub || stub->is_free || !stub->site)
         return false;
     const unsigned offset = (unsigned)(pc - stub->code);
+    const struct stub_call *call = call_at(stub, offset);
     *place = (struct stub_place){
         .stub = stub,
         .site = stub->site,
-        .pc = program_pc(stub, offset),
-        .phase = stub->kind == STUB_DELTA ? phase_at(stub, offset) : PHASE_BEFORE,
-        .pushed = stub->popped && offset == stub->popped,
+        .pc = program_pc(stub, call, offset),
+        .phase = call->add ? phase_at(call, offset) : PHASE_BEFORE,
+        .delta = call->delta,
+        .pushed = stub->pushed && offset >= stub->pushed && offset <= call->popped,
     };
     return true;
 }
@@ -64,7 +76,7 @@ uintptr_t sites_true_pc(uintptr_t pc)
 
 uint64_t stub_correct(const struct stub_place *place, uint64_t number)
 {
-    const uint64_t delta = (uint64_t)place->stub->delta, half = UINT32_MAX;
+    const uint64_t delta = (uint64_t)place->delta, half = UINT32_MAX;
     switch (place->phase) {
     case PHASE_BEFORE:
     case PHASE_BEHIND:
@@ -77,6 +89,15 @@ uint64_t stub_correct(const struct stub_place *place, uint64_t number)
         return ((number & ~half) | ((number + delta) & half)) - delta;
     }
     return number;
+}
+
+uintptr_t stub_return_address(const struct stub *stub, uintptr_t target)
+{
+    const struct stub_call *call = &stub->call;
+    for (unsigned i = 0; i < stub->arm_count; i++)
+        if (stub->arm[i].target == target)
+            call = &stub->arm[i];
+    return stub->end ? stub->code + call->back : 0;
 }
 
 size_t sites_clean_backtrace(void **address, size_t count)

@@ -8,7 +8,7 @@
 
 #define REGIONS 4096
 #define SHIFT_LEAST 4
-#define SHIFT_MOST 8
+#define SHIFT_MOST 9
 #define BYTES_LEAST (UINT64_C(1) << 16)
 #define BYTES_MOST (UINT64_C(1) << 20)
 #define REACH ((UINT64_C(1) << 31) - (UINT64_C(1) << 21))
@@ -148,9 +148,11 @@ struct stub *region_take(uintptr_t low, uintptr_t high, size_t bytes)
     struct stub *stub = region->free_stubs;
     if (stub) {
         region->free_stubs = stub->next_free;
-        const uintptr_t code = stub->code;
+        const struct stub old = *stub;
         memset(stub, 0, sizeof *stub);
-        stub->code = code;
+        stub->code = old.code;
+        stub->arm = old.arm;
+        stub->arm_room = old.arm_room;
     } else if ((stub = heap_take(sizeof *stub))) {
         stub->code = region->start + REGION_HEAD + ((uintptr_t)region->used << shift);
         atomic_store_explicit(&region->stub[region->used], stub, memory_order_release);

@@ -181,7 +181,12 @@ static int make_locked(struct site *site, const struct stub_plan *plan, struct s
         return -ENOMEM;
     unsigned char code[STUB_MOST];
     stub->site = site;
-    const size_t bytes = assemble(stub, plan, code);
+    if (plan->kind == STUB_CHAIN && stub->arm_room < plan->arm_count) {
+        stub->arm = heap_take(plan->arm_count * sizeof *stub->arm);
+        stub->arm_room = stub->arm ? plan->arm_count : 0;
+    }
+    const bool room = plan->kind != STUB_CHAIN || stub->arm_room >= plan->arm_count;
+    const size_t bytes = room ? assemble(stub, plan, code) : 0;
     int error = bytes ? region_write(stub->code, code, bytes) : -ENOTSUP;
     if (error)
         region_give_back(stub);
@@ -205,7 +210,8 @@ int stub_make(struct site *site, const struct stub_plan *plan, struct stub **stu
 int stub_renew(struct stub *stub, int64_t delta)
 {
     // Where the doublewords are: the last four of twelve bytes.
-    const uint8_t low[2] = {stub->add, stub->back}, high[2] = {stub->half_add, stub->half_sub};
+    const uint16_t low[2] = {stub->call.add, stub->call.back};
+    const uint16_t high[2] = {stub->call.half_add, stub->call.half_sub};
     const uint32_t halves[2] = {(uint32_t)delta, (uint32_t)((uint64_t)delta >> 32)};
     if (stub->kind != STUB_DELTA || !stub->wide)
         return -EINVAL;
@@ -223,7 +229,7 @@ int stub_renew(struct stub *stub, int64_t delta)
     if (fd >= 0)
         text_close(fd);
     if (!error)
-        stub->delta = delta;
+        stub->call.delta = delta;
     patch_unlock();
     errno = saved;
     return error;
@@ -248,11 +254,6 @@ int stub_free(struct stub *stub)
         release(stub);
     patch_unlock();
     return error;
-}
-
-uintptr_t stub_return_address(const struct stub *stub)
-{
-    return stub->end ? stub->code + stub->back : 0;
 }
 
 // ---- unloading

@@ -123,6 +123,12 @@ enum stub_kind {
     STUB_PLAIN, // the call as it is
     STUB_DELTA, // adds to a thread-local number before it, and takes that off behind it
     STUB_HOOK,  // calls a hook before it, and another one behind it if there is one
+    STUB_CHAIN, // of an indirect site: a delta for each of some targets, the hooks for all others
+};
+
+struct stub_arm {
+    uintptr_t target;
+    int64_t delta;
 };
 
 // What a stub does around its call (a tail jump has nothing behind it).
@@ -130,15 +136,20 @@ struct stub_plan {
     enum stub_kind kind;
     bool wide;          // STUB_DELTA: room for any delta, so that stub_renew() can change it
     int64_t delta;      // STUB_DELTA
-    int32_t tls_number; // STUB_DELTA: where the number is, from the thread pointer (%fs)
-    // STUB_HOOK. They are called with everything as it is at the site, but for the return address,
-    // which names the stub: they preserve all registers.
+    int32_t tls_number; // of deltas: where the number is, from the thread pointer (%fs)
+    // STUB_HOOK, STUB_CHAIN; NULL: none. They are called with everything as it is at the site, but
+    // for the return address, which names the stub: they preserve all registers.
     void (*before)(void), (*after)(void);
-    // STUB_HOOK of an indirect site: if not 0, the target is stored here first, from %fs.
-    int32_t tls_target;
+    // STUB_HOOK of an indirect site: `before` finds the target above its return address. (Not in
+    // thread-local memory, where a signal's handler could leave another one meanwhile.) In a
+    // STUB_CHAIN it always does.
+    bool push_target;
+    const struct stub_arm *arms; // STUB_CHAIN
+    unsigned arm_count;
 };
 
-// A new stub. *stub is set. -ENOMEM: no memory within reach. -ENOTSUP: this cannot be done for it.
+// A new stub. *stub is set. -ENOMEM: no memory within reach. -ENOTSUP: this cannot be done for it
+// (an instruction that reaches too far, a chain that is too long).
 int stub_make(struct site *site, const struct stub_plan *plan, struct stub **stub);
 
 // Another delta in a stub made `wide`. No thread may be running in it (they may be below its call).
@@ -181,7 +192,8 @@ struct stub_place {
     struct site *site;
     uintptr_t pc; // where the thread is as if nothing were patched
     enum stub_phase phase;
-    bool pushed; // the stack pointer is one word lower than it would be
+    int64_t delta; // that is, or will be, added where the thread is
+    bool pushed;   // the stack pointer is one word lower than it would be
 };
 
 // What an address in a stub means: that of an interrupted instruction, or a return address (then
@@ -194,8 +206,9 @@ uintptr_t sites_true_pc(uintptr_t pc);
 // The number that the function of the site has, from what is in memory while a thread is there.
 uint64_t stub_correct(const struct stub_place *place, uint64_t number);
 
-// The return address that calls from this stub leave; 0 for tail jumps.
-uintptr_t stub_return_address(const struct stub *stub);
+// The return address that calls of the target from this stub leave (it matters in a STUB_CHAIN
+// alone); 0 for tail jumps.
+uintptr_t stub_return_address(const struct stub *stub, uintptr_t target);
 
 // The site at an address, if it was found before; a site's return address leads to it, too.
 struct site *sites_at(uintptr_t address);

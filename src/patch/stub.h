@@ -13,24 +13,36 @@
 #include "patch/sites.h"
 
 #define STUB_ENTRY 4 // bytes from the start of a slot to its first instruction
-#define STUB_MOST 256
-#define REGION_HEAD 256
+#define STUB_MOST 512
+#define REGION_HEAD 512
 #define DISTANCE_BIAS (UINT64_C(1) << 31) // distances are unsigned: unwinders do not extend signs
 
 // Offsets are from the start of the slot, those of instructions that begin there.
+
+// One call or jump of a stub, with what is around it.
+struct stub_call {
+    uintptr_t target; // 0: any
+    int64_t delta;
+    uint16_t start;               // the first instruction that is for this one alone
+    uint16_t popped;              // up to here the target is on the stack; 0: never
+    uint16_t add, half_add, call; // half_add: 0 if it is one instruction
+    uint16_t back;                // where the call returns to
+    uint16_t half_sub, behind;
+};
+
 struct stub {
     struct site *site;
     uintptr_t code; // the slot
-    int64_t delta;
     uint8_t kind, shift;
     bool wide, is_free;
-    uint8_t begin;                // behind the neighbours that come first
-    uint8_t add, half_add, added; // half_add: 0 if it is one instruction
-    uint8_t popped;               // the stack pointer is lower before it; 0: never
-    uint8_t call, back;           // the call or jump itself, and where it returns to
-    uint8_t half_sub, behind;
-    uint8_t moved[JUMP_BYTES]; // where the instruction at that offset of the span is now
-    uint8_t end;               // the jump back
+    uint16_t begin;             // behind the neighbours that come first
+    uint16_t pushed;            // the target is on the stack from here on; 0: never
+    uint16_t behind;            // where all calls come together, before the other neighbours
+    uint16_t moved[JUMP_BYTES]; // where the instruction at that offset of the span is now
+    uint16_t end;               // the jump back; 0 in those of tail jumps
+    struct stub_call call;      // the only one, or that for targets which are not in the chain
+    struct stub_call *arm;
+    unsigned arm_count, arm_room;
     struct stub *next_free;
 };
 

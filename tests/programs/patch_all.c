@@ -28,7 +28,6 @@
 #define CHANGES_MOST 2000000
 
 static __thread uint64_t number; // what stubs count with
-static __thread uintptr_t last_target;
 
 static struct site_counts counts;
 static struct site_change *changes;
@@ -121,7 +120,7 @@ static void choose_plan(void)
     plan.kind = strcmp(stubs, "hook") ? STUB_DELTA : STUB_HOOK;
     plan.wide = !strcmp(stubs, "wide");
     plan.before = plan.after = hook;
-    plan.tls_target = (int32_t)((uintptr_t)&last_target - thread);
+    plan.push_target = true;
 }
 
 static void report(uint64_t found, uint64_t applied)

@@ -21,7 +21,7 @@
 #define BATCH 64
 
 void lazy_hook(void);
-void lazy_called(uintptr_t return_address);
+void lazy_called(const uintptr_t *stack);
 
 // All registers are saved, the vector ones too: what is called may be anything.
 __asm__(".text\n"
@@ -47,7 +47,7 @@ __asm__(".text\n"
         "movl $0xe7, %eax\n"
         "xorl %edx, %edx\n"
         "xsave64 (%rsp)\n"
-        "movq 8(%rbp), %rdi\n"
+        "leaq 8(%rbp), %rdi\n"
         "call lazy_called\n"
         "movl $0xe7, %eax\n"
         "xorl %edx, %edx\n"
@@ -63,7 +63,6 @@ __asm__(".text\n"
         ".size lazy_hook, . - lazy_hook\n");
 
 static __thread bool inside; // what the handler calls may lead to sites, too
-static __thread uintptr_t told_target;
 static bool started;
 static uint64_t functions, hooked, settled, errors;
 
@@ -87,10 +86,7 @@ static void on_trap(int signal, siginfo_t *info, void *context)
 
 static void follow(uintptr_t function)
 {
-    const struct stub_plan plan = {
-        .kind = STUB_HOOK,
-        .before = lazy_hook,
-        .tls_target = (int32_t)((uintptr_t)&told_target - (uintptr_t)__builtin_thread_pointer())};
+    const struct stub_plan plan = {.kind = STUB_HOOK, .before = lazy_hook, .push_target = true};
     struct site_counts counts = {0};
     struct site_list list;
     if (sites_find(function, &list, &counts) || !counts.functions)
@@ -118,15 +114,16 @@ static void settle(struct site *site)
     add(sites_apply(&change, 1, COMPANY_THREADS) ? &errors : &settled, 1);
 }
 
-void lazy_called(uintptr_t return_address)
+// The stack holds the hook's return address and, if the site is indirect, the target.
+void lazy_called(const uintptr_t *stack)
 {
     struct stub_place place;
-    if (inside || !sites_locate(return_address, &place))
+    if (inside || !sites_locate(stack[0], &place))
         return;
     inside = true;
     struct site *site = place.site;
     const bool direct = site->kind == SITE_CALL || site->kind == SITE_TAIL;
-    uintptr_t target = direct ? site->target : told_target;
+    uintptr_t target = direct ? site->target : stack[1];
     if (direct && site->slot) // it may be bound by now
         target = *(const uintptr_t *)site->slot;
     if (target && !sites_must_stay(target))

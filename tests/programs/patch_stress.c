@@ -26,7 +26,6 @@ static uint64_t expected[SEEDS];
 static _Atomic bool stop;
 static _Atomic uint64_t traps, rounds, wrong;
 static __thread uint64_t number;
-static __thread uintptr_t told_target;
 
 static struct patched {
     struct site *site;
@@ -62,7 +61,7 @@ static struct stub_plan plan_number(unsigned number_of)
                              .tls_number = (int32_t)((uintptr_t)&number - thread),
                              .before = hook,
                              .after = hook,
-                             .tls_target = (int32_t)((uintptr_t)&told_target - thread)};
+                             .push_target = true};
     return plan;
 }
 

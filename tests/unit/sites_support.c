@@ -13,7 +13,7 @@ __thread uint64_t number;
 __thread uintptr_t told_target;
 uint64_t hook_calls, traps_met;
 
-static void (*volatile on_step)(uintptr_t pc);
+static void (*volatile on_step)(uintptr_t pc, uintptr_t sp);
 #define TRACE_FLAG 0x100
 
 static void on_trap(int signal, siginfo_t *info, void *context)
@@ -23,7 +23,7 @@ static void on_trap(int signal, siginfo_t *info, void *context)
     (void)signal;
     if (info->si_code == TRAP_TRACE || info->si_code == TRAP_BRKPT) {
         if (on_step) {
-            on_step((uintptr_t)registers[REG_RIP]);
+            on_step((uintptr_t)registers[REG_RIP], (uintptr_t)registers[REG_RSP]);
             return;
         }
     }
@@ -54,6 +54,12 @@ static int32_t from_thread(const void *variable)
 __attribute__((naked)) static void count_call(void)
 {
     // Every register and flag may be in use.
+    __asm__("pushfq\n\tlock incq hook_calls(%rip)\n\tpopfq\n\t"
+            "pushq 8(%rsp)\n\tpopq %fs:told_target@tpoff\n\tret");
+}
+
+__attribute__((naked)) static void count_return(void)
+{
     __asm__("pushfq\n\tlock incq hook_calls(%rip)\n\tpopfq\n\tret");
 }
 
@@ -77,10 +83,18 @@ struct stub_plan wide_plan(int64_t delta)
 
 struct stub_plan hook_plan(void)
 {
-    return (struct stub_plan){.kind = STUB_HOOK,
-                              .before = count_call,
-                              .after = count_call,
-                              .tls_target = from_thread(&told_target)};
+    return (struct stub_plan){
+        .kind = STUB_HOOK, .before = count_call, .after = count_return, .push_target = true};
+}
+
+struct stub_plan chain_plan(const struct stub_arm *arms, unsigned count)
+{
+    struct stub_plan plan = hook_plan();
+    plan.kind = STUB_CHAIN;
+    plan.tls_number = from_thread(&number);
+    plan.arms = arms;
+    plan.arm_count = count;
+    return plan;
 }
 
 unsigned patch(const void *function, const struct stub_plan *plan)
@@ -107,7 +121,7 @@ void unpatch(const void *function)
     assert_int_equal(sites_apply(changes, list.count, COMPANY_THREADS), 0);
 }
 
-long step_through(long (*function)(long), long argument, void (*seen)(uintptr_t pc))
+long step_through(long (*function)(long), long argument, void (*seen)(uintptr_t pc, uintptr_t sp))
 {
     on_step = seen;
     __asm__ volatile("pushfq\n\torq %0, (%%rsp)\n\tpopfq" ::"i"(TRACE_FLAG) : "cc", "memory");

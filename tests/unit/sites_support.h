@@ -17,6 +17,7 @@ struct stub_plan plain_plan(void);
 struct stub_plan delta_plan(int64_t delta);
 struct stub_plan wide_plan(int64_t delta);
 struct stub_plan hook_plan(void);
+struct stub_plan chain_plan(const struct stub_arm *arms, unsigned count);
 
 // Leads all sites of a function through new stubs; returns how many.
 unsigned patch(const void *function, const struct stub_plan *plan);
@@ -24,6 +25,6 @@ unsigned patch(const void *function, const struct stub_plan *plan);
 void unpatch(const void *function);
 
 // Runs function(argument) instruction by instruction; `seen` is called before each.
-long step_through(long (*function)(long), long argument, void (*seen)(uintptr_t pc));
+long step_through(long (*function)(long), long argument, void (*seen)(uintptr_t pc, uintptr_t sp));
 
 #endif

@@ -6,6 +6,7 @@
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/auxv.h>
 #include <sys/wait.h>
@@ -96,6 +97,13 @@ static const long arguments[] = {0, 1, 5, -7, 1000000007};
 static bool is_tail(const struct form *form)
 {
     return form->kind == SITE_TAIL || form->kind == SITE_TAIL_INDIRECT;
+}
+
+// All of its sites are.
+static bool is_indirect(const struct form *form)
+{
+    const bool first = form->kind == SITE_CALL_INDIRECT || form->kind == SITE_TAIL_INDIRECT;
+    return first && strncmp(form->name, "lead", 4) != 0;
 }
 
 static struct site_list sites_of(const void *function)
@@ -212,7 +220,7 @@ static void test_hooks_are_told_the_target(void **state)
     (void)state;
     const struct stub_plan plan = hook_plan();
     for (size_t i = 0; i < FORMS; i++) {
-        if (forms[i].kind != SITE_CALL_INDIRECT && forms[i].kind != SITE_TAIL_INDIRECT)
+        if (!is_indirect(&forms[i]))
             continue;
         patch((const void *)forms[i].function, &plan);
         told_target = 0;
@@ -224,16 +232,87 @@ static void test_hooks_are_told_the_target(void **state)
     }
 }
 
+static long other_target(long argument)
+{
+    return argument + 77;
+}
+
+static void test_chains(void **state)
+{
+    (void)state;
+    // Near and far, met and not met.
+    const struct stub_arm arms[] = {{(uintptr_t)other_target, 3},
+                                    {(uintptr_t)callee, 5},
+                                    {(uintptr_t)dlsym(RTLD_DEFAULT, "llabs"), INT64_C(1) << 40},
+                                    {(uintptr_t)callee + (UINT64_C(1) << 32), 9}};
+    const struct stub_plan known = chain_plan(arms, 4), unknown = chain_plan(arms, 1);
+    for (size_t i = 0; i < FORMS; i++) {
+        const struct form *form = &forms[i];
+        if (!is_indirect(form))
+            continue;
+        const long expected = form->function(4);
+        const bool is_tail_jump = is_tail(form);
+        patch((const void *)form->function, &known);
+        uint64_t hooks = hook_calls;
+        number = 100;
+        assert_int_equal(form->function(4), expected);
+        assert_int_equal(number, is_tail_jump ? 105 : 100);
+        assert_int_equal(hook_calls, hooks);
+        patch((const void *)form->function, &unknown);
+        told_target = 0;
+        number = 100;
+        assert_int_equal(form->function(4), expected);
+        assert_int_equal(number, 100);
+        assert_int_equal(hook_calls - hooks, is_tail_jump ? 1 : 2 * form->sites);
+        assert_true(told_target != 0);
+        unpatch((const void *)form->function);
+    }
+}
+
+static void test_chain_by_target(void **state)
+{
+    (void)state;
+    const struct stub_arm arms[] = {{(uintptr_t)other_target, 3}, {(uintptr_t)callee, 5}};
+    const struct stub_plan plan = chain_plan(arms, 2);
+    patch((const void *)form_probe, &plan);
+    const uint64_t hooks = hook_calls;
+    set_probe(other_target);
+    assert_int_equal(form_probe(1), 82);
+    set_probe(callee);
+    assert_int_equal(form_probe(1), 8);
+    assert_int_equal(hook_calls, hooks);
+    set_probe(labs);
+    assert_int_equal(form_probe(-1), 5);
+    assert_int_equal(hook_calls, hooks + 2);
+    assert_ptr_equal((void *)told_target, (void *)labs);
+    set_probe(callee);
+    // Of a direct call there is nothing to compare.
+    struct stub *stub;
+    assert_int_equal(stub_make(sites_of((const void *)form_direct).site, &plan, &stub), -ENOTSUP);
+    unpatch((const void *)form_probe);
+}
+
 // ---- what an address in a stub means
 
-static unsigned phases_seen[PHASE_BEHIND + 1], wrong_numbers, wrong_places;
+static unsigned phases_seen[PHASE_BEHIND + 1], wrong_numbers, wrong_places, pushes_seen;
 static const struct form *stepped;
 
-static void check_step(uintptr_t pc)
+static void check_step(uintptr_t pc, uintptr_t sp)
 {
+    static uintptr_t site_sp;
+    static const struct site *last;
     struct stub_place place;
-    if (!sites_locate(pc, &place))
+    if (!sites_locate(pc, &place)) {
+        last = NULL;
         return;
+    }
+    if (last != place.site && !place.pushed)
+        site_sp = sp; // its first instruction, or back from the call
+    last = place.site;
+    if (place.pc == place.site->address) {
+        wrong_places += sp + (place.pushed ? sizeof(uintptr_t) : 0) != site_sp;
+        pushes_seen += place.pushed;
+    }
     phases_seen[place.phase]++;
     // Tail jumps that were made before this one have added theirs.
     wrong_numbers += stub_correct(&place, number) != UINT64_C(0xfffffffe);
@@ -245,12 +324,16 @@ static void check_step(uintptr_t pc)
 static void test_numbers_in_stubs(void **state)
 {
     (void)state;
+    const struct stub_arm arms[] = {{(uintptr_t)other_target, 3}, {(uintptr_t)callee, 5}};
+    struct stub_plan chain = chain_plan(arms, 2);
+    chain.wide = true;
     const struct stub_plan plans[] = {wide_plan(INT64_C(0x1fffffff3)), wide_plan(5), delta_plan(77),
-                                      wide_plan(-1)};
+                                      wide_plan(-1), chain};
     for (size_t p = 0; p < sizeof plans / sizeof *plans; p++) {
         memset(phases_seen, 0, sizeof phases_seen);
         for (size_t i = 0; i < FORMS; i++) {
-            if (forms[i].form == FORM_TRAP)
+            const bool fits = plans[p].kind != STUB_CHAIN || is_indirect(&forms[i]);
+            if (forms[i].form == FORM_TRAP || !fits)
                 continue;
             stepped = &forms[i];
             number = 0;
@@ -267,6 +350,7 @@ static void test_numbers_in_stubs(void **state)
             const bool half = phase == PHASE_HALF_ADD || phase == PHASE_HALF_SUB;
             assert_int_equal(phases_seen[phase] > 0, !half || plans[p].wide);
         }
+        assert_int_equal(pushes_seen > 0, plans[p].kind == STUB_CHAIN);
     }
 }
 
@@ -296,7 +380,7 @@ static void test_return_addresses(void **state)
     assert_true(sites_locate(probe_return, &place));
     assert_ptr_equal((void *)place.pc, (void *)(site->address + site->length));
     assert_ptr_equal((void *)sites_true_pc(probe_return), (void *)place.pc);
-    assert_ptr_equal((void *)stub_return_address(place.stub), (void *)probe_return);
+    assert_ptr_equal((void *)stub_return_address(place.stub, 0), (void *)probe_return);
     assert_int_equal(probe_number, 5);
     unpatch((const void *)form_probe);
     set_probe(callee);
@@ -467,6 +551,8 @@ int main(void)
         cmocka_unit_test(test_bad_places),
         cmocka_unit_test(test_every_form_and_stub),
         cmocka_unit_test(test_hooks_are_told_the_target),
+        cmocka_unit_test(test_chains),
+        cmocka_unit_test(test_chain_by_target),
         cmocka_unit_test(test_numbers_in_stubs),
         cmocka_unit_test(test_return_addresses),
         cmocka_unit_test(test_changes_below_a_call),
