@@ -282,36 +282,39 @@ void fde_expect_entries(uintptr_t pc)
     __builtin_prefetch(shortcut->table + (uint64_t)first[1] * INDEX_ENTRY);
 }
 
+// Where the FDE of an entry is.
+static uintptr_t fde_of_entry(const unsigned char *data, const unsigned char *table, uint64_t entry)
+{
+    int32_t fde;
+    memcpy(&fde, table + entry * INDEX_ENTRY + 4, sizeof fde);
+    return (uintptr_t)data + (uintptr_t)(intptr_t)fde;
+}
+
 void fde_expect_program(uintptr_t pc)
 {
     const struct shortcut *shortcut = shortcut_at(pc);
-    int32_t fde;
     if (!shortcut)
         return;
-    memcpy(&fde, shortcut->table + search_shortcut(shortcut, pc) * INDEX_ENTRY + 4, sizeof fde);
-    __builtin_prefetch(shortcut->data + fde);
-    __builtin_prefetch(shortcut->data + fde + 64);
+    uintptr_t at = fde_of_entry(shortcut->data, shortcut->table, search_shortcut(shortcut, pc));
+    __builtin_prefetch((const void *)at);
+    __builtin_prefetch((const void *)(at + 64));
 }
 
+// 0: there is none.
 static uintptr_t search_index(const struct module_ref *module, struct reader table, uint64_t count,
                               uintptr_t pc)
 {
-    uintptr_t data = (uintptr_t)module->eh_frame_hdr;
-    int32_t fde;
-    const struct shortcut *shortcut = shortcut_of(module, table.at, count);
-    const int64_t target = (int64_t)(pc - data);
-    uint64_t found = count;
-    if (shortcut && pc - shortcut->start < shortcut->bytes) {
-        found = search_shortcut(shortcut, pc);
-        if (index_key(table.at, found) > target)
-            found = count;
-    } else {
-        found = search_keys(table.at, count, target, pc);
-    }
-    if (found == count)
-        return 0;
-    memcpy(&fde, table.at + found * INDEX_ENTRY + 4, sizeof fde);
-    return data + (uintptr_t)(intptr_t)fde;
+    const unsigned char *data = module->eh_frame_hdr;
+    shortcut_build(module, table.at, count);
+    uint64_t found = search_keys(table.at, count, (int64_t)(pc - (uintptr_t)data), pc);
+    return found == count ? 0 : fde_of_entry(data, table.at, found);
+}
+
+static uintptr_t search_by_shortcut(const struct shortcut *shortcut, uintptr_t pc)
+{
+    uint64_t found = search_shortcut(shortcut, pc);
+    bool before = index_key(shortcut->table, found) > (int64_t)(pc - (uintptr_t)shortcut->data);
+    return before ? 0 : fde_of_entry(shortcut->data, shortcut->table, found);
 }
 
 static bool take_entry(struct entry *entry, const struct module_ref *module, uintptr_t pc,
@@ -335,9 +338,29 @@ static enum cfi_result scan_section(const struct module_ref *module, uintptr_t s
     return CFI_NONE;
 }
 
+// Reads the FDE that an index led to.
+static enum cfi_result take_fde(const struct module_ref *module, uintptr_t at, uintptr_t pc,
+                                struct fde *fde, struct cfi_function *function)
+{
+    struct entry entry;
+    struct reader reader = tables_from(module, at);
+    if (at == 0)
+        return CFI_NONE;
+    if (!next_entry(&reader, &entry) || !entry.cie)
+        return CFI_BAD;
+    function->start = function->end = 0;
+    if (take_entry(&entry, module, pc, fde, function))
+        return CFI_OK;
+    // Read, and does not cover it: the pc is between functions.
+    return function->end > function->start ? CFI_NONE : CFI_BAD;
+}
+
 enum cfi_result fde_find(const struct module_ref *module, uintptr_t pc, struct fde *fde,
                          struct cfi_function *function)
 {
+    const struct shortcut *shortcut = shortcut_at(pc);
+    if (shortcut && shortcut->data == module->eh_frame_hdr)
+        return take_fde(module, search_by_shortcut(shortcut, pc), pc, fde, function);
     struct reader reader = tables_from(module, (uintptr_t)module->eh_frame_hdr);
     uint8_t version = reader_u8(&reader), section_encoding = reader_u8(&reader);
     uint8_t count_encoding = reader_u8(&reader), table_encoding = reader_u8(&reader);
@@ -350,18 +373,7 @@ enum cfi_result fde_find(const struct module_ref *module, uintptr_t pc, struct f
     uint64_t count = fde_pointer(&reader, count_encoding, module);
     if (reader.failed || count > reader_left(&reader) / INDEX_ENTRY)
         return CFI_BAD;
-    uintptr_t at = search_index(module, reader, count, pc);
-    if (at == 0)
-        return CFI_NONE;
-    struct entry entry;
-    reader = tables_from(module, at);
-    if (!next_entry(&reader, &entry) || !entry.cie)
-        return CFI_BAD;
-    function->start = function->end = 0;
-    if (take_entry(&entry, module, pc, fde, function))
-        return CFI_OK;
-    // Read, and does not cover it: the pc is between functions.
-    return function->end > function->start ? CFI_NONE : CFI_BAD;
+    return take_fde(module, search_index(module, reader, count, pc), pc, fde, function);
 }
 
 uint64_t fde_bytes(void)

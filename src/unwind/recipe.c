@@ -2,6 +2,7 @@
 #include "unwind/recipe.h"
 #include "unwind/cfi.h"
 #include "unwind/expression.h"
+#include "unwind/shortcut.h"
 
 _Static_assert(sizeof(union unwind_recipe) == 24, "an entry is half a cache line");
 _Static_assert(offsetof(union unwind_recipe, distance) == 12 &&
@@ -170,6 +171,12 @@ void recipe_make(uintptr_t pc, bool interrupted, union unwind_recipe *recipe)
     struct module_ref module;
     bool unloading;
     *recipe = (union unwind_recipe){.word = {0}};
+    // A module that stays, and whose tables are at hand: nothing to ask, nobody to keep away.
+    const struct shortcut *shortcut = shortcut_at(pc);
+    if (shortcut) {
+        recipe_in_module(&shortcut->module, pc, interrupted, recipe);
+        return;
+    }
     // Before the module is looked at: knowledge must not be newer than its date.
     uint32_t generation = loadmap_generation();
     loadmap_enter();

@@ -15,6 +15,7 @@ static _Atomic uint32_t pool_used; // taken for good; relaxed, nothing hangs on 
 static void describe(struct shortcut *shortcut, const struct module_ref *module,
                      const unsigned char *table, uint64_t count)
 {
+    shortcut->module = *module;
     shortcut->data = module->eh_frame_hdr;
     shortcut->table = table;
     shortcut->count = (uint32_t)count;
@@ -55,37 +56,34 @@ static void build(struct shortcut *shortcut)
     atomic_store_explicit(&shortcut->state, SHORTCUT_WHOLE, memory_order_release);
 }
 
-static const struct shortcut *use_or_build(struct shortcut *shortcut, uint32_t state)
+static void build_alone(struct shortcut *shortcut)
 {
-    if (state == SHORTCUT_WHOLE)
-        return shortcut;
     // One builder at a time: acquire and release hand its progress on.
     if (atomic_exchange_explicit(&shortcut->busy, 1, memory_order_acquire))
-        return NULL;
+        return;
     if (atomic_load_explicit(&shortcut->state, memory_order_relaxed) == SHORTCUT_BUILDING)
         build(shortcut);
     atomic_store_explicit(&shortcut->busy, 0, memory_order_release);
-    return NULL;
 }
 
-const struct shortcut *shortcut_of(const struct module_ref *module, const unsigned char *table,
-                                   uint64_t count)
+void shortcut_build(const struct module_ref *module, const unsigned char *table, uint64_t count)
 {
     if (!module->permanent || count < WORTH_IT || count > UINT32_MAX)
-        return NULL;
+        return;
     for (unsigned i = 0; i < SHORTCUTS; i++) {
         struct shortcut *shortcut = &shortcuts[i];
         uint32_t state = atomic_load_explicit(&shortcut->state, memory_order_acquire);
-        if (state >= SHORTCUT_BUILDING && shortcut->table == table && shortcut->count == count)
-            return use_or_build(shortcut, state);
+        if (state >= SHORTCUT_BUILDING && shortcut->table == table && shortcut->count == count) {
+            build_alone(shortcut);
+            return;
+        }
         if (state != SHORTCUT_FREE)
             continue;
         if (atomic_compare_exchange_strong_explicit(&shortcut->state, &state, SHORTCUT_CLAIMED,
                                                     memory_order_acquire, memory_order_relaxed))
             describe(shortcut, module, table, count);
-        return NULL;
+        return;
     }
-    return NULL;
 }
 
 uint64_t shortcut_bytes(void)

@@ -29,6 +29,7 @@ struct shortcut {
     uintptr_t start, bytes;            // of code
     uint32_t *first;                   // by stretch: the last entry at or below its start
     uint32_t done, next;               // how far it is built: entries, stretches
+    struct module_ref module;          // stays, so nobody needs to ask for it again
 };
 
 enum { SHORTCUT_FREE, SHORTCUT_CLAIMED, SHORTCUT_BUILDING, SHORTCUT_WHOLE };
@@ -43,9 +44,8 @@ static inline int64_t index_key(const unsigned char *table, uint64_t entry)
     return key;
 }
 
-// That of a module whose index has `count` entries at `table`, NULL if there is none (yet).
-const struct shortcut *shortcut_of(const struct module_ref *module, const unsigned char *table,
-                                   uint64_t count);
+// A search takes place in a module whose index has `count` entries at `table`: builds a piece.
+void shortcut_build(const struct module_ref *module, const unsigned char *table, uint64_t count);
 
 // That of a pc, if it is whole.
 static inline const struct shortcut *shortcut_at(uintptr_t pc)
