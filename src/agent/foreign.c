@@ -2,6 +2,7 @@
 // Unwinders of the program (exceptions, backtrace()) ask the loader which table covers an address.
 // For stubs of patched call sites the loader has no answer: these functions have. For all else they
 // are the loader's own.
+#include "agent/foreign.h"
 #include "agent/agent.h"
 #include "agent/real.h"
 #include "patch/frames.h"
@@ -12,24 +13,30 @@ extern const char __ehdr_start[] __attribute__((visibility("hidden")));
 extern const char etext[] __attribute__((visibility("hidden")));
 
 // We know our stubs, and want to hear of what the loader has.
-static bool is_ours(const void *caller)
+bool foreign_is_ours(const void *address)
 {
-    return (const char *)caller >= __ehdr_start && (const char *)caller < etext;
+    return (const char *)address >= __ehdr_start && (const char *)address < etext;
 }
 
 #ifdef DLFO_STRUCT_HAS_EH_DBASE
-// Our own signal handlers ask, too: what they get must not have to be looked up then.
-__attribute__((constructor)) static void look_up(void)
+static __typeof__(&_dl_find_object) loaders_own(void)
 {
-    (void)REAL(_dl_find_object);
+    return REAL(_dl_find_object);
+}
+
+// Our own signal handlers ask, too, and may not look it up: so before there are any.
+__attribute__((constructor(101))) static void look_up(void)
+{
+    loaders_own();
 }
 
 INTERPOSED int _dl_find_object(void *pc, struct dl_find_object *result)
 {
     uintptr_t start, end;
     void *table;
-    if (is_ours(__builtin_return_address(0)) || !frames_find((uintptr_t)pc, &start, &end, &table)) {
-        int (*real)(void *, struct dl_find_object *) = REAL(_dl_find_object);
+    if (foreign_is_ours(__builtin_return_address(0)) ||
+        !frames_find((uintptr_t)pc, &start, &end, &table)) {
+        __typeof__(&_dl_find_object) real = loaders_own();
         return real ? real(pc, result) : -1;
     }
     memset(result, 0, sizeof *result);
@@ -44,7 +51,7 @@ INTERPOSED int dl_iterate_phdr(int (*callback)(struct dl_phdr_info *, size_t, vo
                                void *context)
 {
     int result = REAL(dl_iterate_phdr)(callback, context);
-    if (result || is_ours(__builtin_return_address(0)))
+    if (result || foreign_is_ours(__builtin_return_address(0)))
         return result;
     return frames_iterate(callback, context);
 }

@@ -2,9 +2,11 @@
 // Calls of the program that the walk tracker must know of: libraries that go, and looks at the
 // stack.
 
+#include "agent/foreign.h"
 #include "agent/real.h"
 #include "agent/thread.h"
 #include "loadmap/loadmap.h"
+#include "patch/sites.h"
 #include <alloca.h>
 #include <dlfcn.h>
 #include <execinfo.h>
@@ -59,15 +61,25 @@ static void release_stack(struct walker *walker)
 
 INTERPOSED int backtrace(void **buffer, int size)
 {
-    if (size <= 0 || !walk_current)
+    const bool patched = sites_exist();
+    if (size <= 0 || (!walk_current && !patched))
         return REAL(backtrace)(buffer, size);
     struct walker *walker = clear_stack();
-    // One more than asked for: the first is the frame of this very function.
-    void **frames = alloca((size_t)(size + 1) * sizeof *frames);
-    int count = REAL(backtrace)(frames, size + 1) - 1;
+    // One more than asked for: the first is the frame of this very function. And one for each if
+    // there are stubs between them.
+    const int most = patched ? 2 * size + 4 : size + 1;
+    void **frames = alloca((size_t)most * sizeof *frames);
+    int count = REAL(backtrace)(frames, most), own = 0;
     release_stack(walker);
+    if (patched) {
+        count = (int)sites_clean_backtrace(frames, count > 0 ? (size_t)count : 0);
+        // libc leaves out one frame for itself, which has been that of a stub.
+        while (own < count - 1 && !foreign_is_ours(frames[own]))
+            own++;
+    }
+    count = count - own - 1 < size ? count - own - 1 : size;
     if (count > 0)
-        memcpy(buffer, frames + 1, (size_t)count * sizeof *buffer);
+        memcpy(buffer, frames + own + 1, (size_t)count * sizeof *buffer);
     return count > 0 ? count : 0;
 }
 
@@ -82,10 +94,13 @@ struct trace {
 static _Unwind_Reason_Code on_frame(struct _Unwind_Context *context, void *argument)
 {
     struct trace *trace = argument;
+    struct stub_place place;
     if (!trace->begun) {
         trace->begun = true;
         return _URC_NO_REASON;
     }
+    if (sites_exist() && sites_locate(REAL(_Unwind_GetIP)(context), &place))
+        return _URC_NO_REASON; // the next frame is that of its site
     return trace->function(context, trace->argument);
 }
 

@@ -250,7 +250,7 @@ static void emit_arm(struct assembler *out, struct stub_call *call, const struct
 static void emit_chain(struct assembler *out, struct stub *stub, const struct stub_plan *plan,
                        size_t *joins)
 {
-    struct stub_call measured;
+    struct stub_call measured = {0};
     for (unsigned i = 0; i < plan->arm_count && !out->failed; i++) {
         struct stub_call *call = out->slot ? &stub->arm[i] : &measured;
         *call = (struct stub_call){.target = plan->arms[i].target, .delta = plan->arms[i].delta};

@@ -68,6 +68,11 @@ bool sites_locate(uintptr_t pc, struct stub_place *place)
     return true;
 }
 
+bool sites_exist(void)
+{
+    return region_number(0) != NULL;
+}
+
 uintptr_t sites_true_pc(uintptr_t pc)
 {
     struct stub_place place;

@@ -218,6 +218,7 @@ struct site *sites_before(uintptr_t return_address);
 // would have read; returns how many are left.
 size_t sites_clean_backtrace(void **address, size_t count);
 
+bool sites_exist(void);     // there is a stub, or was one. Signal-safe.
 uint64_t sites_bytes(void); // of memory for all this
 
 #endif
