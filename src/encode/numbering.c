@@ -23,26 +23,38 @@ static bool reach(struct numbering *numbering)
             series_reach(&numbering->leaves, pool, graph->function_count - 1));
 }
 
-// Marks a function, and all that leave by a tail call to it: what they leave behind is restored by
-// those who called them.
-static void mark_leaving(struct numbering *numbering, uint32_t function)
+// Looks at the edges into a function that is known to leave: calls must save by now, and functions
+// that leave by a tail call to it are put on the list of work. Returns the new head of that.
+static uint32_t spread_leaving(struct numbering *numbering, uint32_t function, uint32_t work)
 {
     const struct graph *graph = numbering->graph;
-    if (*leaves_at(numbering, function))
-        return;
-    *leaves_at(numbering, function) = true;
-    graph_function(graph, function)->work = GRAPH_NONE;
-    for (uint32_t work = function; work != GRAPH_NONE;) {
-        const struct graph_function *callee = graph_function(graph, work);
-        work = callee->work;
-        for (uint32_t i = callee->first_in; i != GRAPH_NONE; i = graph_edge(graph, i)->next_in) {
-            const struct graph_edge *edge = graph_edge(graph, i);
-            if (!edge_is_tail(edge) || *leaves_at(numbering, edge->caller))
-                continue;
+    for (uint32_t i = graph_function(graph, function)->first_in; i != GRAPH_NONE;
+         i = graph_edge(graph, i)->next_in) {
+        const struct graph_edge *edge = graph_edge(graph, i);
+        if (!edge_is_tail(edge)) {
+            struct code *code = code_at(numbering, i);
+            if (i < numbering->covered && !edge_is_silent(edge) && !code->save)
+                code->save = numbering->saves_changed = true;
+        } else if (!*leaves_at(numbering, edge->caller)) {
             *leaves_at(numbering, edge->caller) = true;
             graph_function(graph, edge->caller)->work = work;
             work = edge->caller;
         }
+    }
+    return work;
+}
+
+// Marks a function, and all that leave by a tail call to it: what they leave behind is restored by
+// those who called them.
+static void mark_leaving(struct numbering *numbering, uint32_t function)
+{
+    if (*leaves_at(numbering, function))
+        return;
+    *leaves_at(numbering, function) = true;
+    graph_function(numbering->graph, function)->work = GRAPH_NONE;
+    for (uint32_t work = function; work != GRAPH_NONE;) {
+        uint32_t next = graph_function(numbering->graph, work)->work;
+        work = spread_leaving(numbering, work, next);
     }
 }
 
@@ -309,19 +321,6 @@ static bool silent_fits(const struct numbering *numbering, const struct graph_ed
     return calls_push && free_zero;
 }
 
-// Calls that have a code already, but must save by now.
-static bool save_more(struct numbering *numbering)
-{
-    bool changed = false;
-    find_leaving(numbering, numbering->covered, numbering->covered_functions);
-    for (uint32_t i = 0; i < numbering->covered; i++) {
-        struct code *code = code_at(numbering, i);
-        if (!code->save && must_save(numbering, graph_edge(numbering->graph, i)))
-            code->save = changed = true;
-    }
-    return changed;
-}
-
 int numbering_cover(struct numbering *numbering, enum cover *cover)
 {
     const struct graph *graph = numbering->graph;
@@ -340,10 +339,13 @@ int numbering_cover(struct numbering *numbering, enum cover *cover)
         else if (edge_is_silent(edge))
             code_at(numbering, i)->action = ACTION_ADD;
     }
-    if (tails && save_more(numbering))
-        *cover = COVER_SAVES;
+    numbering->saves_changed = false;
+    if (tails)
+        find_leaving(numbering, numbering->covered, numbering->covered_functions);
     if (stale)
         *cover = COVER_STALE;
+    else if (numbering->saves_changed)
+        *cover = COVER_SAVES;
     // All new targets of an indirect call go one way, too.
     for (uint32_t i = numbering->covered; i < graph->edge_count; i++) {
         const struct graph_edge *edge = graph_edge(graph, i);

@@ -48,6 +48,7 @@ struct numbering {
     uint32_t covered, covered_functions; // edges and functions that have a code, or a mark below
     struct series codes;                 // struct code, by edge
     struct series leaves;                // bool, by function: may leave by a tail call that changes
+    bool saves_changed;                  // while edges are covered: a known call must save
     uint32_t encoded, zero, back, cut, loops; // edges by what became of them
 };
 

@@ -24,6 +24,21 @@ void encoding_count(struct encoding_statistics *statistics, const struct numberi
         statistics->plain += numbering_plain(numbering, i);
 }
 
+void dictionary_count(struct encoding_statistics *statistics, const struct dictionary *dictionary)
+{
+    *statistics = (struct encoding_statistics){
+        .stamp = dictionary->stamp,
+        .functions = dictionary->functions,
+        .edges = dictionary->edges,
+        .encoded = dictionary->steps,
+        .max_id = dictionary->max_id,
+        .dictionary_bytes = dictionary->bytes,
+    };
+    for (uint32_t i = 0; i < dictionary->functions; i++)
+        statistics->zero +=
+            dictionary->function[i].count > 0 && !dictionary_reserves(dictionary, i);
+}
+
 static unsigned class_of(uint32_t depth)
 {
     unsigned class = depth ? 32 - (unsigned)__builtin_clz(depth) : 0;

@@ -23,6 +23,10 @@ struct encoding_statistics {
 
 void encoding_count(struct encoding_statistics *statistics, const struct numbering *numbering);
 
+// What a dictionary alone tells, when the process is gone: the rest is 0. `functions` and `edges`
+// are those known when it was made.
+void dictionary_count(struct encoding_statistics *statistics, const struct dictionary *dictionary);
+
 // Depths of contexts by powers of two: Figure 10, when summed up.
 enum { DEPTH_CLASSES = 24 };
 

@@ -753,6 +753,12 @@ static void test_statistics(void **unused)
     assert_int_equal(statistics.fresh, 1);
     assert_int_equal(statistics.plain, 4); // not the indirect one
     assert_int_equal(statistics.max_id, 1);
+    dictionary_count(&statistics, numbering.dictionary);
+    assert_int_equal(statistics.functions, 6);
+    assert_int_equal(statistics.edges, 7);
+    assert_int_equal(statistics.encoded, 6);
+    assert_int_equal(statistics.zero, 5);
+    assert_int_equal(statistics.max_id, 1);
     struct depth_statistics depths = {0};
     depth_count(&depths, 0, 0);
     depth_count(&depths, 5, 1);

@@ -297,12 +297,103 @@ static void test_threads(void **unused)
     free(handles);
 }
 
+// What the readers decode, over and over, while the graph grows and is encoded anew.
+static struct {
+    struct codebook codebook;
+    uint64_t handle[64];
+    uint32_t function[64], root;
+    bool done; // written by the main thread, relaxed: any time will do
+} growing;
+
+static void *decode_many(void *wrong)
+{
+    uint64_t rounds = 0;
+    while (!__atomic_load_n(&growing.done, __ATOMIC_RELAXED) || rounds == 0) {
+        for (unsigned i = 0; i < 64; i++, rounds++) {
+            struct cc_entry stack[4];
+            uint32_t path[64];
+            struct intern_origin origin;
+            int64_t count = codebook_decode(&growing.codebook, 0, growing.handle[i],
+                                            growing.function[i], stack, 4, path, 64, &origin);
+            // The function was met after i + 1 steps down from the root.
+            bool right = count == i % 48 + 1;
+            for (unsigned k = 0; right && k < count; k++)
+                right = path[64 - count + k] == k;
+            *(uint64_t *)wrong += !right;
+        }
+    }
+    return NULL;
+}
+
+// A chain of functions is encoded; then many others come, in many encodings.
+static void grow(struct graph *graph, uint32_t chain)
+{
+    struct numbering numbering;
+    struct numbering_options options = {.stamp = 2, .id_bits = 64};
+    for (uint32_t i = 0; i < 3000; i++) {
+        uint32_t from = (uint32_t)walk_random(graph->function_count);
+        uint32_t to = graph_add_function(graph, place_make(5, i * 16));
+        graph_add_edge(graph, place_make(6, i), from, to, EDGE_CALL);
+        graph_add_edge(graph, place_make(7, i), to, (uint32_t)walk_random(chain), EDGE_TAIL);
+        if (i % 500 == 0) {
+            assert_int_equal(numbering_make(&numbering, graph, &options), 0);
+            assert_int_equal(codebook_keep(&growing.codebook, numbering.dictionary), 0);
+            numbering_free(&numbering);
+            options.stamp++;
+        }
+    }
+}
+
+static void test_decode_while_growing(void **unused)
+{
+    (void)unused;
+    enum { CHAIN = 49 };
+    struct pool pool = make_pool();
+    uint64_t *memory = calloc(1, 1 << 14), wrong[2] = {0};
+    codebook_init(&growing.codebook, &pool);
+    assert_int_equal(intern_init(&growing.codebook.intern, memory, 1 << 14), 0);
+    struct graph *graph = &growing.codebook.graph;
+    for (uint32_t i = 0; i < CHAIN; i++)
+        graph_add_function(graph, place_make(4, i * 16));
+    for (uint32_t i = 0; i + 1 < CHAIN; i++)
+        graph_add_edge(graph, place_make(4, i * 16 + 5), i, i + 1, EDGE_CALL);
+    struct numbering numbering;
+    struct numbering_options options = {.stamp = 1, .id_bits = 64};
+    assert_int_equal(numbering_make(&numbering, graph, &options), 0);
+    assert_int_equal(codebook_keep(&growing.codebook, numbering.dictionary), 0);
+    assert_int_equal(codebook_keep(&growing.codebook, numbering.dictionary), -EINVAL);
+    numbering_free(&numbering);
+    uint32_t origin = intern_origin(&growing.codebook.intern, &(struct intern_origin){.root = 0});
+    for (unsigned i = 0; i < 64; i++) {
+        growing.function[i] = i % 48 + 1;
+        growing.handle[i] = intern_stack(&growing.codebook.intern, 1, origin, NULL, 0, NULL);
+    }
+    pthread_t thread[2];
+    for (unsigned t = 0; t < 2; t++)
+        assert_int_equal(pthread_create(&thread[t], NULL, decode_many, &wrong[t]), 0);
+    walk_seed(1);
+    grow(graph, CHAIN);
+    __atomic_store_n(&growing.done, true, __ATOMIC_RELAXED);
+    for (unsigned t = 0; t < 2; t++) {
+        pthread_join(thread[t], NULL);
+        assert_int_equal(wrong[t], 0);
+    }
+    growing.codebook.intern.node = NULL; // ours
+    codebook_free(&growing.codebook);
+    assert_int_equal(pool.mapped, 0);
+    free(memory);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_read_back), cmocka_unit_test(test_size),
-        cmocka_unit_test(test_no_memory), cmocka_unit_test(test_creators),
-        cmocka_unit_test(test_full),      cmocka_unit_test(test_threads),
+        cmocka_unit_test(test_read_back),
+        cmocka_unit_test(test_size),
+        cmocka_unit_test(test_no_memory),
+        cmocka_unit_test(test_creators),
+        cmocka_unit_test(test_full),
+        cmocka_unit_test(test_threads),
+        cmocka_unit_test(test_decode_while_growing),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
