@@ -60,12 +60,18 @@ static void move_to(struct arena *arena, struct tree *tree, ref_t ref)
 
 static bool grow(struct arena *arena, ref_t ref)
 {
-    struct hot *hot = hot_of(arena, tree_at(arena, ref));
+    const struct tree *tree = tree_at(arena, ref);
+    struct hot *hot = hot_of(arena, tree);
     uint32_t capacity = FIRST_NODES;
     if (hot->block) {
         const struct node_block *last = arena_at(arena, hot->block);
         capacity = last->capacity < MOST_NODES / 2 ? last->capacity * 2 : MOST_NODES;
     }
+    // The last that there is must do for the places of these nodes in M, too.
+    const uint64_t room = tree->full ? hot_room(arena, tree) : arena_room(arena);
+    const uint64_t most = room / (tree_node_bytes(HOT_METRICS) + 2 * sizeof(ref_t));
+    if (capacity > most)
+        capacity = most ? (uint32_t)most : 1;
     ref_t block = tree_block_new(arena, ref, HOT_METRICS, capacity, false);
     if (!block)
         return false;

@@ -26,11 +26,16 @@ bool miner_append(struct arena *arena, ref_t tree, struct miner *miner, ref_t no
     const unsigned power = 31 - (unsigned)__builtin_clz(place);
     if (power - 4 >= MINER_PARTS)
         return false;
-    ref_t *part = &miner->parts[power - 4];
-    if (!*part)
-        *part = tree_whole(arena, tree, sizeof(ref_t) << power);
-    if (!*part)
-        return false;
+    if (miner->count == miner->room) {
+        // A part that came out shorter than it should is the last one.
+        uint32_t pairs = UINT32_C(1) << (power - 1);
+        if (place != UINT32_C(1) << power || miner->parts[power - 4])
+            return false;
+        miner->parts[power - 4] = tree_records(arena, tree, 0, 2 * sizeof(ref_t), &pairs);
+        if (!miner->parts[power - 4])
+            return false;
+        miner->room += 2 * pairs;
+    }
     miner->count++;
     *miner_slot(arena, miner, miner->count - 1) = node;
     return true;

@@ -69,6 +69,7 @@ struct miner {
     uint32_t kind;     // enum tree_miner
     uint32_t count;    // monitored contexts
     uint32_t turn;     // of those that may have to go for want of memory
+    uint32_t room;     // for contexts in M
     uint64_t counters; // that it may have: 1/epsilon
     uint64_t events;   // that were told one by one: not those that hooks count by themselves
     uint64_t scans;    // contexts looked at in search of the coldest

@@ -288,6 +288,28 @@ static void test_full_tree_goes_on(void **state)
     }
 }
 
+// What is kept back lies behind all else, and when it is touched, nothing else is given.
+static void test_kept_part(void **state)
+{
+    (void)state;
+    uint64_t memory[512] = {0};
+    struct arena arena;
+    arena_init(&arena, memory, sizeof(struct arena_head), sizeof memory - 4);
+    arena_keep_back(&arena, 1001);
+    const uint64_t from = arena_kept_from(&arena);
+    assert_true(from % 8 == 0 && from <= sizeof memory - 4 - 1001);
+    assert_int_equal(arena_kept_room(&arena), sizeof memory - 4 - from);
+    assert_true(arena_alloc(&arena, 100));
+    assert_true(arena_room(&arena) > 2000);
+    const ref_t first = arena_alloc_kept(&arena, 20);
+    assert_int_equal((uint64_t)first * 8, from);
+    assert_int_equal(arena_room(&arena), 0);
+    assert_int_equal(arena_alloc(&arena, 8), 0);
+    assert_int_equal(arena_alloc_kept(&arena, 8), first + 3);
+    assert_int_equal(arena_alloc_kept(&arena, 1001), 0);
+    assert_int_equal(atomic_load(&arena_head(&arena)->refused), 1);
+}
+
 // Statements below frames, and a tree that finds the arena full when it is made.
 static void test_full_from_the_beginning(void **state)
 {
@@ -536,6 +558,7 @@ int main(void)
         cmocka_unit_test(test_budget),
         cmocka_unit_test(test_starved),
         cmocka_unit_test(test_full_tree_goes_on),
+        cmocka_unit_test(test_kept_part),
         cmocka_unit_test(test_full_from_the_beginning),
         cmocka_unit_test(test_full_at_every_point),
         cmocka_unit_test(test_reader_in_another_process),
