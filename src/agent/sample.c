@@ -60,7 +60,7 @@ void sample_tick(void *ucontext)
     unwind_expect(ucontext);
     const uint64_t begin = clock_now(LIVE_EVENT_WALL);
     if (options->event == LIVE_EVENT_CALLS) {
-        burst_tick(thread->calls, ucontext, begin);
+        burst_tick(thread->calls, ucontext);
         return;
     }
     const bool wall = options->event == LIVE_EVENT_WALL;

@@ -208,7 +208,7 @@ static int follow_calls(void)
         const struct burst_options bursts = {.interval_ns = options->burst_interval_ns,
                                              .length_ns = options->burst_length_ns,
                                              .one_in = options->burst_one_in};
-        burst_start(&bursts, clock_now(LIVE_EVENT_WALL));
+        burst_start(&bursts);
     }
     return functions < 0 ? (int)functions : 0;
 }

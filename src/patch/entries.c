@@ -15,7 +15,9 @@
 #include <unistd.h>
 
 #define SECTION "__patchable_function_entries"
-#define CHUNK 1024 // bytes of code that one system call writes: on the stack of a signal handler
+// Bytes of code that one system call writes: on the stack, and when all entries are switched.
+#define CHUNK 1024
+#define LARGE_CHUNK (UINT64_C(64) << 10)
 
 static const unsigned char no_op[ENTRY_BYTES] = {0x0f, 0x1f, 0x44, 0x00, 0x00};
 static const unsigned char endbr[4] = {0xf3, 0x0f, 0x1e, 0xfa};
@@ -45,6 +47,9 @@ static bool is_here(const struct patched_module *module)
 // What libraries that come later find. Written where entries are switched.
 static void (*current_hook)(void);
 static _Atomic bool entries_are_on, relays_are_shut;
+
+// Of whoever switches all entries; made in normal context.
+static unsigned char *large_chunk;
 
 // Set once, where modules are added; read anywhere.
 static _Atomic bool ambiguous;
@@ -322,6 +327,8 @@ int64_t entries_find_new(void)
 int64_t entries_find(void (*hook)(void), uint64_t *skipped)
 {
     current_hook = hook;
+    if (!large_chunk)
+        large_chunk = map_memory(LARGE_CHUNK);
     struct search search = {.hook = hook};
     dl_iterate_phdr(search_module, &search);
     *skipped += search.skipped;
@@ -395,20 +402,26 @@ static void make_pass(const struct patched_module *module, uintptr_t entry, bool
     }
 }
 
+// The bytes that are written at once.
+struct chunk {
+    unsigned char *bytes;
+    size_t size;
+};
+
 // One system call for all entries within a chunk; what lies between them is written as it is.
-static int write_entries(int fd, const struct patched_module *module, bool on, enum pass pass)
+static int write_entries(int fd, const struct patched_module *module, bool on, enum pass pass,
+                         struct chunk chunk)
 {
-    unsigned char chunk[CHUNK];
     for (size_t i = 0; i < module->count;) {
         const uintptr_t start = module->entry[i];
         size_t used = 0;
-        for (; i < module->count && module->entry[i] - start <= CHUNK - ENTRY_BYTES; i++) {
+        for (; i < module->count && module->entry[i] - start <= chunk.size - ENTRY_BYTES; i++) {
             size_t offset = module->entry[i] - start;
-            memcpy(chunk + used, (const void *)(start + used), offset - used);
-            make_pass(module, module->entry[i], on, pass, chunk + offset);
+            memcpy(chunk.bytes + used, (const void *)(start + used), offset - used);
+            make_pass(module, module->entry[i], on, pass, chunk.bytes + offset);
             used = offset + ENTRY_BYTES;
         }
-        int error = text_write(fd, start, chunk, used);
+        int error = text_write(fd, start, chunk.bytes, used);
         if (error)
             return error;
     }
@@ -417,19 +430,23 @@ static int write_entries(int fd, const struct patched_module *module, bool on, e
 
 static int write_all(const struct patched_module *module, bool on)
 {
+    unsigned char bytes[CHUNK];
     int fd = text_open();
     if (fd < 0)
         return fd;
-    int error = write_entries(fd, module, on, PASS_WHOLE);
+    int error = write_entries(fd, module, on, PASS_WHOLE, (struct chunk){bytes, sizeof bytes});
     text_close(fd);
     return error;
 }
 
 static int write_pass(int fd, bool on, enum pass pass)
 {
+    unsigned char bytes[CHUNK];
+    const struct chunk chunk = large_chunk ? (struct chunk){large_chunk, LARGE_CHUNK}
+                                           : (struct chunk){bytes, sizeof bytes};
     for (struct patched_module *module = atomic_load_explicit(&modules, memory_order_acquire);
          module; module = module->next) {
-        int error = is_here(module) ? write_entries(fd, module, on, pass) : 0;
+        int error = is_here(module) ? write_entries(fd, module, on, pass, chunk) : 0;
         if (error)
             return error;
     }
@@ -470,19 +487,14 @@ uintptr_t entries_trapped(uintptr_t pc)
     return entries_is_return(pc - 1 + ENTRY_BYTES) ? pc - 1 + ENTRY_BYTES : 0;
 }
 
-size_t entries_chunks(void)
+size_t entries_bytes(void)
 {
-    size_t chunks = 0;
+    size_t bytes = 0;
     for (struct patched_module *module = atomic_load_explicit(&modules, memory_order_acquire);
-         module; module = module->next) {
-        uintptr_t start = 0;
-        for (size_t i = 0; i < module->count; i++)
-            if (i == 0 || module->entry[i] - start > CHUNK - ENTRY_BYTES) {
-                start = module->entry[i];
-                chunks++;
-            }
-    }
-    return chunks;
+         module; module = module->next)
+        if (is_here(module))
+            bytes += module->entry[module->count - 1] - module->entry[0];
+    return bytes;
 }
 
 int entries_relay(bool on)

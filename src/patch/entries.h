@@ -26,8 +26,9 @@ int64_t entries_find(void (*hook)(void), uint64_t *skipped);
 // that have gone. Under the loader's lock: see loader.h.
 int64_t entries_find_new(void);
 
-// Switches all of them. Signal-safe. Any number of threads may be running in them, if `alone` is
-// false; it is cheaper if true (no other thread in this process). 0 or -errno.
+// Switches all of them. Signal-safe, but for one thread at a time. Any number of threads may be
+// running in them, if `alone` is false; it is cheaper if true (no other thread in this process). 0
+// or -errno.
 int entries_switch(bool on, bool alone);
 
 // Lets calls of the relays through to the hook, or turns them back at once: what entries that are
@@ -35,8 +36,8 @@ int entries_switch(bool on, bool alone);
 // changes one byte.
 int entries_relay(bool on);
 
-// System calls that one pass of entries_switch() makes.
-size_t entries_chunks(void);
+// Bytes of code that entries_switch() writes.
+size_t entries_bytes(void);
 
 // A thread has run into the trap of an entry that is being switched: where it goes on. 0: not our
 // trap. Signal-safe.

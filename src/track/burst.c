@@ -8,7 +8,8 @@ static struct burst_options bursts;
 // below go with it.
 static atomic_flag turn = ATOMIC_FLAG_INIT;
 static bool running;
-static uint64_t changed; // when the last burst began or ended
+static uint32_t changes;                 // how often a burst has begun or ended
+static const struct calls_thread *owner; // whose tick began the burst
 static uint64_t random_state = UINT64_C(0x9e3779b97f4a7c15);
 
 static uint64_t next_random(void)
@@ -19,11 +20,10 @@ static uint64_t next_random(void)
     return random_state;
 }
 
-void burst_start(const struct burst_options *options, uint64_t now)
+void burst_start(const struct burst_options *options)
 {
     bursts = *options;
     running = true;
-    changed = now;
 }
 
 // How much a call of a burst that begins here counts for; 0: let this one pass.
@@ -47,17 +47,33 @@ static void begin_burst(struct calls_thread *calls, const void *ucontext)
                       ucontext); // the switch has declared all cursors stale, this one is not
 }
 
-void burst_tick(struct calls_thread *calls, const void *ucontext, uint64_t now)
+// Ticks of the thread since the last burst began or ended; the first may be of a part only.
+static uint64_t count_tick(struct calls_thread *calls)
+{
+    if (calls->burst_changes != changes)
+        calls->burst_ticks = 0;
+    calls->burst_changes = changes;
+    return ++calls->burst_ticks;
+}
+
+static bool is_over(const struct calls_thread *calls, uint64_t ticks)
+{
+    return ticks > 1 || !owner || calls == owner;
+}
+
+void burst_tick(struct calls_thread *calls, const void *ucontext)
 {
     if (atomic_flag_test_and_set_explicit(&turn, memory_order_acquire))
         return;
+    const uint64_t ticks = count_tick(calls);
     const uint64_t pause = bursts.interval_ns - bursts.length_ns;
-    if (running && now - changed >= bursts.length_ns) {
+    if (running && is_over(calls, ticks)) {
         running = false;
-        changed = now;
+        changes++;
         calls_switch(false);
-    } else if (!running && now - changed >= pause) {
-        changed = now;
+    } else if (!running && ticks * bursts.length_ns + bursts.length_ns / 2 >= pause) {
+        changes++;
+        owner = calls;
         begin_burst(calls, ucontext);
     }
     atomic_flag_clear_explicit(&turn, memory_order_release);

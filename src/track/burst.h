@@ -7,6 +7,10 @@
 //
 //   |■■|................|■■|................|■■|.....        ■ length, |..| interval
 //
+// Time is the CPU time of a thread, told by ticks of its clock, which are a burst's length apart:
+// the thread that has run longest since the last burst begins the next one, and its next tick ends
+// it. So it is a matter of what the program does, and not of what else the machine has to do.
+//
 // A burst begins with a walk that puts the cursor where the thread is. Adaptive bursts (Zhuang and
 // others) skip most of those that would begin in a context that an earlier one has seen: such a
 // burst is taken with a probability, and then what it counts is multiplied by the inverse, so that
@@ -21,9 +25,9 @@ struct burst_options {
 };
 
 // Bursts from now on, the first at once. In normal context, after calls_start().
-void burst_start(const struct burst_options *options, uint64_t now);
+void burst_start(const struct burst_options *options);
 
 // A tick of the calling thread's clock: begins or ends a burst if it is time. Signal-safe.
-void burst_tick(struct calls_thread *calls, const void *ucontext, uint64_t now);
+void burst_tick(struct calls_thread *calls, const void *ucontext);
 
 #endif

@@ -10,7 +10,7 @@
 #include <string.h>
 #include <sys/mman.h>
 
-#define MOST_CHUNKS 128 // of code that are rewritten at the begin and the end of each burst
+#define MOST_BYTES (8u << 20) // of code that is rewritten at the begin and the end of each burst
 
 __thread struct calls_thread *calls_current;
 
@@ -266,7 +266,7 @@ void calls_switch(bool on)
     if (on)
         atomic_fetch_add_explicit(&calls_generation, 1, memory_order_relaxed);
     // Taking every hook out costs a moment, leaving them in a little at every call.
-    if (entries_chunks() > MOST_CHUNKS)
+    if (entries_bytes() > MOST_BYTES)
         entries_relay(on);
     else
         entries_switch(on, atomic_load_explicit(&followed_threads, memory_order_relaxed) == 1);

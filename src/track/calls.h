@@ -127,9 +127,10 @@ struct calls_thread {
     unsigned missed_count; // atomic towards signal handlers
     bool only_missed;      // the hook goes the longest way for these alone
     struct missed_call missed[MISSED_CALLS];
-    uint32_t map_generation; // of the load map that the memos were made for
-    bool folds;              // recursion: a function has one node on a path
-    bool beside;             // the event is another one: calls are counted where there is a place
+    uint32_t map_generation;             // of the load map that the memos were made for
+    uint32_t burst_changes, burst_ticks; // burst.c's
+    bool folds;                          // recursion: a function has one node on a path
+    bool beside; // the event is another one: calls are counted where there is a place
 };
 
 // Changes when cursors or memos may be wrong: a library went, or calls were not followed for a

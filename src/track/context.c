@@ -41,6 +41,12 @@ static bool is_frozen(struct calls_thread *calls, uintptr_t slot)
     return false;
 }
 
+// In a tree that forgets, counters are of the event alone: calls beside it have none there.
+static bool is_counted(const struct calls_thread *calls)
+{
+    return !calls->beside || !tree_forgets_read(calls->arena, UINT64_MAX, calls->tree);
+}
+
 // False if it is nothing for the short way.
 static bool describe(const struct known_call *call, struct context *context,
                      struct condition *condition)
@@ -90,7 +96,7 @@ void context_keep(struct calls_thread *calls, const struct known_call *call, str
                             // The short way may not count on a node that has the bit.
                             .edge = child->edge & ~TREE_UNMONITORED};
     if (calls->active != &calls->own || child->parent != caller || entries_are_ambiguous() ||
-        is_frozen(calls, slot) || !describe(call, &fresh, &condition))
+        !is_counted(calls) || is_frozen(calls, slot) || !describe(call, &fresh, &condition))
         return;
     uint32_t place = hash_call(site, call->back, slot);
     if (hides(calls, &calls->contexts[place], &fresh) ||
