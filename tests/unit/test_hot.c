@@ -127,6 +127,15 @@ static void test_what_is_held_stays(void **state)
     assert_true(!is_alive(&stream, a) && !is_alive(&stream, b));
     stream_check(&stream);
 
+    // A caller that has no counter stays while it calls one function after the other.
+    const ref_t caller = child_of(&stream, child_of(&stream, root, 4), 5);
+    for (unsigned digit = 0; digit < 9; digit++) {
+        const ref_t called = child_of(&stream, caller, digit);
+        assert_int_equal(stream_name(&stream, called), 1450 + digit);
+        assert_int_equal(stream_name(&stream, caller), 145);
+        stream_check(&stream);
+    }
+
     // Asked for and left: gone, however deep.
     ref_t node = root;
     for (unsigned i = 0; i < 4; i++)
