@@ -1,7 +1,6 @@
 # SPDX-License-Identifier: MIT
 """Programs whose every call site leads through a stub do what they did, and look as they did."""
 
-import bisect
 import collections
 import json
 import os
@@ -11,6 +10,7 @@ import subprocess
 import time
 import unittest
 
+from disassembly import Disassembly
 from support import LiveTest, Run, installed, program
 
 KINDS = ("plain", "delta", "wide", "hook")
@@ -45,26 +45,6 @@ print(#table.concat(t), pcall(error, "x"), string.rep("a", 9):gsub("a+", string.
 C = """#include <stdio.h>
 struct s { int a[9]; }; static int f(int x) { return x < 2 ? x : f(x - 1) + f(x - 2); }
 int main(void) { struct s v = {{f(20)}}; printf("%d %zu\\n", v.a[0], sizeof v); return 0; }"""
-
-
-def table_ranges(path):
-    """The functions of a program, by its unwind table."""
-    text = subprocess.run(["readelf", "--debug-dump=frames", "-W", path],
-                          check=False, capture_output=True, text=True).stdout
-    return sorted((int(a, 16), int(b, 16)) for a, b in
-                  re.findall(r"FDE cie=\S+ pc=([0-9a-f]+)\.\.([0-9a-f]+)", text))
-
-
-def disassembled_calls(path):
-    """Address: (is it indirect, length) of each call, by a disassembler."""
-    text = subprocess.run(["objdump", "-d", "-w", path], check=True, capture_output=True,
-                          text=True).stdout
-    calls = {}
-    for match in re.finditer(r"^\s*([0-9a-f]+):\t((?:[0-9a-f]{2} )+)\s*\t?((?:\S+ )*?)call +(\S+)",
-                             text, re.M):
-        length = len(match[2].split())
-        calls[int(match[1], 16)] = (match[4].startswith("*"), length)
-    return calls
 
 
 class Patching(LiveTest):
@@ -132,40 +112,59 @@ class Patching(LiveTest):
         # The driver, the compiler proper and the assembler, each with all its sites.
         self.same(["sh", "-c", "gcc -O2 -o t t.c && ./t && cksum < t"], ("plain", "hook"))
 
-    def explain(self, argv, path, only):
-        """Each call that a disassembler sees is a site, or there is a reason."""
-        dump = self.file("dump")
-        self.patched(argv, env={"PATCH_ONLY": only, "PATCH_DUMP": dump})
+    def dump(self, argv, only):
+        """The sites of one module, and what stays there."""
+        self.patched(argv, env={"PATCH_ONLY": only, "PATCH_DUMP": self.file("dump")})
         sites, stays = {}, {}
-        with open(dump, encoding="utf-8") as file:
+        with open(self.file("dump"), encoding="utf-8") as file:
             for line in file:
                 word, address, *rest = line.split()
                 numbers = tuple(int(field) for field in rest)
                 (sites if word == "site" else stays)[int(address, 16)] = numbers
-        calls, ranges = disassembled_calls(path), table_ranges(path)
-        starts = [start for start, _ in ranges]
+        return sites, stays
+
+    def explain(self, argv, path, only):
+        """Each call that a disassembler sees is a site, or there is a reason."""
+        code, (sites, stays) = Disassembly(path), self.dump(argv, only)
         reasons = collections.Counter()
-        for address, (indirect, length) in calls.items():
+        for address, (indirect, length) in code.calls.items():
             if address in sites:
                 self.assertEqual(sites[address][::2], (CALL_INDIRECT if indirect else CALL, length),
                                  hex(address))
                 reasons["site"] += 1
-                continue
-            within = bisect.bisect_right(starts, address) - 1
-            if within < 0 or address >= ranges[within][1]:
+            elif code.function_of(address) is None:
                 reasons["no table"] += 1
             elif address in stays:
                 reasons[STAYS[stays[address][0]]] += 1
             else:
                 self.fail(f"{path}: the call at {address:x} is nowhere")
         found = {address for address, site in sites.items() if site[0] in (CALL, CALL_INDIRECT)}
-        self.assertEqual(found - set(calls), set())
-        self.assertEqual(sum(reasons.values()), len(calls))
+        self.assertEqual(found - set(code.calls), set())
         # Hardly any is left alone, and those for what their targets are.
-        self.assertGreater(reasons["site"], 0.985 * len(calls), reasons)
+        self.assertGreater(reasons["site"], 0.985 * len(code.calls), reasons)
         self.assertLessEqual(set(reasons), {"site", "no table", "named", "reads"})
         self.assertLess(reasons["no table"], 10)
+        self.explain_jumps(code, sites, stays)
         return reasons
+
+    def explain_jumps(self, code, sites, stays):
+        """The same for jumps that leave their function."""
+        for address, site in sites.items():
+            if site[0] == TAIL:
+                self.assertTrue(code.leaves(address), hex(address))
+                self.assertTrue(code.stack_is_empty(address), hex(address))
+            elif site[0] == TAIL_INDIRECT:
+                self.assertIn(address, code.indirect_jumps)
+        for address, (_, target, linkage) in code.jumps.items():
+            if address in sites or address in stays or not code.leaves(address):
+                continue
+            parts = not code.stack_is_empty(address) or (not linkage and (
+                not code.stack_is_empty(target) or code.jumps_into_others(target) or
+                code.are_parts(code.function_of(address), target)))
+            self.assertTrue(parts, f"the jump at {address:x} is nowhere")
+        for address, section in code.indirect_jumps.items():
+            known = address in sites or address in stays or section.startswith(".plt")
+            self.assertTrue(known or code.function_of(address) is None, hex(address))
 
     @installed("perl", "objdump")
     def test_calls_of_perl(self):
