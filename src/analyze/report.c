@@ -65,9 +65,13 @@ static int prune(struct report *report, char **error)
     report->tree_wholes = memory_array(profile->tree_count, sizeof *report->tree_wholes);
     for (unsigned i = 0; i < profile->tree_count; i++)
         report->tree_wholes[i] = hot_whole_tree(profile, &profile->trees[i], report->metric);
+    // Counts of Sticky Sampling may be too small: who has phi of the total may seem to have less.
+    const bool sticky = report->kind.hot && strcmp(report->kind.miner, "sticky") == 0;
+    const double slack = sticky ? report->kind.epsilon : 0;
     if (report->phi > 0 || sure_only)
-        report->hot = hot_prune(profile, report->metric,
-                                &(struct hot_choice){.phi = report->phi, .sure_only = sure_only});
+        report->hot =
+            hot_prune(profile, report->metric,
+                      &(struct hot_choice){.phi = report->phi - slack, .sure_only = sure_only});
     return 0;
 }
 

@@ -123,6 +123,14 @@ static void bounds_are_shown(void **state)
     assert_non_null(strstr(text, "58.0 %")); // of all there was, not of what is left
     free(text);
     fixture_end();
+    // Of counts that may be too small, those that may be hot are shown: 40 % is within 11 % of it.
+    start("hot:0.5,0.11,sticky");
+    options.phi = 0;
+    text = fixture_report(options);
+    assert_non_null(strstr(text, "Hot: 2 contexts with at least 50 %"));
+    assert_non_null(strstr(text, "may be too small by 11 %"));
+    free(text);
+    fixture_end();
     // But not less.
     start("hot:0.1,0.02");
     options.phi = 0.01;
