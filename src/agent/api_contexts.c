@@ -1,9 +1,11 @@
 // SPDX-License-Identifier: MIT
 #include "agent/api_contexts.h"
-#include "tree/stable.h"
 #include <errno.h>
 #include <string.h>
 #include <sys/mman.h>
+
+#define READ_TRIES 4
+#define READ_SLACK 65536
 
 void *api_map(size_t bytes)
 {
@@ -103,23 +105,49 @@ bool api_is_asked_for(const struct live_thread *record)
            atomic_load_explicit(&agent.generation, memory_order_relaxed);
 }
 
-static int read_tree(struct api_contexts *contexts, ref_t tree)
+// A tree may take another block while its size is asked for, and a bounded one begin anew: then
+// once more. What cannot be read even so is left out.
+int api_read_tree(struct api_tree *tree, ref_t ref)
 {
-    const uint64_t arena_bytes = arena_head(&agent.arena)->limit;
-    int64_t bytes = stable_bytes(&agent.arena, arena_bytes, tree);
-    if (bytes <= 0)
-        return (int)bytes;
-    // An index for each of its nodes goes behind the copy of the tree.
-    const size_t half = ((size_t)bytes + 63) & ~(size_t)63;
-    const size_t mapped = half + (size_t)bytes / sizeof(struct stable_node) * sizeof(uint32_t) + 64;
-    char *memory = api_map(mapped);
-    if (!memory)
-        return -ENOMEM;
-    struct stable_tree copy;
-    int error = stable_read(&copy, &agent.arena, arena_bytes, tree, memory, (size_t)bytes);
-    if (!error)
-        add_tree(contexts, &copy, (uint32_t *)(memory + half), arena_bytes);
-    munmap(memory, mapped);
+    const uint64_t limit = arena_head(&agent.arena)->limit;
+    *tree = (struct api_tree){0};
+    for (int tries = 0; tries < READ_TRIES; tries++) {
+        const int64_t bytes = stable_bytes(&agent.arena, limit, ref);
+        if (bytes == 0)
+            return 0; // being made
+        if (bytes < 0)
+            continue;
+        tree->mapped = (size_t)bytes + READ_SLACK;
+        tree->memory = api_map(tree->mapped);
+        if (!tree->memory)
+            return -ENOMEM;
+        if (!stable_read(&tree->stable, &agent.arena, limit, ref, tree->memory, tree->mapped))
+            return 0;
+        api_close_tree(tree);
+    }
+    return 0;
+}
+
+void api_close_tree(struct api_tree *tree)
+{
+    if (tree->memory)
+        munmap(tree->memory, tree->mapped);
+    *tree = (struct api_tree){0};
+}
+
+static int read_tree(struct api_contexts *contexts, ref_t ref)
+{
+    struct api_tree tree;
+    int error = api_read_tree(&tree, ref);
+    const size_t bytes = (tree.stable.count + (size_t)1) * sizeof(uint32_t);
+    uint32_t *index_of = !error && tree.stable.count ? api_map(bytes) : NULL;
+    if (index_of) {
+        add_tree(contexts, &tree.stable, index_of, arena_head(&agent.arena)->limit);
+        munmap(index_of, bytes);
+    } else if (!error && tree.stable.count) {
+        error = -ENOMEM;
+    }
+    api_close_tree(&tree);
     return error;
 }
 

@@ -9,7 +9,7 @@
 //   contexts[i]  parent, (call site, function), own cost, cost with all below, error
 
 #include "agent/agent.h"
-#include "tree/tree.h"
+#include "tree/stable.h"
 
 struct api_context {
     uint32_t parent;
@@ -46,6 +46,15 @@ int api_contexts_read(struct api_contexts *contexts);
 enum api_grouping { API_BY_EDGE, API_BY_FUNCTION };
 int api_contexts_group(struct api_contexts *groups, const struct api_contexts *contexts,
                        enum api_grouping grouping);
+
+// One tree as it is now; no node if it is being made. 0 or -ENOMEM. What was read must be closed.
+struct api_tree {
+    struct stable_tree stable;
+    void *memory;
+    size_t mapped;
+};
+int api_read_tree(struct api_tree *tree, ref_t ref);
+void api_close_tree(struct api_tree *tree);
 
 // Zeroed memory of which only what is used counts; NULL: none.
 void *api_map(size_t bytes);

@@ -93,20 +93,14 @@ static int add_thread(struct picture *picture, const struct live_thread *record,
 
 static int copy_tree(struct picture *picture, const struct live_thread *record)
 {
-    const uint64_t limit = arena_head(&agent.arena)->limit;
-    const int64_t bytes = stable_bytes(&agent.arena, limit, record->tree);
-    if (bytes <= 0)
-        return (int)bytes;
-    void *memory = api_map((size_t)bytes);
-    if (!memory)
-        return -ENOMEM;
-    struct stable_tree stable;
-    int error = stable_read(&stable, &agent.arena, limit, record->tree, memory, (size_t)bytes);
-    if (!error && stable.count) {
-        const ref_t tree = tree_copy(&picture->arena, &stable, &agent.arena, limit, record->tree);
-        error = tree ? add_thread(picture, record, tree) : -ENOMEM;
+    struct api_tree tree;
+    int error = api_read_tree(&tree, record->tree);
+    if (!error && tree.stable.count) {
+        const ref_t copy = tree_copy(&picture->arena, &tree.stable, &agent.arena,
+                                     arena_head(&agent.arena)->limit, record->tree);
+        error = copy ? add_thread(picture, record, copy) : -ENOMEM;
     }
-    munmap(memory, (size_t)bytes);
+    api_close_tree(&tree);
     return error;
 }
 

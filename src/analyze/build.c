@@ -83,6 +83,10 @@ bool build_selects(struct functions *functions, const struct profile *profile,
         return false;
     if (options->tid != 0 && tree->tid != options->tid)
         return false;
+    if (options->phase && (!tree->phase[0] ||
+                           !pattern_matches(options->phase, functions,
+                                            functions_intern(functions, tree->phase, MODULE_NONE))))
+        return false;
     if (!options->thread)
         return true;
     const char *name = build_thread_name(functions, tree);

@@ -20,8 +20,9 @@ struct build_options {
     // Frames that match are left out: their cost goes to their callers.
     struct pattern **ignore;
     unsigned ignore_count;
-    uint32_t process; // a pid; 0: all
-    uint32_t tid;     // 0: all
+    uint32_t process;      // a pid; 0: all
+    uint32_t tid;          // 0: all
+    struct pattern *phase; // by its name; NULL: all, and what is in none
     struct pattern
         *thread; // by the name of the start routine ("main thread" for the first); NULL: all
 };

@@ -2,6 +2,8 @@
 
 #include "analyze/report_frame.h"
 #include "base/memory.h"
+#include <stdlib.h>
+#include <string.h>
 
 #define NOTES_SHOWN 5
 #define TOO_SHORT "try 'cairn record -F 10000', or '-e wall' for time spent waiting.\n"
@@ -23,7 +25,7 @@ static struct sums sum_up(const struct report *report)
         sums.threads += tree->threads;
     }
     const struct build_options *build = &report->options->build;
-    if (!build->process && !build->tid && !build->thread) {
+    if (!build->process && !build->tid && !build->thread && !build->phase) {
         // Threads that were never sampled left no tree.
         sums.threads = 0;
         for (unsigned i = 0; i < profile->process_count; i++)
@@ -66,22 +68,42 @@ static char *explain_process(const struct profile *profile, uint32_t pid)
     return made < 0 ? memory_checked(NULL) : text;
 }
 
+static char *explain_phase(const struct profile *profile, const struct pattern *phase)
+{
+    char *text = NULL;
+    char *names = profile_phases(profile, "', '");
+    if (names &&
+        asprintf(&text, "no phase matches '%s': there are '%s'", pattern_text(phase), names) < 0)
+        text = NULL;
+    else if (!names)
+        text = strdup("this profile has no phases: programs name them with cairn_phase_begin()");
+    free(names);
+    return memory_checked(text);
+}
+
 int report_check_selection(const struct report *report, char **error)
 {
     const struct build_options *build = &report->options->build;
-    if (selects_any(report, build) || (!build->process && !build->tid && !build->thread))
+    if (selects_any(report, build) ||
+        (!build->process && !build->tid && !build->thread && !build->phase))
         return 0;
     struct build_options process_only = {.process = build->process};
     if (build->process && !selects_any(report, &process_only)) {
         *error = explain_process(report->analysis->profile, build->process);
         return -1;
     }
+    struct build_options phase_only = {.phase = build->phase};
+    if (build->phase && !selects_any(report, &phase_only)) {
+        *error = explain_phase(report->analysis->profile, build->phase);
+        return -1;
+    }
     int made =
-        build->tid
-            ? asprintf(error,
-                       "thread %u is not in this profile: 'cairn report --by thread "
-                       "--per-thread=tid' lists them",
-                       build->tid)
+        build->tid ? asprintf(error,
+                              "thread %u is not in this profile: 'cairn report --by thread "
+                              "--per-thread=tid' lists them",
+                              build->tid)
+        : !build->thread
+            ? asprintf(error, "nothing is in that phase and process")
             : asprintf(error, "no thread starts in '%s': 'cairn report --by thread' lists them",
                        pattern_text(build->thread));
     if (made < 0)

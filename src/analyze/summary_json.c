@@ -168,6 +168,8 @@ static void put_thread_list(struct json *json, const struct profile *profile)
                                                           : 0);
         put_number(json, "tid", tree->tid);
         put_number(json, "threads", tree->threads);
+        json_key(json, "phase");
+        json_string(json, tree->phase[0] ? tree->phase : NULL);
         put_number(json, "nodes", tree->count);
         put_number(json, "samples", tree->stats.samples);
         put_number(json, "cost_ns", tree->stats.cost_ns);

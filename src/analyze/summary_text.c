@@ -4,6 +4,7 @@
 #include "analyze/summary.h"
 #include "base/memory.h"
 #include <stdarg.h>
+#include <stdlib.h>
 #include <time.h>
 
 #define PROCESSES_SHOWN 10
@@ -132,6 +133,14 @@ static void put_kept(struct text_table *table, const struct profile *profile,
             text_amount(totals->purged, unit).text);
 }
 
+static void put_phases(struct text_table *table, const struct profile *profile)
+{
+    char *names = profile_phases(profile, ", ");
+    if (names)
+        put(table, "phases", "%s", names);
+    free(names);
+}
+
 static void put_sizes(struct text_table *table, const struct profile *profile,
                       const struct profile_totals *totals)
 {
@@ -212,6 +221,7 @@ void summary_print(FILE *out, const struct text_style *style, const struct analy
     struct text_table *table = text_table_new(2, align, NULL);
     put_recording(table, analysis, totals);
     put_kept(table, analysis->profile, totals);
+    put_phases(table, analysis->profile);
     put_samples(table, totals);
     put_sizes(table, analysis->profile, totals);
     text_table_print(table, out, style);

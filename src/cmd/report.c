@@ -27,6 +27,7 @@ enum {
     OPTION_PER_THREAD,
     OPTION_PROCESS,
     OPTION_THREAD,
+    OPTION_PHASE,
     OPTION_NO_INLINES,
     OPTION_NO_FOLD,
     OPTION_NO_DEBUGINFOD,
@@ -54,6 +55,7 @@ static const struct option long_options[] = {
     {"per-thread", optional_argument, NULL, OPTION_PER_THREAD},
     {"process", required_argument, NULL, OPTION_PROCESS},
     {"thread", required_argument, NULL, OPTION_THREAD},
+    {"phase", required_argument, NULL, OPTION_PHASE},
     {"no-inlines", no_argument, NULL, OPTION_NO_INLINES},
     {"no-fold", no_argument, NULL, OPTION_NO_FOLD},
     {"no-debuginfod", no_argument, NULL, OPTION_NO_DEBUGINFOD},
@@ -222,6 +224,8 @@ static int parse_option(int option, const char *text, struct arguments *argument
         return 0;
     case OPTION_PROCESS:
         return parse_number("process", text, &report->build.process);
+    case OPTION_PHASE:
+        return parse_pattern("phase", text, &report->build.phase);
     case OPTION_THREAD:
         return parse_thread(text, &report->build);
     case OPTION_NO_INLINES:
@@ -314,6 +318,7 @@ static int run_report(int argc, char **argv)
     }
     pattern_free(arguments.report.focus);
     pattern_free(arguments.report.build.thread);
+    pattern_free(arguments.report.build.phase);
     return status;
 }
 
@@ -355,6 +360,7 @@ static const char help[] =
     "    --ignore RE                functions that match; their cost goes to their callers\n"
     "    --process PID              other processes\n"
     "    --thread NAME|TID          other threads; NAME is a start routine, or 'main'\n"
+    "    --phase RE                 what is in no phase that matches (programs name them)\n"
     "RE is an extended regular expression that matches anywhere in a function's name, or simply a\n"
     "part of the name.\n"
     "\n"

@@ -413,6 +413,21 @@ static bool take_values(struct loader *loader, struct cursor *cursor)
     return !cursor->failed;
 }
 
+// The phase that a tree is of.
+static bool take_phase(struct loader *loader, struct cursor *cursor)
+{
+    uint32_t index = cursor_varint32(cursor);
+    char *name = NULL;
+    if (cursor->failed || !has_tree(loader, index) || !take_string(loader, cursor, &name))
+        return false;
+    char *phase = loader->profile->trees[index].phase;
+    memset(phase, 0, PROFILE_PHASE_BYTES);
+    for (size_t i = 0; i < PROFILE_PHASE_BYTES - 1 && name[i]; i++)
+        phase[i] = name[i];
+    free(name);
+    return true;
+}
+
 // A tree that forgets is told from its root on again.
 static bool take_anew(struct loader *loader, struct cursor *cursor)
 {
@@ -466,6 +481,7 @@ bool loader_take(struct loader *loader, struct chunk *chunk)
         [CHUNK_NODES] = take_nodes,       [CHUNK_VALUES] = take_values,
         [CHUNK_NOTES] = take_note,        [CHUNK_STATE] = take_state,
         [CHUNK_RUNS] = take_runs,         [CHUNK_ANEW] = take_anew,
+        [CHUNK_PHASES] = take_phase,
     };
     if (chunk->type >= CHUNK_TYPES || !takers[chunk->type])
         return true;

@@ -16,7 +16,7 @@ void batch_flush(struct batch *batch)
 {
     // Trees are forgotten before they are told again.
     static const uint8_t order[] = {
-        CHUNK_SESSION, CHUNK_MODULES, CHUNK_PROCESSES, CHUNK_TREES, CHUNK_ANEW,
+        CHUNK_SESSION, CHUNK_MODULES, CHUNK_PROCESSES, CHUNK_TREES, CHUNK_PHASES, CHUNK_ANEW,
         CHUNK_NODES,   CHUNK_VALUES,  CHUNK_NOTES,     CHUNK_STATE, CHUNK_RUNS,
     };
     _Static_assert(sizeof order == CHUNK_TYPES - 1, "every type but the filler has its turn");
@@ -156,6 +156,10 @@ void encode_tree(struct batch *batch, uint32_t index, const struct profile_tree 
         bytes_put_varint(out, place_offset(tree->start));
     bytes_put_varint(out, tree->threads);
     put_stats(out, &tree->stats, &tree->hot);
+    if (!tree->phase[0])
+        return;
+    bytes_put_varint(&batch->payload[CHUNK_PHASES], index);
+    put_text(&batch->payload[CHUNK_PHASES], tree->phase);
 }
 
 static void put_nodes(struct batch *batch, uint32_t tree, uint32_t first, uint32_t count,

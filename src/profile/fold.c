@@ -214,7 +214,8 @@ static struct destination *find_destination(struct destination *list, size_t cou
                                             const struct profile_tree *tree, uint32_t process)
 {
     for (size_t i = 0; i < count; i++)
-        if (list[i].process == process && profile->trees[list[i].tree].start == tree->start)
+        if (list[i].process == process && profile->trees[list[i].tree].start == tree->start &&
+            strcmp(profile->trees[list[i].tree].phase, tree->phase) == 0)
             return &list[i];
     return NULL;
 }

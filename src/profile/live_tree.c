@@ -382,6 +382,19 @@ static bool is_news(const struct live_tree *tree, const struct profile_tree *tol
            told->threads != tree->threads || tree->index == LIVE_TREE_UNWRITTEN;
 }
 
+// The name of a phase, as far as it is fit to be shown.
+static void read_phase(char *to, const struct arena *arena, uint64_t bytes, ref_t ref)
+{
+    if (ref == 0 || (uint64_t)ref * 8 + sizeof(struct live_phase) > bytes)
+        return;
+    const struct live_phase *phase = arena_at(arena, ref);
+    uint32_t length = __atomic_load_n(&phase->bytes, __ATOMIC_RELAXED);
+    if (length >= PROFILE_PHASE_BYTES || (uint64_t)ref * 8 + sizeof *phase + length > bytes)
+        return;
+    for (uint32_t i = 0; i < length; i++)
+        to[i] = phase->text[i] < ' ' || phase->text[i] == 0x7f ? '?' : phase->text[i];
+}
+
 bool live_tree_update(struct live_tree *tree, const struct arena *arena, uint64_t bytes,
                       uint32_t process, enum live_presence presence,
                       const struct place_mapper *mapper, struct live_sink *sink)
@@ -407,6 +420,7 @@ bool live_tree_update(struct live_tree *tree, const struct arena *arena, uint64_
     };
     place_t start = __atomic_load_n(&thread->start, __ATOMIC_RELAXED);
     told.start = start ? mapper->map(mapper->context, start) : 0;
+    read_phase(told.phase, arena, bytes, __atomic_load_n(&thread->phase, __ATOMIC_RELAXED));
     const bool news = is_news(tree, &told);
     if (news) {
         if (tree->index == LIVE_TREE_UNWRITTEN)

@@ -320,7 +320,8 @@ static uint32_t destination(const struct merging *merging, const struct profile_
     if (merging->processes == MERGE_APART)
         return NONE;
     uint32_t at = merging->first_tree[tree->process];
-    while (at != NONE && merging->into->trees[at].start != tree->start)
+    while (at != NONE && (merging->into->trees[at].start != tree->start ||
+                          strcmp(merging->into->trees[at].phase, tree->phase) != 0))
         at = merging->next_tree[at];
     return at;
 }

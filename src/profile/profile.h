@@ -98,11 +98,14 @@ struct profile_hot {
     int64_t made_up;   // the sum of all counts less what was charged: errors that do not cancel out
 };
 
+#define PROFILE_PHASE_BYTES 64
+
 struct profile_tree {
-    uint32_t process; // index
-    uint32_t tid;     // of the (last) thread that grew it
-    place_t start;    // start routine; 0: main thread
-    uint64_t threads; // that shared it
+    uint32_t process;                // index
+    uint32_t tid;                    // of the (last) thread that grew it
+    place_t start;                   // start routine; 0: main thread
+    uint64_t threads;                // that shared it
+    char phase[PROFILE_PHASE_BYTES]; // that the program named (include/cairn.h); empty: none
     uint32_t count;
     struct profile_node *nodes; // parents before children, the root first
     uint64_t *values;           // count * metric_count: costs, calls or returns, see above
@@ -134,6 +137,10 @@ struct profile {
 // can be saved of a damaged one is returned, with a note that says what was lost.
 struct profile *profile_read(const char *path, char **error);
 void profile_free(struct profile *profile);
+
+// The names of its phases, each once, with what is given between them; NULL if there are none. To
+// be freed.
+char *profile_phases(const struct profile *profile, const char *between);
 
 // Writes a whole profile at once, compressed: to a temporary file beside path that then replaces
 // it. 0 or -errno.

@@ -1,5 +1,8 @@
 // SPDX-License-Identifier: MIT
 #include "profile/totals.h"
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
 
 void totals_add(struct profile_totals *totals, const struct live_stats *stats)
 {
@@ -110,4 +113,28 @@ double totals_handler_mean(const struct profile_totals *totals)
 double totals_rate(const struct profile_totals *totals)
 {
     return totals->cost_ns ? (double)totals->samples * 1e9 / (double)totals->cost_ns : 0;
+}
+
+static bool is_first_of_phase(const struct profile *profile, unsigned tree)
+{
+    for (unsigned before = 0; before < tree; before++)
+        if (strcmp(profile->trees[before].phase, profile->trees[tree].phase) == 0)
+            return false;
+    return profile->trees[tree].phase[0] != 0;
+}
+
+char *profile_phases(const struct profile *profile, const char *between)
+{
+    char *all = NULL;
+    for (unsigned i = 0; i < profile->tree_count; i++) {
+        char *longer = NULL;
+        if (!is_first_of_phase(profile, i))
+            continue;
+        if (asprintf(&longer, "%s%s%s", all ? all : "", all ? between : "",
+                     profile->trees[i].phase) < 0)
+            return all;
+        free(all);
+        all = longer;
+    }
+    return all;
 }

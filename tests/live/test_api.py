@@ -6,7 +6,11 @@ import os
 import random
 import unittest
 
-from support import CAIRN, LiveTest, Profile, Run, program
+from support import CAIRN, LiveTest, Profile, Run, nodes_of, program
+
+def example(name):
+    return os.path.join(os.environ.get("CAIRN_EXAMPLES", program("../../examples")), name)
+
 
 SHARES = {"alpha": 0.5, "beta": 0.3, "hidden": 0.2}
 
@@ -187,7 +191,7 @@ class WatchTest(ApiTest):
         self.assertEqual(number(run, "parent-rung"), 0)
 
     def test_of_itself(self):
-        for tree in ("full", "bounded:16"):
+        for tree in ("full", "hot:1e-3", "bounded:16"):
             with self.subTest(tree=tree):
                 self.check(self.run_program("api", "watch", "rate=4000 tree=" + tree))
 
@@ -195,6 +199,55 @@ class WatchTest(ApiTest):
         run, _ = self.record([program("api-alone"), "watch"], "-F", "4000")
         self.assertEqual(run.status, 0, run.words)
         self.check(run)
+
+
+class PhaseTest(ApiTest):
+    """Spans that the program names."""
+
+    def shares(self, path, phase):
+        nodes = nodes_of(Profile(path).report("--min", "0", "--phase", phase))
+        whole = sum(node.own for node in nodes)
+        shares = {}
+        for node in nodes:
+            shares[node.name] = shares.get(node.name, 0) + node.own / whole
+        return shares
+
+    def check(self, path):
+        # A sample at the edge of a span may be of the one or the other.
+        self.assertGreater(self.shares(path, "early")["beta"], 0.9)
+        self.assertGreater(self.shares(path, "request")["beta"], 0.9)
+        self.assertGreater(self.shares(path, "query")["gamma_work"], 0.9)
+        startup = self.shares(path, "startup")
+        self.assertAlmostEqual(startup["alpha"], 0.5, delta=0.15)
+        self.assertAlmostEqual(startup["hidden"], 0.5, delta=0.15)
+        info = Profile(path).info
+        self.assertEqual({tree["phase"] for tree in info["tree_list"]},
+                         {"early", "startup", "request", "query", None})
+        run = Run([CAIRN, "report", path, "--phase", "dinner"])
+        self.assertNotEqual(run.status, 0)
+        self.assertIn("no phase matches 'dinner': there are", run.words)
+
+    def test_recorded(self):
+        for options in ((), ("--tree", "hot:1e-3"), ("--tree", "bounded:16"), ("--per-thread",)):
+            with self.subTest(options=options):
+                run, profile = self.record([program("api-alone"), "phases"], "-F", "4000",
+                                           *options)
+                self.assertEqual(run.status, 0, run.words)
+                self.check(profile.path)
+
+    def test_merged(self):
+        """Trees of different phases stay apart."""
+        _, one = self.record([program("api"), "phases"], "-F", "4000")
+        _, other = self.record([program("api"), "phases"], "-F", "4000")
+        both = self.file("both")
+        run = Run([CAIRN, "merge", "-o", both, one.path, other.path])
+        self.assertEqual(run.status, 0, run.words)
+        self.check(both)
+
+    def test_no_phases(self):
+        _, profile = self.record([program("api-alone"), "signals"])
+        run = Run([CAIRN, "report", profile.path, "--phase", "any"])
+        self.assertIn("this profile has no phases", run.words)
 
 
 class SnapshotTest(ApiTest):
@@ -300,7 +353,7 @@ class StartTest(ApiTest):
         self.assertNotIn("beta", again)
 
     def test_all_at_once(self):
-        for tree in ("full", "bounded:16", "functions"):
+        for tree in ("full", "hot:1e-3", "bounded:16", "functions"):
             with self.subTest(tree=tree):
                 self.run_program("api", "storm", "rate=10000 tree=" + tree)
         run = Run([CAIRN, "record", "-q", "-F", "10000", "-o", self.file("storm"), "--",
@@ -336,6 +389,24 @@ class StartTest(ApiTest):
         for line, (options, words) in zip(lines, wrong.items()):
             self.assertTrue(line.startswith("-22 "), options)
             self.assertIn(words, line)
+
+
+class ExampleTest(LiveTest):
+    """The interpreter that asks what to optimise."""
+
+    def test_the_hot_function_is_chosen(self):
+        native = self.native([example("interpreter-alone")])
+        self.assertEqual((native.status, native.words), (0, ""))
+        run = self.native([example("interpreter")])
+        self.assertEqual((run.status, run.out), (0, native.out))
+        self.assertRegex(run.words, r"\Aoptimised steps: \d+ % of \d+ ms\n")
+        share = int(run.words.split()[2])
+        self.assertGreater(share, 60)
+
+    def test_under_record(self):
+        run, _ = self.record([example("interpreter-alone")], "-F", "2000")
+        self.assertEqual(run.status, 0)
+        self.assertTrue(run.words.startswith("optimised steps: "), run.words)
 
 
 if __name__ == "__main__":
