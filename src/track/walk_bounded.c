@@ -141,12 +141,12 @@ static void join(struct pass *pass, uintptr_t leaf_sp, struct junction *junction
         junction->adoptable = false;
         return;
     }
-    walker->in_stub = 0; // if it was set, a longjmp has left the stub behind
     junction->adoptable = junction->adoptable && !pass->unwinding;
-    if (pass->cut) {
+    if (pass->cut) { // the stub may be at work further up, too: a handler interrupted it
         join_cut(pass, leaf_sp, junction);
         return;
     }
+    walker->in_stub = 0; // if it was set, a longjmp has left the stub behind
     junction->keep = junction->from = pass_common(pass);
     junction->adoptable = junction->adoptable && pass_give_up_marker(pass, leaf_sp);
 }
@@ -278,34 +278,62 @@ static void hang_anew(struct walker *walker, size_t first)
     }
 }
 
-// Puts frames into the list. The gap is before them now.
-static void fill_in(struct walker *walker, size_t index, const struct walk_frame *frames,
+// Puts frames into the list, instead of those from `from` to `to`. The gap is before them now.
+static void fill_in(struct walker *walker, size_t from, size_t to, const struct walk_frame *frames,
                     size_t count)
 {
     struct walk_frame found[MEND_FRAMES];
     memcpy(found, frames, count * sizeof *found);
     for (size_t i = 0; i < count; i++)
         found[i].flags = (found[i].flags & WALK_CFI) | WALK_ADRIFT;
-    struct walk_frame *at = walker->frames + index;
-    at->flags &= ~(uint32_t)WALK_GAP;
-    memmove(at + count, at, (walker->count - index) * sizeof *at);
+    struct walk_frame *at = walker->frames + from;
+    const size_t more = count - (to - from); // modulo: may be fewer
+    walker->frames[to].flags &= ~(uint32_t)WALK_GAP;
+    memmove(at + count, walker->frames + to, (walker->count - to) * sizeof *at);
     memcpy(at, found, count * sizeof *at);
     at->flags |= WALK_GAP;
     for (size_t i = 1; i < walker->rest_count; i++)
-        walker->rests[i].index += count;
-    walker->count += count;
-    if (walker->marker.entry && walker->marked >= index)
-        walker->marked += count;
-    walker->loose = walker->loose > index ? walker->loose + count : index + count;
+        walker->rests[i].index += more;
+    walker->count += more;
+    if (walker->marker.entry && walker->marked >= to)
+        walker->marked += more;
+    walker->loose = walker->loose > to ? walker->loose + more : from + count;
 }
 
-// The frame before the gap among those found; `count` if it is not.
-static size_t find_known(const struct walker *walker, const struct walk_frame *found, size_t count)
+static bool same_slot(const struct walk_frame *a, const struct walk_frame *b)
 {
-    size_t at = 0;
-    while (at < count && !pass_same_frame(&found[at], &walker->frames[walker->rests[0].index - 1]))
-        at++;
-    return at;
+    return a->slot == b->slot && a->ra == b->ra;
+}
+
+// The gap is closed if the frame before it is among those found, or if they begin at the root. The
+// former may have become another function's (a tail call), the latter may tell that more has
+// changed: what was found is the truth. False: neither. *from: where in the list what was found
+// begins, *first: and which of it.
+static bool find_joint(const struct pass *up, size_t *from, size_t *first)
+{
+    const struct walker *walker = up->walker;
+    const struct walk_frame *found = walker->frames + up->low;
+    const size_t count = pass_walked(up), index = walker->rests[0].index;
+    if (up->met || up->spliced)
+        return false;
+    if (!up->cut && up->verdict == VERDICT_COMPLETE) {
+        size_t same = 0;
+        while (same < index && same < count && !(walker->frames[same].flags & WALK_GAP) &&
+               pass_same_frame(&walker->frames[same], &found[same]))
+            same++;
+        *from = *first = same;
+        return true;
+    }
+    const struct walk_frame *last = index ? &walker->frames[index - 1] : NULL;
+    for (size_t i = 0; i < count && last; i++) {
+        if (!same_slot(&found[i], last))
+            continue;
+        const bool keep = last->function == found[i].function || last->flags & WALK_DETACHED;
+        *from = keep ? index : index - 1;
+        *first = keep ? i + 1 : i;
+        return true;
+    }
+    return false;
 }
 
 static void drop_rest(struct walker *walker)
@@ -320,22 +348,23 @@ static bool take_found(struct pass *up)
     struct walker *walker = up->walker;
     struct walk_rest *rest = &walker->rests[0];
     const size_t index = rest->index;
-    const struct walk_frame *found = walker->frames + up->low;
-    size_t count = pass_walked(up);
-    const size_t known = index ? find_known(walker, found, count) : count;
-    const bool rooted = !up->cut && up->verdict == VERDICT_COMPLETE && index == 0;
-    const bool closed = (known < count || rooted) && !up->met && !up->spliced;
+    size_t from = index, first = 0;
+    const bool closed = find_joint(up, &from, &first);
     if (!closed && !up->rest.valid)
         return false;
-    if (known < count) {
-        found += known + 1;
-        count -= known + 1;
-    }
-    fill_in(walker, index, found, count);
-    if (closed)
-        walker->frames[index].flags &= ~(uint32_t)WALK_GAP;
+    // The marker's frame is not taken from under it.
+    if (from < index && walker->marker.entry && walker->marked >= from && walker->marked < index)
+        return false;
+    const struct walk_frame *found = walker->frames + up->low + first;
+    fill_in(walker, from, index, found, pass_walked(up) - first);
     *rest = up->rest;
     rest->index = index;
+    if (closed) {
+        if (from == 0)
+            walker->rooted = VERDICT_COMPLETE;
+        walker->frames[from].flags &= ~(uint32_t)WALK_GAP;
+        hang_anew(walker, from);
+    }
     return closed;
 }
 
@@ -360,10 +389,7 @@ static __attribute__((noinline)) void mend(struct walker *walker, size_t left)
         pass_walk(&up);
     }
     walker->stats->frames_walked += pass_walked(&up);
-    const bool closed = take_found(&up);
-    if (closed)
-        hang_anew(walker, index);
-    if (closed || !up.rest.valid)
+    if (take_found(&up) || !up.rest.valid)
         drop_rest(walker);
 }
 

@@ -120,8 +120,6 @@ class Memory(BoundedTest):
                     self.assert_same(run, native)
                     self.assert_sampled(profile, 500)
                     self.assertGreater(self.assert_whole(profile), 0)
-                    # 16 kilobytes: at most that many nodes of 56 bytes, and their edges.
-                    self.assertLess(profile.info["nodes"], (16 << 10) // 56)
                     self.assertEqual(profile.info["samples_lost"], 0)
 
     @installed("/usr/bin/python3")
