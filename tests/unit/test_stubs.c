@@ -1,0 +1,388 @@
+// SPDX-License-Identifier: MIT
+// Threads in stubs: what their addresses mean, and what may change meanwhile.
+#include "sites_forms.h"
+#include "sites_support.h"
+#include "unwind/unwind.h"
+#include <dlfcn.h>
+#include <errno.h>
+#include <linux/filter.h>
+#include <linux/seccomp.h>
+#include <pthread.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+// ---- what an address in a stub means
+
+static unsigned phases_seen[PHASE_BEHIND + 1], wrong_numbers, wrong_places, pushes_seen;
+static const struct form *stepped;
+
+static void check_step(uintptr_t pc, uintptr_t sp)
+{
+    static uintptr_t site_sp;
+    static const struct site *last;
+    struct stub_place place;
+    if (!sites_locate(pc, &place)) {
+        last = NULL;
+        return;
+    }
+    if (last != place.site && !place.pushed)
+        site_sp = sp; // its first instruction, or back from the call
+    last = place.site;
+    if (place.pc == place.site->address) {
+        wrong_places += sp + (place.pushed ? sizeof(uintptr_t) : 0) != site_sp;
+        pushes_seen += place.pushed;
+    }
+    phases_seen[place.phase]++;
+    // Tail jumps that were made before this one have added theirs.
+    wrong_numbers += stub_correct(&place, number) != UINT64_C(0xfffffffe);
+    wrong_places += place.site->function != (uintptr_t)stepped->function ||
+                    place.pc < site_start(place.site) ||
+                    place.pc > site_start(place.site) + place.site->span;
+}
+
+static void test_numbers_in_stubs(void **state)
+{
+    (void)state;
+    const struct stub_arm arms[] = {{(uintptr_t)other_target, 3}, {(uintptr_t)callee, 5}};
+    struct stub_plan chain = chain_plan(arms, 2);
+    chain.wide = true;
+    const struct stub_plan plans[] = {wide_plan(INT64_C(0x1fffffff3)), wide_plan(5), delta_plan(77),
+                                      wide_plan(-1), chain};
+    for (size_t p = 0; p < sizeof plans / sizeof *plans; p++) {
+        memset(phases_seen, 0, sizeof phases_seen);
+        for (size_t i = 0; i < FORMS; i++) {
+            const bool fits = plans[p].kind != STUB_CHAIN || is_indirect(&forms[i]);
+            if (forms[i].form == FORM_TRAP || !fits)
+                continue;
+            stepped = &forms[i];
+            number = 0;
+            const long expected = forms[i].function(9);
+            patch((const void *)forms[i].function, &plans[p]);
+            number = UINT64_C(0xfffffffe); // so that a carry is on its way
+            assert_int_equal(step_through(forms[i].function, 9, check_step), expected);
+            if (wrong_numbers || wrong_places)
+                fail_msg("%s: %u wrong numbers, %u places", forms[i].name, wrong_numbers,
+                         wrong_places);
+            unpatch((const void *)forms[i].function);
+        }
+        for (unsigned phase = 0; phase <= PHASE_BEHIND; phase++) {
+            const bool half = phase == PHASE_HALF_ADD || phase == PHASE_HALF_SUB;
+            assert_int_equal(phases_seen[phase] > 0, !half || plans[p].wide);
+        }
+        assert_int_equal(pushes_seen > 0, plans[p].kind == STUB_CHAIN);
+    }
+}
+
+static uintptr_t probe_return;
+static uint64_t probe_number;
+
+static long note_call(long argument)
+{
+    probe_return = (uintptr_t)__builtin_return_address(0);
+    probe_number = number;
+    return argument;
+}
+
+static void test_return_addresses(void **state)
+{
+    (void)state;
+    const struct stub_plan plan = delta_plan(5);
+    const struct site *site = sites_of((const void *)form_probe).site;
+    struct stub_place place;
+    set_probe(note_call);
+    number = 0;
+    form_probe(1);
+    assert_ptr_equal((void *)probe_return, (void *)(site->address + site->length));
+    assert_false(sites_locate(probe_return, &place));
+    patch((const void *)form_probe, &plan);
+    form_probe(1);
+    assert_true(sites_locate(probe_return, &place));
+    assert_ptr_equal((void *)place.pc, (void *)(site->address + site->length));
+    assert_ptr_equal((void *)sites_true_pc(probe_return), (void *)place.pc);
+    assert_ptr_equal((void *)stub_return_address(place.stub, 0), (void *)probe_return);
+    assert_int_equal(probe_number, 5);
+    unpatch((const void *)form_probe);
+    set_probe(callee);
+}
+
+// ---- our own unwinder, told of stubs
+
+#define FRAMES_MOST 64
+static uintptr_t walked[FRAMES_MOST];
+static unsigned walked_count, walked_stubs;
+
+__attribute__((noinline, optimize("no-omit-frame-pointer"))) static long walk_stack(long argument)
+{
+    const uintptr_t *frame = __builtin_frame_address(0);
+    pthread_attr_t attributes;
+    void *low;
+    size_t bytes;
+    pthread_getattr_np(pthread_self(), &attributes);
+    pthread_attr_getstack(&attributes, &low, &bytes);
+    pthread_attr_destroy(&attributes);
+    const struct unwind_bounds bounds = {(uintptr_t)low, (uintptr_t)low + bytes};
+    struct unwind_cursor cursor;
+    enum verdict verdict;
+    unwind_start_here(&cursor, frame[1], (uintptr_t)(frame + 2), frame[0], bounds);
+    walked_count = walked_stubs = 0;
+    do {
+        struct stub_place place;
+        if (sites_locate(cursor.frame.pc, &place)) {
+            unwind_correct(&cursor, place.pc);
+            walked_stubs++;
+        }
+        walked[walked_count++] = cursor.frame.pc;
+    } while (walked_count < FRAMES_MOST && unwind_step(&cursor, &verdict) == UNWIND_OK);
+    assert_int_equal(verdict, VERDICT_COMPLETE);
+    return argument;
+}
+
+static void test_unwinding(void **state)
+{
+    (void)state;
+    uintptr_t before[FRAMES_MOST];
+    const struct stub_plan plan = wide_plan(5);
+    set_probe(walk_stack);
+    form_probe_far(1);
+    const unsigned count = walked_count;
+    memcpy(before, walked, sizeof before);
+    assert_int_equal(walked_stubs, 0);
+    assert_in_range(count, 6, FRAMES_MOST - 1);
+    patch((const void *)form_probe_far, &plan);
+    patch((const void *)jump_to_probe, &plan);
+    form_probe_far(1);
+    assert_int_equal(walked_stubs, 2);
+    assert_int_equal(walked_count, count);
+    // The caller of both differs: it is this function, at two places.
+    before[2] = walked[2];
+    assert_memory_equal(walked, before, count * sizeof *before);
+    unpatch((const void *)jump_to_probe);
+    unpatch((const void *)form_probe_far);
+    set_probe(callee);
+}
+
+// ---- changes while a call is under way
+
+static const struct stub_plan *plan_meanwhile;
+
+static long patch_meanwhile(long argument)
+{
+    patch((const void *)form_probe, plan_meanwhile);
+    return argument;
+}
+
+static long unpatch_meanwhile(long argument)
+{
+    unpatch((const void *)form_probe);
+    return argument;
+}
+
+static void test_changes_below_a_call(void **state)
+{
+    (void)state;
+    const struct stub_plan plan = delta_plan(5), other = wide_plan(9);
+    number = 0;
+    // From the original code, whose next instruction is no longer there.
+    const uint64_t traps = traps_met;
+    plan_meanwhile = &plan;
+    set_probe(patch_meanwhile);
+    assert_int_equal(form_probe(1), 5);
+    assert_int_equal(traps_met, traps + 1);
+    assert_int_equal(number, 0);
+    // From one stub to another, and from a stub to the original code.
+    plan_meanwhile = &other;
+    assert_int_equal(form_probe(2), 6);
+    set_probe(unpatch_meanwhile);
+    assert_int_equal(form_probe(3), 7);
+    assert_int_equal(form_probe(4), 8);
+    assert_int_equal(number, 0);
+    set_probe(callee);
+}
+
+static void test_redirect(void **state)
+{
+    (void)state;
+    struct site *site = sites_of((const void *)form_probe).site;
+    const struct stub_plan plans[2] = {delta_plan(11), wide_plan(22)};
+    struct stub *stubs[2];
+    for (unsigned i = 0; i < 2; i++)
+        assert_int_equal(stub_make(site, &plans[i], &stubs[i]), 0);
+    set_probe(note_call);
+    number = 0;
+    for (unsigned i = 0; i < 19; i++) {
+        struct site_change change = {site, i % 5 == 4 ? NULL : stubs[i % 2]};
+        assert_int_equal(sites_apply(&change, 1, COMPANY_THREADS), 0);
+        form_probe(1);
+        assert_int_equal(probe_number, i % 5 == 4 ? 0 : plans[i % 2].delta);
+        assert_int_equal(number, 0);
+    }
+    assert_int_equal(stub_free(site->stub), -EBUSY);
+    unpatch((const void *)form_probe);
+    const uint64_t bytes = sites_bytes();
+    for (unsigned i = 0; i < 10000; i++) { // slots are used again
+        for (unsigned k = 0; k < 2; k++)
+            assert_int_equal(stub_free(stubs[k]), 0);
+        for (unsigned k = 0; k < 2; k++)
+            assert_int_equal(stub_make(site, &plans[k], &stubs[k]), 0);
+    }
+    assert_int_equal(sites_bytes(), bytes);
+    set_probe(callee);
+}
+
+static struct stub *renewed;
+
+static long renew_meanwhile(long argument)
+{
+    note_call(argument);
+    assert_int_equal(stub_renew(renewed, 1000), 0);
+    number += 1000 - 1;
+    return argument;
+}
+
+static void test_renewed_delta(void **state)
+{
+    (void)state;
+    struct site *site = sites_of((const void *)form_probe_far).site;
+    const struct stub_plan plan = wide_plan(1), narrow = delta_plan(1);
+    struct stub *fixed;
+    assert_int_equal(stub_make(site, &narrow, &fixed), 0);
+    assert_int_equal(stub_renew(fixed, 2), -EINVAL);
+    assert_int_equal(stub_make(site, &plan, &renewed), 0);
+    struct site_change change = {site, renewed};
+    assert_int_equal(sites_apply(&change, 1, COMPANY_NONE), 0);
+    number = 0;
+    set_probe(renew_meanwhile);
+    form_probe_far(1);
+    assert_int_equal(probe_number, 1);
+    assert_int_equal(number, 0);
+    set_probe(note_call);
+    form_probe_far(1);
+    assert_int_equal(probe_number, 1000);
+    assert_int_equal(number, 0);
+    unpatch((const void *)form_probe_far);
+    set_probe(callee);
+}
+
+// ---- processes and libraries that come and go
+
+static void test_fork(void **state)
+{
+    (void)state;
+    const struct stub_plan plan = delta_plan(5);
+    patch((const void *)form_direct, &plan);
+    pid_t child = fork();
+    if (child == 0) {
+        sites_after_fork();
+        number = 0;
+        bool right = form_direct(1) == 6 && number == 0;
+        patch((const void *)form_register, &plan);
+        right = right && form_register(1) == 6 && number == 0;
+        unpatch((const void *)form_direct);
+        _exit(right && form_direct(1) == 6 ? 0 : 1);
+    }
+    int status;
+    assert_int_equal(waitpid(child, &status, 0), child);
+    assert_int_equal(status, 0);
+    assert_int_equal(form_direct(1), 6);
+    assert_null(sites_of((const void *)form_register).site->stub);
+    unpatch((const void *)form_direct);
+}
+
+static void test_unloaded_library(void **state)
+{
+    (void)state;
+    const struct stub_plan plan = delta_plan(5);
+    for (unsigned i = 0; i < 20; i++) {
+        void *library = dlopen(FORMS_COPY, RTLD_NOW | RTLD_LOCAL);
+        assert_non_null(library);
+        long (*direct)(long) = (long (*)(long))dlsym(library, "form_direct");
+        long (*indirect)(long) = (long (*)(long))dlsym(library, "form_register");
+        assert_ptr_not_equal(direct, form_direct);
+        number = 0;
+        patch((const void *)direct, &plan);
+        patch((const void *)indirect, &plan);
+        assert_int_equal(direct(1) + indirect(1), 12);
+        assert_int_equal(number, 0);
+        const uintptr_t at = (uintptr_t)direct;
+        const uintptr_t site = sites_of((const void *)direct).site->address;
+        assert_int_equal(dlclose(library), 0);
+        sites_forget(at & ~(uintptr_t)0xffff, (at | 0xffff) + 1);
+        assert_null(sites_at(site));
+    }
+}
+
+// ---- where it cannot be done
+
+// From here on a system call fails. In a child.
+static bool forbid(unsigned call, unsigned error)
+{
+    struct sock_filter filter[] = {
+        BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, nr)),
+        BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, call, 0, 1),
+        BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ERRNO | error),
+        BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW),
+    };
+    const struct sock_fprog program = {sizeof filter / sizeof *filter, filter};
+    return !prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) &&
+           !prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &program);
+}
+
+// What a child without the call gets from sites_start(), and whether its code stays as it was.
+static int started_without(unsigned call, unsigned error)
+{
+    const pid_t child = fork();
+    if (child == 0) {
+        struct site *site = sites_of((const void *)form_direct).site;
+        const struct stub_plan plan = plain_plan();
+        struct site_change change = {.site = site};
+        unsigned char before[16];
+        memcpy(before, (const void *)form_direct, sizeof before);
+        if (stub_make(site, &plan, &change.stub) || !forbid(call, error))
+            _exit(100);
+        const int applied = sites_apply(&change, 1, COMPANY_THREADS), result = sites_start();
+        const bool same = !memcmp(before, (const void *)form_direct, sizeof before);
+        _exit(same && applied == result && !site->stub && form_direct(1) == 6 ? -result : 101);
+    }
+    int status;
+    assert_int_equal(waitpid(child, &status, 0), child);
+    assert_true(WIFEXITED(status));
+    return -WEXITSTATUS(status);
+}
+
+static void test_where_it_is_forbidden(void **state)
+{
+    (void)state;
+    assert_int_equal(started_without(SYS_membarrier, EINVAL), -ENOSYS);
+    assert_int_equal(started_without(SYS_openat, EACCES), -EACCES);
+    assert_int_equal(started_without(SYS_pwrite64, EIO), -EIO);
+}
+
+static int start(void **state)
+{
+    (void)state;
+    support_start();
+    return 0;
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_numbers_in_stubs),
+        cmocka_unit_test(test_return_addresses),
+        cmocka_unit_test(test_unwinding),
+        cmocka_unit_test(test_changes_below_a_call),
+        cmocka_unit_test(test_redirect),
+        cmocka_unit_test(test_renewed_delta),
+        cmocka_unit_test(test_fork),
+        cmocka_unit_test(test_unloaded_library),
+        cmocka_unit_test(test_where_it_is_forbidden),
+    };
+    return cmocka_run_group_tests(tests, start, NULL);
+}
