@@ -131,6 +131,10 @@ class AskTest(ApiTest):
                 for function in SHARES:
                     self.assertAlmostEqual(profile.below(function) / told[function], 1, delta=0.05)
 
+    def test_from_cpp(self):
+        run = Run([program("api-cpp")], cwd=self.folder)
+        self.assertEqual((run.status, run.text), (0, "busy\n"))
+
     def test_without_cairn(self):
         """A program that was built without libcairn, and is run without: every call does nothing."""
         for mode in ("ask", "threads", "pause", "fork", "storm", "signals", "purge", "watch", "phases"):
