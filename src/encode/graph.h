@@ -19,8 +19,9 @@
 
 #define GRAPH_NONE UINT32_MAX
 
+// The numbers stand in profiles (serial.h): new ones come last.
 enum edge_kind {
-    EDGE_CALL,          // a call whose only target is known: direct, or through PLT or GOT
+    EDGE_CALL = 0,      // a call whose only target is known: direct, or through PLT or GOT
     EDGE_INDIRECT,      // a call through a register or memory: any number of targets
     EDGE_TAIL,          // a jump to another function: the caller's frame is gone
     EDGE_TAIL_INDIRECT, // the same through a register or memory
