@@ -453,7 +453,8 @@ ref_t walk_sample(struct walker *walker, const void *ucontext, uint64_t weight)
                         .limit = walker->limit,
                         .verdict = VERDICT_COMPLETE};
     const uintptr_t leaf_sp = stack_pointer(ucontext);
-    expect_walk(walker, ucontext, leaf_sp);
+    if (walker->kind != TREE_FUNCTIONS)
+        expect_walk(walker, ucontext, leaf_sp);
     unwind_start(&pass.cursor, ucontext, readable_stack(walker, leaf_sp));
     if (walker->kind == TREE_FUNCTIONS)
         return function_node(&pass);

@@ -101,6 +101,20 @@ class Depth(BoundedTest):
         self.assertLess(edges["near"][1], 0.7 * edges["near"][0])
 
 
+class Hostile(BoundedTest):
+    def test_handlers_and_jumps(self):
+        """A sample that is cut off does not see what is at work further up: the marker's stub, say."""
+        for argv in ([program("handlers"), "plain"], [program("handlers"), "alternate"],
+                     [program("jumps"), "handler"]):
+            native = self.native(argv)
+            for marker in MARKERS:
+                with self.subTest(argv=argv, marker=marker):
+                    run, profile = self.bounded(argv, marker, depth=3, rate="10000")
+                    self.assert_same(run, native)
+                    self.assert_sampled(profile, 100)
+                    self.assert_whole(profile)
+
+
 class Memory(BoundedTest):
     SCRIPT = ('sub f { my ($n, $s) = @_; return $n < 2 ? $n : $s % 3 ? f($n - 1, $s * 7 + 1) + '
               'f($n - 2, $s + 1) : f($n - 2, $s * 5 + 2) + f($n - 1, $s + 2) } my @a; for my $i '
