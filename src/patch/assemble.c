@@ -124,15 +124,21 @@ static void emit_moved(struct assembler *out, const struct instruction *in,
 
 // The operand of an indirect call or jump, pushed: the same with another number in its ModRM byte.
 // The stack pointer that it may name is that from before the push, as it is in a call.
-static void emit_push_operand(struct assembler *out, const struct instruction *in,
-                              const unsigned char *bytes, uintptr_t from)
+static void emit_push_operand(struct assembler *out, const struct site *site,
+                              const struct instruction *in, const unsigned char *bytes)
 {
     unsigned char push[INSTRUCTION_MOST];
+    if (site->thunk) { // of a retpoline, the register
+        const uint8_t reg = site->thunk - 1;
+        const unsigned char code[] = {0x41, 0x50 | (reg & 7)};
+        emit(out, reg < 8 ? code + 1 : code, reg < 8 ? 1 : 2);
+        return;
+    }
     struct instruction as_push = *in;
     memcpy(push, bytes, in->length);
     push[in->opcode_at + 1] = (unsigned char)((push[in->opcode_at + 1] & 0xc7) | 0x30);
     as_push.flow = FLOW_NEXT;
-    emit_moved(out, &as_push, push, from);
+    emit_moved(out, &as_push, push, site->address);
 }
 
 // lea 8(%rsp), %rsp: what was pushed is gone
@@ -177,9 +183,9 @@ static bool is_tail(const struct site *site)
     return site->kind == SITE_TAIL || site->kind == SITE_TAIL_INDIRECT;
 }
 
-static bool is_indirect(const struct instruction *in)
+static bool is_indirect(const struct site *site)
 {
-    return in->flow == FLOW_CALL_INDIRECT || in->flow == FLOW_JUMP_INDIRECT;
+    return site->kind == SITE_CALL_INDIRECT || site->kind == SITE_TAIL_INDIRECT || site->thunk;
 }
 
 // jne over what follows; where its distance is to be put.
@@ -272,11 +278,12 @@ static size_t emit_before(struct assembler *out, struct stub *stub, const struct
                           const struct instruction *in, const unsigned char *bytes, size_t *joins)
 {
     const bool chain = plan->kind == STUB_CHAIN, hooks = chain || plan->kind == STUB_HOOK;
-    const bool pushes = is_indirect(in) && (chain || (hooks && plan->push_target && plan->before));
+    const bool pushes =
+        is_indirect(stub->site) && (chain || (hooks && plan->push_target && plan->before));
     if (plan->kind == STUB_DELTA)
         emit_add(out, &stub->call, plan);
     if (pushes) {
-        emit_push_operand(out, in, bytes, stub->site->address);
+        emit_push_operand(out, stub->site, in, bytes);
         stub->pushed = (uint16_t)out->at;
     }
     if (chain)
@@ -322,7 +329,7 @@ static void emit_all(struct assembler *out, struct stub *stub, const struct stub
     struct instruction in;
     read_original(site, bytes);
     if (!decode(call, (size_t)(site->span - site->lead), &in) ||
-        (plan->kind == STUB_CHAIN && (!is_indirect(&in) || plan->arm_count > ARMS_MOST))) {
+        (plan->kind == STUB_CHAIN && (!is_indirect(site) || plan->arm_count > ARMS_MOST))) {
         out->failed = true;
         return;
     }

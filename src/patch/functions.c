@@ -185,20 +185,21 @@ uintptr_t functions_slot_target(uintptr_t slot)
     return function && function->start == target ? target : 0;
 }
 
-bool functions_is_thunk(const struct patch_function *function)
+uint8_t functions_thunk(const struct patch_function *function)
 {
-    // call over a loop; ...; mov %reg,(%rsp) or lea 8(%rsp),%rsp; ret
+    // call over a loop; ...; mov %reg,(%rsp); ret
     struct instruction in;
     if (function->end - function->start > 64 ||
         !decode((const unsigned char *)function->start, function->end - function->start, &in) ||
         in.flow != FLOW_CALL)
-        return false;
+        return 0;
     const uintptr_t inner = decode_target(&in, function->start);
     if (inner <= function->start || inner >= function->end ||
         !decode((const unsigned char *)inner, function->end - inner, &in))
-        return false;
-    return in.map == MAP_ONE && (in.opcode == 0x89 || in.opcode == 0x8d) &&
-           in.base == REGISTER_STACK;
+        return 0;
+    const bool stores = in.map == MAP_ONE && !in.vector && in.opcode == 0x89 && in.rex & 8 &&
+                        in.mod == 0 && in.base == REGISTER_STACK && in.index == NO_REGISTER;
+    return stores ? (uint8_t)(in.reg + 1) : 0;
 }
 
 static void forget_one(void *value, void *context)

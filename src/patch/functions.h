@@ -49,7 +49,8 @@ bool functions_slot_must_stay(const struct patch_module *module, uintptr_t slot)
 uintptr_t functions_plt_slot(const struct patch_module *module, uintptr_t address);
 // What the word holds, if that is the start of a function; 0 if not (not bound yet, perhaps).
 uintptr_t functions_slot_target(uintptr_t slot);
-// A retpoline: calls itself past the function's return address, and returns.
-bool functions_is_thunk(const struct patch_function *function);
+// A retpoline calls itself past a loop, puts a register in the place of that return address, and
+// returns: one more than the register's number; 0: it is none.
+uint8_t functions_thunk(const struct patch_function *function);
 
 #endif

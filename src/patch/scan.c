@@ -246,7 +246,7 @@ static bool resolve(const struct scan *scan, uintptr_t target, struct site *draf
     if (callee->start != target || !callee->whole)
         return false;
     draft->target = target;
-    draft->thunk = functions_is_thunk(callee);
+    draft->thunk = functions_thunk(callee);
     return !functions_must_stay(target, why);
 }
 

@@ -74,7 +74,8 @@ struct site {
     uint8_t lead;   // bytes of neighbours before it that move with it: the jump begins there
     uint8_t span;   // bytes that the stub stands for: neighbours before, the call, those behind
     uint8_t starts; // bit i: an instruction begins i bytes into the span; among the bytes replaced
-    bool thunk;     // goes to a retpoline, so it is indirect in truth
+    uint8_t
+        thunk; // 0, or one more than the register whose target a retpoline goes to: it is indirect
     unsigned char original[JUMP_BYTES]; // from the start of the span
     struct stub *_Atomic stub;          // that it leads to now; NULL: the original code
     struct stub *_Atomic shelter;       // where a thread goes that meets a trap here

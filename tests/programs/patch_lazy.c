@@ -122,7 +122,7 @@ void lazy_called(const uintptr_t *stack)
         return;
     inside = true;
     struct site *site = place.site;
-    const bool direct = site->kind == SITE_CALL || site->kind == SITE_TAIL;
+    const bool direct = (site->kind == SITE_CALL || site->kind == SITE_TAIL) && !site->thunk;
     uintptr_t target = direct ? site->target : stack[1];
     if (direct && site->slot) // it may be bound by now
         target = *(const uintptr_t *)site->slot;

@@ -99,7 +99,8 @@ static inline bool is_tail(const struct form *form)
 // All of its sites are.
 static inline bool is_indirect(const struct form *form)
 {
-    const bool first = form->kind == SITE_CALL_INDIRECT || form->kind == SITE_TAIL_INDIRECT;
+    const bool first = form->kind == SITE_CALL_INDIRECT || form->kind == SITE_TAIL_INDIRECT ||
+                       form->function == form_thunk;
     return first && strncmp(form->name, "lead", 4) != 0;
 }
 
