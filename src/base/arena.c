@@ -10,7 +10,7 @@ void arena_init(struct arena *arena, void *base, size_t reserved, size_t limit)
 {
     arena->base = base;
     struct arena_head *head = arena_head(arena);
-    const size_t reachable = (size_t)UINT32_MAX * 8;
+    const size_t reachable = (size_t)ARENA_MOST_REF * 8;
     head->limit = limit < reachable ? limit : reachable;
     head->kept = 0;
     atomic_store_explicit(&head->refused, 0, memory_order_relaxed);

@@ -19,6 +19,9 @@
 
 typedef uint32_t ref_t;
 
+// The highest bit is free for who keeps a reference. So an arena has 16 GB at most.
+#define ARENA_MOST_REF (UINT32_MAX >> 1)
+
 // The first bytes of the mapping. The writer process allocates; a reader only looks.
 struct arena_head {
     uint64_t nothing; // stays 0: what reference 0 leads to

@@ -14,7 +14,7 @@
 #define NS_PER_S UINT64_C(1000000000)
 #define RATE_MAX 10000
 #define MEMORY_MIN (UINT64_C(1) << 20)
-#define MEMORY_MAX (UINT64_C(32) << 30) // what 32-bit references to units of 8 bytes reach
+#define MEMORY_MAX (UINT64_C(16) << 30) // what references of 31 bits to units of 8 bytes reach
 
 const char record_help[] =
     "usage: cairn record [OPTION...] [--] COMMAND [ARG...]\n"
@@ -236,7 +236,7 @@ static int set_memory(struct record_options *options, const char *text)
     if (!parse_size(text, &number))
         return MISUSE("'%s' is no size: --memory takes a number with k, M or G", text);
     if (number < (double)MEMORY_MIN || number > (double)MEMORY_MAX)
-        return MISUSE("--memory %s is out of reach: from 1M to 32G", text);
+        return MISUSE("--memory %s is out of reach: from 1M to 16G", text);
     options->memory = (uint64_t)number;
     return PROCEED;
 }

@@ -9,9 +9,6 @@ enum {
     MOST_GIVEN_UP = 64,
 };
 
-// Above this, references of edges have no bit to spare.
-static const uint64_t farthest = (uint64_t)TREE_UNMONITORED * 8;
-
 // Nodes
 
 static bool is_free(const struct node *node)
@@ -129,8 +126,6 @@ ref_t hot_child(struct arena *arena, ref_t ref, ref_t parent, ref_t edge)
     struct tree *tree = tree_at(arena, ref);
     struct hot *hot = hot_of(arena, tree);
     uint32_t length;
-    if (edge & TREE_UNMONITORED)
-        return 0; // too far away in an arena of more than 16 GB
     parent = living(arena, tree, parent);
     move_to(arena, tree, parent);
     ref_t child = children_find(arena, tree, parent, edge, &length);
@@ -245,8 +240,7 @@ void hot_take_over(struct arena *arena, ref_t ref)
     struct tree *tree = tree_at(arena, ref);
     const uint64_t bytes = arena_kept_room(arena) / 2;
     if (tree->kind != TREE_FULL || tree->metrics >= HOT_METRICS || !tree->root ||
-        arena_head(arena)->limit > farthest || tree_is_forgetting(tree) ||
-        bytes < sizeof(struct hot))
+        tree_is_forgetting(tree) || bytes < sizeof(struct hot))
         return;
     ref_t more = arena_alloc_kept(arena, sizeof(struct hot));
     if (more)
@@ -259,7 +253,7 @@ static bool plant(struct arena *arena, ref_t ref, place_t place)
     if (!tree_edges_start(arena, ref))
         return false;
     ref_t edge = place ? tree_edge(arena, ref, 0, place) : tree->unplaced_edge;
-    if (!edge || edge & TREE_UNMONITORED)
+    if (!edge)
         return false;
     tree->root = node_for(arena, ref, 0, edge);
     if (!tree->root)
@@ -286,7 +280,7 @@ ref_t hot_new_in_kept(struct arena *arena, const struct tree_options *options)
 {
     const size_t heads = sizeof(struct tree) + sizeof(struct hot);
     const uint64_t bytes = arena_kept_room(arena) / 2;
-    if (options->metrics >= HOT_METRICS || arena_head(arena)->limit > farthest || bytes < heads)
+    if (options->metrics >= HOT_METRICS || bytes < heads)
         return 0;
     ref_t ref = arena_alloc_kept(arena, sizeof(struct tree));
     ref_t more = ref ? arena_alloc_kept(arena, sizeof(struct hot)) : 0;

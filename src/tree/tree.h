@@ -19,8 +19,13 @@
 // it). Readers never follow these: they scan the node blocks in order and use `parent` alone, which
 // is written before the node is published and never changes, so a reader needs no luck with timing.
 //
-// When the arena is full, tree_child() returns 0: the caller charges tree_unplaced() of the deepest
-// frame it did find, for which the tree keeps a reserve.
+// When the arena is full, a full tree goes on as one that forgets (hot.h), if a part of the arena
+// was kept back for that. If that is not enough either, tree_child() returns 0: the caller charges
+// tree_unplaced() of the deepest frame it did find, for which the tree keeps a reserve.
+//
+// A tree that forgets cold contexts has no statements: costs lie in its frames. Its nodes have two
+// values (32 bytes), a count and its error, and are given to other contexts; so are those that a
+// full tree makes when it goes on.
 
 #include "base/arena.h"
 #include "base/place.h"

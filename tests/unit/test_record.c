@@ -178,7 +178,7 @@ static void test_misuse(void **state)
         {"-F 100 -e cpu:1ms x", "exclude"},
         {"-c 1000000 -e cpu:1ms x", "twice"},
         {"--memory 4k x", "1M"},
-        {"--memory 64G x", "32G"},
+        {"--memory 64G x", "16G"},
         {"--memory lots x", "size"},
         {"--memory 1Q x", "size"},
         {"--marker maybe x", "on or off"},
