@@ -204,6 +204,12 @@ class Patching(LiveTest):
         for name in ("registers", "results", "tailcalls", "stackshapes"):
             self.same([program(name)], ("hook",))
 
+    def test_careful_builds(self):
+        for name in ("retpolines", "landing-pads"):
+            self.same([program("exceptions-" + name), "foreign"], ("wide", "hook"))
+            self.same([program("tailcalls-" + name)], ("delta", "hook"))
+            self.lazily([program("tailcalls-" + name)])
+
     def test_backtraces_of_the_program(self):
         self.same([program("backtraces"), "digest"])
 
