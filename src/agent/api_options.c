@@ -7,7 +7,7 @@
 #define NS_PER_S UINT64_C(1000000000)
 #define MOST_RATE 10000
 #define LEAST_MEMORY (UINT64_C(1) << 20)
-#define MOST_MEMORY (UINT64_C(32) << 30) // what 32-bit references to units of 8 bytes reach
+#define MOST_MEMORY (UINT64_C(16) << 30) // what references of 31 bits to units of 8 bytes reach
 #define MOST_COUNTERS 100000000
 #define EPSILONS_IN_PHI 5
 #define COUNTER_BYTES 64          // that a hot tree needs for each of them, all in all
@@ -265,7 +265,7 @@ static int set_memory(struct parsing *parsing, const struct word *word, struct a
 {
     uint64_t bytes = 0;
     if (!read_amount(word, sizes, &bytes) || bytes < LEAST_MEMORY || bytes > MOST_MEMORY)
-        return refuse(error, word, ": a size from 1M to 32G");
+        return refuse(error, word, ": a size from 1M to 16G");
     parsing->session->slice_bytes =
         (bytes + LIVE_SESSION_BYTES - 1) & -(uint64_t)LIVE_SESSION_BYTES;
     return 0;
