@@ -77,12 +77,22 @@ static bool is_same_call(const struct context *context, const struct context *wa
            context->place == wanted->place;
 }
 
-// True if the short way will find this one, and that it is the call by another node.
+// True if the short way finds this one, and that it is the call by another node. In a tree that
+// forgets, its child may have become another: then it is of no use.
 static bool hides(const struct calls_thread *calls, const struct context *context,
                   const struct context *wanted)
 {
-    return is_same_call(context, wanted) &&
-           shadow_node(calls, context->child)->parent != shadow_node(calls, wanted->child)->parent;
+    return is_same_call(context, wanted) && context->child != wanted->child &&
+           (!tree_forgets_read(calls->arena, UINT64_MAX, calls->tree) ||
+            shadow_node(calls, context->child)->edge == context->edge);
+}
+
+static void put(struct calls_thread *calls, uint32_t place, const struct context *context,
+                const struct condition *condition)
+{
+    calls->contexts[place] = *context;
+    if (context->place % 8) // most have none, and their place in memory is not touched
+        calls->conditions[place] = *condition;
 }
 
 void context_keep(struct calls_thread *calls, const struct known_call *call, struct node *child)
@@ -103,12 +113,9 @@ void context_keep(struct calls_thread *calls, const struct known_call *call, str
         hides(calls, &calls->contexts[place ^ 1], &fresh))
         place = (place ^ hash_caller(caller)) & ~1u;
     // What is there moves to the place beside: both are looked at.
-    if (calls->contexts[place].site && !is_same_call(&calls->contexts[place], &fresh)) {
-        calls->contexts[place ^ 1] = calls->contexts[place];
-        calls->conditions[place ^ 1] = calls->conditions[place];
-    }
-    calls->contexts[place] = fresh;
-    calls->conditions[place] = condition;
+    if (calls->contexts[place].site && !is_same_call(&calls->contexts[place], &fresh))
+        put(calls, place ^ 1, &calls->contexts[place], &calls->conditions[place]);
+    put(calls, place, &fresh, &condition);
 }
 
 void context_forget_all(struct calls_thread *calls)
