@@ -228,6 +228,7 @@ def small(place):
     """Programs that do little but call."""
     source = lambda name: [os.path.join(place.source, "programs", name)]
     return [
+        Program("go", build(place, "go", source("go.c")), ["10000"]),
         Program("connect4", build(place, "connect4", source("connect4.c")), ["14"]),
         Program("fib", build(place, "fib", source("fib.c")), ["40"]),
         Program("figure1", build(place, "figure1", source("figure1.c"), "-fno-optimize-sibling-calls"), []),

@@ -6,11 +6,11 @@ import os
 import shutil
 import subprocess
 
-from . import calls_programs, workloads
+from . import calls_programs, hot_programs, workloads
 from .measure import median, run, spread
 
-COLUMNS = ("native", "off", "full", "bursts", "gprof")
-NAMES = {"off": "built, not recorded", "full": "every call", "bursts": "bursts 20 ms/2 ms", "gprof": "gprof",
+COLUMNS = ("native", "off", "empty", "full", "bursts", "gprof")
+NAMES = {"off": "built, not recorded", "empty": "empty hooks", "full": "every call", "bursts": "bursts 20 ms/2 ms", "gprof": "gprof",
          "uftrace": "uftrace", "callgrind": "callgrind"}
 BURST_BAR = 1.1
 NOISE = 0.02  # what the position of code in memory alone moves
@@ -22,7 +22,7 @@ def _command(place, program, column, arguments, output):
     path = program.paths[{"native": "native", "callgrind": "native", "gprof": "gprof",
                           "uftrace": "gprof"}.get(column, "cairn")]
     record = [place.cairn, "record", "-q", "--track", "calls", "-e", "calls", "-o", output]
-    before = {"full": record + ["--"], "bursts": record + ["--burst", "20ms/2ms", "--"],
+    before = {"empty": record + ["--empty-handler", "--"], "full": record + ["--"], "bursts": record + ["--burst", "20ms/2ms", "--"],
               "uftrace": [workloads.find("uftrace"), "record", "--no-libcall", "-d", output],
               "callgrind": [workloads.find("valgrind"), "-q", "--tool=callgrind",
                             f"--callgrind-out-file={output}"]}
@@ -50,7 +50,8 @@ def _rounds(place, options, program, columns, arguments, rounds):
                 output = place.at("calls-data")
             argv = _command(place, program, column, arguments, output)
             slow = column in ("uftrace", "callgrind")
-            result = run(argv, place.work) if slow else options.patience.run(argv, place.work)
+            measure_run = run if slow else options.patience.run
+            result = measure_run(argv, place.work, stdin=program.stdin)
             times[column].append(result.cpu)
             digests.add((result.status, result.digest))
             if column == "full" and not facts:
@@ -65,7 +66,7 @@ def _rounds(place, options, program, columns, arguments, rounds):
 
 
 def measure(place, options, say):
-    programs = calls_programs.real(place, say)
+    programs = calls_programs.real(place, say) + hot_programs.chess(place, say)
     real = {program.name for program in programs}
     programs += calls_programs.small(place)
     if options.programs:
@@ -101,14 +102,15 @@ def render(data):
         yield ""
         yield data["note"]
     yield ""
-    yield "| program | native | calls | contexts | built, not recorded | every call | ns a call | bursts 20 ms/2 ms | gprof |"
-    yield "|---|---:|---:|---:|---:|---:|---:|---:|---:|"
+    yield "| program | native | calls | contexts | built, not recorded | empty hooks | every call | ns a call | bursts 20 ms/2 ms | gprof |"
+    yield "|---|---:|---:|---:|---:|---:|---:|---:|---:|---:|"
     for row in data["programs"]:
         cell = lambda column: (f"{row['ratio'][column]:.3f}" +
-                               (f" ± {row['spread'][column]:.3f}" if row["spread"] else ""))
+                               (f" ± {row['spread'][column]:.3f}" if row["spread"] else "")
+                               if column in row["ratio"] else "")
         each = (row["ratio"]["full"] - 1) * row["native"] / max(row["calls"], 1) * 1e9
         yield (f"| {row['name']}{'' if row['real'] else ' *'}{'' if row['same'] else ' (**output differs**)'} | "
-               f"{row['native']:.2f} s | {row['calls']:,} | {row['contexts']:,} | {cell('off')} | {cell('full')} | "
+               f"{row['native']:.2f} s | {row['calls']:,} | {row['contexts']:,} | {cell('off')} | {cell('empty')} | {cell('full')} | "
                f"{each:.1f} | {cell('bursts')} | {cell('gprof')} |")
     yield ""
     yield ("\\* small programs of our own that do little but call. `callbacks` is called by `qsort()`, which was not built "

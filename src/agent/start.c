@@ -8,6 +8,7 @@
 #include "agent/signals.h"
 #include "agent/thread.h"
 #include "loadmap/loadmap.h"
+#include "patch/entries.h"
 #include "track/burst.h"
 #include "track/forbidden.h"
 #include "track/marker.h"
@@ -210,6 +211,8 @@ static int follow_calls(void)
                                              .one_in = options->burst_one_in};
         burst_start(&bursts);
     }
+    if (functions > 0 && options->empty_handler) // what the hooks alone cost
+        entries_relay(false);
     return functions < 0 ? (int)functions : 0;
 }
 
