@@ -201,6 +201,11 @@ static bool read_once(struct telling *telling, const struct arena *arena, uint64
     bool sound = memory && stable_read(&stable, arena, bytes, ref, memory, (size_t)room) == 0 &&
                  convert(telling, &stable, arena, bytes, mapper, sink);
     free(memory);
+    // Where calls are the event, counts may have more than there were, or less.
+    struct tree_hot hot;
+    if (sound && sink->follows_calls && sink->calls_metric == 0 &&
+        tree_hot_read(arena, bytes, ref, &hot))
+        telling->calls -= hot.made_up;
     *whole = !bounded || epoch == bounded_edge_epoch(arena, bytes, ref);
     return sound;
 }
