@@ -419,7 +419,7 @@ void thread_move_now(void)
         close_tracker(thread);
         thread->record = record;
         if (!open_tracker(thread, thread->stack)) {
-            thread->calls->generation--; // the first call finds its callers by a walk
+            calls_note_unload(); // the next call finds its callers by a walk
             adopt(thread);
         }
     }

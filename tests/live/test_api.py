@@ -6,7 +6,7 @@ import os
 import random
 import unittest
 
-from support import CAIRN, LiveTest, Profile, Run, nodes_of, program
+from support import CAIRN, LiveTest, Profile, Run, installed, nodes_of, program
 
 def example(name):
     return os.path.join(os.environ.get("CAIRN_EXAMPLES", program("../../examples")), name)
@@ -247,6 +247,23 @@ class PhaseTest(ApiTest):
         run = Run([CAIRN, "merge", "-o", both, one.path, other.path])
         self.assertEqual(run.status, 0, run.words)
         self.check(both)
+
+    @installed("gcc")
+    def test_followed_calls(self):
+        """Where every call is followed, a phase begins and ends at once."""
+        tests = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
+        binary = self.file("followed")
+        run = Run([CAIRN, "cc", "gcc", "-O2", "-D_GNU_SOURCE", "-Wno-unused-function",
+                   "-I", os.path.join(tests, "../include"), "-I", os.path.join(tests, "programs"),
+                   os.path.join(tests, "programs/api.c"), "-o", binary, "-lpthread"])
+        self.assertEqual(run.status, 0, run.words)
+        run, profile = self.record([binary, "phases"], "--track", "calls")
+        self.assertEqual(run.status, 0, run.words)
+        for phase, name, calls in (("early", "beta", 20), ("request", "beta", 20),
+                                   ("query", "gamma_work", 10), ("startup", "alpha", 20),
+                                   ("startup", "hidden", 20)):
+            nodes = nodes_of(profile.report("--min", "0", "--phase", phase))
+            self.assertEqual(sum(node.own for node in nodes if node.name == name), calls, phase)
 
     def test_no_phases(self):
         _, profile = self.record([program("api-alone"), "signals"])
