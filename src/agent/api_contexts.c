@@ -92,8 +92,8 @@ static void add_tree(struct api_contexts *contexts, const struct stable_tree *tr
         struct api_context *context = &contexts->contexts[index_of[i]];
         if (is_frame && !frames_have_costs && !node->has_error)
             continue;
-        if (!node->monitored)
-            continue;
+        // What is not monitored has no count. (Where miners see every event, no node says that it
+        // is.)
         context->own += node->value[0];
         *(has_weights ? &context->weight : &context->error) += node->has_error ? node->value[1] : 0;
     }

@@ -243,8 +243,8 @@ static int set_tree(struct parsing *parsing, const struct word *word, struct api
     }
     if (value_is(&kind, "bounded")) {
         options->tree = LIVE_TREE_BOUNDED;
-        const struct word depth = {word->name, colon + 1, word->name_length,
-                                   colon ? (size_t)(end - colon - 1) : 0};
+        const char *digits = colon ? colon + 1 : end;
+        const struct word depth = {word->name, digits, word->name_length, (size_t)(end - digits)};
         uint64_t frames = 0;
         if (colon && (!read_amount(&depth, no_units, &frames) || !frames || frames > MOST_DEPTH))
             return refuse(error, word, ": K is a number of frames, from 1 to 4096");

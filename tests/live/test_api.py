@@ -114,6 +114,12 @@ class AskTest(ApiTest):
         self.assertEqual(weights, sorted(weights, reverse=True))
         self.assertGreater(weights[0], 0)
 
+    def test_hot_trees(self):
+        for miner in ("space-saving", "lossy", "sticky"):
+            with self.subTest(miner=miner):
+                run = self.run_program("api", "ask", "rate=4000 tree=hot:1e-3 miner=" + miner)
+                self.check_answers(run, full=False)
+
     def test_functions_alone(self):
         run = self.run_program("api", "ask", "rate=4000 tree=functions")
         self.assert_shares(run, number(run, "totals", 2))
