@@ -135,7 +135,8 @@ static void measure(uint32_t functions, uint32_t edges)
     for (unsigned i = 0; i < RUNS; i++) {
         double start = now();
         for (unsigned c = 0; c < CONTEXTS; c++)
-            wrong += decode(&run.graph, run.numbering.dictionary, &run.context[c], path, PATH) < 0;
+            wrong += context_decode(&run.graph, run.numbering.dictionary, &run.context[c], path,
+                                    PATH) < 0;
         double spent = now() - start;
         decoding = spent < decoding ? spent : decoding;
     }

@@ -81,7 +81,8 @@ static void check_context(struct run *run, struct machine *machine, const uint32
     const struct code *code = numbering_code(&run->numbering, path[depth - 1]);
     machine_replay(machine, &run->numbering, path, depth);
     struct context context = context_of(machine, last->callee);
-    int64_t count = decode(&run->graph, run->numbering.dictionary, &context, decoded, DEEPEST);
+    int64_t count =
+        context_decode(&run->graph, run->numbering.dictionary, &context, decoded, DEEPEST);
     run->wrong += count != depth || memcmp(decoded + DEEPEST - count, path, depth * 4ul) != 0;
     run->contexts++;
     run->calls += calls;

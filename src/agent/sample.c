@@ -5,6 +5,7 @@
 #include "agent/thread.h"
 #include "agent/watch.h"
 #include "track/burst.h"
+#include "track/encode.h"
 
 #define PREEMPTED_NS 16000 // a handler of this length was perhaps not on the CPU all the time
 #define GUESSES 15         // in a row, of the CPU time since the last sample
@@ -84,8 +85,9 @@ void sample_tick(void *ucontext)
     if (thread_is_misplaced(thread))
         thread_move(thread);
     struct live_stats *stats = &thread->record->stats;
-    ref_t node = thread->calls ? calls_sample(thread->calls, ucontext)
-                               : walk_sample(&thread->walker, ucontext, weight);
+    ref_t node = thread->calls    ? calls_sample(thread->calls, ucontext)
+                 : encode_current ? encode_sample(encode_current, &thread->walker, ucontext, weight)
+                                  : walk_sample(&thread->walker, ucontext, weight);
     if (!node) {
         thread->last -= weight; // at a bad moment: the next sample carries its weight
         stats->lost++;

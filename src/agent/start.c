@@ -10,6 +10,7 @@
 #include "loadmap/loadmap.h"
 #include "patch/entries.h"
 #include "track/burst.h"
+#include "track/encode.h"
 #include "track/forbidden.h"
 #include "track/marker.h"
 #include "unwind/unwind.h"
@@ -275,6 +276,9 @@ static int join_session(int argc, char **argv, uint64_t charged)
     if (!error &&
         (agent.session->options.tracker == LIVE_TRACKER_CALLS || agent.session->options.trigger))
         error = follow_calls();
+    if (!error && agent.session->options.tracker == LIVE_TRACKER_ENCODE &&
+        encode_start(&agent.process->encode, agent.session->options.verify))
+        agent_note("call sites cannot be rewritten in a process: its stacks were walked");
     if (!error)
         set_state(LIVE_RUNNING);
     return error;
@@ -319,6 +323,7 @@ static void join_as_child(struct live_process *parent, const struct arena *paren
         return;
     }
     set_state(LIVE_STARTING);
+    encode_after_fork(&agent.process->encode);
     copy_command(parent, parent_arena);
     copy_modules(parent_arena, atomic_load_explicit(&parent->modules, memory_order_acquire));
     thread_after_fork();

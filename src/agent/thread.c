@@ -3,6 +3,7 @@
 #include "agent/real.h"
 #include "agent/signals.h"
 #include "loadmap/loadmap.h"
+#include "track/encode.h"
 #include "unwind/arch.h"
 #include <errno.h>
 #include <limits.h>
@@ -38,9 +39,9 @@ static void *map_memory(size_t bytes)
 static int open_walker(struct thread *thread, struct unwind_bounds stack)
 {
     const struct live_options *options = &agent.session->options;
-    int error =
-        walk_open(&thread->walker, &agent.arena, thread->record->tree, &thread->record->stats,
-                  stack, options->marker && !arch_protects_returns());
+    int error = walk_open(
+        &thread->walker, &agent.arena, thread->record->tree, &thread->record->stats, stack,
+        options->marker && options->tracker == LIVE_TRACKER_WALK && !arch_protects_returns());
     if (options->tree == LIVE_TREE_BOUNDED)
         thread->walker.limit = options->bounded_depth;
     if (error || !options->trigger)
@@ -62,7 +63,7 @@ static int open_walker(struct thread *thread, struct unwind_bounds stack)
 static int open_tracker(struct thread *thread, struct unwind_bounds stack)
 {
     thread->walker.stack = stack;
-    if (agent.session->options.tracker == LIVE_TRACKER_WALK)
+    if (agent.session->options.tracker != LIVE_TRACKER_CALLS)
         return open_walker(thread, stack);
     thread->calls = map_memory(sizeof *thread->calls);
     if (!thread->calls)
@@ -226,6 +227,7 @@ static void end_thread(struct thread *thread)
     thread_list_remove(thread); // from here on nobody else begins or wakes it
     if (atomic_load_explicit(&thread->begun, memory_order_acquire))
         stop_thread(thread);
+    encode_close(encode_current);
     thread_self = NULL;
     atomic_signal_fence(memory_order_seq_cst);
     thread_give(thread);
@@ -274,6 +276,8 @@ void thread_enter(struct thread *thread, struct unwind_bounds stack)
     if (!profiled && agent.active)
         give_up_thread(thread);
     pthread_setspecific(end_key, thread);
+    if (profiled)
+        encode_open((uintptr_t)thread->start, stack);
     pthread_setcancelstate(cancellable, NULL);
     if (profiled)
         start_clock(thread, 0);

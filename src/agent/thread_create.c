@@ -3,6 +3,7 @@
 
 #include "agent/real.h"
 #include "agent/thread.h"
+#include "track/encode.h"
 #include <pthread.h>
 #include <threads.h>
 
@@ -53,6 +54,7 @@ INTERPOSED int pthread_create(pthread_t *id, const pthread_attr_t *attributes,
     if (!thread)
         return REAL(pthread_create)(id, attributes, start, argument);
     prepare_thread(thread, start, argument, attributes);
+    encode_freeze();
     int error = REAL(pthread_create)(id, attributes, thread_entry, thread);
     if (error)
         thread_give(thread);
@@ -75,6 +77,7 @@ INTERPOSED int thrd_create(thrd_t *id, thrd_start_t start, void *argument)
     if (!thread)
         return REAL(thrd_create)(id, start, argument);
     prepare_thread(thread, (void *)start, argument, NULL);
+    encode_freeze();
     int error = REAL(thrd_create)(id, c11_thread_entry, thread);
     if (error != thrd_success)
         thread_give(thread);

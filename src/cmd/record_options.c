@@ -279,13 +279,13 @@ static int set_tracker(struct parsing *parsing, const char *text)
 {
     parsing->tracker_given = true;
     if (!strcmp(text, "encode"))
-        return MISUSE("--track encode is not built yet: use --track walk");
-    if (!strcmp(text, "calls"))
+        parsing->options->tracker = LIVE_TRACKER_ENCODE;
+    else if (!strcmp(text, "calls"))
         parsing->options->tracker = LIVE_TRACKER_CALLS;
     else if (!strcmp(text, "walk"))
         parsing->options->tracker = LIVE_TRACKER_WALK;
     else
-        return MISUSE("--track takes walk or calls, not '%s'", text);
+        return MISUSE("--track takes walk, calls or encode, not '%s'", text);
     return PROCEED;
 }
 
@@ -335,6 +335,14 @@ static int combine(struct parsing *parsing)
         return MISUSE(
             "--%s goes with events that are sampled by time: calls are followed from the first on",
             options->delay_ns ? "delay" : "duration");
+    if (options->verify && options->tracker != LIVE_TRACKER_ENCODE)
+        return MISUSE("--verify goes with --track encode: it compares numbers with walks");
+    if (options->tracker == LIVE_TRACKER_ENCODE && options->trees.kind != LIVE_TREE_FULL)
+        return MISUSE("--track encode keeps full trees: it does not go with --tree");
+#ifndef __x86_64__
+    if (options->tracker == LIVE_TRACKER_ENCODE)
+        return MISUSE("--track encode is for x86-64 alone: use --track walk");
+#endif
     return combine_tree(options);
 }
 
@@ -387,7 +395,8 @@ static int set_option(struct parsing *parsing, int option, char *value)
     case OPTION_TREE_MEMORY:
         return set_tree_memory(&options->trees, value);
     case OPTION_VERIFY:
-        return MISUSE("--verify goes with --track encode, which is not built yet");
+        options->verify = true;
+        return PROCEED;
     case OPTION_JSON:
         options->json = true;
         return PROCEED;

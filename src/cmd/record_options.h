@@ -27,7 +27,7 @@ struct record_options {
     uint64_t duration_ns; // 0: to the end
     bool marker, per_thread, follow_fork;
     bool quiet, json;
-    bool empty_handler;
+    bool empty_handler, verify;
     char **command;
 };
 

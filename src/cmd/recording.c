@@ -283,7 +283,7 @@ static int start(struct recording *recording, const struct launch *launch,
                   : counts         ? 1
                                    : options->period_ns,
         .rate_requested = counts ? 0 : (double)NS_PER_S / (double)options->period_ns,
-        .tracker = options->tracker == LIVE_TRACKER_CALLS ? "calls" : "walk",
+        .tracker = live_tracker_name(options->tracker),
         .tree_kind = kind.text,
     };
     char *why = NULL;

@@ -372,5 +372,5 @@ int64_t codebook_decode(const struct codebook *codebook, uint64_t id, uint64_t h
     const struct dictionary *dictionary = codebook_dictionary(codebook, handle_stamp(handle));
     if (!dictionary)
         return -EBADMSG;
-    return decode(&codebook->graph, dictionary, &context, path, limit);
+    return context_decode(&codebook->graph, dictionary, &context, path, limit);
 }

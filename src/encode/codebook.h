@@ -30,8 +30,9 @@ int codebook_keep(struct codebook *codebook, struct dictionary *dictionary);
 // Signal-safe, while another thread keeps more.
 const struct dictionary *codebook_dictionary(const struct codebook *codebook, uint32_t stamp);
 
-// The path of a context (id, handle, place of its function), in the way of decode(); *origin: where
-// its thread comes from, to be decoded in turn if origin->handle is not 0. `stack` is scratch.
+// The path of a context (id, handle, place of its function), in the way of context_decode();
+// *origin: where its thread comes from, to be decoded in turn if origin->handle is not 0. `stack`
+// is scratch.
 int64_t codebook_decode(const struct codebook *codebook, uint64_t id, uint64_t handle,
                         uint32_t function, struct cc_entry *stack, uint32_t stack_limit,
                         uint32_t *path, uint32_t limit, struct intern_origin *origin);

@@ -68,8 +68,8 @@ static const struct graph_edge *entry_edge(const struct decoding *decoding,
     return edge;
 }
 
-int64_t decode(const struct graph *graph, const struct dictionary *dictionary,
-               const struct context *context, uint32_t *path, uint32_t limit)
+int64_t context_decode(const struct graph *graph, const struct dictionary *dictionary,
+                       const struct context *context, uint32_t *path, uint32_t limit)
 {
     struct decoding decoding = {
         .graph = graph, .dictionary = dictionary, .path = path, .at = limit};
@@ -108,7 +108,7 @@ int64_t context_translate(struct machine *machine, uint32_t function, const stru
                           const struct numbering *numbering, uint32_t *path, uint32_t limit)
 {
     struct context context = context_of(machine, function);
-    int64_t count = decode(numbering->graph, old, &context, path, limit);
+    int64_t count = context_decode(numbering->graph, old, &context, path, limit);
     if (count < 0)
         return count;
     int status = machine_replay(machine, numbering, path + limit - count, (uint32_t)count);

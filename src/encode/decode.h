@@ -27,12 +27,13 @@ static inline struct context context_of(const struct machine *machine, uint32_t 
 // Tail calls are edges like the others. One that loops (EDGE_LOOPS) need not begin where the edge
 // before it ends: what lies between is forgotten. An edge from outside (EDGE_OUTSIDE) begins where
 // the one before it ends, whatever it says itself.
-int64_t decode(const struct graph *graph, const struct dictionary *dictionary,
-               const struct context *context, uint32_t *path, uint32_t limit);
+int64_t context_decode(const struct graph *graph, const struct dictionary *dictionary,
+                       const struct context *context, uint32_t *path, uint32_t limit);
 
 // Re-encodes the state of a thread that is in a function: decodes it by the old dictionary, replays
-// it under the new numbering. `path` is scratch. The length of the path, or what decode() or
-// machine_replay() said; after -EBADMSG and -ENOSPC from decode() the state is as it was.
+// it under the new numbering. `path` is scratch. The length of the path, or what context_decode()
+// or machine_replay() said; after -EBADMSG and -ENOSPC from context_decode() the state is as it
+// was.
 int64_t context_translate(struct machine *machine, uint32_t function, const struct dictionary *old,
                           const struct numbering *numbering, uint32_t *path, uint32_t limit);
 

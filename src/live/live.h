@@ -32,7 +32,13 @@ enum live_event { LIVE_EVENT_CPU, LIVE_EVENT_WALL, LIVE_EVENT_CALLS };
 
 enum live_trigger { LIVE_TRIGGER_NONE, LIVE_TRIGGER_ALL, LIVE_TRIGGER_BY_FUNCTION };
 
-enum live_tracker { LIVE_TRACKER_WALK, LIVE_TRACKER_CALLS };
+enum live_tracker { LIVE_TRACKER_WALK, LIVE_TRACKER_CALLS, LIVE_TRACKER_ENCODE };
+
+static inline const char *live_tracker_name(unsigned tracker)
+{
+    static const char *const names[] = {"walk", "calls", "encode"};
+    return tracker < sizeof names / sizeof *names ? names[tracker] : "unknown";
+}
 
 enum live_tree_kind {
     LIVE_TREE_FULL,      // every context
@@ -85,6 +91,7 @@ struct live_options {
     uint32_t bounded_depth; // K: frames that a sample of a bounded tree may walk
     uint32_t purge;         // enum live_purge
     uint64_t bounded_bytes; // of a bounded tree's buffer
+    uint32_t verify;        // encode: walk at each sample, and compare
 };
 
 // Written by the tool before the program starts, but for the atomics.
@@ -165,6 +172,21 @@ struct live_note {
     char text[];
 };
 
+// What the encode tracker counts; written by any thread, without order: an increment may be lost.
+struct live_encode {
+    uint64_t functions, edges, max_id; // of the encoding in force
+    uint64_t pushes;                   // on ccStacks
+    uint64_t depth_sum, depth_samples; // entries of the ccStack, summed over samples
+    uint64_t reencodings, reencode_ns;
+    uint64_t sites_patched, sites_skipped;
+    uint64_t decoded;              // samples that a known number told
+    uint64_t confirmed;            // of which the number was new, and a walk said the same
+    uint64_t walked;               // of which no number told
+    uint64_t verified, mismatches; // numbers that were compared with a walk, and said otherwise
+    uint64_t bytes;
+    uint64_t frozen; // 1: there were threads, from then on nothing was encoded anew
+};
+
 enum live_state { LIVE_EMPTY, LIVE_STARTING, LIVE_RUNNING, LIVE_ENDED };
 
 struct live_process {
@@ -184,6 +206,7 @@ struct live_process {
     _Atomic ref_t notes;            // struct live_note
     _Atomic uint64_t agent_bytes;   // private memory of the agent besides the slice
     _Atomic uint64_t thread_starts; // threads that ever ran
+    struct live_encode encode;      // of the encode tracker
 };
 
 // Pushes a record on a list of a live_process; *next is the record's own link. Signal-safe.

@@ -33,7 +33,7 @@ static bool is_sound(const struct live_session *session, size_t size)
            session->slice_bytes % LIVE_SESSION_BYTES == 0 &&
            session->slice_bytes < (UINT64_C(1) << 40) &&
            session->options.event <= LIVE_EVENT_CALLS &&
-           session->options.tracker <= LIVE_TRACKER_CALLS &&
+           session->options.tracker <= LIVE_TRACKER_ENCODE &&
            session->options.tree <= LIVE_TREE_FUNCTIONS && session->options.period_ns > 0 &&
            size >= LIVE_SESSION_BYTES + sizeof(struct live_process) &&
            memchr(session->tree_name, 0, sizeof session->tree_name);
@@ -75,7 +75,7 @@ static struct recorder_description describe(const struct live_session *session, 
                   : counts         ? 1
                                    : options->period_ns,
         .rate_requested = counts ? 0 : NS_PER_S / (double)options->period_ns,
-        .tracker = options->tracker == LIVE_TRACKER_CALLS ? "calls" : "walk",
+        .tracker = live_tracker_name(options->tracker),
         .tree_kind = session->tree_name,
     };
 }

@@ -118,12 +118,15 @@ static bool step_registers(struct unwind_cursor *cursor, struct caller *caller,
     if (!apply_row(cursor, &module, &row, caller->cfa, &values))
         return false;
     commit(cursor, &values);
-    cursor->base_interrupted = function.signal;
+    bool interrupted = function.signal;
+    if (unwind_truth)
+        unwind_truth(&cursor->registers[ARCH_RA], &cursor->registers[ARCH_SP], &interrupted);
+    cursor->base_interrupted = interrupted;
     caller->fp = cursor->known >> ARCH_FP & 1 ? cursor->registers[ARCH_FP] : cursor->bp;
     caller->pc = cursor->registers[ARCH_RA];
     caller->sp = cursor->registers[ARCH_SP];
     caller->slot = values.ra_slot;
-    caller->interrupted = function.signal;
+    caller->interrupted = interrupted;
     return true;
 }
 

@@ -11,6 +11,8 @@
 
 #define LIKELY(condition) __builtin_expect(!!(condition), 1)
 
+bool (*unwind_truth)(uintptr_t *pc, uintptr_t *sp, bool *interrupted);
+
 static __attribute__((noinline)) void make_and_remember(struct recipe_set *set, uintptr_t pc,
                                                         bool interrupted,
                                                         union unwind_recipe *recipe)
@@ -57,6 +59,8 @@ static void begin(struct unwind_cursor *cursor, struct unwind_bounds bounds, uin
                   bool interrupted)
 {
     static const struct unwind_frame blank;
+    if (unwind_truth)
+        unwind_truth(&cursor->registers[ARCH_RA], &cursor->registers[ARCH_SP], &interrupted);
     cursor->sp = cursor->registers[ARCH_SP];
     cursor->bp = cursor->registers[ARCH_FP];
     cursor->bounds = bounds;
@@ -177,9 +181,11 @@ static enum unwind_result check_arrival(struct unwind_cursor *cursor, enum verdi
     return UNWIND_OK;
 }
 
-static enum unwind_result move(struct unwind_cursor *cursor, const struct caller *caller,
+static enum unwind_result move(struct unwind_cursor *cursor, struct caller *caller,
                                enum verdict *verdict)
 {
+    if (unwind_truth)
+        unwind_truth(&caller->pc, &caller->sp, &caller->interrupted);
     if (!goes_up(cursor, caller->sp))
         return end(verdict, VERDICT_BAD_STACK);
     bool by_table = cursor->frame.flags & FRAME_CFI;
@@ -243,6 +249,9 @@ static enum unwind_result step_signal(struct unwind_cursor *cursor, enum verdict
     for (unsigned i = 0; i < UNWIND_REGISTERS; i++)
         if (!stack_load(cursor, context + arch_context_offset(i), &values[i]))
             return end(verdict, VERDICT_BAD_STACK);
+    bool interrupted = true;
+    if (unwind_truth)
+        unwind_truth(&values[ARCH_RA], &values[ARCH_SP], &interrupted);
     leave(cursor, values[ARCH_SP], values[ARCH_SP], values[ARCH_FP], 0);
     set_limit(cursor);
     settle(cursor, values[ARCH_RA], true);

@@ -121,6 +121,12 @@ void unwind_correct(struct unwind_cursor *cursor, uintptr_t pc);
 // module.
 bool unwind_follows_call(uintptr_t ra);
 
+// Whoever leads calls through code of his own says here what the program would have at a pc in it:
+// corrects pc and sp, sets *interrupted if pc is an instruction rather than a return address.
+// False: not his. Set once, before the first of that code runs; called in signal handlers.
+extern bool (*unwind_truth)(uintptr_t *pc, uintptr_t *sp, bool *interrupted)
+    __attribute__((visibility("hidden")));
+
 // Bytes of static and private memory that the unwinder uses.
 uint64_t unwind_bytes(void);
 

@@ -155,7 +155,7 @@ void walk_check(struct walk_program *program, struct walk_thread *thread)
     static uint32_t path[WALK_PATH];
     struct context context = context_of(&thread->machine, thread->function);
     int64_t count =
-        decode(&program->graph, program->numbering.dictionary, &context, path, WALK_PATH);
+        context_decode(&program->graph, program->numbering.dictionary, &context, path, WALK_PATH);
     assert_true(count >= 0);
     assert_true(walk_is_true(&program->graph, path + WALK_PATH - count, (uint32_t)count,
                              thread->machine.root, thread->function, thread->path, thread->count));
@@ -411,7 +411,7 @@ static void resync(struct walk_program *program, struct walk_thread *thread,
     assert_int_equal(status, 0);
     struct context context = context_of(machine, thread->function);
     int64_t found =
-        decode(&program->graph, program->numbering.dictionary, &context, path, WALK_PATH);
+        context_decode(&program->graph, program->numbering.dictionary, &context, path, WALK_PATH);
     assert_true(found >= 0);
     const uint32_t *begin = path + WALK_PATH - found;
     uint32_t seen = path_to_walk(&program->graph, begin, (uint32_t)found, again);

@@ -117,7 +117,7 @@ static void assert_decodes(const struct dictionary *dictionary, const struct con
                            const char *expected)
 {
     uint32_t path[DEPTH];
-    int64_t count = decode(&graph, dictionary, context, path, DEPTH);
+    int64_t count = context_decode(&graph, dictionary, context, path, DEPTH);
     assert_int_equal(count, strlen(expected) - 1);
     for (int64_t i = 0; i < count; i++)
         assert_int_equal(path[DEPTH - count + i], find(expected + i));
@@ -364,7 +364,7 @@ static void test_tail_loop(void **unused)
         walk("BC");
         uint32_t path[DEPTH], expected[] = {find("AB"), find("CB"), find("BC")};
         struct context context = context_of(&machine, function_of('C'));
-        assert_int_equal(decode(&graph, numbering.dictionary, &context, path, DEPTH), 3);
+        assert_int_equal(context_decode(&graph, numbering.dictionary, &context, path, DEPTH), 3);
         assert_memory_equal(path + DEPTH - 3, expected, sizeof expected);
         machine_return(&machine, &numbering, find("AB"));
         assert_int_equal(machine.id, 0);
@@ -399,7 +399,7 @@ static void assert_path(char function, unsigned count, const uint32_t *expected)
 {
     uint32_t path[DEPTH];
     struct context context = context_of(&machine, function_of(function));
-    assert_int_equal(decode(&graph, numbering.dictionary, &context, path, DEPTH), count);
+    assert_int_equal(context_decode(&graph, numbering.dictionary, &context, path, DEPTH), count);
     assert_memory_equal(path + DEPTH - count, expected, count * sizeof path[0]);
 }
 
@@ -582,7 +582,7 @@ static void test_resync(void **unused)
         struct walked again[DEPTH];
         assert_int_equal(machine_resync(&machine, &numbering, frames, 4, &unknown), 0);
         struct context context = context_of(&machine, function_of('X'));
-        int64_t count = decode(&graph, numbering.dictionary, &context, path, DEPTH);
+        int64_t count = context_decode(&graph, numbering.dictionary, &context, path, DEPTH);
         assert_int_equal(count, 6);
         assert_int_equal(path_to_walk(&graph, path + DEPTH - count, 6, again), 4);
         for (unsigned f = 0; f < 4; f++) {
@@ -602,8 +602,8 @@ static void test_damaged_contexts(void **unused)
     uint32_t path[DEPTH];
     struct cc_entry entries[] = {{0, find("CD"), 0}, {1, find("DA"), 3}};
     struct context context = {1, entries, 0, function_of('A'), function_of('D')};
-    assert_int_equal(decode(&graph, numbering.dictionary, &context, path, DEPTH), 2);
-    assert_int_equal(decode(&graph, numbering.dictionary, &context, path, 1), -ENOSPC);
+    assert_int_equal(context_decode(&graph, numbering.dictionary, &context, path, DEPTH), 2);
+    assert_int_equal(context_decode(&graph, numbering.dictionary, &context, path, 1), -ENOSPC);
     struct context bad[] = {
         {2, entries, 0, function_of('A'), function_of('D')}, // above max_id, nothing pushed
         {1, entries, 1, function_of('A'), function_of('D')}, // below, though something was
@@ -615,10 +615,11 @@ static void test_damaged_contexts(void **unused)
         {UINT64_MAX, entries, 2, function_of('A'), function_of('A')},
     };
     for (unsigned i = 0; i < sizeof bad / sizeof bad[0]; i++)
-        assert_int_equal(decode(&graph, numbering.dictionary, &bad[i], path, DEPTH), -EBADMSG);
+        assert_int_equal(context_decode(&graph, numbering.dictionary, &bad[i], path, DEPTH),
+                         -EBADMSG);
     entries[0].edge = 999;
     context = (struct context){2, entries, 1, function_of('A'), function_of('D')};
-    assert_int_equal(decode(&graph, numbering.dictionary, &context, path, DEPTH), -EBADMSG);
+    assert_int_equal(context_decode(&graph, numbering.dictionary, &context, path, DEPTH), -EBADMSG);
 }
 
 static void test_no_room(void **unused)

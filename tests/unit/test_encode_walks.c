@@ -40,8 +40,8 @@ static void check_kept(const struct walk_program *program, struct kept *kept)
     static uint32_t path[WALK_PATH];
     if (!kept->path)
         return;
-    int64_t count = decode(&program->graph, program->dictionaries[kept->stamp], &kept->context,
-                           path, WALK_PATH);
+    int64_t count = context_decode(&program->graph, program->dictionaries[kept->stamp],
+                                   &kept->context, path, WALK_PATH);
     assert_true(count >= 0);
     assert_true(walk_is_true(&program->graph, path + WALK_PATH - count, (uint32_t)count,
                              kept->context.root, kept->context.function, kept->path, kept->count));

@@ -1,0 +1,50 @@
+// SPDX-License-Identifier: MIT
+#ifndef CAIRN_TRACK_ENCODE_H
+#define CAIRN_TRACK_ENCODE_H
+
+// The encode tracker: call sites are led through stubs that keep the context of each thread as a
+// number (docs/encode.md tells how, and what this part does of it).
+//
+//   main's sites get hooks ─► a hook runs: edge met, callee's sites get hooks ─► ... ─►
+//   re-encoding: encoded edges add their number or run as they were compiled, the others go on
+//   pushing
+//
+//   encode_graph.c     functions, sites and edges as they are met; what cannot be patched
+//   encode_hook.c      what a hook does, and encoding anew
+//   encode_stack.c     a stack walk, and the state that it stands for
+//   encode_sample.c    from a sample to its node
+//
+// One rule makes all of it safe to mix: what a frame undoes when it returns is told by its return
+// address alone. A hook's stub pops an entry, a delta's takes its number off, original code does
+// nothing. So the state for any stack can be computed from its return addresses, at any time.
+
+#include "live/live.h"
+#include "track/walk.h"
+
+struct encode_thread;
+
+// The calling thread's, or NULL. Read in the signal handler.
+extern __thread struct encode_thread *encode_current;
+
+// Once, in normal context, after loadmap_start(), before there are threads. What it counts goes to
+// `counts`. 0 or -errno: call sites cannot be patched here.
+int encode_start(struct live_encode *counts, bool verify);
+
+// A thread begins in this function: the calling one, whose sites of the root get hooks. NULL: no
+// memory, or nothing was started.
+struct encode_thread *encode_open(uintptr_t root, struct unwind_bounds stack);
+void encode_close(struct encode_thread *thread); // the calling thread's
+
+// From now on there may be several threads: nothing is encoded anew.
+void encode_freeze(void);
+
+void encode_after_fork(struct live_encode *counts);
+
+// The state of the calling thread may be wrong: the next hook, or sample, computes it anew.
+void encode_distrust(void);
+
+// The node of a sample: by its number, or by a walk. Signal-safe.
+ref_t encode_sample(struct encode_thread *thread, struct walker *walker, void *ucontext,
+                    uint64_t weight);
+
+#endif

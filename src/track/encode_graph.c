@@ -1,0 +1,365 @@
+// SPDX-License-Identifier: MIT
+// Functions, sites and edges as they are met.
+//
+// Tail jumps are never patched: nobody would undo what they did to the state of a thread in a
+// function that was entered from code that is not patched. They are silent edges, like all that
+// cannot be patched. A function from which control may go silently to where nobody knows is *open*:
+// all its edges, in and out, push. So whatever is reached from there has no path by numbers to a
+// head, and decoding it fails, rather than lead astray.
+
+#include "loadmap/loadmap.h"
+#include "patch/decode.h"
+#include "patch/functions.h"
+#include "patch/lock.h"
+#include "track/encode_parts.h"
+#include <errno.h>
+
+enum { OPEN = 1 };
+
+struct facts { // by function of the graph
+    uintptr_t address;
+    uint8_t flags;
+};
+
+static struct series facts = {.size = sizeof(struct facts)};
+static struct series known = {.size = sizeof(struct encode_site)};
+static uint32_t known_count;
+static struct lookup known_lookup;
+static struct site_counts found;
+
+// Of the function that is being looked at: what stays.
+#define STAYS_MOST 1024
+static struct {
+    uintptr_t address;
+    enum site_stays why;
+} stayed[STAYS_MOST];
+static unsigned stayed_count;
+
+// Functions that are known, and not looked at yet.
+static uint32_t looked_at;
+
+static void note_stays(uintptr_t address, enum site_stays why)
+{
+    if (stayed_count < STAYS_MOST) {
+        stayed[stayed_count].address = address;
+        stayed[stayed_count].why = why;
+    }
+    stayed_count++;
+}
+
+int encode_graph_start(void)
+{
+    found.stayed = note_stays;
+    return 0;
+}
+
+static struct facts *facts_of(uint32_t function)
+{
+    return series_at(&facts, function);
+}
+
+// Where the function begins that a call of this address enters; the address itself if no table
+// covers it.
+static uintptr_t start_of(uintptr_t address)
+{
+    uintptr_t start = address;
+    if (patch_lock())
+        return start;
+    loadmap_enter();
+    struct patch_function *function = functions_at(address);
+    if (function)
+        start = function->start;
+    loadmap_leave();
+    patch_unlock();
+    return start;
+}
+
+// The function, which will be looked at if it is new.
+static uint32_t add_function(uintptr_t address)
+{
+    const uint32_t before = encode.graph.function_count;
+    const uintptr_t start = start_of(address);
+    uint32_t function = graph_add_function(&encode.graph, loadmap_place(start));
+    if (function == GRAPH_NONE || function < before)
+        return function;
+    if (!series_reach(&facts, &encode.pool, function))
+        return GRAPH_NONE;
+    *facts_of(function) = (struct facts){.address = start};
+    return function;
+}
+
+static void add_silent(uint32_t from, uintptr_t behind, uintptr_t target, enum edge_kind kind)
+{
+    uint32_t to = target ? add_function(target) : GRAPH_NONE;
+    if (to == GRAPH_NONE ||
+        graph_add_edge(&encode.graph, loadmap_place(behind), from, to, kind) == GRAPH_NONE)
+        facts_of(from)->flags |= OPEN;
+}
+
+// Where a word of the GOT, or a PLT entry, leads to.
+static uintptr_t target_behind(uintptr_t from, uintptr_t target, uintptr_t slot)
+{
+    uintptr_t result = 0;
+    if (patch_lock())
+        return 0;
+    loadmap_enter();
+    struct patch_module *module = functions_module(from);
+    if (!slot && module && target)
+        slot = functions_plt_slot(module, target);
+    if (slot)
+        result = functions_slot_target(slot);
+    else if (target && functions_at(target))
+        result = target;
+    loadmap_leave();
+    patch_unlock();
+    return result;
+}
+
+static bool stack_is_empty(uintptr_t pc)
+{
+    bool empty = true;
+    if (patch_lock())
+        return true;
+    loadmap_enter();
+    const struct patch_function *function = functions_at(pc);
+    if (function)
+        empty = functions_stack_is_empty(function, pc);
+    loadmap_leave();
+    patch_unlock();
+    return empty;
+}
+
+static void add_stays(uint32_t function, uintptr_t address, enum site_stays why)
+{
+    struct instruction in;
+    // Of those for thread-local storage, nothing comes back to code of ours.
+    if (why == STAYS_PREFIXED)
+        return;
+    if (why == STAYS_TABLE) {
+        if (stack_is_empty(address))
+            facts_of(function)->flags |= OPEN;
+        return;
+    }
+    if (why == STAYS_UNDECODED || !decode((const unsigned char *)address, INSTRUCTION_MOST, &in)) {
+        facts_of(function)->flags |= OPEN;
+        return;
+    }
+    const uintptr_t behind = address + in.length;
+    uintptr_t target = 0, slot = 0;
+    const bool jumps =
+        in.flow == FLOW_JUMP || in.flow == FLOW_BRANCH || in.flow == FLOW_JUMP_INDIRECT;
+    if (in.flow == FLOW_CALL || in.flow == FLOW_JUMP || in.flow == FLOW_BRANCH)
+        target = decode_target(&in, address);
+    else if (in.rip_relative)
+        slot = behind + (uintptr_t)(intptr_t)in.disp;
+    if (why == STAYS_MIDDLE && target == behind)
+        return; // reads the pc
+    add_silent(function, behind, target_behind(address, target, slot),
+               jumps ? EDGE_SILENT_JUMP : EDGE_SILENT_CALL);
+}
+
+// The other part of a function that a jump leads to; 0 if it is none.
+static uintptr_t part_at(uintptr_t target)
+{
+    uintptr_t start = 0;
+    if (patch_lock())
+        return 0;
+    loadmap_enter();
+    struct patch_function *other = functions_at(target);
+    if (other && other->whole)
+        functions_examine(other);
+    if (other && (!other->whole || other->inside))
+        start = other->start;
+    loadmap_leave();
+    patch_unlock();
+    return start;
+}
+
+// Compilers put cold code elsewhere, with a table of its own: to walks it is a function.
+static void add_parts(uint32_t function)
+{
+    uintptr_t start = facts_of(function)->address, end = start;
+    bool decoded = false;
+    if (patch_lock())
+        return;
+    loadmap_enter();
+    const struct patch_function *range = functions_at(start);
+    if (range) {
+        end = range->end;
+        decoded = range->decoded;
+    }
+    loadmap_leave();
+    patch_unlock();
+    struct instruction in;
+    for (uintptr_t pc = start; decoded && pc < end; pc += in.length) {
+        if (!decode((const unsigned char *)pc, end - pc, &in))
+            return;
+        if (in.flow != FLOW_JUMP && in.flow != FLOW_BRANCH)
+            continue;
+        const uintptr_t target = decode_target(&in, pc);
+        const uintptr_t part = target >= start && target < end ? 0 : part_at(target);
+        if (part && part != start)
+            add_silent(function, pc + in.length, part, EDGE_SILENT_JUMP);
+    }
+}
+
+static uint32_t site_hash(const struct site *site)
+{
+    return lookup_hash((uintptr_t)site, 0);
+}
+
+struct encode_site *encode_site_number(uint32_t number)
+{
+    return number < known_count ? series_at(&known, number) : NULL;
+}
+
+struct encode_site *encode_site_of(const struct site *site)
+{
+    uint32_t index;
+    for (struct lookup_cursor at = lookup_start(&known_lookup, site_hash(site));
+         lookup_next(&at, &index);) {
+        struct encode_site *one = series_at(&known, index);
+        if (one->site == site)
+            return one;
+    }
+    return NULL;
+}
+
+static bool is_indirect(const struct site *site)
+{
+    return site->kind == SITE_CALL_INDIRECT || site->thunk;
+}
+
+// A hook for a site; NULL: it stays as it is.
+static struct stub *hook_for(struct site *site)
+{
+    const bool indirect = is_indirect(site);
+    const struct stub_plan plan = {.kind = STUB_HOOK,
+                                   .before =
+                                       indirect ? encode_before_indirect : encode_before_direct,
+                                   .after = encode_after,
+                                   .push_target = indirect};
+    struct stub *stub;
+    if (site->form == FORM_TRAP || !series_reach(&known, &encode.pool, known_count) ||
+        stub_make(site, &plan, &stub))
+        return NULL;
+    *(struct encode_site *)series_at(&known, known_count) =
+        (struct encode_site){.site = site, .hook = stub, .edge = GRAPH_NONE};
+    if (!lookup_add(&known_lookup, &encode.pool, site_hash(site), known_count))
+        return NULL;
+    known_count++;
+    return stub;
+}
+
+#define CHANGES 256
+static struct site_change changes[CHANGES];
+
+static void apply(size_t count)
+{
+    if (count)
+        sites_apply(changes, count, encode.frozen ? COMPANY_THREADS : COMPANY_NONE);
+}
+
+static void add_sites(uint32_t function, const struct site_list *list)
+{
+    size_t count = 0;
+    for (unsigned i = 0; i < list->count; i++) {
+        struct site *site = &list->site[i];
+        const uintptr_t behind = site->address + site->length;
+        const bool tail = site->kind == SITE_TAIL || site->kind == SITE_TAIL_INDIRECT;
+        struct stub *stub = tail ? NULL : hook_for(site);
+        if (!stub) {
+            const uintptr_t target = is_indirect(site) || site->kind == SITE_TAIL_INDIRECT
+                                         ? target_behind(site->address, 0, site->slot)
+                                         : site->target;
+            encode.counts->sites_skipped++;
+            add_silent(function, behind, target, tail ? EDGE_SILENT_JUMP : EDGE_SILENT_CALL);
+            continue;
+        }
+        encode.counts->sites_patched++;
+        changes[count++] = (struct site_change){site, stub};
+        if (count == CHANGES) {
+            apply(count);
+            count = 0;
+        }
+    }
+    apply(count);
+}
+
+static void look_at(uint32_t function)
+{
+    struct site_list list = {0};
+    const uintptr_t address = facts_of(function)->address;
+    stayed_count = 0;
+    if (sites_find(address, &list, &found)) {
+        facts_of(function)->flags |= OPEN;
+        return;
+    }
+    encode.counts->sites_skipped += stayed_count;
+    if (stayed_count > STAYS_MOST)
+        facts_of(function)->flags |= OPEN;
+    for (unsigned i = 0; i < stayed_count && i < STAYS_MOST; i++)
+        add_stays(function, stayed[i].address, stayed[i].why);
+    add_parts(function);
+    add_sites(function, &list);
+}
+
+// What leads silently to an open function is open, too.
+static void spread_open(uint32_t first_edge)
+{
+    const struct graph *graph = &encode.graph;
+    for (bool changed = true; changed;) {
+        changed = false;
+        for (uint32_t i = first_edge; i < graph->edge_count; i++) {
+            const struct graph_edge *edge = graph_edge(graph, i);
+            if (!edge_is_silent(edge) || !(facts_of(edge->callee)->flags & OPEN) ||
+                facts_of(edge->caller)->flags & OPEN)
+                continue;
+            facts_of(edge->caller)->flags |= OPEN;
+            changed = true;
+        }
+    }
+}
+
+uint32_t encode_meet(uintptr_t address)
+{
+    const uint32_t first_edge = encode.graph.edge_count;
+    uint32_t function = add_function(address);
+    while (looked_at < encode.graph.function_count)
+        look_at(looked_at++);
+    spread_open(first_edge);
+    return function;
+}
+
+uint32_t encode_edge(struct encode_site *site, uintptr_t target)
+{
+    struct graph *graph = &encode.graph;
+    const bool direct = !is_indirect(site->site);
+    if (direct && site->edge != GRAPH_NONE)
+        return site->edge;
+    uint32_t callee = encode_meet(target);
+    uint32_t caller = add_function(site->site->function);
+    if (callee == GRAPH_NONE || caller == GRAPH_NONE)
+        return GRAPH_NONE;
+    const place_t place = loadmap_place(site->site->address + site->site->length);
+    uint32_t edge = graph_find_edge(graph, place, callee);
+    if (edge != GRAPH_NONE)
+        return edge;
+    edge = graph_add_edge(graph, place, caller, callee, direct ? EDGE_CALL : EDGE_INDIRECT);
+    if (edge == GRAPH_NONE)
+        return edge;
+    // A stub has one number: calls of several targets go on pushing.
+    if (!direct || facts_of(callee)->flags & OPEN || facts_of(caller)->flags & OPEN)
+        graph_edge(graph, edge)->flags |= EDGE_UNENCODED;
+    if (direct)
+        site->edge = edge;
+    return edge;
+}
+
+void encode_count_graph(void)
+{
+    encode.counts->functions = encode.graph.function_count;
+    encode.counts->edges = encode.graph.edge_count;
+    encode.counts->max_id = encode.numbering.dictionary->max_id;
+    encode.counts->bytes = encode.pool.mapped + sites_bytes();
+}

@@ -1,0 +1,398 @@
+// SPDX-License-Identifier: MIT
+// What a hook does, and encoding anew.
+
+#include "loadmap/loadmap.h"
+#include "track/encode_parts.h"
+#include <dlfcn.h>
+#include <errno.h>
+#include <signal.h>
+#include <sys/mman.h>
+#include <sys/syscall.h>
+#include <time.h>
+#include <unistd.h>
+
+void calls_vector_start(void); // what there is to save of vector state
+
+struct encode encode;
+__thread struct encode_state encode_state;
+__thread struct encode_thread *encode_current;
+
+// From a stub's address, and the target of an indirect call, to the edge: one word, so that threads
+// need no lock. Its upper part is that of the hash, then the edge, and whether it repeats.
+#define TABLE_BITS 16
+#define EDGE_BITS 23
+static _Atomic uint64_t table[1 << TABLE_BITS];
+
+static uint64_t mix(uintptr_t stub, uintptr_t target)
+{
+    uint64_t hash = (stub ^ target * UINT64_C(0xff51afd7ed558ccd)) * UINT64_C(0x9e3779b97f4a7c15);
+    return hash ^ hash >> 29;
+}
+
+bool encode_before_known(uintptr_t stub, uintptr_t target);
+void encode_before_slow(uintptr_t stub, uintptr_t target, uintptr_t sp, uintptr_t bp,
+                        uintptr_t argument);
+
+bool encode_before_known(uintptr_t stub, uintptr_t target)
+{
+    struct encode_state *state = &encode_state;
+    const uint64_t hash = mix(stub, target);
+    // Relaxed: the word is all there is.
+    const uint64_t word =
+        atomic_load_explicit(&table[hash & ((1 << TABLE_BITS) - 1)], memory_order_relaxed);
+    if ((word ^ hash) >> (EDGE_BITS + 1) || !word || state->attention ||
+        atomic_load_explicit(&encode.wanted, memory_order_relaxed))
+        return false;
+    encode_push(state, (uint32_t)(word >> 1) & ((1 << EDGE_BITS) - 1), word & 1);
+    return true;
+}
+
+static void remember(uintptr_t stub, uintptr_t target, uint32_t edge)
+{
+    const uint64_t hash = mix(stub, target);
+    if (edge >> EDGE_BITS)
+        return;
+    const uint64_t word =
+        hash >> (EDGE_BITS + 1) << (EDGE_BITS + 1) | (uint64_t)edge << 1 | encode_repeats(edge);
+    atomic_store_explicit(&table[hash & ((1 << TABLE_BITS) - 1)], word, memory_order_relaxed);
+}
+
+static uint64_t now_ns(void)
+{
+    struct timespec now;
+    syscall(SYS_clock_gettime, CLOCK_MONOTONIC, &now);
+    return (uint64_t)now.tv_sec * 1000000000 + (uint64_t)now.tv_nsec;
+}
+
+// ---- the lock: nobody is interrupted by a handler of the program while he holds it
+
+static _Atomic uintptr_t owner;
+
+static bool take_lock(uint64_t *mask)
+{
+    const uintptr_t self = (uintptr_t)__builtin_thread_pointer();
+    // Ours stay: a sample that comes sees that the thread is busy.
+    const uint64_t all = ~(UINT64_C(1) << (SIGTRAP - 1) | UINT64_C(1) << (SIGSTKFLT - 1) |
+                           UINT64_C(1) << (SIGSEGV - 1) | UINT64_C(1) << (SIGBUS - 1));
+    if (atomic_load_explicit(&owner, memory_order_relaxed) == self)
+        return false;
+    syscall(SYS_rt_sigprocmask, SIG_BLOCK, &all, mask, sizeof all);
+    for (;;) {
+        uintptr_t nobody = 0;
+        if (atomic_compare_exchange_weak_explicit(&owner, &nobody, self, memory_order_acquire,
+                                                  memory_order_relaxed))
+            return true;
+        syscall(SYS_sched_yield);
+    }
+}
+
+static void give_lock(const uint64_t *mask)
+{
+    atomic_store_explicit(&owner, 0, memory_order_release);
+    syscall(SYS_rt_sigprocmask, SIG_SETMASK, mask, NULL, sizeof *mask);
+}
+
+// ---- encoding anew
+
+#define CHANGES 512
+static struct site_change changes[CHANGES];
+static size_t change_count;
+
+static void apply_changes(void)
+{
+    if (change_count)
+        sites_apply(changes, change_count, COMPANY_NONE);
+    change_count = 0;
+}
+
+// What a site leads to by its edge's code: nothing at all, a number, or the hook.
+static struct stub *stub_for(struct encode_site *site, const struct code *code)
+{
+    if (code->action != ACTION_ADD || code->save)
+        return site->hook;
+    if (code->add == 0)
+        return NULL;
+    if (site->delta)
+        return stub_renew(site->delta, (int64_t)code->add) ? site->hook : site->delta;
+    const struct stub_plan plan = {.kind = STUB_DELTA,
+                                   .wide = true,
+                                   .delta = (int64_t)code->add,
+                                   .tls_number = (int32_t)((intptr_t)&encode_state.machine.id -
+                                                           (intptr_t)__builtin_thread_pointer())};
+    return stub_make(site->site, &plan, &site->delta) ? site->hook : site->delta;
+}
+
+static void lead_sites(void)
+{
+    struct encode_site *site;
+    for (uint32_t i = 0; (site = encode_site_number(i)); i++) {
+        if (site->edge == GRAPH_NONE)
+            continue;
+        struct stub *stub = stub_for(site, numbering_code(&encode.numbering, site->edge));
+        if (stub == atomic_load(&site->site->stub))
+            continue;
+        changes[change_count++] = (struct site_change){site->site, stub};
+        if (change_count == CHANGES)
+            apply_changes();
+    }
+    apply_changes();
+}
+
+// The stack was walked. False: no memory, nothing has changed.
+static bool renumber(struct encode_thread *thread)
+{
+    struct numbering_options options = encode.numbering.options;
+    struct numbering next;
+    options.stamp++;
+    if (numbering_make(&next, &encode.graph, &options))
+        return false;
+    struct dictionary *old = encode.numbering.dictionary;
+    numbering_free(&encode.numbering);
+    encode.numbering = next;
+    encode.base = dictionary_base(next.dictionary);
+    dictionary_free(&encode.graph, old);
+    for (size_t i = 0; i < 1 << TABLE_BITS; i++)
+        atomic_store_explicit(&table[i], 0, memory_order_relaxed);
+    lead_sites();
+    encode_move_returns(thread);
+    encode_replay(thread, 0);
+    return true;
+}
+
+static void reencode(struct encode_thread *thread, enum reencode reason)
+{
+    const uint64_t begin = now_ns();
+    struct policy_counters *counters = &encode.policy_counters;
+    if (thread->has_signal || thread->has_gap || !renumber(thread))
+        return;
+    policy_encoded(&encode.policy, reason, counters);
+    graph_cool(&encode.graph);
+    const uint64_t end = now_ns();
+    *counters = (struct policy_counters){.edges_encoded = encode.graph.edge_count,
+                                         .last_cost = end - begin};
+    encode.encoded_at = end;
+    encode.counts->reencodings++;
+    encode.counts->reencode_ns += end - begin;
+    thread->before_count = 0;
+}
+
+static enum reencode decide(void)
+{
+    struct policy_counters *counters = &encode.policy_counters;
+    if (encode.frozen)
+        return REENCODE_NOT;
+    counters->edges = encode.graph.edge_count;
+    counters->nanoseconds = now_ns() - encode.encoded_at;
+    return policy_decide(&encode.policy, counters);
+}
+
+// ---- the long way of a hook
+
+static bool walk_from(struct encode_thread *thread, const struct site *site, uintptr_t sp,
+                      uintptr_t bp)
+{
+    struct unwind_cursor cursor;
+    struct unwind_bounds stack = {sp, thread->stack.high};
+    if (sp < thread->stack.low || sp >= thread->stack.high)
+        return false;
+    unwind_start_here(&cursor, site->address + site->length, sp, bp, stack);
+    return encode_walk(thread, &cursor);
+}
+
+// The stack pointer that a longjmp leads to; 0 if the target is none. libc keeps it disguised.
+static uintptr_t jump_goal(uintptr_t target, uintptr_t buffer)
+{
+    for (unsigned i = 0; i < sizeof encode.jumps / sizeof *encode.jumps; i++) {
+        if (!encode.jumps[i] || encode.jumps[i] != target)
+            continue;
+        uintptr_t guard, goal = ((const uintptr_t *)buffer)[6];
+        __asm__("movq %%fs:0x30, %0" : "=r"(guard));
+        return (goal >> 17 | goal << 47) ^ guard;
+    }
+    return 0;
+}
+
+// Under the lock.
+static void meet_call(struct encode_thread *thread, struct encode_site *site, uintptr_t stub,
+                      uintptr_t target, uintptr_t sp, uintptr_t bp, uintptr_t argument)
+{
+    struct encode_state *state = thread->state;
+    const bool indirect = target != 0;
+    if (!indirect)
+        target = site->site->target ? site->site->target
+                 : site->site->slot ? *(uintptr_t *)site->site->slot
+                                    : 0;
+    const uintptr_t goal = jump_goal(target, argument);
+    if (goal) {
+        if (walk_from(thread, site->site, sp, bp))
+            encode_replay(thread, goal);
+        else
+            state->attention = 1;
+        return;
+    }
+    const bool lands = target && target == encode.catch_begin;
+    if ((state->attention || lands || !thread->root_slot) && walk_from(thread, site->site, sp, bp))
+        encode_replay(thread, 0);
+    enum cover cover;
+    uint32_t edge = target ? encode_edge(site, target) : GRAPH_NONE;
+    if (numbering_cover(&encode.numbering, &cover))
+        edge = GRAPH_NONE;
+    enum reencode reason = decide();
+    if (reason == REENCODE_NOT)
+        reason = atomic_load_explicit(&encode.wanted, memory_order_relaxed);
+    if (reason != REENCODE_NOT && !encode.frozen && walk_from(thread, site->site, sp, bp))
+        reencode(thread, reason);
+    atomic_store_explicit(&encode.wanted, REENCODE_NOT, memory_order_relaxed);
+    encode_count_graph();
+    // Whatever the site leads to by now: this call returns to the hook, which pops.
+    encode_push(state, edge, encode_repeats(edge));
+    if (edge != GRAPH_NONE && !lands)
+        remember(stub, indirect ? target : 0, edge);
+}
+
+void encode_before_slow(uintptr_t stub, uintptr_t target, uintptr_t sp, uintptr_t bp,
+                        uintptr_t argument)
+{
+    const int saved_errno = errno;
+    struct encode_state *state = &encode_state;
+    struct encode_thread *thread = state->thread;
+    struct stub_place place;
+    uint64_t mask;
+    struct encode_site *site =
+        thread && sites_locate(stub, &place) ? encode_site_of(place.site) : NULL;
+    if (!site || !take_lock(&mask)) {
+        encode_push(state, GRAPH_NONE, false);
+        errno = saved_errno;
+        return;
+    }
+    thread->busy = true;
+    atomic_signal_fence(memory_order_seq_cst);
+    meet_call(thread, site, stub, target, sp, bp, argument);
+    atomic_signal_fence(memory_order_seq_cst);
+    thread->busy = false;
+    give_lock(&mask);
+    errno = saved_errno;
+}
+
+// ---- start and end
+
+static void *map(size_t bytes)
+{
+    void *memory = mmap(NULL, bytes, PROT_READ | PROT_WRITE,
+                        MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    return memory == MAP_FAILED ? NULL : memory;
+}
+
+static void unmap(void *memory, size_t bytes)
+{
+    munmap(memory, bytes);
+}
+
+// A return address that is in a stub, or a thread that is: what the program would have there.
+static bool truth(uintptr_t *pc, uintptr_t *sp, bool *interrupted)
+{
+    struct stub_place place;
+    if (!sites_locate(*pc, &place))
+        return false;
+    *pc = place.pc;
+    if (place.pushed)
+        *sp += sizeof(uintptr_t);
+    if (place.pc == place.site->address) // in the hook before the call
+        *interrupted = true;
+    return true;
+}
+
+int encode_start(struct live_encode *counts, bool verify)
+{
+    static const char *const jumps[] = {"longjmp", "_longjmp", "siglongjmp", "__longjmp_chk"};
+    int error = sites_start();
+    if (error)
+        return error;
+    encode.counts = counts;
+    encode.verify = verify;
+    encode.pool = (struct pool){.map = map, .unmap = unmap, .piece = 1 << 16};
+    encode.policy = (struct policy)POLICY_DEFAULT;
+    graph_init(&encode.graph, &encode.pool);
+    const struct numbering_options options = {.id_bits = 64, .chain_targets = UINT32_MAX};
+    error = numbering_start(&encode.numbering, &encode.graph, &options);
+    if (!error)
+        error = encode_graph_start();
+    if (error)
+        return error;
+    encode.base = dictionary_base(encode.numbering.dictionary);
+    encode.encoded_at = now_ns();
+    encode.catch_begin = (uintptr_t)dlsym(RTLD_DEFAULT, "__cxa_begin_catch");
+    for (unsigned i = 0; i < sizeof jumps / sizeof *jumps; i++)
+        encode.jumps[i] = (uintptr_t)dlsym(RTLD_DEFAULT, jumps[i]);
+    calls_vector_start();
+    unwind_truth = truth;
+    encode.started = true;
+    return 0;
+}
+
+struct encode_thread *encode_open(uintptr_t root, struct unwind_bounds stack)
+{
+    struct encode_state *state = &encode_state;
+    uint64_t mask;
+    if (!encode.started || state->thread || !take_lock(&mask))
+        return state->thread;
+    struct encode_thread *thread = map(sizeof *thread);
+    uint32_t function = thread ? encode_meet(root) : GRAPH_NONE;
+    enum cover cover;
+    if (function == GRAPH_NONE || numbering_cover(&encode.numbering, &cover)) {
+        if (thread)
+            unmap(thread, sizeof *thread);
+        thread = NULL;
+    } else {
+        graph_set_root(&encode.graph, function);
+        thread->stack = stack;
+        thread->root = graph_function(&encode.graph, function)->entry;
+        thread->state = state;
+        state->machine =
+            (struct machine){.stack = thread->entries, .limit = ENCODE_STACK, .root = function};
+        state->over = state->attention = 0;
+        atomic_signal_fence(memory_order_seq_cst);
+        state->thread = encode_current = thread;
+    }
+    encode_count_graph();
+    give_lock(&mask);
+    return thread;
+}
+
+void encode_close(struct encode_thread *thread)
+{
+    struct encode_state *state = &encode_state;
+    if (!thread || state->thread != thread)
+        return;
+    state->thread = encode_current = NULL;
+    // From here on calls are only counted.
+    state->machine.limit = 0;
+    state->machine.depth = 0;
+    atomic_signal_fence(memory_order_seq_cst);
+    state->machine.stack = NULL;
+    unmap(thread, sizeof *thread);
+}
+
+void encode_freeze(void)
+{
+    if (encode.started && !encode.frozen) {
+        encode.frozen = true;
+        encode.counts->frozen = 1;
+    }
+}
+
+void encode_after_fork(struct live_encode *counts)
+{
+    if (!encode.started)
+        return;
+    atomic_store_explicit(&owner, 0, memory_order_relaxed);
+    sites_after_fork();
+    encode.counts = counts;
+    encode_count_graph();
+}
+
+void encode_distrust(void)
+{
+    if (encode_state.thread)
+        encode_state.attention = 1;
+}

@@ -1,0 +1,114 @@
+// SPDX-License-Identifier: MIT
+#ifndef CAIRN_TRACK_ENCODE_PARTS_H
+#define CAIRN_TRACK_ENCODE_PARTS_H
+
+// Between the files of the encode tracker.
+
+#include "encode/decode.h"
+#include "encode/policy.h"
+#include "patch/sites.h"
+#include "track/encode.h"
+
+// Of each thread, at offsets that the hooks in assembler know.
+struct encode_state {
+    struct machine machine;
+    uint32_t over;      // calls that found no room on the stack: counted, not kept
+    uint32_t attention; // the next hook goes the long way
+    uint64_t pushes;    // not told yet
+    struct encode_thread *thread;
+};
+
+extern __thread struct encode_state encode_state;
+
+// A frame as a walk sees it.
+struct encode_frame {
+    uintptr_t slot; // of its return address; 0: a signal's frame
+    place_t site, function;
+};
+
+enum {
+    ENCODE_FRAMES = 1 << 16, // deeper stacks are not looked at
+    ENCODE_STACK = 1 << 20,  // entries of ccStack
+    ENCODE_CACHE = 1 << 12,  // contexts that are remembered
+};
+
+struct encode_memo { // a context that a walk has confirmed
+    uint64_t key, id;
+    place_t function;
+    place_t site; // that the function was called from
+    uint32_t stamp;
+    ref_t tree, node;
+};
+
+struct encode_thread {
+    struct encode_state *state;
+    struct unwind_bounds stack;
+    uintptr_t root_slot; // of the root's return address; 0: not known yet
+    place_t root;
+    bool has_signal, has_gap; // of the last walk: a signal's frame was met, or one without tables
+    bool busy;                // a hook is on its long way
+    uint32_t count;           // frames of the last walk, youngest first
+    uint32_t path_count;      // of the last path that was decoded: at the end of `path`
+    uint32_t ticks;
+    struct encode_frame frames[ENCODE_FRAMES];
+    struct walked walked[ENCODE_FRAMES];
+    uint32_t path[ENCODE_FRAMES], before[ENCODE_FRAMES];
+    uint32_t before_count;
+    struct encode_memo memo[ENCODE_CACHE];
+    struct cc_entry entries[ENCODE_STACK];
+};
+
+struct encode_site {
+    struct site *site;
+    struct stub *hook, *delta;
+    uint32_t edge; // of a direct call, once it was made; GRAPH_NONE
+};
+
+struct encode {
+    bool started, verify, frozen;
+    _Atomic uint32_t wanted; // enum reencode: the next hook encodes anew
+    struct pool pool;
+    struct graph graph;
+    struct numbering numbering;
+    struct policy policy;
+    struct policy_counters policy_counters;
+    uint64_t encoded_at; // nanoseconds
+    uint64_t base;       // of the encoding in force
+    struct live_encode *counts;
+    uintptr_t catch_begin; // __cxa_begin_catch: an exception has landed
+    uintptr_t jumps[4];    // longjmp and its kin
+};
+
+extern struct encode encode __attribute__((visibility("hidden")));
+
+// encode_graph.c; all under the lock but encode_site_of().
+
+int encode_graph_start(void);
+// The function at an address, with its sites led to hooks; GRAPH_NONE: no memory.
+uint32_t encode_meet(uintptr_t address);
+// The edge of a call that goes to `target` now; GRAPH_NONE: no memory.
+uint32_t encode_edge(struct encode_site *site, uintptr_t target);
+struct encode_site *encode_site_of(const struct site *site);
+struct encode_site *encode_site_number(uint32_t number); // NULL: no more
+void encode_count_graph(void);
+
+// encode_stack.c
+
+// Walks to the root. False: it was not met.
+bool encode_walk(struct encode_thread *thread, struct unwind_cursor *cursor);
+// What the walked stack stands for becomes the state. Signal-safe.
+void encode_replay(struct encode_thread *thread, uintptr_t above);
+// Leads the walked frames back to the code that their sites go through now.
+void encode_move_returns(struct encode_thread *thread);
+// Whether the walk and the path in thread->path are the same.
+bool encode_compare(struct encode_thread *thread);
+
+void encode_push(struct encode_state *state, uint32_t edge, bool repeats);
+bool encode_repeats(uint32_t edge);
+
+// encode_hook.c, for the stubs
+void encode_before_direct(void);
+void encode_before_indirect(void);
+void encode_after(void);
+
+#endif

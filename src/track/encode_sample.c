@@ -1,0 +1,194 @@
+// SPDX-License-Identifier: MIT
+// From a sample to its node. A context is (id, ccStack, function). One that was seen before is
+// found by these; a new one is decoded and walked, and remembered if both agree: so a number that
+// means nothing, for whatever reason, costs a walk and no more. If they do not agree the state is
+// computed anew from the walk.
+
+#include "track/encode_parts.h"
+#include "track/forbidden.h"
+#include "unwind/arch.h"
+
+static uint64_t hash_word(uint64_t hash, uint64_t word)
+{
+    hash = (hash ^ word) * UINT64_C(0x9e3779b97f4a7c15);
+    return hash ^ hash >> 32;
+}
+
+static uint64_t key_of(const struct machine *machine, place_t function)
+{
+    uint64_t key = hash_word(function, machine->id);
+    for (uint32_t i = 0; i < machine->depth; i++) {
+        const struct cc_entry *entry = &machine->stack[i];
+        key = hash_word(key, entry->id);
+        key = hash_word(key, (uint64_t)entry->edge << 32 | entry->count);
+    }
+    return key ^ machine->depth;
+}
+
+static struct encode_memo *memo_of(struct encode_thread *thread, uint64_t key)
+{
+    return &thread->memo[key % ENCODE_CACHE];
+}
+
+// Decodes the state for a thread that is in the function; into thread->path. False: it means
+// nothing.
+static bool decode_state(struct encode_thread *thread, place_t place)
+{
+    uint32_t function = graph_find_function(&encode.graph, place);
+    if (function == GRAPH_NONE)
+        return false;
+    const struct context context = context_of(&thread->state->machine, function);
+    int64_t count = context_decode(&encode.graph, encode.numbering.dictionary, &context,
+                                   thread->path, ENCODE_FRAMES);
+    if (count < 0)
+        return false;
+    thread->path_count = (uint32_t)count;
+    return true;
+}
+
+// Heats the edges that are new since the thread's last path.
+static void observe(struct encode_thread *thread)
+{
+    const uint32_t *path = thread->path + ENCODE_FRAMES - thread->path_count;
+    uint32_t shared = paths_share(path, thread->path_count, thread->before, thread->before_count);
+    observe_path(&encode.graph, &encode.numbering, path, thread->path_count, shared, 1,
+                 &encode.policy_counters.observed);
+    for (uint32_t i = shared; i < thread->path_count; i++)
+        thread->before[i] = path[i];
+    thread->before_count = thread->path_count;
+    if (encode.frozen)
+        return;
+    struct policy_counters counters = encode.policy_counters;
+    counters.edges = encode.graph.edge_count;
+    counters.nanoseconds = UINT64_MAX;
+    if (counters.observed.samples % 64 == 0)
+        atomic_store_explicit(&encode.wanted, policy_decide(&encode.policy, &counters),
+                              memory_order_relaxed);
+}
+
+static ref_t node_of_statement(struct walker *walker, ref_t frame, place_t statement)
+{
+    ref_t edge = tree_edge(walker->arena, walker->tree, statement, 0);
+    ref_t node = tree_child(walker->arena, walker->tree, frame, edge);
+    if (node)
+        return node;
+    walker->stats->unplaced++;
+    return tree_unplaced(walker->arena, walker->tree, frame);
+}
+
+// In a hook or a stub, where the state changes.
+static bool is_ours(const struct unwind_cursor *cursor, uintptr_t pc)
+{
+    struct stub_place place;
+    return forbidden_is_agent(cursor->frame.function) || sites_locate(pc, &place);
+}
+
+// What is wrong with the moment, if anything: then the number says nothing of the stack.
+static bool is_outside(const struct encode_thread *thread, const struct unwind_cursor *cursor,
+                       uintptr_t pc)
+{
+    return thread->busy || thread->state->over || thread->state->attention || !thread->root_slot ||
+           cursor->sp < thread->stack.low || cursor->sp > thread->root_slot || is_ours(cursor, pc);
+}
+
+// The state was wrong, or the stack is one that numbers cannot tell: what the stack says holds.
+static void heal(struct encode_thread *thread)
+{
+    if (!thread->has_signal && !thread->has_gap)
+        encode_replay(thread, 0);
+}
+
+static ref_t fall_back(struct walker *walker, void *ucontext, uint64_t weight)
+{
+    encode.counts->walked++;
+    return walk_sample(walker, ucontext, weight);
+}
+
+// A context that is new, or is to be verified.
+static ref_t confirm(struct encode_thread *thread, struct walker *walker, void *ucontext,
+                     const struct unwind_cursor *start, struct encode_memo *hit, uint64_t weight)
+{
+    struct unwind_cursor cursor = *start;
+    const place_t function = start->frame.function;
+    const uint64_t key = key_of(&thread->state->machine, function);
+    const bool decoded = decode_state(thread, function);
+    const bool walked = encode_walk(thread, &cursor);
+    const bool same = decoded && walked && encode_compare(thread);
+    ref_t node = walk_sample(walker, ucontext, weight);
+    if (decoded)
+        observe(thread);
+    // A walk that does not reach the root, or crosses a signal's frame, is no judge.
+    if (walked && !thread->has_signal && !thread->has_gap) {
+        encode.counts->verified += decoded;
+        encode.counts->mismatches += decoded && !same;
+    }
+    if (!same) {
+        encode.counts->walked++;
+        if (hit)
+            hit->node = 0;
+        if (walked)
+            heal(thread);
+        return node;
+    }
+    if (!hit)
+        encode.counts->confirmed++;
+    else
+        encode.counts->decoded++;
+    struct node *statement = arena_at(walker->arena, node);
+    if (thread->count && tree_node_edge(statement))
+        *memo_of(thread, key) = (struct encode_memo){
+            .key = key,
+            .id = thread->state->machine.id,
+            .function = function,
+            .site = thread->frames[0].site,
+            .stamp = encode.numbering.dictionary->stamp,
+            .tree = walker->tree,
+            .node = statement->parent,
+        };
+    return node;
+}
+
+// The frame that the sample is in was called from where the number says.
+static bool is_called_from(const struct unwind_cursor *start, place_t site)
+{
+    struct unwind_cursor cursor = *start;
+    enum verdict verdict;
+    return unwind_step(&cursor, &verdict) == UNWIND_OK && cursor.frame.place == site &&
+           !(cursor.left.flags & FRAME_SIGNAL);
+}
+
+ref_t encode_sample(struct encode_thread *thread, struct walker *walker, void *ucontext,
+                    uint64_t weight)
+{
+    struct unwind_cursor cursor;
+    struct machine *machine = &thread->state->machine;
+    const uintptr_t pc = *(uintptr_t *)((char *)ucontext + arch_context_offset(ARCH_RA));
+    const uintptr_t sp = *(uintptr_t *)((char *)ucontext + arch_context_offset(ARCH_SP));
+    const bool own = sp >= thread->stack.low && sp < thread->stack.high;
+    const struct unwind_bounds stack = {own ? sp : thread->stack.high, thread->stack.high};
+    struct live_encode *counts = encode.counts;
+    counts->pushes += thread->state->pushes;
+    thread->state->pushes = 0;
+    unwind_start(&cursor, ucontext, stack);
+    if (is_outside(thread, &cursor, pc)) {
+        if (thread->state->attention && own && !thread->busy && !is_ours(&cursor, pc) &&
+            encode_walk(thread, &cursor))
+            heal(thread);
+        return fall_back(walker, ucontext, weight);
+    }
+    counts->depth_sum += machine->depth;
+    counts->depth_samples++;
+    const uint64_t key = key_of(machine, cursor.frame.function);
+    struct encode_memo *memo = memo_of(thread, key);
+    const bool hit = memo->node && memo->key == key && memo->id == machine->id &&
+                     memo->function == cursor.frame.function && memo->tree == walker->tree &&
+                     memo->stamp == encode.numbering.dictionary->stamp &&
+                     is_called_from(&cursor, memo->site);
+    // Now and then, and always to verify, one that is known is looked at all the same.
+    if (!hit || encode.verify || ++thread->ticks % 16 == 0)
+        return confirm(thread, walker, ucontext, &cursor, hit ? memo : NULL, weight);
+    counts->decoded++;
+    struct live_stats *stats = walker->stats;
+    stats->verdicts[VERDICT_COMPLETE]++;
+    return node_of_statement(walker, memo->node, cursor.frame.place);
+}

@@ -1,0 +1,135 @@
+// SPDX-License-Identifier: MIT
+// A thread's stack, and the state that it stands for.
+
+#include "track/encode_parts.h"
+
+static bool in_stack(const struct encode_thread *thread, uintptr_t slot)
+{
+    return slot >= thread->stack.low && slot < thread->stack.high;
+}
+
+// The return slot of the oldest frame of the root; what lies above it is not ours.
+static bool find_root(struct encode_thread *thread)
+{
+    for (uint32_t i = thread->count; i-- > 0;) {
+        if (thread->frames[i].function != thread->root || !in_stack(thread, thread->frames[i].slot))
+            continue;
+        thread->root_slot = thread->frames[i].slot;
+        thread->count = i;
+        return true;
+    }
+    return false;
+}
+
+bool encode_walk(struct encode_thread *thread, struct unwind_cursor *cursor)
+{
+    enum verdict verdict;
+    thread->count = 0;
+    thread->has_signal = thread->has_gap = false;
+    while (unwind_step(cursor, &verdict) == UNWIND_OK) {
+        const struct unwind_frame *left = &cursor->left, *caller = &cursor->frame;
+        if (thread->root_slot && left->ra_slot == thread->root_slot)
+            return true;
+        thread->has_signal |= (left->flags & FRAME_SIGNAL) != 0;
+        thread->has_gap |= !(left->flags & (FRAME_CFI | FRAME_SIGNAL));
+        if (thread->count == ENCODE_FRAMES)
+            return false;
+        thread->frames[thread->count++] = (struct encode_frame){
+            .slot = in_stack(thread, left->ra_slot) ? left->ra_slot : 0,
+            .site = caller->place + (caller->flags & FRAME_INTERRUPTED ? 1 : 0),
+            .function = left->function,
+        };
+    }
+    return !thread->root_slot && find_root(thread);
+}
+
+bool encode_repeats(uint32_t edge)
+{
+    return edge < encode.numbering.covered &&
+           numbering_code(&encode.numbering, edge)->action == ACTION_REPEAT;
+}
+
+void encode_push(struct encode_state *state, uint32_t edge, bool repeats)
+{
+    struct machine *machine = &state->machine;
+    struct cc_entry *top = machine->stack + machine->depth;
+    state->pushes++;
+    if (state->over || machine->depth == machine->limit) {
+        state->over++;
+        return;
+    }
+    if (repeats && machine->depth && top[-1].id == machine->id && top[-1].edge == edge &&
+        top[-1].count < UINT32_MAX) {
+        top[-1].count++;
+    } else {
+        *top = (struct cc_entry){machine->id, edge, 0};
+        // A signal's handler pushes above the top: the entry is whole before that moves.
+        atomic_signal_fence(memory_order_seq_cst);
+        machine->depth++;
+    }
+    atomic_signal_fence(memory_order_seq_cst);
+    machine->id = encode.base;
+}
+
+// The edge by which a frame was called through a hook.
+static uint32_t edge_of(const struct encode_site *site, const struct encode_frame *frame)
+{
+    if (site->edge != GRAPH_NONE)
+        return site->edge;
+    uint32_t function = graph_find_function(&encode.graph, frame->function);
+    return function == GRAPH_NONE ? GRAPH_NONE
+                                  : graph_find_edge(&encode.graph, frame->site, function);
+}
+
+void encode_replay(struct encode_thread *thread, uintptr_t above)
+{
+    struct encode_state *state = thread->state;
+    struct stub_place place;
+    machine_reset(&state->machine);
+    state->over = 0;
+    for (uint32_t i = thread->count; i-- > 0;) {
+        const struct encode_frame *frame = &thread->frames[i];
+        if (!frame->slot || frame->slot < above || !sites_locate(*(uintptr_t *)frame->slot, &place))
+            continue;
+        const struct encode_site *site = encode_site_of(place.site);
+        if (!site)
+            continue;
+        if (place.stub == site->hook) {
+            uint32_t edge = edge_of(site, frame);
+            encode_push(state, edge, encode_repeats(edge));
+        } else {
+            state->machine.id += (uint64_t)place.delta;
+        }
+    }
+    state->attention = 0;
+}
+
+void encode_move_returns(struct encode_thread *thread)
+{
+    for (uint32_t i = 0; i < thread->count; i++) {
+        if (!thread->frames[i].slot)
+            continue;
+        uintptr_t *slot = (uintptr_t *)thread->frames[i].slot;
+        struct stub_place place;
+        struct site *site = sites_locate(*slot, &place) ? place.site : sites_before(*slot);
+        if (!site || !encode_site_of(site))
+            continue;
+        const struct stub *stub = atomic_load(&site->stub);
+        *slot = stub ? stub_return_address(stub, 0) : site->address + site->length;
+    }
+}
+
+bool encode_compare(struct encode_thread *thread)
+{
+    const uint32_t *path = thread->path + ENCODE_FRAMES - thread->path_count;
+    const uint32_t count = path_to_walk(&encode.graph, path, thread->path_count, thread->walked);
+    if (count != thread->count)
+        return false;
+    for (uint32_t i = 0; i < count; i++) {
+        const struct walked *one = &thread->walked[i];
+        const struct encode_frame *other = &thread->frames[count - 1 - i];
+        if (one->site != other->site || one->function != other->function)
+            return false;
+    }
+    return true;
+}

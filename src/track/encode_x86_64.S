@@ -1,0 +1,140 @@
+// SPDX-License-Identifier: MIT
+// The hooks of patched call sites. See encode.h; the offsets are those of struct encode_state.
+
+#include "track/hook_x86_64.h"
+
+#define ID 0
+#define DEPTH 8
+#define STACK 16
+#define OVER 48
+#define ENTRY_COUNT 12
+
+    .hidden encode_before_direct, encode_before_indirect, encode_after
+    .hidden encode_before_known, encode_before_slow, encode_state
+    .globl encode_before_direct, encode_before_indirect, encode_after
+
+// Before a call: all registers may hold arguments. (%rsp) is an address in the stub, which tells the site; of an
+// indirect call, 8(%rsp) is the target. What our own code does touches no vector register; the long way may ask libc.
+    .macro BEFORE indirect
+    .cfi_startproc
+    SAVE %rax
+    SAVE %rdi
+    SAVE %rsi
+    SAVE %rdx
+    SAVE %rcx
+    SAVE %r8
+    SAVE %r9
+    SAVE %r10
+    SAVE %r11
+    SAVE %rbp
+    .cfi_offset rbp, -88
+    movq %rsp, %rbp
+    .cfi_def_cfa_register rbp
+    andq $-16, %rsp
+    movq 80(%rbp), %rdi
+    .if \indirect
+    movq 88(%rbp), %rsi
+    .else
+    xorl %esi, %esi
+    .endif
+    call encode_before_known
+    testb %al, %al
+    jz 2f
+1:  movq %rbp, %rsp
+    .cfi_def_cfa_register rsp
+    RESTORE %rbp
+    .cfi_restore rbp
+    RESTORE %r11
+    RESTORE %r10
+    RESTORE %r9
+    RESTORE %r8
+    RESTORE %rcx
+    RESTORE %rdx
+    RESTORE %rsi
+    RESTORE %rdi
+    RESTORE %rax
+    ret
+2:  .cfi_def_cfa rbp, 88
+    .cfi_offset rbp, -88
+    subq vector_bytes(%rip), %rsp
+    andq $-64, %rsp
+    xorl %eax, %eax
+    movl $8, %ecx
+    leaq 512(%rsp), %rdi            // the header of the area must be zero
+    rep stosq
+    movl vector_mask(%rip), %eax
+    xorl %edx, %edx
+    testl %eax, %eax
+    jz 3f
+    xsave (%rsp)
+    jmp 4f
+3:  fxsave (%rsp)
+4:  movq 80(%rbp), %rdi
+    xorl %esi, %esi
+    leaq 88(%rbp), %rdx             // the stack pointer at the site
+    .if \indirect
+    movq 88(%rbp), %rsi
+    addq $8, %rdx
+    .endif
+    movq (%rbp), %rcx
+    movq 64(%rbp), %r8              // its first argument
+    call encode_before_slow
+    movl vector_mask(%rip), %eax
+    xorl %edx, %edx
+    testl %eax, %eax
+    jz 5f
+    xrstor (%rsp)
+    jmp 1b
+5:  fxrstor (%rsp)
+    jmp 1b
+    .cfi_endproc
+    .endm
+
+    .text
+    .p2align 4
+    .type encode_before_direct, @function
+encode_before_direct:
+    BEFORE 0
+    .size encode_before_direct, . - encode_before_direct
+
+    .p2align 4
+    .type encode_before_indirect, @function
+encode_before_indirect:
+    BEFORE 1
+    .size encode_before_indirect, . - encode_before_indirect
+
+// Behind a call: results are in registers of any kind. Takes the top entry off, in the order that a signal's handler may
+// come between: read, move the top, store.
+    .p2align 4
+    .type encode_after, @function
+encode_after:
+    .cfi_startproc
+    SAVE %rdi
+    SAVE %rsi
+    SAVE %rax
+    movq encode_state@gottpoff(%rip), %rdi
+    cmpl $0, %fs:OVER(%rdi)
+    jne 3f
+    movl %fs:DEPTH(%rdi), %esi
+    testl %esi, %esi
+    jz 2f
+    shlq $4, %rsi
+    addq %fs:STACK(%rdi), %rsi
+    movq -16(%rsi), %rax
+    cmpl $0, ENTRY_COUNT-16(%rsi)
+    jne 4f
+    decl %fs:DEPTH(%rdi)
+1:  movq %rax, %fs:ID(%rdi)
+2:  RESTORE %rax
+    RESTORE %rsi
+    RESTORE %rdi
+    ret
+    .cfi_adjust_cfa_offset 24
+3:  decl %fs:OVER(%rdi)
+    jmp 2b
+4:  decl ENTRY_COUNT-16(%rsi)
+    jmp 1b
+    .cfi_endproc
+    .size encode_after, . - encode_after
+
+    .section .note.GNU-stack, "", @progbits
