@@ -48,6 +48,15 @@ _Static_assert(TREE_FULL == (int)LIVE_TREE_FULL && TREE_HOT == (int)LIVE_TREE_HO
                    TREE_PURGE_AGE == (int)LIVE_PURGE_AGE && TREE_PURGE_ALL == (int)LIVE_PURGE_ALL,
                "options are copied");
 
+// Space Saving keeps the promised error with 1/epsilon counters where all events weigh the same,
+// and with twice as many where they do not (src/tree/miner_saving.c).
+static uint64_t hot_counters(const struct live_options *options)
+{
+    const bool alike = options->event == LIVE_EVENT_CALLS;
+    return alike || options->miner != LIVE_MINER_SPACE_SAVING ? options->hot_counters
+                                                              : 2 * options->hot_counters;
+}
+
 static struct live_thread *new_record(const struct live_thread *like)
 {
     ref_t ref = arena_alloc(&agent.arena, sizeof(struct live_thread));
@@ -62,7 +71,7 @@ static struct live_thread *new_record(const struct live_thread *like)
         .metrics = 1,
         .start = like->start,
         .miner = options->miner,
-        .counters = options->hot_counters,
+        .counters = hot_counters(options),
         .sticky_items = options->sticky_items,
         .depth = options->bounded_depth,
         .purge = options->purge,
