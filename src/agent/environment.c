@@ -67,7 +67,7 @@ void environment_hide(char **environment, const char *agent_path)
     char **kept = environment;
     for (; *environment; environment++) {
         const char *preload = value_of(*environment, PRELOAD);
-        if (value_of(*environment, LIVE_ENVIRONMENT))
+        if (value_of(*environment, LIVE_ENVIRONMENT) || !strcmp(*environment, LIVE_BIND_NOW))
             continue;
         if (preload) {
             const char *rest = preload_rest(preload, agent_path);
@@ -97,9 +97,12 @@ size_t environment_preload_length(char *const *environment)
 void environment_show(char *const *environment, const char **shown, char *text, uint64_t charged)
 {
     const char *preload = find(environment, PRELOAD);
+    char *const *given = environment;
     for (; environment && *environment; environment++)
         if (!value_of(*environment, PRELOAD) && !value_of(*environment, LIVE_ENVIRONMENT))
             *shown++ = *environment;
+    if (agent.session->options.tracker == LIVE_TRACKER_ENCODE && !find(given, "LD_BIND_NOW"))
+        *shown++ = LIVE_BIND_NOW;
     *shown++ = text;
     text = stpcpy(stpcpy(stpcpy(text, LIVE_ENVIRONMENT "="), agent.session_path), "@");
     text = print_number(text, charged) + 1;

@@ -18,7 +18,7 @@ void environment_hide(char **environment, const char *agent_path);
 
 // Entries that environment_show() needs beyond those of the given environment, its terminating NULL
 // included.
-#define ENVIRONMENT_EXTRA 3
+#define ENVIRONMENT_EXTRA 4
 
 size_t environment_count(char *const *environment);
 

@@ -3,6 +3,7 @@
 #include "analyze/hot.h"
 #include "analyze/summary.h"
 #include "base/json.h"
+#include <inttypes.h>
 
 static void put_text(struct json *json, const char *key, const char *text)
 {
@@ -179,6 +180,40 @@ static void put_thread_list(struct json *json, const struct profile *profile)
     json_end_array(json);
 }
 
+static void put_encoding(struct json *json, const struct profile *profile,
+                         const struct profile_totals *totals)
+{
+    const struct live_encode *encode = &totals->encode;
+    const double seconds = (double)profile->duration_ns / 1e9;
+    char text[32];
+    if (!encode->functions)
+        return;
+    json_key(json, "encode");
+    json_object(json);
+    put_number(json, "nodes", encode->functions);
+    put_number(json, "edges", encode->edges);
+    snprintf(text, sizeof text, "%" PRIu64, encode->max_id);
+    put_text(json, "max_id", text);
+    json_key(json, "ccstack_per_s");
+    json_real(json, seconds > 0 ? (double)encode->pushes / seconds : 0);
+    json_key(json, "ccstack_depth_avg");
+    json_real(json, encode->depth_samples
+                        ? (double)encode->depth_sum / (double)encode->depth_samples
+                        : 0);
+    put_number(json, "reencodings", encode->reencodings);
+    put_number(json, "reencode_us", encode->reencode_ns / 1000);
+    put_number(json, "sites_patched", encode->sites_patched);
+    put_number(json, "sites_skipped", encode->sites_skipped);
+    put_number(json, "samples_decoded", encode->decoded);
+    put_number(json, "samples_confirmed", encode->confirmed);
+    put_number(json, "samples_walked", encode->walked);
+    put_number(json, "verified", encode->verified);
+    put_number(json, "mismatches", encode->mismatches);
+    put_number(json, "bytes", encode->bytes);
+    put_number(json, "frozen", encode->frozen);
+    json_end_object(json);
+}
+
 void summary_print_json(FILE *out, const struct analysis *analysis,
                         const struct profile_totals *totals)
 {
@@ -214,6 +249,7 @@ void summary_print_json(FILE *out, const struct analysis *analysis,
     put_number(json, "tree_bytes", totals->tree_bytes);
     put_number(json, "agent_peak_bytes", totals->agent_bytes);
     put_number(json, "file_bytes", profile->file_bytes);
+    put_encoding(json, profile, totals);
     put_modules(json, analysis);
     put_processes(json, profile);
     put_thread_list(json, profile);

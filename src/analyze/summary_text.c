@@ -97,6 +97,26 @@ static void put_samples(struct text_table *table, const struct profile_totals *t
         text_percent((double)totals->handler_ns, (double)totals->cost_ns).text);
 }
 
+// What the encode tracker did.
+static void put_encoding(struct text_table *table, const struct profile_totals *totals)
+{
+    const struct live_encode *encode = &totals->encode;
+    if (!encode->functions)
+        return;
+    put(table, "encoding", "%s functions, %s edges, ids up to %s; %s times anew, %s in all",
+        text_count(encode->functions).text, text_count(encode->edges).text,
+        text_count(encode->max_id).text, text_count(encode->reencodings).text,
+        text_duration(encode->reencode_ns).text);
+    put(table, "", "%s sites patched, %s left alone%s", text_count(encode->sites_patched).text,
+        text_count(encode->sites_skipped).text,
+        encode->frozen ? "; not encoded anew since there were threads" : "");
+    put(table, "", "%s samples told by a known number, %s by a new one, %s by a walk",
+        text_count(encode->decoded).text, text_count(encode->confirmed).text,
+        text_count(encode->walked).text);
+    put(table, "", "%s numbers compared with a walk, %s of them wrong",
+        text_count(encode->verified).text, text_count(encode->mismatches).text);
+}
+
 // What the trees have kept, if that is not everything.
 static void put_kept(struct text_table *table, const struct profile *profile,
                      const struct profile_totals *totals)
@@ -223,6 +243,7 @@ void summary_print(FILE *out, const struct text_style *style, const struct analy
     put_kept(table, analysis->profile, totals);
     put_phases(table, analysis->profile);
     put_samples(table, totals);
+    put_encoding(table, totals);
     put_sizes(table, analysis->profile, totals);
     text_table_print(table, out, style);
     text_table_free(table);

@@ -100,6 +100,9 @@ static int set_environment(const struct launch *launch, const char *session_path
     if (asprintf(&preload, "%s%s%s", launch->agent_path, others && *others ? ":" : "",
                  others ? others : "") < 0)
         return -ENOMEM;
+    char *bind_now = launch->bind_now && !getenv("LD_BIND_NOW") ? strdup(LIVE_BIND_NOW) : NULL;
+    if (bind_now && putenv(bind_now))
+        return -ENOMEM;
     if (setenv("LD_PRELOAD", preload, 1) || setenv(LIVE_ENVIRONMENT, session_path, 1))
         return -ENOMEM;
     return 0;

@@ -15,6 +15,7 @@ struct launch {
     char path[4096];       // the file that COMMAND names
     bool through_shell;    // a script without "#!": run by /bin/sh, as shells do
     char agent_path[1024]; // libcairn.so
+    bool bind_now;         // the loader binds all functions before the program starts
 };
 
 // Finds the file and checks that it can be run, and that the agent can be loaded into it.

@@ -121,6 +121,7 @@ static int run_record(int argc, char **argv)
         (needs_hooks(&options) && (status = check_instrumented(launch.path))) ||
         (status = launch_find_agent(&launch)) || (status = check_sources(&options)))
         return status;
+    launch.bind_now = options.tracker == LIVE_TRACKER_ENCODE;
 
     struct inherited inherited;
     sigset_t watched;

@@ -26,6 +26,9 @@
 #define LIVE_MAGIC UINT64_C(0x0065766c6e726963) // "cirnlve"
 #define LIVE_VERSION 1
 #define LIVE_SESSION_BYTES 4096
+// With the encode tracker, targets of calls are bound before they are made: LD_BIND_NOW, in our words
+// if the user has none of it.
+#define LIVE_BIND_NOW "LD_BIND_NOW=cairn"
 #define LIVE_ENVIRONMENT "CAIRN_SESSION" // its value: the path of the memory file
 
 enum live_event { LIVE_EVENT_CPU, LIVE_EVENT_WALL, LIVE_EVENT_CALLS };

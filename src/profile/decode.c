@@ -428,6 +428,22 @@ static bool take_phase(struct loader *loader, struct cursor *cursor)
     return true;
 }
 
+// What the encode tracker counted in a process.
+static bool take_encoding(struct loader *loader, struct cursor *cursor)
+{
+    uint32_t index = cursor_varint32(cursor);
+    uint64_t count = cursor_varint(cursor);
+    if (cursor->failed || !has_process(loader, index))
+        return false;
+    uint64_t *numbers = (uint64_t *)&loader->profile->processes[index].encode;
+    for (uint64_t i = 0; i < count && !cursor->failed; i++) {
+        uint64_t value = cursor_varint(cursor);
+        if (i < ENCODE_NUMBERS)
+            numbers[i] = value;
+    }
+    return !cursor->failed;
+}
+
 // A tree that forgets is told from its root on again.
 static bool take_anew(struct loader *loader, struct cursor *cursor)
 {
@@ -481,7 +497,7 @@ bool loader_take(struct loader *loader, struct chunk *chunk)
         [CHUNK_NODES] = take_nodes,       [CHUNK_VALUES] = take_values,
         [CHUNK_NOTES] = take_note,        [CHUNK_STATE] = take_state,
         [CHUNK_RUNS] = take_runs,         [CHUNK_ANEW] = take_anew,
-        [CHUNK_PHASES] = take_phase,
+        [CHUNK_PHASES] = take_phase,      [CHUNK_ENCODINGS] = take_encoding,
     };
     if (chunk->type >= CHUNK_TYPES || !takers[chunk->type])
         return true;

@@ -260,7 +260,8 @@ static bool same_process(const struct profile_process *a, const struct profile_p
            a->ended == b->ended && a->start_ns == b->start_ns && a->end_ns == b->end_ns &&
            a->exclude_kernel == b->exclude_kernel && a->tree_bytes == b->tree_bytes &&
            a->agent_bytes == b->agent_bytes && a->thread_starts == b->thread_starts &&
-           a->samples == b->samples && a->cost_ns == b->cost_ns;
+           a->samples == b->samples && a->cost_ns == b->cost_ns &&
+           memcmp(&a->encode, &b->encode, sizeof a->encode) == 0;
 }
 
 static struct profile_process describe(const struct live_reader *reader,
@@ -279,6 +280,7 @@ static struct profile_process describe(const struct live_reader *reader,
         .agent_bytes = atomic_load_explicit(&process->agent_bytes, memory_order_relaxed),
         .thread_starts = atomic_load_explicit(&process->thread_starts, memory_order_relaxed),
         .merged_into = PROFILE_NOT_MERGED,
+        .encode = process->encode,
         .command = reader->told.command,
     };
     uint32_t state = atomic_load_explicit(&process->state, memory_order_relaxed);

@@ -77,6 +77,7 @@ struct profile_process {
     uint64_t agent_bytes; // private memory of the agent
     uint64_t thread_starts;
     uint64_t samples, cost_ns; // its own, whether its trees are still apart or not
+    struct live_encode encode; // of the encode tracker; all 0 with others
     uint32_t merged_into;      // process that its trees were folded into; PROFILE_NOT_MERGED: none
 };
 

@@ -48,6 +48,14 @@ void hot_add(struct profile_hot *into, const struct profile_hot *hot)
     into->made_up = (int64_t)((uint64_t)into->made_up + (uint64_t)hot->made_up);
 }
 
+static void add_encoding(struct live_encode *into, const struct live_encode *encode)
+{
+    uint64_t *sums = (uint64_t *)into, most = into->max_id;
+    for (unsigned i = 0; i < sizeof *into / sizeof *sums; i++)
+        sums[i] += ((const uint64_t *)encode)[i];
+    into->max_id = encode->max_id > most ? encode->max_id : most;
+}
+
 void profile_sum(const struct profile *profile, struct profile_totals *totals)
 {
     *totals = (struct profile_totals){.processes = profile->process_count};
@@ -59,6 +67,7 @@ void profile_sum(const struct profile *profile, struct profile_totals *totals)
         const struct profile_process *process = &profile->processes[i];
         totals->tree_bytes += process->tree_bytes;
         totals->threads += process->thread_starts;
+        add_encoding(&totals->encode, &process->encode);
         uint64_t bytes = process->agent_bytes + process->tree_bytes;
         if (bytes > totals->agent_bytes)
             totals->agent_bytes = bytes;
