@@ -69,7 +69,7 @@ phase_t phase_of(const struct thread *thread)
     const uint32_t depth = thread->phase_depth;
     if (!depth)
         return atomic_load_explicit(&process_phase, memory_order_relaxed);
-    return thread->phases[(depth < THREAD_PHASES ? depth : THREAD_PHASES) - 1];
+    return thread->phases[depth < THREAD_PHASES ? depth - 1 : THREAD_PHASES - 1];
 }
 
 API int cairn_phase_1(const char *name)

@@ -162,7 +162,8 @@ void shadow_forget_all(struct calls_thread *calls, uintptr_t sp)
     struct shadow *own = &calls->own;
     const uintptr_t slot = sp & -sizeof(uintptr_t);
     if (shadow_holds(own, slot) && own->high - slot <= SMALL_WIPE)
-        memset(shadow_cell(own, slot), 0, (own->high - slot) / CELL_BYTES);
+        memset(shadow_cell(own, slot), 0,
+               (own->high - slot) / sizeof(uintptr_t) * sizeof *own->cells);
     else
         madvise(own->cells, own->bytes, MADV_DONTNEED);
     own->told_top = own->told;

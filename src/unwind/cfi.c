@@ -308,7 +308,7 @@ static bool find_plainly(const struct fde *fde, uintptr_t start, uintptr_t pc, s
     row->cfa_offset = (int64_t)plain.cfa_offset;
     row->rule[ARCH_RA_SLOT] = (struct rule){RULE_OFFSET, ARCH_RA_OFFSET};
     if (plain.fp)
-        row->rule[ARCH_FP_SLOT] = (struct rule){RULE_OFFSET, ARCH_RA_OFFSET * (int64_t)plain.fp};
+        row->rule[ARCH_FP_SLOT] = (struct rule){RULE_OFFSET, -8 * (int64_t)plain.fp};
     return true;
 }
 
