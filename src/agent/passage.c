@@ -7,9 +7,11 @@
 #include "agent/thread.h"
 #include "loadmap/loadmap.h"
 #include "patch/sites.h"
+#include "track/encode.h"
 #include <alloca.h>
 #include <dlfcn.h>
 #include <execinfo.h>
+#include <setjmp.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -24,6 +26,36 @@ INTERPOSED int dlclose(void *handle)
     loadmap_after_unload();
     calls_note_unload();
     return result;
+}
+
+// Jumps that leave frames behind: the tracker's state is to be that of where they land.
+#define JUMPS(name)                                                                                \
+    static __typeof__(&name) real_##name(void)                                                     \
+    {                                                                                              \
+        return REAL(name);                                                                         \
+    }                                                                                              \
+    INTERPOSED __attribute__((noreturn, optimize("no-omit-frame-pointer"))) void name(             \
+        struct __jmp_buf_tag buffer[1], int value)                                                 \
+    {                                                                                              \
+        encode_jump(buffer, __builtin_frame_address(0));                                           \
+        real_##name()(buffer, value);                                                              \
+        __builtin_unreachable();                                                                   \
+    }
+
+extern void __longjmp_chk(struct __jmp_buf_tag buffer[1], int value) __attribute__((noreturn));
+
+JUMPS(longjmp)
+JUMPS(_longjmp)
+JUMPS(siglongjmp)
+JUMPS(__longjmp_chk)
+
+// A signal's handler may jump: it must find them known.
+__attribute__((constructor(101))) static void look_up_jumps(void)
+{
+    real_longjmp();
+    real__longjmp();
+    real_siglongjmp();
+    real___longjmp_chk();
 }
 
 // No destructor runs on this way out.

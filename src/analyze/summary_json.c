@@ -211,6 +211,9 @@ static void put_encoding(struct json *json, const struct profile *profile,
     put_number(json, "mismatches", encode->mismatches);
     put_number(json, "bytes", encode->bytes);
     put_number(json, "frozen", encode->frozen);
+    put_number(json, "samples_in_hooks", encode->in_hooks);
+    put_number(json, "samples_outside", encode->outside);
+    put_number(json, "samples_undecoded", encode->undecoded);
     json_end_object(json);
 }
 

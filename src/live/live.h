@@ -26,8 +26,8 @@
 #define LIVE_MAGIC UINT64_C(0x0065766c6e726963) // "cirnlve"
 #define LIVE_VERSION 1
 #define LIVE_SESSION_BYTES 4096
-// With the encode tracker, targets of calls are bound before they are made: LD_BIND_NOW, in our words
-// if the user has none of it.
+// With the encode tracker, targets of calls are bound before they are made: LD_BIND_NOW, in our
+// words if the user has none of it.
 #define LIVE_BIND_NOW "LD_BIND_NOW=cairn"
 #define LIVE_ENVIRONMENT "CAIRN_SESSION" // its value: the path of the memory file
 
@@ -188,6 +188,9 @@ struct live_encode {
     uint64_t verified, mismatches; // numbers that were compared with a walk, and said otherwise
     uint64_t bytes;
     uint64_t frozen; // 1: there were threads, from then on nothing was encoded anew
+    // Why samples were walked: in a hook or stub; outside of main or of the stack, or at a time
+    // when the state is not known; the number has no meaning in that function. The rest differed.
+    uint64_t in_hooks, outside, undecoded;
 };
 
 enum live_state { LIVE_EMPTY, LIVE_STARTING, LIVE_RUNNING, LIVE_ENDED };

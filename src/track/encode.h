@@ -40,6 +40,10 @@ void encode_freeze(void);
 
 void encode_after_fork(struct live_encode *counts);
 
+// The calling thread is about to longjmp: the state is that of where it lands. `frame` is the frame
+// address of the function that the program called for it.
+void encode_jump(const void *buffer, const void *frame);
+
 // The state of the calling thread may be wrong: the next hook, or sample, computes it anew.
 void encode_distrust(void);
 

@@ -233,11 +233,12 @@ static bool is_indirect(const struct site *site)
 // A hook for a site; NULL: it stays as it is.
 static struct stub *hook_for(struct site *site)
 {
-    const bool indirect = is_indirect(site);
+    const bool indirect = is_indirect(site) || site->kind == SITE_TAIL_INDIRECT;
     const struct stub_plan plan = {.kind = STUB_HOOK,
-                                   .before =
-                                       indirect ? encode_before_indirect : encode_before_direct,
-                                   .after = encode_after,
+                                   .before = site->kind == SITE_TAIL_INDIRECT ? encode_before_tail
+                                             : indirect ? encode_before_indirect
+                                                        : encode_before_direct,
+                                   .after = site->kind == SITE_TAIL_INDIRECT ? NULL : encode_after,
                                    .push_target = indirect};
     struct stub *stub;
     if (site->form == FORM_TRAP || !series_reach(&known, &encode.pool, known_count) ||
@@ -267,13 +268,14 @@ static void add_sites(uint32_t function, const struct site_list *list)
         struct site *site = &list->site[i];
         const uintptr_t behind = site->address + site->length;
         const bool tail = site->kind == SITE_TAIL || site->kind == SITE_TAIL_INDIRECT;
-        struct stub *stub = tail ? NULL : hook_for(site);
-        if (!stub) {
-            const uintptr_t target = is_indirect(site) || site->kind == SITE_TAIL_INDIRECT
-                                         ? target_behind(site->address, 0, site->slot)
-                                         : site->target;
-            encode.counts->sites_skipped++;
+        const bool direct = !is_indirect(site) && site->kind != SITE_TAIL_INDIRECT;
+        const uintptr_t target =
+            direct ? site->target : target_behind(site->address, 0, site->slot);
+        struct stub *stub = tail && target ? NULL : hook_for(site);
+        if (tail || !stub)
             add_silent(function, behind, target, tail ? EDGE_SILENT_JUMP : EDGE_SILENT_CALL);
+        if (!stub) {
+            encode.counts->sites_skipped++;
             continue;
         }
         encode.counts->sites_patched++;
@@ -354,6 +356,14 @@ uint32_t encode_edge(struct encode_site *site, uintptr_t target)
     if (direct)
         site->edge = edge;
     return edge;
+}
+
+void encode_tail(struct encode_site *site, uintptr_t target)
+{
+    const uint32_t caller = add_function(site->site->function);
+    if (caller == GRAPH_NONE || encode_meet(target) == GRAPH_NONE)
+        return;
+    add_silent(caller, site->site->address + site->site->length, target, EDGE_SILENT_JUMP);
 }
 
 void encode_count_graph(void)

@@ -29,18 +29,18 @@ static uint64_t mix(uintptr_t stub, uintptr_t target)
     return hash ^ hash >> 29;
 }
 
-bool encode_before_known(uintptr_t stub, uintptr_t target);
-void encode_before_slow(uintptr_t stub, uintptr_t target, uintptr_t sp, uintptr_t bp,
-                        uintptr_t argument);
+bool encode_before_known(uintptr_t stub, uintptr_t target, uintptr_t sp);
+void encode_before_slow(uintptr_t stub, uintptr_t target, uintptr_t sp, uintptr_t bp);
 
-bool encode_before_known(uintptr_t stub, uintptr_t target)
+bool encode_before_known(uintptr_t stub, uintptr_t target, uintptr_t sp)
 {
     struct encode_state *state = &encode_state;
     const uint64_t hash = mix(stub, target);
     // Relaxed: the word is all there is.
     const uint64_t word =
         atomic_load_explicit(&table[hash & ((1 << TABLE_BITS) - 1)], memory_order_relaxed);
-    if ((word ^ hash) >> (EDGE_BITS + 1) || !word || state->attention ||
+    if ((word ^ hash) >> (EDGE_BITS + 1) || !word ||
+        (state->attention && !(state->in_flight && sp < state->throw_sp)) ||
         atomic_load_explicit(&encode.wanted, memory_order_relaxed))
         return false;
     encode_push(state, (uint32_t)(word >> 1) & ((1 << EDGE_BITS) - 1), word & 1);
@@ -94,6 +94,7 @@ static void give_lock(const uint64_t *mask)
 
 // ---- encoding anew
 
+#define UNWINDING_MOST 1000 // calls, where nobody tells that an exception was caught
 #define CHANGES 512
 static struct site_change changes[CHANGES];
 static size_t change_count;
@@ -199,22 +200,9 @@ static bool walk_from(struct encode_thread *thread, const struct site *site, uin
     return encode_walk(thread, &cursor);
 }
 
-// The stack pointer that a longjmp leads to; 0 if the target is none. libc keeps it disguised.
-static uintptr_t jump_goal(uintptr_t target, uintptr_t buffer)
-{
-    for (unsigned i = 0; i < sizeof encode.jumps / sizeof *encode.jumps; i++) {
-        if (!encode.jumps[i] || encode.jumps[i] != target)
-            continue;
-        uintptr_t guard, goal = ((const uintptr_t *)buffer)[6];
-        __asm__("movq %%fs:0x30, %0" : "=r"(guard));
-        return (goal >> 17 | goal << 47) ^ guard;
-    }
-    return 0;
-}
-
 // Under the lock.
 static void meet_call(struct encode_thread *thread, struct encode_site *site, uintptr_t stub,
-                      uintptr_t target, uintptr_t sp, uintptr_t bp, uintptr_t argument)
+                      uintptr_t target, uintptr_t sp, uintptr_t bp)
 {
     struct encode_state *state = thread->state;
     const bool indirect = target != 0;
@@ -222,36 +210,38 @@ static void meet_call(struct encode_thread *thread, struct encode_site *site, ui
         target = site->site->target ? site->site->target
                  : site->site->slot ? *(uintptr_t *)site->site->slot
                                     : 0;
-    const uintptr_t goal = jump_goal(target, argument);
-    if (goal) {
-        if (walk_from(thread, site->site, sp, bp))
-            encode_replay(thread, goal);
-        else
-            state->attention = 1;
-        return;
-    }
     const bool lands = target && target == encode.catch_begin;
-    if ((state->attention || lands || !thread->root_slot) && walk_from(thread, site->site, sp, bp))
+    const bool throws = target && (target == encode.throws[0] || target == encode.throws[1]);
+    if (state->in_flight && (lands || --state->patience == 0))
+        state->in_flight = state->patience ? state->in_flight - 1 : 0;
+    const bool deeper = state->in_flight && sp < state->throw_sp;
+    if (((state->attention && !deeper) || lands || !thread->root_slot) &&
+        walk_from(thread, site->site, sp, bp))
         encode_replay(thread, 0);
     enum cover cover;
     uint32_t edge = target ? encode_edge(site, target) : GRAPH_NONE;
     if (numbering_cover(&encode.numbering, &cover))
         edge = GRAPH_NONE;
-    enum reencode reason = decide();
-    if (reason == REENCODE_NOT)
-        reason = atomic_load_explicit(&encode.wanted, memory_order_relaxed);
+    const enum reencode reason = decide();
     if (reason != REENCODE_NOT && !encode.frozen && walk_from(thread, site->site, sp, bp))
         reencode(thread, reason);
     atomic_store_explicit(&encode.wanted, REENCODE_NOT, memory_order_relaxed);
     encode_count_graph();
     // Whatever the site leads to by now: this call returns to the hook, which pops.
     encode_push(state, edge, encode_repeats(edge));
-    if (edge != GRAPH_NONE && !lands)
+    // Frames are left without a return, and cleaned up: until the exception has landed, each call
+    // is met with a state that may be wrong.
+    if (throws) {
+        state->in_flight++;
+        state->patience = UNWINDING_MOST;
+        state->throw_sp = sp;
+        state->attention = 1;
+    }
+    if (edge != GRAPH_NONE && !lands && !throws)
         remember(stub, indirect ? target : 0, edge);
 }
 
-void encode_before_slow(uintptr_t stub, uintptr_t target, uintptr_t sp, uintptr_t bp,
-                        uintptr_t argument)
+void encode_before_slow(uintptr_t stub, uintptr_t target, uintptr_t sp, uintptr_t bp)
 {
     const int saved_errno = errno;
     struct encode_state *state = &encode_state;
@@ -267,10 +257,47 @@ void encode_before_slow(uintptr_t stub, uintptr_t target, uintptr_t sp, uintptr_
     }
     thread->busy = true;
     atomic_signal_fence(memory_order_seq_cst);
-    meet_call(thread, site, stub, target, sp, bp, argument);
+    meet_call(thread, site, stub, target, sp, bp);
     atomic_signal_fence(memory_order_seq_cst);
     thread->busy = false;
     give_lock(&mask);
+    errno = saved_errno;
+}
+
+bool encode_tail_known(uintptr_t stub, uintptr_t target);
+void encode_tail_slow(uintptr_t stub, uintptr_t target, uintptr_t sp);
+
+bool encode_tail_known(uintptr_t stub, uintptr_t target)
+{
+    const uint64_t hash = mix(stub, target);
+    const uint64_t word =
+        atomic_load_explicit(&table[hash & ((1 << TABLE_BITS) - 1)], memory_order_relaxed);
+    return word && !((word ^ hash) >> (EDGE_BITS + 1));
+}
+
+void encode_tail_slow(uintptr_t stub, uintptr_t target, uintptr_t sp)
+{
+    const int saved_errno = errno;
+    struct encode_thread *thread = encode_current;
+    struct stub_place place;
+    uint64_t mask;
+    struct encode_site *site =
+        thread && sites_locate(stub, &place) ? encode_site_of(place.site) : NULL;
+    if (site && take_lock(&mask)) {
+        enum cover cover;
+        thread->busy = true;
+        atomic_signal_fence(memory_order_seq_cst);
+        encode_tail(site, target);
+        if (!numbering_cover(&encode.numbering, &cover))
+            remember(stub, target, 0);
+        // The root leaves: its return address is on top of the stack.
+        if (!thread->root_slot && loadmap_place(site->site->function) == thread->root)
+            thread->root_slot = sp;
+        encode_count_graph();
+        atomic_signal_fence(memory_order_seq_cst);
+        thread->busy = false;
+        give_lock(&mask);
+    }
     errno = saved_errno;
 }
 
@@ -304,7 +331,6 @@ static bool truth(uintptr_t *pc, uintptr_t *sp, bool *interrupted)
 
 int encode_start(struct live_encode *counts, bool verify)
 {
-    static const char *const jumps[] = {"longjmp", "_longjmp", "siglongjmp", "__longjmp_chk"};
     int error = sites_start();
     if (error)
         return error;
@@ -322,8 +348,8 @@ int encode_start(struct live_encode *counts, bool verify)
     encode.base = dictionary_base(encode.numbering.dictionary);
     encode.encoded_at = now_ns();
     encode.catch_begin = (uintptr_t)dlsym(RTLD_DEFAULT, "__cxa_begin_catch");
-    for (unsigned i = 0; i < sizeof jumps / sizeof *jumps; i++)
-        encode.jumps[i] = (uintptr_t)dlsym(RTLD_DEFAULT, jumps[i]);
+    encode.throws[0] = (uintptr_t)dlsym(RTLD_DEFAULT, "__cxa_throw");
+    encode.throws[1] = (uintptr_t)dlsym(RTLD_DEFAULT, "__cxa_rethrow");
     calls_vector_start();
     unwind_truth = truth;
     encode.started = true;
@@ -389,6 +415,39 @@ void encode_after_fork(struct live_encode *counts)
     sites_after_fork();
     encode.counts = counts;
     encode_count_graph();
+}
+
+// libc keeps it disguised.
+static uintptr_t jump_goal(const void *buffer)
+{
+    uintptr_t guard, goal = ((const uintptr_t *)buffer)[6];
+    __asm__("movq %%fs:0x30, %0" : "=r"(guard));
+    return (goal >> 17 | goal << 47) ^ guard;
+}
+
+void encode_jump(const void *buffer, const void *frame)
+{
+    struct encode_thread *thread = encode_current;
+    uint64_t mask;
+    if (!thread || !take_lock(&mask))
+        return;
+    struct unwind_cursor cursor;
+    const uintptr_t *words = frame, sp = (uintptr_t)(words + 2), goal = jump_goal(buffer);
+    thread->busy = true;
+    atomic_signal_fence(memory_order_seq_cst);
+    if (sp < thread->stack.low || sp >= thread->stack.high) {
+        thread->state->attention = 1;
+    } else {
+        unwind_start_here(&cursor, words[1], sp, words[0],
+                          (struct unwind_bounds){sp, thread->stack.high});
+        if (encode_walk(thread, &cursor))
+            encode_replay(thread, goal);
+        else
+            thread->state->attention = 1;
+    }
+    atomic_signal_fence(memory_order_seq_cst);
+    thread->busy = false;
+    give_lock(&mask);
 }
 
 void encode_distrust(void)

@@ -14,6 +14,9 @@ struct encode_state {
     struct machine machine;
     uint32_t over;      // calls that found no room on the stack: counted, not kept
     uint32_t attention; // the next hook goes the long way
+    uint32_t in_flight; // exceptions that have not landed
+    uint32_t patience;  // calls until that is not believed any more: not all languages tell
+    uintptr_t throw_sp; // where the last one was thrown: what is deeper is the unwinder
     uint64_t pushes;    // not told yet
     struct encode_thread *thread;
 };
@@ -75,8 +78,7 @@ struct encode {
     uint64_t encoded_at; // nanoseconds
     uint64_t base;       // of the encoding in force
     struct live_encode *counts;
-    uintptr_t catch_begin; // __cxa_begin_catch: an exception has landed
-    uintptr_t jumps[4];    // longjmp and its kin
+    uintptr_t throws[2], catch_begin; // where exceptions are thrown, and have landed
 };
 
 extern struct encode encode __attribute__((visibility("hidden")));
@@ -88,6 +90,8 @@ int encode_graph_start(void);
 uint32_t encode_meet(uintptr_t address);
 // The edge of a call that goes to `target` now; GRAPH_NONE: no memory.
 uint32_t encode_edge(struct encode_site *site, uintptr_t target);
+// A jump to where nobody could know before: the edge is silent.
+void encode_tail(struct encode_site *site, uintptr_t target);
 struct encode_site *encode_site_of(const struct site *site);
 struct encode_site *encode_site_number(uint32_t number); // NULL: no more
 void encode_count_graph(void);
@@ -109,6 +113,7 @@ bool encode_repeats(uint32_t edge);
 // encode_hook.c, for the stubs
 void encode_before_direct(void);
 void encode_before_indirect(void);
+void encode_before_tail(void);
 void encode_after(void);
 
 #endif

@@ -46,6 +46,18 @@ static bool decode_state(struct encode_thread *thread, place_t place)
     return true;
 }
 
+// Now and then: whether the next hook shall encode anew. What that costs is weighed there.
+static void decide(void)
+{
+    struct policy_counters counters = encode.policy_counters;
+    if (encode.frozen || counters.observed.samples % 64 != 0)
+        return;
+    counters.edges = encode.graph.edge_count;
+    counters.nanoseconds = UINT64_MAX;
+    atomic_store_explicit(&encode.wanted, policy_decide(&encode.policy, &counters),
+                          memory_order_relaxed);
+}
+
 // Heats the edges that are new since the thread's last path.
 static void observe(struct encode_thread *thread)
 {
@@ -56,14 +68,20 @@ static void observe(struct encode_thread *thread)
     for (uint32_t i = shared; i < thread->path_count; i++)
         thread->before[i] = path[i];
     thread->before_count = thread->path_count;
-    if (encode.frozen)
-        return;
-    struct policy_counters counters = encode.policy_counters;
-    counters.edges = encode.graph.edge_count;
-    counters.nanoseconds = UINT64_MAX;
-    if (counters.observed.samples % 64 == 0)
-        atomic_store_explicit(&encode.wanted, policy_decide(&encode.policy, &counters),
-                              memory_order_relaxed);
+    decide();
+}
+
+// A sample in a hook: whatever it is called for, a call is being pushed.
+static void observe_hook(void)
+{
+    struct observed *observed = &encode.policy_counters.observed;
+    observed->samples++;
+    observed->taken++;
+    if (encode.graph.edge_count > encode.policy_counters.edges_encoded)
+        observed->unencoded++;
+    else
+        observed->repeated++;
+    decide();
 }
 
 static ref_t node_of_statement(struct walker *walker, ref_t frame, place_t statement)
@@ -124,6 +142,7 @@ static ref_t confirm(struct encode_thread *thread, struct walker *walker, void *
     }
     if (!same) {
         encode.counts->walked++;
+        encode.counts->undecoded += !decoded;
         if (hit)
             hit->node = 0;
         if (walked)
@@ -171,9 +190,12 @@ ref_t encode_sample(struct encode_thread *thread, struct walker *walker, void *u
     thread->state->pushes = 0;
     unwind_start(&cursor, ucontext, stack);
     if (is_outside(thread, &cursor, pc)) {
-        if (thread->state->attention && own && !thread->busy && !is_ours(&cursor, pc) &&
-            encode_walk(thread, &cursor))
+        if ((thread->state->attention || !thread->root_slot) && own && !thread->busy &&
+            !is_ours(&cursor, pc) && encode_walk(thread, &cursor))
             heal(thread);
+        else if (!thread->busy && is_ours(&cursor, pc))
+            observe_hook();
+        *(is_ours(&cursor, pc) ? &counts->in_hooks : &counts->outside) += 1;
         return fall_back(walker, ucontext, weight);
     }
     counts->depth_sum += machine->depth;

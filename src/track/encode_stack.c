@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
 // A thread's stack, and the state that it stands for.
 
+#include "encode/ways.h"
 #include "track/encode_parts.h"
 
 static bool in_stack(const struct encode_thread *thread, uintptr_t slot)
@@ -8,13 +9,29 @@ static bool in_stack(const struct encode_thread *thread, uintptr_t slot)
     return slot >= thread->stack.low && slot < thread->stack.high;
 }
 
+// Whether the root runs as this function: itself, or what it left by a tail jump for.
+static bool is_root(const struct encode_thread *thread, place_t place)
+{
+    if (place == thread->root)
+        return true;
+    const uint32_t function = graph_find_function(&encode.graph, place);
+    const uint32_t root = thread->state->machine.root;
+    if (function == GRAPH_NONE || graph_function(&encode.graph, root)->first_out == GRAPH_NONE)
+        return false;
+    uint32_t edges[WAYS];
+    struct ways ways = {.graph = &encode.graph, .kind = EDGE_SILENT_JUMP};
+    ways_from_function(&ways, root);
+    return ways_find(&ways, function, edges) > 0;
+}
+
 // The return slot of the oldest frame of the root; what lies above it is not ours.
 static bool find_root(struct encode_thread *thread)
 {
     for (uint32_t i = thread->count; i-- > 0;) {
-        if (thread->frames[i].function != thread->root || !in_stack(thread, thread->frames[i].slot))
+        const struct encode_frame *frame = &thread->frames[i];
+        if (!frame->slot || !is_root(thread, frame->function))
             continue;
-        thread->root_slot = thread->frames[i].slot;
+        thread->root_slot = frame->slot;
         thread->count = i;
         return true;
     }
@@ -101,7 +118,7 @@ void encode_replay(struct encode_thread *thread, uintptr_t above)
             state->machine.id += (uint64_t)place.delta;
         }
     }
-    state->attention = 0;
+    state->attention = state->in_flight > 0;
 }
 
 void encode_move_returns(struct encode_thread *thread)
@@ -112,7 +129,7 @@ void encode_move_returns(struct encode_thread *thread)
         uintptr_t *slot = (uintptr_t *)thread->frames[i].slot;
         struct stub_place place;
         struct site *site = sites_locate(*slot, &place) ? place.site : sites_before(*slot);
-        if (!site || !encode_site_of(site))
+        if (!site || !encode_site_of(site) || site->kind == SITE_TAIL_INDIRECT)
             continue;
         const struct stub *stub = atomic_load(&site->stub);
         *slot = stub ? stub_return_address(stub, 0) : site->address + site->length;

@@ -11,11 +11,12 @@
 
     .hidden encode_before_direct, encode_before_indirect, encode_after
     .hidden encode_before_known, encode_before_slow, encode_state
-    .globl encode_before_direct, encode_before_indirect, encode_after
+    .hidden encode_before_tail, encode_tail_known, encode_tail_slow
+    .globl encode_before_direct, encode_before_indirect, encode_before_tail, encode_after
 
 // Before a call: all registers may hold arguments. (%rsp) is an address in the stub, which tells the site; of an
 // indirect call, 8(%rsp) is the target. What our own code does touches no vector register; the long way may ask libc.
-    .macro BEFORE indirect
+    .macro BEFORE indirect, known, slow
     .cfi_startproc
     SAVE %rax
     SAVE %rdi
@@ -32,12 +33,14 @@
     .cfi_def_cfa_register rbp
     andq $-16, %rsp
     movq 80(%rbp), %rdi
+    leaq 88(%rbp), %rdx             // the stack pointer at the site
     .if \indirect
     movq 88(%rbp), %rsi
+    addq $8, %rdx
     .else
     xorl %esi, %esi
     .endif
-    call encode_before_known
+    call \known
     testb %al, %al
     jz 2f
 1:  movq %rbp, %rsp
@@ -77,8 +80,7 @@
     addq $8, %rdx
     .endif
     movq (%rbp), %rcx
-    movq 64(%rbp), %r8              // its first argument
-    call encode_before_slow
+    call \slow
     movl vector_mask(%rip), %eax
     xorl %edx, %edx
     testl %eax, %eax
@@ -94,14 +96,21 @@
     .p2align 4
     .type encode_before_direct, @function
 encode_before_direct:
-    BEFORE 0
+    BEFORE 0, encode_before_known, encode_before_slow
     .size encode_before_direct, . - encode_before_direct
 
     .p2align 4
     .type encode_before_indirect, @function
 encode_before_indirect:
-    BEFORE 1
+    BEFORE 1, encode_before_known, encode_before_slow
     .size encode_before_indirect, . - encode_before_indirect
+
+// Before a tail jump, which changes nothing: the function that it leads to is to be met.
+    .p2align 4
+    .type encode_before_tail, @function
+encode_before_tail:
+    BEFORE 1, encode_tail_known, encode_tail_slow
+    .size encode_before_tail, . - encode_before_tail
 
 // Behind a call: results are in registers of any kind. Takes the top entry off, in the order that a signal's handler may
 // come between: read, move the top, store.
