@@ -48,7 +48,7 @@ static uint64_t cpu_clock(struct thread *thread, uint64_t wall)
     return clock_now(LIVE_EVENT_CPU);
 }
 
-void sample_tick(void *ucontext)
+static void take_sample(void *ucontext)
 {
     struct thread *thread = thread_current;
     if (!thread)
@@ -101,4 +101,13 @@ void sample_tick(void *ucontext)
     stats->samples++;
     stats->cost_ns += weight;
     count_handler(thread, begin, wall ? 0 : now);
+}
+
+void sample_tick(void *ucontext)
+{
+    encode_in_handler++;
+    atomic_signal_fence(memory_order_seq_cst);
+    take_sample(ucontext);
+    atomic_signal_fence(memory_order_seq_cst);
+    encode_in_handler--;
 }

@@ -16,6 +16,7 @@ void calls_vector_start(void); // what there is to save of vector state
 struct encode encode;
 __thread struct encode_state encode_state;
 __thread struct encode_thread *encode_current;
+__thread uint32_t encode_in_handler;
 
 // From a stub's address, and the target of an indirect call, to the edge: one word, so that threads
 // need no lock. Its upper part is that of the hash, then the edge, and whether it repeats.
@@ -35,6 +36,10 @@ void encode_before_slow(uintptr_t stub, uintptr_t target, uintptr_t sp, uintptr_
 bool encode_before_known(uintptr_t stub, uintptr_t target, uintptr_t sp)
 {
     struct encode_state *state = &encode_state;
+    if (encode_in_handler) {
+        encode_push(state, GRAPH_NONE, false);
+        return true;
+    }
     const uint64_t hash = mix(stub, target);
     // Relaxed: the word is all there is.
     const uint64_t word =
@@ -272,7 +277,7 @@ bool encode_tail_known(uintptr_t stub, uintptr_t target)
     const uint64_t hash = mix(stub, target);
     const uint64_t word =
         atomic_load_explicit(&table[hash & ((1 << TABLE_BITS) - 1)], memory_order_relaxed);
-    return word && !((word ^ hash) >> (EDGE_BITS + 1));
+    return (word && !((word ^ hash) >> (EDGE_BITS + 1))) || encode_in_handler;
 }
 
 void encode_tail_slow(uintptr_t stub, uintptr_t target, uintptr_t sp)

@@ -50,7 +50,7 @@ static bool decode_state(struct encode_thread *thread, place_t place)
 static void decide(void)
 {
     struct policy_counters counters = encode.policy_counters;
-    if (encode.frozen || counters.observed.samples % 64 != 0)
+    if (encode.frozen || counters.observed.samples % 32 != 0)
         return;
     counters.edges = encode.graph.edge_count;
     counters.nanoseconds = UINT64_MAX;

@@ -9,6 +9,15 @@ static bool in_stack(const struct encode_thread *thread, uintptr_t slot)
     return slot >= thread->stack.low && slot < thread->stack.high;
 }
 
+// Whether a function leads to another by jumps that change nothing.
+static bool leads_to(uint32_t from, uint32_t function)
+{
+    uint32_t edges[WAYS];
+    struct ways ways = {.graph = &encode.graph, .kind = EDGE_SILENT_JUMP};
+    ways_from_function(&ways, from);
+    return ways_find(&ways, function, edges) >= 0;
+}
+
 // Whether the root runs as this function: itself, or what it left by a tail jump for.
 static bool is_root(const struct encode_thread *thread, place_t place)
 {
@@ -18,10 +27,7 @@ static bool is_root(const struct encode_thread *thread, place_t place)
     const uint32_t root = thread->state->machine.root;
     if (function == GRAPH_NONE || graph_function(&encode.graph, root)->first_out == GRAPH_NONE)
         return false;
-    uint32_t edges[WAYS];
-    struct ways ways = {.graph = &encode.graph, .kind = EDGE_SILENT_JUMP};
-    ways_from_function(&ways, root);
-    return ways_find(&ways, function, edges) > 0;
+    return leads_to(root, function);
 }
 
 // The return slot of the oldest frame of the root; what lies above it is not ours.
@@ -88,14 +94,24 @@ void encode_push(struct encode_state *state, uint32_t edge, bool repeats)
     machine->id = encode.base;
 }
 
-// The edge by which a frame was called through a hook.
+// The edge by which a frame was called through a hook. What runs may not be what was called.
 static uint32_t edge_of(const struct encode_site *site, const struct encode_frame *frame)
 {
+    const struct graph *graph = &encode.graph;
     if (site->edge != GRAPH_NONE)
         return site->edge;
-    uint32_t function = graph_find_function(&encode.graph, frame->function);
-    return function == GRAPH_NONE ? GRAPH_NONE
-                                  : graph_find_edge(&encode.graph, frame->site, function);
+    uint32_t function = graph_find_function(graph, frame->function);
+    if (function == GRAPH_NONE)
+        return GRAPH_NONE;
+    uint32_t edge = graph_find_edge(graph, frame->site, function);
+    if (edge != GRAPH_NONE)
+        return edge;
+    uint32_t at = graph_find_site(graph, frame->site);
+    for (edge = at == GRAPH_NONE ? at : graph_site(graph, at)->first_edge; edge != GRAPH_NONE;
+         edge = graph_edge(graph, edge)->next_at_site)
+        if (leads_to(graph_edge(graph, edge)->callee, function))
+            return edge;
+    return GRAPH_NONE;
 }
 
 void encode_replay(struct encode_thread *thread, uintptr_t above)
