@@ -440,16 +440,14 @@ void encode_jump(const void *buffer, const void *frame)
     const uintptr_t *words = frame, sp = (uintptr_t)(words + 2), goal = jump_goal(buffer);
     thread->busy = true;
     atomic_signal_fence(memory_order_seq_cst);
-    if (sp < thread->stack.low || sp >= thread->stack.high) {
+    // Of the thread's own stack, what lies above the goal is there for sure, if we are elsewhere.
+    const bool own = sp >= thread->stack.low && sp < thread->stack.high;
+    unwind_start_here(&cursor, words[1], sp, words[0],
+                      (struct unwind_bounds){own ? sp : goal, thread->stack.high});
+    if (goal >= thread->stack.low && goal < thread->stack.high && encode_walk(thread, &cursor))
+        encode_replay(thread, goal);
+    else
         thread->state->attention = 1;
-    } else {
-        unwind_start_here(&cursor, words[1], sp, words[0],
-                          (struct unwind_bounds){sp, thread->stack.high});
-        if (encode_walk(thread, &cursor))
-            encode_replay(thread, goal);
-        else
-            thread->state->attention = 1;
-    }
     atomic_signal_fence(memory_order_seq_cst);
     thread->busy = false;
     give_lock(&mask);

@@ -178,7 +178,6 @@ class Refusals(LiveTest):
         self.assertIn("-F", self.refused("-e", "calls", "-F", "100", "true"))
         self.assertIn("period", self.refused("--track", "calls", "-c", "1000000", "true"))
         self.assertIn("--track calls", self.refused("-e", "calls", "--track", "walk", "true"))
-        self.assertIn("not built yet", self.refused("--track", "encode", "true"))
 
     def test_not_of_libraries_that_are(self):
         """A program that is not, but a library of it is: that one is followed."""

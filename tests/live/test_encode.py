@@ -1,0 +1,169 @@
+# SPDX-License-Identifier: MIT
+"""Contexts as numbers: programs behave as they would without, and every number says what a walk of the stack says."""
+
+import os
+import unittest
+
+from support import CAIRN, LiveTest, Run, installed, program
+
+LUA = """
+local function fib(n) if n < 2 then return n end return fib(n - 1) + fib(n - 2) end
+print(fib(24))
+local t = {}
+for i = 1, 40000 do t[i] = tostring(i * 7 % 1000) end
+table.sort(t)
+print(t[1], #t, pcall(error, "x"))
+"""
+PERL = """
+sub f { my $n = shift; return $n < 2 ? $n : f($n - 1) + f($n - 2) } print f(17), "\\n";
+my %h; $h{$_ % 977} .= $_ for 1 .. 30000; print scalar(keys %h), "\\n";
+for (1 .. 2000) { eval { die "x\\n" if $_ % 2; 1 } or $c++ } print "$c\\n";
+my @s = sort { $a <=> $b } map { ($_ * 7919) % 10007 } 1 .. 10000; print "$s[0] $s[-1]\\n";
+"""
+SQL = """
+create table t(a, b);
+with recursive c(x) as (values(1) union all select x + 1 from c where x < 20000)
+  insert into t select x, x * x % 1000 from c;
+select b, count(*) from t group by b order by 2 desc, 1 limit 5;
+select sum(a) from t where b in (select b from t where a < 100);
+"""
+
+
+class EncodeTest(LiveTest):
+    def encode(self, argv, *options, stdin=b"", verify=True, same_output=True):
+        """Runs a program natively and by numbers; what the profile says of the numbers."""
+        plain = Run(argv, cwd=self.folder, stdin=stdin)
+        out = self.file("encode.out")
+        check = ("--verify",) if verify else ()
+        run = Run([CAIRN, "record", "-q", "-F", "5000", "--track", "encode", *check, *options, "-o", out, "--", *argv],
+                  cwd=self.folder, stdin=stdin)
+        self.assertEqual(run.status, plain.status, run.words)
+        if same_output:
+            self.assertEqual(run.out, plain.out)
+        self.assertEqual(run.err, plain.err)
+        self.profile = self.read(out)
+        self.assertEqual(self.profile.info["tracker"], "encode")
+        return self.profile.info["encode"]
+
+    def assert_right(self, argv, least=1, **how):
+        counts = self.encode(argv, **how)
+        self.assertEqual(counts["mismatches"], 0, counts)
+        self.assertGreaterEqual(counts["verified"], least, counts)
+        told = counts["samples_decoded"] + counts["samples_confirmed"] + counts["samples_walked"]
+        self.assertLessEqual(told, self.profile.samples)
+        return counts
+
+    def read(self, path):
+        from support import Profile
+        return Profile(path)
+
+
+class OwnPrograms(EncodeTest):
+    def test_figure_1(self):
+        counts = self.assert_right([program("figure1")], least=100)
+        self.assertGreaterEqual(counts["reencodings"], 1)
+
+    def test_recursion(self):
+        self.assert_right([program("recursion"), "1000"], least=100)
+
+    def test_deep_recursion(self):
+        self.assert_right([program("recursion"), "100000"], least=0)
+
+    def test_tail_calls(self):
+        self.assert_right([program("tailcalls")], least=100)
+
+    def test_longjmp(self):
+        for mode in "plain", "handler", "alternate", "timer":
+            with self.subTest(mode):
+                self.assert_right([program("jumps"), mode], least=20)
+
+    def test_exceptions(self):
+        for mode in "nested", "uncaught":
+            with self.subTest(mode):
+                self.assert_right([program("exceptions"), mode], least=0)
+
+    def test_signals(self):
+        for mode in "blocked", "sigtrap", "signalfd":
+            with self.subTest(mode):
+                self.assert_right([program("signals"), mode], least=0)
+        self.assert_right([program("handlers"), "small"], least=0)
+
+    def test_threads(self):
+        for mode in "detached", "outlive", "small":
+            with self.subTest(mode):
+                counts = self.assert_right([program("threads"), mode], least=0)
+                self.assertEqual(counts["frozen"], 1)
+
+    def test_processes(self):
+        for mode in "fork", "vfork", "spawn", "system", "popen", "exec":
+            with self.subTest(mode):
+                self.assert_right([program("processes"), mode], least=0, same_output=False)
+
+    def test_coroutines(self):
+        for mode in "switch", "small":
+            with self.subTest(mode):
+                self.assert_right([program("coroutines"), mode], least=0)
+
+    def test_the_loader_is_told_in_secret(self):
+        argv = ["/bin/sh", "-c", "env"]
+        self.encode(argv, same_output=False)
+        run = Run([CAIRN, "record", "-q", "--track", "encode", "-o", self.file("e.out"), "--", *argv])
+        self.assertNotIn("LD_BIND_NOW", run.text)
+        os.environ["LD_BIND_NOW"] = "mine"
+        try:
+            run = Run([CAIRN, "record", "-q", "--track", "encode", "-o", self.file("e.out"), "--", *argv])
+        finally:
+            del os.environ["LD_BIND_NOW"]
+        self.assertIn("LD_BIND_NOW=mine", run.text)
+
+
+class RealPrograms(EncodeTest):
+    @installed("bzip2")
+    def test_bzip2(self):
+        counts = self.assert_right(["bzip2", "-c", os.path.realpath("/bin/bash")], least=100)
+        self.assertGreaterEqual(counts["reencodings"], 1)
+        # Most samples are told by numbers, and hardly a call pushes.
+        self.assertGreater(counts["samples_decoded"], counts["samples_walked"])
+
+    @installed("bzip2")
+    def test_without_verification(self):
+        counts = self.encode(["bzip2", "-c", os.path.realpath("/bin/bash")], verify=False)
+        self.assertGreater(counts["samples_decoded"], counts["samples_walked"])
+        self.assertEqual(counts["mismatches"], 0)
+
+    @installed("perl")
+    def test_perl(self):
+        self.assert_right(["perl", "-e", PERL])
+
+    @installed("lua5.4")
+    def test_lua(self):
+        self.assert_right(["lua5.4", "-e", LUA])
+
+    @installed("sqlite3")
+    def test_sqlite(self):
+        self.assert_right(["sqlite3", ":memory:"], stdin=SQL.encode())
+
+    @installed("xz")
+    def test_xz_with_threads(self):
+        self.assert_right(["xz", "-T2", "-1", "-c", os.path.realpath("/bin/bash")])
+
+    @installed("git")
+    def test_git(self):
+        Run(["git", "init", "-q", "repository"], cwd=self.folder)
+        self.assert_right(["git", "-C", "repository", "hash-object", os.path.realpath("/bin/bash")], least=0)
+
+
+class Misuse(LiveTest):
+    def refused(self, *options):
+        run = Run([CAIRN, "record", *options, "true"], cwd=self.folder)
+        self.assertEqual(run.status, 2)
+        self.assertEqual(run.words.count("\n"), 1, run.words)
+        return run.words
+
+    def test_what_does_not_go_together(self):
+        self.assertIn("--verify goes with --track encode", self.refused("--verify"))
+        self.assertIn("keeps full trees", self.refused("--track", "encode", "--tree", "hot"))
+
+
+if __name__ == "__main__":
+    unittest.main()
