@@ -20,10 +20,24 @@ static uint64_t next_random(void)
     return random_state;
 }
 
+void burst_hold(void)
+{
+    // Whoever has the turn is a handler on another thread, and will be done in a moment.
+    while (atomic_flag_test_and_set_explicit(&turn, memory_order_acquire)) {
+    }
+}
+
+void burst_release(void)
+{
+    atomic_flag_clear_explicit(&turn, memory_order_release);
+}
+
 void burst_start(const struct burst_options *options)
 {
+    burst_hold();
     bursts = *options;
     running = true;
+    burst_release();
 }
 
 // How much a call of a burst that begins here counts for; 0: let this one pass.
@@ -65,6 +79,10 @@ void burst_tick(struct calls_thread *calls, const void *ucontext)
 {
     if (atomic_flag_test_and_set_explicit(&turn, memory_order_acquire))
         return;
+    if (!bursts.interval_ns) { // the clock runs before the first entries are written
+        burst_release();
+        return;
+    }
     const uint64_t ticks = count_tick(calls);
     const uint64_t pause = bursts.interval_ns - bursts.length_ns;
     if (running && is_over(calls, ticks)) {
@@ -76,5 +94,5 @@ void burst_tick(struct calls_thread *calls, const void *ucontext)
         owner = calls;
         begin_burst(calls, ucontext);
     }
-    atomic_flag_clear_explicit(&turn, memory_order_release);
+    burst_release();
 }

@@ -27,6 +27,10 @@ struct burst_options {
 // Bursts from now on, the first at once. In normal context, after calls_start().
 void burst_start(const struct burst_options *options);
 
+// While code is being rewritten in normal context, no burst may begin or end and rewrite it, too.
+void burst_hold(void);
+void burst_release(void);
+
 // A tick of the calling thread's clock: begins or ends a burst if it is time. Signal-safe.
 void burst_tick(struct calls_thread *calls, const void *ucontext);
 

@@ -3,6 +3,7 @@
 #include "loadmap/loadmap.h"
 #include "patch/entries.h"
 #include "patch/loader.h"
+#include "track/burst.h"
 #include "track/caller.h"
 #include "unwind/arch.h"
 #include <errno.h>
@@ -238,7 +239,9 @@ void calls_vector_start(void);
 static void on_libraries_changed(void)
 {
     const int saved = errno;
+    burst_hold();
     entries_find_new();
+    burst_release();
     errno = saved;
 }
 

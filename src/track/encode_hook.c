@@ -73,7 +73,7 @@ static uint64_t now_ns(void)
 
 static _Atomic uintptr_t owner;
 
-static bool take_lock(uint64_t *mask)
+static bool take_lock(struct encode_thread *thread, uint64_t *mask)
 {
     const uintptr_t self = (uintptr_t)__builtin_thread_pointer();
     // Ours stay: a sample that comes sees that the thread is busy.
@@ -81,6 +81,9 @@ static bool take_lock(uint64_t *mask)
                            UINT64_C(1) << (SIGSEGV - 1) | UINT64_C(1) << (SIGBUS - 1));
     if (atomic_load_explicit(&owner, memory_order_relaxed) == self)
         return false;
+    if (thread)
+        thread->busy = true; // for the sample that comes from here on
+    atomic_signal_fence(memory_order_seq_cst);
     syscall(SYS_rt_sigprocmask, SIG_BLOCK, &all, mask, sizeof all);
     for (;;) {
         uintptr_t nobody = 0;
@@ -91,10 +94,13 @@ static bool take_lock(uint64_t *mask)
     }
 }
 
-static void give_lock(const uint64_t *mask)
+static void give_lock(struct encode_thread *thread, const uint64_t *mask)
 {
     atomic_store_explicit(&owner, 0, memory_order_release);
     syscall(SYS_rt_sigprocmask, SIG_SETMASK, mask, NULL, sizeof *mask);
+    atomic_signal_fence(memory_order_seq_cst);
+    if (thread)
+        thread->busy = false;
 }
 
 // ---- encoding anew
@@ -255,17 +261,13 @@ void encode_before_slow(uintptr_t stub, uintptr_t target, uintptr_t sp, uintptr_
     uint64_t mask;
     struct encode_site *site =
         thread && sites_locate(stub, &place) ? encode_site_of(place.site) : NULL;
-    if (!site || !take_lock(&mask)) {
+    if (!site || !take_lock(thread, &mask)) {
         encode_push(state, GRAPH_NONE, false);
         errno = saved_errno;
         return;
     }
-    thread->busy = true;
-    atomic_signal_fence(memory_order_seq_cst);
     meet_call(thread, site, stub, target, sp, bp);
-    atomic_signal_fence(memory_order_seq_cst);
-    thread->busy = false;
-    give_lock(&mask);
+    give_lock(thread, &mask);
     errno = saved_errno;
 }
 
@@ -288,10 +290,8 @@ void encode_tail_slow(uintptr_t stub, uintptr_t target, uintptr_t sp)
     uint64_t mask;
     struct encode_site *site =
         thread && sites_locate(stub, &place) ? encode_site_of(place.site) : NULL;
-    if (site && take_lock(&mask)) {
+    if (site && take_lock(thread, &mask)) {
         enum cover cover;
-        thread->busy = true;
-        atomic_signal_fence(memory_order_seq_cst);
         encode_tail(site, target);
         if (!numbering_cover(&encode.numbering, &cover))
             remember(stub, target, 0);
@@ -299,9 +299,7 @@ void encode_tail_slow(uintptr_t stub, uintptr_t target, uintptr_t sp)
         if (!thread->root_slot && loadmap_place(site->site->function) == thread->root)
             thread->root_slot = sp;
         encode_count_graph();
-        atomic_signal_fence(memory_order_seq_cst);
-        thread->busy = false;
-        give_lock(&mask);
+        give_lock(thread, &mask);
     }
     errno = saved_errno;
 }
@@ -365,7 +363,7 @@ struct encode_thread *encode_open(uintptr_t root, struct unwind_bounds stack)
 {
     struct encode_state *state = &encode_state;
     uint64_t mask;
-    if (!encode.started || state->thread || !take_lock(&mask))
+    if (!encode.started || state->thread || !take_lock(NULL, &mask))
         return state->thread;
     struct encode_thread *thread = map(sizeof *thread);
     uint32_t function = thread ? encode_meet(root) : GRAPH_NONE;
@@ -386,7 +384,7 @@ struct encode_thread *encode_open(uintptr_t root, struct unwind_bounds stack)
         state->thread = encode_current = thread;
     }
     encode_count_graph();
-    give_lock(&mask);
+    give_lock(NULL, &mask);
     return thread;
 }
 
@@ -434,12 +432,10 @@ void encode_jump(const void *buffer, const void *frame)
 {
     struct encode_thread *thread = encode_current;
     uint64_t mask;
-    if (!thread || !take_lock(&mask))
+    if (!thread || !take_lock(thread, &mask))
         return;
     struct unwind_cursor cursor;
     const uintptr_t *words = frame, sp = (uintptr_t)(words + 2), goal = jump_goal(buffer);
-    thread->busy = true;
-    atomic_signal_fence(memory_order_seq_cst);
     // Of the thread's own stack, what lies above the goal is there for sure, if we are elsewhere.
     const bool own = sp >= thread->stack.low && sp < thread->stack.high;
     unwind_start_here(&cursor, words[1], sp, words[0],
@@ -448,9 +444,8 @@ void encode_jump(const void *buffer, const void *frame)
         encode_replay(thread, goal);
     else
         thread->state->attention = 1;
-    atomic_signal_fence(memory_order_seq_cst);
-    thread->busy = false;
-    give_lock(&mask);
+    thread->jumping = true;
+    give_lock(thread, &mask);
 }
 
 void encode_distrust(void)

@@ -105,8 +105,9 @@ static bool is_ours(const struct unwind_cursor *cursor, uintptr_t pc)
 static bool is_outside(const struct encode_thread *thread, const struct unwind_cursor *cursor,
                        uintptr_t pc)
 {
-    return thread->busy || thread->state->over || thread->state->attention || !thread->root_slot ||
-           cursor->sp < thread->stack.low || cursor->sp > thread->root_slot || is_ours(cursor, pc);
+    return thread->busy || thread->jumping || thread->state->over || thread->state->attention ||
+           !thread->root_slot || cursor->sp < thread->stack.low || cursor->sp > thread->root_slot ||
+           is_ours(cursor, pc);
 }
 
 // The state was wrong, or the stack is one that numbers cannot tell: what the stack says holds.
@@ -114,6 +115,17 @@ static void heal(struct encode_thread *thread)
 {
     if (!thread->has_signal && !thread->has_gap)
         encode_replay(thread, 0);
+}
+
+// Whether the function that the program called to jump is on the stack no more.
+static bool has_landed(struct encode_thread *thread, struct unwind_cursor *cursor)
+{
+    if (!encode_walk(thread, cursor))
+        return false;
+    for (uint32_t i = 0; i < thread->count; i++)
+        if (forbidden_is_agent(thread->frames[i].function))
+            return false;
+    return true;
 }
 
 static ref_t fall_back(struct walker *walker, void *ucontext, uint64_t weight)
@@ -190,12 +202,15 @@ ref_t encode_sample(struct encode_thread *thread, struct walker *walker, void *u
     thread->state->pushes = 0;
     unwind_start(&cursor, ucontext, stack);
     if (is_outside(thread, &cursor, pc)) {
-        if ((thread->state->attention || !thread->root_slot) && own && !thread->busy &&
-            !is_ours(&cursor, pc) && encode_walk(thread, &cursor))
+        const bool ours = is_ours(&cursor, pc);
+        if (thread->jumping && own && !thread->busy && !ours)
+            thread->jumping = !has_landed(thread, &cursor);
+        else if ((thread->state->attention || !thread->root_slot) && own && !thread->busy &&
+                 !ours && encode_walk(thread, &cursor))
             heal(thread);
-        else if (!thread->busy && is_ours(&cursor, pc))
+        else if (!thread->busy && ours)
             observe_hook();
-        *(is_ours(&cursor, pc) ? &counts->in_hooks : &counts->outside) += 1;
+        *(ours ? &counts->in_hooks : &counts->outside) += 1;
         return fall_back(walker, ucontext, weight);
     }
     counts->depth_sum += machine->depth;

@@ -125,7 +125,8 @@ void encode_replay(struct encode_thread *thread, uintptr_t above)
         if (!frame->slot || frame->slot < above || !sites_locate(*(uintptr_t *)frame->slot, &place))
             continue;
         const struct encode_site *site = encode_site_of(place.site);
-        if (!site)
+        // A hook before its call returns to the stub, too.
+        if (!site || *(uintptr_t *)frame->slot != stub_return_address(place.stub, 0))
             continue;
         if (place.stub == site->hook) {
             uint32_t edge = edge_of(site, frame);
@@ -144,8 +145,10 @@ void encode_move_returns(struct encode_thread *thread)
             continue;
         uintptr_t *slot = (uintptr_t *)thread->frames[i].slot;
         struct stub_place place;
-        struct site *site = sites_locate(*slot, &place) ? place.site : sites_before(*slot);
-        if (!site || !encode_site_of(site) || site->kind == SITE_TAIL_INDIRECT)
+        const bool in_stub = sites_locate(*slot, &place);
+        struct site *site = in_stub ? place.site : sites_before(*slot);
+        if ((in_stub && *slot != stub_return_address(place.stub, 0)) || !site ||
+            !encode_site_of(site) || site->kind == SITE_TAIL_INDIRECT)
             continue;
         const struct stub *stub = atomic_load(&site->stub);
         *slot = stub ? stub_return_address(stub, 0) : site->address + site->length;
