@@ -362,6 +362,7 @@ void agent_after_fork(void)
     if (!agent.armed)
         return;
     api_after_fork();
+    burst_release(); // a thread that is not in the child may have had the turn
     if (!agent.active) {
         loadmap_after_fork();
         thread_after_fork();

@@ -2,6 +2,8 @@
 #include "track/burst.h"
 #include <stdatomic.h>
 
+#define MOST_PATIENCE 100000000 // looks: more than any switch takes
+
 static struct burst_options bursts;
 
 // Whoever takes the turn may begin or end a burst; others go on. Acquire and release: the fields
@@ -22,9 +24,11 @@ static uint64_t next_random(void)
 
 void burst_hold(void)
 {
-    // Whoever has the turn is a handler on another thread, and will be done in a moment.
-    while (atomic_flag_test_and_set_explicit(&turn, memory_order_acquire)) {
-    }
+    // Whoever has the turn is a handler on another thread, and will be done in a moment; or was, in
+    // the parent of a process that nobody told us of.
+    for (unsigned patience = MOST_PATIENCE; patience > 0; patience--)
+        if (!atomic_flag_test_and_set_explicit(&turn, memory_order_acquire))
+            return;
 }
 
 void burst_release(void)

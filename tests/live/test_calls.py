@@ -144,6 +144,22 @@ class Contexts(CallsTest):
                     if "adaptive" not in burst:
                         self.assertLessEqual(total, sum(truth.values()))
 
+    def test_bursts_of_a_large_program(self):
+        """Its entries take a while to be written: the clock ticks before they all are."""
+        count, path = 4000, self.file("large.c")
+        with open(path, "w", encoding="ascii") as file:
+            file.write("static volatile long sum;\n")
+            for i in range(count):
+                file.write(f"__attribute__((noipa)) static void f{i}(void) {{ sum += {i}; }}\n")
+            file.write("int main(void) {" + "".join(f"f{i}();" for i in range(count)) +
+                       f" return sum != {sum(range(count))}; }}\n")
+        program = self.file("large")
+        built = Run([CAIRN, "cc", "gcc", "-O1", "-o", program, path], cwd=self.folder)
+        self.assertEqual(built.status, 0, built.words)
+        for _ in range(20):
+            run, _ = self.follow([program], "--burst", "200us/100us")
+            self.assertEqual(run.status, 0, run.words)
+
     def test_of_folded_recursion(self):
         """Kept in one context, with all its calls."""
         program = self.build("calls.c", "-O2")
