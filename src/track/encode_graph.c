@@ -168,7 +168,7 @@ static uintptr_t part_at(uintptr_t target)
     struct patch_function *other = functions_at(target);
     if (other && other->whole)
         functions_examine(other);
-    if (other && (!other->whole || other->inside))
+    if (other && (!other->whole || other->inside) && !functions_plt_slot(other->module, target))
         start = other->start;
     loadmap_leave();
     patch_unlock();
