@@ -59,6 +59,7 @@ class Program:
     arguments: list
     short: list = None  # the same with less work, for tools that are very slow
     stdin: str = os.devnull
+    tells_time: bool = False  # what it prints is never the same
 
 
 def _apt(folder, *command):

@@ -33,7 +33,7 @@ def _gnugo(place, folder):
 def _phalanx(place, folder, plies=16):
     """Thinks so many plies ahead, once."""
     paths = calls_programs.build(place, "phalanx", glob.glob(folder + "/*.c"), "--std=gnu89", "-D_GNU_SOURCE", "-DGNUFUN")
-    program = Program("phalanx", paths, ["-b-", "-l-", "-c-", "-x-", "-o-", "-p-"])
+    program = Program("phalanx", paths, ["-b-", "-l-", "-c-", "-x-", "-o-", "-p-"], tells_time=True)
     program.stdin = calls_programs.input_file(place, f"phalanx{plies}", f"depth {plies}\ngo\n")
     return program
 
