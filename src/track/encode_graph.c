@@ -288,12 +288,24 @@ static void add_sites(uint32_t function, const struct site_list *list)
     apply(count);
 }
 
+// Code that may be unloaded is not patched: another library could be in its place before anybody
+// knows.
+static bool is_permanent(uintptr_t address)
+{
+    struct module_ref module;
+    bool unloading;
+    loadmap_enter();
+    const bool permanent = loadmap_find(address, &module, &unloading) && module.permanent;
+    loadmap_leave();
+    return permanent;
+}
+
 static void look_at(uint32_t function)
 {
     struct site_list list = {0};
     const uintptr_t address = facts_of(function)->address;
     stayed_count = 0;
-    if (sites_find(address, &list, &found)) {
+    if (!is_permanent(address) || sites_find(address, &list, &found)) {
         facts_of(function)->flags |= OPEN;
         return;
     }

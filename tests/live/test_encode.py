@@ -109,6 +109,10 @@ class OwnPrograms(EncodeTest):
             with self.subTest(mode):
                 self.assert_right([program("coroutines"), mode], least=0)
 
+    def test_libraries_that_come_and_go(self):
+        plugins = [program(f"plugin_{name}.so") for name in ("alpha", "beta", "gamma")]
+        self.assert_right([program("libraries"), *plugins], least=0)
+
     def test_the_loader_is_told_in_secret(self):
         argv = ["/bin/sh", "-c", "env"]
         self.encode(argv, same_output=False)
