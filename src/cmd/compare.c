@@ -5,13 +5,12 @@
 #include "analyze/compare_show.h"
 #include "base/memory.h"
 #include "cmd/cmd.h"
+#include "cmd/replace.h"
 #include "export/bars.h"
 #include "profile/kind.h"
 #include <errno.h>
 #include <getopt.h>
 #include <math.h>
-#include <sys/stat.h>
-#include <unistd.h>
 
 #define USUAL_PHI 1e-4
 #define USUAL_EDGES 40
@@ -138,29 +137,17 @@ static int parse(int argc, char **argv, struct arguments *arguments)
 }
 
 // What is there stays there until all is written. A pipe or a device is written to as it is.
+static int write_bars(FILE *out, const void *comparison)
+{
+    return bars_write(out, comparison);
+}
+
 static int write_svg(const struct arguments *arguments, const struct comparison *comparison)
 {
-    struct stat status;
-    const char *path = arguments->svg;
-    bool replace = stat(path, &status) != 0 || S_ISREG(status.st_mode);
-    char *beside = NULL;
-    if (asprintf(&beside, "%s.%ld.tmp", path, (long)getpid()) < 0)
-        memory_checked(NULL);
-    FILE *out = fopen(replace ? beside : path, "w");
-    int error = out ? 0 : errno;
-    if (out) {
-        error = -bars_write(out, comparison);
-        if (fclose(out) != 0 && error == 0)
-            error = errno;
-        if (error == 0 && replace && rename(beside, path) != 0)
-            error = errno;
-        if (error && replace)
-            unlink(beside);
-    }
-    free(beside);
+    const int error = replace_file(arguments->svg, write_bars, comparison);
     if (error == 0)
         return 0;
-    complain("compare: cannot write %s: %s", path, strerror(error));
+    complain("compare: cannot write %s: %s", arguments->svg, strerror(-error));
     return STATUS_FAILED;
 }
 

@@ -4,12 +4,12 @@
 
 #include "export/export.h"
 #include "analyze/build.h"
-#include "base/memory.h"
 #include "cmd/cmd.h"
+#include "cmd/replace.h"
 #include <errno.h>
 #include <getopt.h>
+#include <stdlib.h>
 #include <sys/stat.h>
-#include <unistd.h>
 
 struct arguments {
     const struct export_format *format;
@@ -87,31 +87,27 @@ static int cannot_write(const char *path, int error)
 }
 
 // What is there stays there until all is written. A pipe or a device is written to as it is.
+struct export_job {
+    const struct export_format *format;
+    const struct export_input *input;
+};
+
+static int write_job(FILE *out, const void *content)
+{
+    const struct export_job *job = content;
+    return job->format->write(out, job->input);
+}
+
 static int write_file(const struct arguments *arguments, const struct export_input *input)
 {
     const char *path = arguments->output;
     struct stat status, profile;
-    bool exists = stat(path, &status) == 0;
-    if (exists && stat(arguments->path, &profile) == 0 && status.st_dev == profile.st_dev &&
-        status.st_ino == profile.st_ino)
+    if (stat(path, &status) == 0 && stat(arguments->path, &profile) == 0 &&
+        status.st_dev == profile.st_dev && status.st_ino == profile.st_ino)
         return misuse(&command_export, "export: %s is the profile itself: choose another -o", path);
-    bool replace = !exists || S_ISREG(status.st_mode);
-    char *beside = NULL;
-    if (asprintf(&beside, "%s.%ld.tmp", path, (long)getpid()) < 0)
-        memory_checked(NULL);
-    FILE *out = fopen(replace ? beside : path, "w");
-    int error = out ? 0 : errno;
-    if (out) {
-        error = -arguments->format->write(out, input);
-        if (fclose(out) != 0 && error == 0)
-            error = errno;
-        if (error == 0 && replace && rename(beside, path) != 0)
-            error = errno;
-        if (error && replace)
-            unlink(beside);
-    }
-    free(beside);
-    return error ? cannot_write(path, error) : 0;
+    const int error = replace_file(
+        path, write_job, &(struct export_job){.format = arguments->format, .input = input});
+    return error ? cannot_write(path, -error) : 0;
 }
 
 static int write_out(const struct arguments *arguments, const struct export_input *input)
