@@ -43,6 +43,10 @@ static bool decode_state(struct encode_thread *thread, place_t place)
     if (count < 0)
         return false;
     thread->path_count = (uint32_t)count;
+    // Calls that change nothing may have led here in several ways, of which one is told.
+    for (uint32_t i = ENCODE_FRAMES - thread->path_count; i < ENCODE_FRAMES; i++)
+        if (graph_edge(&encode.graph, thread->path[i])->kind == EDGE_SILENT_CALL)
+            return false;
     return true;
 }
 
