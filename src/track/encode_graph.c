@@ -14,7 +14,10 @@
 #include "track/encode_parts.h"
 #include <errno.h>
 
-enum { OPEN = 1 };
+enum {
+    OPEN = 1,   // may go silently to where nobody knows
+    PUSHES = 2, // may go silently to where nobody knew before: its hook tells
+};
 
 struct facts { // by function of the graph
     uintptr_t address;
@@ -79,12 +82,11 @@ static uint32_t add_function(uintptr_t address)
 {
     const uint32_t before = encode.graph.function_count;
     const uintptr_t start = start_of(address);
-    uint32_t function = graph_add_function(&encode.graph, loadmap_place(start));
-    if (function == GRAPH_NONE || function < before)
-        return function;
-    if (!series_reach(&facts, &encode.pool, function))
+    if (!series_reach(&facts, &encode.pool, before))
         return GRAPH_NONE;
-    *facts_of(function) = (struct facts){.address = start};
+    uint32_t function = graph_add_function(&encode.graph, loadmap_place(start));
+    if (function != GRAPH_NONE && function >= before)
+        *facts_of(function) = (struct facts){.address = start};
     return function;
 }
 
@@ -208,6 +210,11 @@ static uint32_t site_hash(const struct site *site)
     return lookup_hash((uintptr_t)site, 0);
 }
 
+bool encode_is_open(uint32_t function)
+{
+    return facts_of(function)->flags & OPEN;
+}
+
 struct encode_site *encode_site_number(uint32_t number)
 {
     return number < known_count ? series_at(&known, number) : NULL;
@@ -255,10 +262,11 @@ static struct stub *hook_for(struct site *site)
 #define CHANGES 256
 static struct site_change changes[CHANGES];
 
-static void apply(size_t count)
+// If that fails, calls are as silent as any that cannot be patched.
+static void apply(uint32_t function, size_t count)
 {
-    if (count)
-        sites_apply(changes, count, encode.frozen ? COMPANY_THREADS : COMPANY_NONE);
+    if (count && sites_apply(changes, count, encode.frozen ? COMPANY_THREADS : COMPANY_NONE))
+        facts_of(function)->flags |= OPEN;
 }
 
 static void add_sites(uint32_t function, const struct site_list *list)
@@ -272,7 +280,9 @@ static void add_sites(uint32_t function, const struct site_list *list)
         const uintptr_t target =
             direct ? site->target : target_behind(site->address, 0, site->slot);
         struct stub *stub = tail && target ? NULL : hook_for(site);
-        if (tail || !stub)
+        if (tail && stub)
+            facts_of(function)->flags |= PUSHES;
+        else if (!stub)
             add_silent(function, behind, target, tail ? EDGE_SILENT_JUMP : EDGE_SILENT_CALL);
         if (!stub) {
             encode.counts->sites_skipped++;
@@ -281,11 +291,11 @@ static void add_sites(uint32_t function, const struct site_list *list)
         encode.counts->sites_patched++;
         changes[count++] = (struct site_change){site, stub};
         if (count == CHANGES) {
-            apply(count);
+            apply(function, count);
             count = 0;
         }
     }
-    apply(count);
+    apply(function, count);
 }
 
 // Code that may be unloaded is not patched: another library could be in its place before anybody
@@ -326,10 +336,10 @@ static void spread_open(uint32_t first_edge)
         changed = false;
         for (uint32_t i = first_edge; i < graph->edge_count; i++) {
             const struct graph_edge *edge = graph_edge(graph, i);
-            if (!edge_is_silent(edge) || !(facts_of(edge->callee)->flags & OPEN) ||
-                facts_of(edge->caller)->flags & OPEN)
+            if (!edge_is_silent(edge) ||
+                !(facts_of(edge->callee)->flags & ~facts_of(edge->caller)->flags))
                 continue;
-            facts_of(edge->caller)->flags |= OPEN;
+            facts_of(edge->caller)->flags |= facts_of(edge->callee)->flags;
             changed = true;
         }
     }
@@ -363,7 +373,7 @@ uint32_t encode_edge(struct encode_site *site, uintptr_t target)
     if (edge == GRAPH_NONE)
         return edge;
     // A stub has one number: calls of several targets go on pushing.
-    if (!direct || facts_of(callee)->flags & OPEN || facts_of(caller)->flags & OPEN)
+    if (!direct || facts_of(callee)->flags || facts_of(caller)->flags)
         graph_edge(graph, edge)->flags |= EDGE_UNENCODED;
     if (direct)
         site->edge = edge;

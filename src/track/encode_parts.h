@@ -94,6 +94,8 @@ uint32_t encode_edge(struct encode_site *site, uintptr_t target);
 // A jump to where nobody could know before: the edge is silent.
 void encode_tail(struct encode_site *site, uintptr_t target);
 struct encode_site *encode_site_of(const struct site *site);
+// Whether a function may be left silently in ways that are not in the graph. Signal-safe.
+bool encode_is_open(uint32_t function);
 struct encode_site *encode_site_number(uint32_t number); // NULL: no more
 void encode_count_graph(void);
 

@@ -43,10 +43,14 @@ static bool decode_state(struct encode_thread *thread, place_t place)
     if (count < 0)
         return false;
     thread->path_count = (uint32_t)count;
-    // Calls that change nothing may have led here in several ways, of which one is told.
-    for (uint32_t i = ENCODE_FRAMES - thread->path_count; i < ENCODE_FRAMES; i++)
-        if (graph_edge(&encode.graph, thread->path[i])->kind == EDGE_SILENT_CALL)
+    // What changes nothing may have led here in several ways, of which one is told; and if not all
+    // of them are known, by another one.
+    for (uint32_t i = ENCODE_FRAMES - thread->path_count; i < ENCODE_FRAMES; i++) {
+        const struct graph_edge *edge = graph_edge(&encode.graph, thread->path[i]);
+        if (edge->kind == EDGE_SILENT_CALL ||
+            (edge->kind == EDGE_SILENT_JUMP && encode_is_open(edge->caller)))
             return false;
+    }
     return true;
 }
 
