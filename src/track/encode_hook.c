@@ -33,10 +33,17 @@ static uint64_t mix(uintptr_t stub, uintptr_t target)
 bool encode_before_known(uintptr_t stub, uintptr_t target, uintptr_t sp);
 void encode_before_slow(uintptr_t stub, uintptr_t target, uintptr_t sp, uintptr_t bp);
 
+// On the stack of a coroutine, or of a signal's handler, of which nobody knows how small it is; or
+// in a thread that is not known.
+static bool is_elsewhere(const struct encode_thread *thread, uintptr_t sp)
+{
+    return !thread || sp - thread->stack.low >= thread->stack.high - thread->stack.low;
+}
+
 bool encode_before_known(uintptr_t stub, uintptr_t target, uintptr_t sp)
 {
     struct encode_state *state = &encode_state;
-    if (encode_in_handler) {
+    if (encode_in_handler || is_elsewhere(state->thread, sp)) {
         encode_push(state, GRAPH_NONE, false);
         return true;
     }
@@ -105,6 +112,8 @@ static void give_lock(struct encode_thread *thread, const uint64_t *mask)
 
 // ---- encoding anew
 
+// The long way of a hook takes up to 10 kB of the stack: threads with less than this are walked.
+#define SMALLEST_STACK (256 << 10)
 #define UNWINDING_MOST 1000 // calls, where nobody tells that an exception was caught
 #define CHANGES 512
 static struct site_change changes[CHANGES];
@@ -271,15 +280,16 @@ void encode_before_slow(uintptr_t stub, uintptr_t target, uintptr_t sp, uintptr_
     errno = saved_errno;
 }
 
-bool encode_tail_known(uintptr_t stub, uintptr_t target);
+bool encode_tail_known(uintptr_t stub, uintptr_t target, uintptr_t sp);
 void encode_tail_slow(uintptr_t stub, uintptr_t target, uintptr_t sp);
 
-bool encode_tail_known(uintptr_t stub, uintptr_t target)
+bool encode_tail_known(uintptr_t stub, uintptr_t target, uintptr_t sp)
 {
     const uint64_t hash = mix(stub, target);
     const uint64_t word =
         atomic_load_explicit(&table[hash & ((1 << TABLE_BITS) - 1)], memory_order_relaxed);
-    return (word && !((word ^ hash) >> (EDGE_BITS + 1))) || encode_in_handler;
+    return (word && !((word ^ hash) >> (EDGE_BITS + 1))) || encode_in_handler ||
+           is_elsewhere(encode_current, sp);
 }
 
 void encode_tail_slow(uintptr_t stub, uintptr_t target, uintptr_t sp)
@@ -363,7 +373,8 @@ struct encode_thread *encode_open(uintptr_t root, struct unwind_bounds stack)
 {
     struct encode_state *state = &encode_state;
     uint64_t mask;
-    if (!encode.started || state->thread || !take_lock(NULL, &mask))
+    if (!encode.started || state->thread || stack.high - stack.low < SMALLEST_STACK ||
+        !take_lock(NULL, &mask))
         return state->thread;
     struct encode_thread *thread = map(sizeof *thread);
     uint32_t function = thread ? encode_meet(root) : GRAPH_NONE;
