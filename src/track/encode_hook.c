@@ -121,8 +121,8 @@ static size_t change_count;
 
 static void apply_changes(void)
 {
-    if (change_count)
-        sites_apply(changes, change_count, COMPANY_NONE);
+    if (change_count && sites_apply(changes, change_count, COMPANY_NONE))
+        encode.failed = true;
     change_count = 0;
 }
 

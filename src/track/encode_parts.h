@@ -70,6 +70,7 @@ struct encode_site {
 
 struct encode {
     bool started, verify, frozen;
+    bool failed; // sites could not be led to what the encoding says: all samples are walked
     _Atomic uint32_t wanted; // enum reencode: the next hook encodes anew
     struct pool pool;
     struct graph graph;

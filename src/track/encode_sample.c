@@ -113,9 +113,9 @@ static bool is_ours(const struct unwind_cursor *cursor, uintptr_t pc)
 static bool is_outside(const struct encode_thread *thread, const struct unwind_cursor *cursor,
                        uintptr_t pc)
 {
-    return thread->busy || thread->jumping || thread->state->over || thread->state->attention ||
-           !thread->root_slot || cursor->sp < thread->stack.low || cursor->sp > thread->root_slot ||
-           is_ours(cursor, pc);
+    return encode.failed || thread->busy || thread->jumping || thread->state->over ||
+           thread->state->attention || !thread->root_slot || cursor->sp < thread->stack.low ||
+           cursor->sp > thread->root_slot || is_ours(cursor, pc);
 }
 
 // The state was wrong, or the stack is one that numbers cannot tell: what the stack says holds.
