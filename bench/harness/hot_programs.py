@@ -33,11 +33,13 @@ def _gnugo(place, folder):
 
 def _phalanx(place, folder, plies=16):
     """Thinks so many plies ahead, once; without its dice, so that two runs are alike."""
-    with open(folder + "/phalanx.c", "r+", encoding="latin-1") as file:
-        text = re.sub(r"srand\(.*\);", "srand(1);", file.read())
-        file.seek(0)
-        file.truncate()
-        file.write(text)
+    main = folder + "/phalanx.c"
+    with open(main, encoding="latin-1") as file:
+        text = file.read()
+    steady = re.sub(r"srand\(.*\);", "srand(1);", text)
+    if steady != text:
+        with open(main, "w", encoding="latin-1") as file:
+            file.write(steady)
     paths = calls_programs.build(place, "phalanx", glob.glob(folder + "/*.c"), "--std=gnu89", "-D_GNU_SOURCE", "-DGNUFUN")
     program = Program("phalanx", paths, ["-b-", "-l-", "-c-", "-x-", "-o-", "-p-"], tells_time=True)
     program.stdin = calls_programs.input_file(place, f"phalanx{plies}", f"depth {plies}\ngo\n")
