@@ -196,4 +196,4 @@ def bars(data):
         yield ("hot tree faster than a full one that falls out of cache", all(row["hot_over_full"] < 1 for row in large),
                ", ".join(f"{row['name']} {row['hot_over_full']:.2f}" for row in large))
     if data["stream"]:
-        yield "a day in a minute: within budget and bounds", data["stream"]["ok"], data["stream"]["text"][-1:]
+        yield "a day in a minute: within budget and bounds", data["stream"]["ok"], data["stream"]["text"][-1]
