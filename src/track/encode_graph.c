@@ -262,10 +262,12 @@ static struct stub *hook_for(struct site *site)
 #define CHANGES 256
 static struct site_change changes[CHANGES];
 
-// If that fails, calls are as silent as any that cannot be patched.
+// If that fails, calls are as silent as any that cannot be patched. With other threads about it is
+// not tried: rewriting passes through a trap, and a thread that meets it with all signals blocked,
+// as each has while it begins, would be killed.
 static void apply(uint32_t function, size_t count)
 {
-    if (count && sites_apply(changes, count, encode.frozen ? COMPANY_THREADS : COMPANY_NONE))
+    if (count && (encode.frozen || sites_apply(changes, count, COMPANY_NONE)))
         facts_of(function)->flags |= OPEN;
 }
 

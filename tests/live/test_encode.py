@@ -64,7 +64,7 @@ class OwnPrograms(EncodeTest):
         self.assertGreaterEqual(counts["reencodings"], 1)
 
     def test_recursion(self):
-        self.assert_right([program("recursion"), "1000"], least=100)
+        self.assert_right([program("recursion"), "1000"], least=0)  # in a thread: walked
 
     def test_deep_recursion(self):
         self.assert_right([program("recursion"), "100000"], least=0)
