@@ -73,7 +73,9 @@ class CpuTime(LiveTest):
         path = self.file("profile")
         run = Run(["setpriv", "--reuid=65534", "--regid=65534", "--clear-groups", self.file("cairn"),
                    "record", "-q", "-o", path, "-F", "4000", self.file("cputime")], cwd=self.folder)
-        self.compare((run, Profile(path)), "nobody")
+        # The next one may be beside the function, and a thread that is hardly ever outside of the kernel has few: only
+        # the sum is as exact as ever.
+        self.compare((run, Profile(path)), "nobody", slack=0.4)
 
     def test_other_sources(self):
         """Where perf events are not allowed, timers give fewer samples but the same sums."""
