@@ -59,20 +59,8 @@
     ret
 2:  .cfi_def_cfa rbp, 88
     .cfi_offset rbp, -88
-    subq vector_bytes(%rip), %rsp
-    andq $-64, %rsp
-    xorl %eax, %eax
-    movl $8, %ecx
-    leaq 512(%rsp), %rdi            // the header of the area must be zero
-    rep stosq
-    movl vector_mask(%rip), %eax
-    xorl %edx, %edx
-    testl %eax, %eax
-    jz 3f
-    xsave (%rsp)
-    jmp 4f
-3:  fxsave (%rsp)
-4:  movq 80(%rbp), %rdi
+    SAVE_VECTORS
+    movq 80(%rbp), %rdi
     xorl %esi, %esi
     leaq 88(%rbp), %rdx             // the stack pointer at the site
     .if \indirect
@@ -81,13 +69,7 @@
     .endif
     movq (%rbp), %rcx
     call \slow
-    movl vector_mask(%rip), %eax
-    xorl %edx, %edx
-    testl %eax, %eax
-    jz 5f
-    xrstor (%rsp)
-    jmp 1b
-5:  fxrstor (%rsp)
+    RESTORE_VECTORS
     jmp 1b
     .cfi_endproc
     .endm

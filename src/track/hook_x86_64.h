@@ -13,10 +13,8 @@
     .cfi_adjust_cfa_offset -8
     .endm
 
-// Calls FUNCTION(the thread's own, the slot, where the hook returns to, the frame pointer) with all vector state saved: what it
-// calls may use any, and the function's arguments may be in any. The hook's frame: rbp points to the saved rbp, ten more
-// words above are registers and the hook's return address, then comes the slot.
-    .macro CALL_WITH_VECTORS_SAVED function, current
+// All vector state, below the stack pointer, which is aligned for a call. Changes rax, rcx, rdx and rdi.
+    .macro SAVE_VECTORS
     subq vector_bytes(%rip), %rsp
     andq $-64, %rsp
     xorl %eax, %eax
@@ -31,12 +29,9 @@
     jmp 92f
 91: fxsave (%rsp)
 92:
-    movq \current@gottpoff(%rip), %rdi
-    movq %fs:(%rdi), %rdi
-    leaq 88(%rbp), %rsi
-    movq 80(%rbp), %rdx
-    movq (%rbp), %rcx
-    call \function
+    .endm
+
+    .macro RESTORE_VECTORS
     movl vector_mask(%rip), %eax
     xorl %edx, %edx
     testl %eax, %eax
@@ -45,6 +40,20 @@
     jmp 94f
 93: fxrstor (%rsp)
 94:
+    .endm
+
+// Calls FUNCTION(the thread's own, the slot, where the hook returns to, the frame pointer) with all vector state saved: what it
+// calls may use any, and the function's arguments may be in any. The hook's frame: rbp points to the saved rbp, ten more
+// words above are registers and the hook's return address, then comes the slot.
+    .macro CALL_WITH_VECTORS_SAVED function, current
+    SAVE_VECTORS
+    movq \current@gottpoff(%rip), %rdi
+    movq %fs:(%rdi), %rdi
+    leaq 88(%rbp), %rsi
+    movq 80(%rbp), %rdx
+    movq (%rbp), %rcx
+    call \function
+    RESTORE_VECTORS
     .endm
 
     .hidden vector_bytes, vector_mask

@@ -2,6 +2,7 @@
 
 // Trees that forget, from the live memory to the profile: told anew when they changed, sparingly.
 
+#include "folder.h"
 #include "make_live.h"
 #include "make_profile.h"
 #include "profile/encode.h"
@@ -21,23 +22,6 @@
 #include <cmocka.h>
 
 enum { SLICE = 1 << 20 };
-
-static char folder[] = "/tmp/cairn-test-XXXXXX";
-static char path[64];
-
-static int make_folder(void **state)
-{
-    (void)state;
-    snprintf(path, sizeof path, "%s/profile", mkdtemp(folder));
-    return 0;
-}
-
-static int remove_folder(void **state)
-{
-    (void)state;
-    unlink(path);
-    return rmdir(folder);
-}
 
 // A tree in the live memory, node by node.
 

@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: MIT
+#include "folder.h"
 #include "make_profile.h"
 #include "profile/chunk.h"
 #include "profile/encode.h"
@@ -21,23 +22,6 @@
 #include <xxhash.h>
 
 #include <cmocka.h>
-
-static char folder[] = "/tmp/cairn-test-XXXXXX";
-static char path[64];
-
-static int make_folder(void **state)
-{
-    (void)state;
-    snprintf(path, sizeof path, "%s/profile", mkdtemp(folder));
-    return 0;
-}
-
-static int remove_folder(void **state)
-{
-    (void)state;
-    unlink(path);
-    return rmdir(folder); // fails if a temporary file was left behind
-}
 
 static struct profile *sample_profile(void)
 {

@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: MIT
+#include "folder.h"
 #include "make_live.h"
 #include "profile/profile.h"
 #include "profile/recorder.h"
@@ -23,23 +24,7 @@
 
 enum { SLICE = 1 << 20, NO_SUCH_PID = 1 << 23 /* beyond what Linux gives */ };
 
-static char folder[] = "/tmp/cairn-test-XXXXXX";
-static char path[64];
 static char *const command[] = {"app", "--fast", NULL};
-
-static int make_folder(void **state)
-{
-    (void)state;
-    snprintf(path, sizeof path, "%s/profile", mkdtemp(folder));
-    return 0;
-}
-
-static int remove_folder(void **state)
-{
-    (void)state;
-    unlink(path);
-    return rmdir(folder);
-}
 
 // What a test that failed has left behind must not fail the next one.
 static int clear_folder(void **state)
