@@ -105,13 +105,16 @@ class Shares(LiveTest):
 
     def check(self, executable, *options, complete=0.999):
         with self.subTest(executable=executable, options=options):
-            run, profile = self.record([program(executable)], *options)
-            spent = self.spent(run)
-            within = sum(spent.values())
-            for path, value in spent.items():
-                self.assertAlmostEqual(
-                    self.seen(profile, path) / profile.below("share_leaf"), value / within,
-                    delta=profile.tolerance(value / within) + 1 - complete, msg=path)
+            def judge(recorded):
+                run, profile = recorded
+                spent = self.spent(run)
+                within = sum(spent.values())
+                for path, value in spent.items():
+                    self.assertAlmostEqual(
+                        self.seen(profile, path) / profile.below("share_leaf"), value / within,
+                        delta=profile.tolerance(value / within) + 1 - complete, msg=path)
+
+            _, profile = self.steadily(lambda: self.record([program(executable)], *options), judge)
             self.assert_complete(profile, complete)
 
     def test_paths(self):
