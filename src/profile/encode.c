@@ -275,7 +275,7 @@ static int level_for(const struct profile *profile)
     uint64_t nodes = 0;
     for (unsigned i = 0; i < profile->tree_count; i++)
         nodes += profile->trees[i].count;
-    return nodes < 1000000 ? 9 : 3;
+    return nodes < 50000 ? 9 : 3;
 }
 
 void encode_profile(struct batch *batch, const struct profile *profile)

@@ -399,6 +399,7 @@ static int update(struct recorder *recorder, enum reading reading)
         return result;
     result = recorder_find_slices(recorder);
     bool news = recorder_read_processes(recorder, reading);
+    recorder->tellings += news;
     tell_modules(recorder);
     tell_source(recorder);
     uint64_t now = clock_ns(CLOCK_MONOTONIC);
@@ -430,17 +431,30 @@ void recorder_totals(const struct recorder *recorder, struct recorder_totals *to
     *totals = recorder->totals;
 }
 
+// Short runs: a tree that was told once cannot be told in less.
+static bool is_compact(const struct recorder *recorder)
+{
+    return recorder->tellings <= 1 && recorder->next_process <= 1 && recorder->sink.next_tree <= 1;
+}
+
+static int end_in_place(struct recorder *recorder)
+{
+    encode_state(&recorder->batch, clock_ns(CLOCK_MONOTONIC) - recorder->start_ns, true);
+    batch_flush(&recorder->batch);
+    return flush(recorder);
+}
+
 int recorder_close(struct recorder *recorder)
 {
     int result = update(recorder, READ_LAST);
-    if (result == 0)
+    if (result == 0 && is_compact(recorder) && !replaced_by_others(recorder))
+        result = end_in_place(recorder);
+    else if (result == 0)
         result = compact(recorder, IS_COMPLETE);
     if (result < 0 && recorder->batch.out.size == 0) {
         // No room for a second copy, perhaps: all of it is in the file, and only the end is
         // missing.
-        encode_state(&recorder->batch, clock_ns(CLOCK_MONOTONIC) - recorder->start_ns, true);
-        batch_flush(&recorder->batch);
-        int ended = flush(recorder);
+        int ended = end_in_place(recorder);
         if (result != -ESTALE)
             result = ended;
     }

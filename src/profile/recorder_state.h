@@ -50,6 +50,7 @@ struct recorder {
     uint64_t start_ns, told_ns;
     uint64_t appended, compact_size; // bytes of the file
     unsigned ended;                  // processes since the last compaction
+    unsigned tellings;               // updates that had news of a tree
 };
 
 enum reading { READ_ON, READ_LAST };
