@@ -48,7 +48,8 @@ int recorder_update(struct recorder *recorder);
 void recorder_totals(const struct recorder *recorder, struct recorder_totals *totals);
 void recorder_note(struct recorder *recorder, const char *text); // a warning to keep in the profile
 
-// The last update, then the file is rewritten compactly, unless it is compact, and marked complete. 0 or -errno.
+// The last update, then the file is rewritten compactly, unless it is compact, and marked complete.
+// 0 or -errno.
 int recorder_close(struct recorder *recorder);
 
 #endif
