@@ -164,7 +164,7 @@ def _lua(place, folder):
     script, text = input_file(place, "calls.lua", LUA), _text(place, 1)
     # The seed of its hashes: else two runs differ.
     paths = build(place, "lua", files, "-DLUA_USE_POSIX", "-Dluai_makeseed(L)=42", "-lm")
-    return Program("lua", paths, [script, "5", text], [script, "1", text])
+    return Program("lua", paths, [script, "18", text], [script, "1", text])
 
 
 def _sqlite(place, folder):
@@ -173,35 +173,35 @@ def _sqlite(place, folder):
         subprocess.run(["make", "-s", "sqlite3.c", "shell.c"], cwd=folder, check=True, capture_output=True)
     paths = build(place, "sqlite3", [folder + "/sqlite3.c", folder + "/shell.c"],
                    "-DSQLITE_THREADSAFE=0", "-DSQLITE_OMIT_LOAD_EXTENSION", "-lm")
-    script, short = (input_file(place, f"calls-{rows}.sql", SQL.format(rows=rows)) for rows in (200000, 40000))
+    script, short = (input_file(place, f"calls-{rows}.sql", SQL.format(rows=rows)) for rows in (700000, 40000))
     return Program("sqlite3", paths, [":memory:", f".read {script}"], [":memory:", f".read {short}"])
 
 
 def _bzip2(place, folder):
     files = [f"{folder}/{name}.c" for name in ("blocksort", "huffman", "crctable", "randtable", "compress",
                                                "decompress", "bzlib", "bzip2")]
-    return Program("bzip2", build(place, "bzip2", files, "-D_FILE_OFFSET_BITS=64"), ["-c", _text(place, 6)])
+    return Program("bzip2", build(place, "bzip2", files, "-D_FILE_OFFSET_BITS=64"), ["-c", _text(place, 15)])
 
 
 def _minigzip(place, folder):
     paths = build(place, "minigzip", glob.glob(folder + "/*.c") + [folder + "/test/minigzip.c"], "-I", folder,
                    "-DHAVE_UNISTD_H", "-DHAVE_STDARG_H")
-    return Program("zlib", paths, ["-c", _text(place, 12)])
+    return Program("zlib", paths, ["-c", _text(place, 18)])
 
 
 def _tcc(place, folder):
     if not os.path.exists(folder + "/config.h"):
         subprocess.run(["./configure"], cwd=folder, check=True, capture_output=True)
-    source = place.at("inputs", "calls-large.c")
+    source = place.at("inputs", "calls-huge.c")
     if not os.path.exists(source):
-        inputs.make_c_file(source, 24000)
+        inputs.make_c_file(source, 60000)
     paths = build(place, "tcc", [folder + "/tcc.c"], "-DONE_SOURCE=1", "-DTCC_TARGET_X86_64", "-I", folder, "-lm",
                    "-ldl", "-lpthread")
     return Program("tcc", paths, ["-c", source, "-o", place.at("calls.o")])
 
 
 def _mawk(place, folder):
-    return Program("mawk", _make(place, "mawk", folder), ["-f", input_file(place, "calls.awk", AWK), _text(place, 5)])
+    return Program("mawk", _make(place, "mawk", folder), ["-f", input_file(place, "calls.awk", AWK), _text(place, 15)])
 
 
 def _minisat(place, folder):
@@ -209,7 +209,7 @@ def _minisat(place, folder):
              *glob.glob(folder + "/minisat/utils/*.cc")]
     paths = build(place, "minisat", files, "-fpermissive", "-std=gnu++11", "-I", folder,
                    "-D__STDC_LIMIT_MACROS", "-D__STDC_FORMAT_MACROS", "-lz", compiler_name="g++")
-    return Program("minisat (C++)", paths, ["-verb=0", input_file(place, "calls.cnf", _formula(245, 7))])
+    return Program("minisat (C++)", paths, ["-verb=0", input_file(place, "calls.cnf", _formula(260, 7))])
 
 
 def real(place, say):
@@ -229,10 +229,10 @@ def small(place):
     """Programs that do little but call."""
     source = lambda name: [os.path.join(place.source, "programs", name)]
     return [
-        Program("go", build(place, "go", source("go.c")), ["10000"]),
+        Program("go", build(place, "go", source("go.c")), ["25000"]),
         Program("connect4", build(place, "connect4", source("connect4.c")), ["14"]),
-        Program("fib", build(place, "fib", source("fib.c")), ["40"]),
+        Program("fib", build(place, "fib", source("fib.c")), ["43"]),
         Program("figure1", build(place, "figure1", source("figure1.c"), "-fno-optimize-sibling-calls"), []),
-        Program("callbacks", build(place, "callbacks", source("callbacks.c")), ["3000000"]),
-        Program("shapes (C++)", build(place, "shapes", source("shapes.cc"), compiler_name="g++"), ["80"]),
+        Program("callbacks", build(place, "callbacks", source("callbacks.c")), ["8000000"]),
+        Program("shapes (C++)", build(place, "shapes", source("shapes.cc"), compiler_name="g++"), ["200"]),
     ]

@@ -48,7 +48,7 @@ def _phalanx(place, folder, plies=16):
 
 def chess(place, say):
     """A chess program with less to think about, if its sources could be fetched."""
-    return [_phalanx(place, folder, 12) for folder in calls_programs.fetch(place, ["phalanx"], say).values()]
+    return [_phalanx(place, folder, 13) for folder in calls_programs.fetch(place, ["phalanx"], say).values()]
 
 
 def large(place, say):
