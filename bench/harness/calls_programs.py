@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: MIT
-"""Programs for the calls tracker, each built three ways: as it is, by `cairn cc`, and for gprof.
+"""Programs for the calls tracker, each built four ways: as it is, the same code elsewhere in memory, by `cairn cc`, and
+for gprof.
 
 The real ones come as Debian source packages into the work folder; nothing of them is kept here."""
 
@@ -13,7 +14,7 @@ import subprocess
 from . import inputs
 
 PACKAGES = ("lua5.4", "bzip2", "zlib", "sqlite3", "tcc", "mawk", "minisat2")
-KINDS = ("native", "cairn", "gprof")
+KINDS = ("native", "moved", "cairn", "gprof")
 
 LUA = """
 local size = tonumber(arg[1])
@@ -102,7 +103,7 @@ def fetch(place, packages, say):
 
 
 def compiler(place, kind, name):
-    return {"native": [name], "cairn": [place.cairn, "cc", name], "gprof": [name, "-pg"]}[kind]
+    return {"native": [name], "moved": [name, "-falign-functions=32"], "cairn": [place.cairn, "cc", name], "gprof": [name, "-pg"]}[kind]
 
 
 def build(place, name, sources, *flags, compiler_name="gcc", kinds=KINDS):
