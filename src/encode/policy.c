@@ -65,8 +65,18 @@ static uint64_t share_of(enum reencode reason, const struct observed *observed)
     return 0;
 }
 
+uint64_t policy_worth(const struct policy *policy, const struct policy_counters *counters,
+                      uint32_t edges)
+{
+    const uint64_t known = counters->edges_encoded ? counters->edges_encoded : 1;
+    const uint64_t cost = counters->last_cost * (edges > known ? edges : known) / known;
+    return cost > policy->least_cost ? cost : policy->least_cost;
+}
+
 enum reencode policy_decide(const struct policy *policy, const struct policy_counters *counters)
 {
+    if (counters->wasted >= policy_worth(policy, counters, counters->edges))
+        return REENCODE_STACK;
     // The first encodings come quickly: then there is little to do, and much to win.
     if (counters->last_cost > counters->nanoseconds / policy->cost_parts)
         return REENCODE_NOT;

@@ -46,6 +46,7 @@ struct policy {
     uint64_t least_samples;
     uint32_t hot_percent;   // of the edges taken
     uint32_t stack_percent; // of the edges taken
+    uint64_t least_cost;    // nanoseconds that any encoding takes
     uint32_t cost_parts;    // an encoding must be that much cheaper than the time since the last
     unsigned patience[4];   // by reason: doublings of its threshold; 0 at first
     enum reencode last;     // why the last one was made
@@ -55,7 +56,7 @@ struct policy {
 #define POLICY_DEFAULT                                                                             \
     {                                                                                              \
         .least_edges = 16, .edge_parts = 8, .least_samples = 32, .hot_percent = 10,                \
-        .stack_percent = 5, .cost_parts = 50                                                       \
+        .stack_percent = 5, .cost_parts = 50, .least_cost = 50000                                  \
     }
 
 struct policy_counters {
@@ -63,8 +64,14 @@ struct policy_counters {
     uint32_t edges_encoded; // known when the encoding in force was made
     uint64_t nanoseconds;   // since then
     uint64_t last_cost;     // nanoseconds that making it took, all threads' waiting included
+    uint64_t wasted;        // nanoseconds that pushes of edges took which could have a number
     struct observed observed;
 };
+
+// What must be wasted for an encoding to be worth its cost, which grows with the edges: who pays
+// twice what he had to, whatever comes, could not know better.
+uint64_t policy_worth(const struct policy *policy, const struct policy_counters *counters,
+                      uint32_t edges);
 
 // The decision. Changes nothing.
 enum reencode policy_decide(const struct policy *policy, const struct policy_counters *counters);

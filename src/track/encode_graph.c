@@ -243,8 +243,8 @@ static struct stub *hook_for(struct site *site)
     const bool indirect = is_indirect(site) || site->kind == SITE_TAIL_INDIRECT;
     const struct stub_plan plan = {.kind = STUB_HOOK,
                                    .before = site->kind == SITE_TAIL_INDIRECT ? encode_before_tail
-                                             : indirect ? encode_before_indirect
-                                                        : encode_before_direct,
+                                             : indirect                       ? encode_push_indirect
+                                                                              : encode_push_direct,
                                    .after = site->kind == SITE_TAIL_INDIRECT ? NULL : encode_after,
                                    .push_target = indirect};
     struct stub *stub;

@@ -22,7 +22,12 @@ __thread uint32_t encode_in_handler;
 // need no lock. Its upper part is that of the hash, then the edge, and whether it repeats.
 #define TABLE_BITS 16
 #define EDGE_BITS 23
-static _Atomic uint64_t table[1 << TABLE_BITS];
+_Atomic uint64_t encode_table[1 << TABLE_BITS];
+
+// The short way knows where things are.
+_Static_assert(offsetof(struct encode, base) == 0 && offsetof(struct encode, wanted) == 8, "");
+_Static_assert(offsetof(struct encode_state, stack_low) == 88, "");
+_Static_assert(offsetof(struct encode_state, countdown) == 104, "");
 
 static uint64_t mix(uintptr_t stub, uintptr_t target)
 {
@@ -50,12 +55,15 @@ bool encode_before_known(uintptr_t stub, uintptr_t target, uintptr_t sp)
     const uint64_t hash = mix(stub, target);
     // Relaxed: the word is all there is.
     const uint64_t word =
-        atomic_load_explicit(&table[hash & ((1 << TABLE_BITS) - 1)], memory_order_relaxed);
+        atomic_load_explicit(&encode_table[hash & ((1 << TABLE_BITS) - 1)], memory_order_relaxed);
     if ((word ^ hash) >> (EDGE_BITS + 1) || !word ||
         (state->attention && !(state->in_flight && sp < state->throw_sp)) ||
         atomic_load_explicit(&encode.wanted, memory_order_relaxed))
         return false;
-    encode_push(state, (uint32_t)(word >> 1) & ((1 << EDGE_BITS) - 1), word & 1);
+    const uint32_t edge = (uint32_t)(word >> 1) & ((1 << EDGE_BITS) - 1);
+    if (state->countdown < 0)
+        encode_count_push(state, edge);
+    encode_push(state, edge, word & 1);
     return true;
 }
 
@@ -66,7 +74,8 @@ static void remember(uintptr_t stub, uintptr_t target, uint32_t edge)
         return;
     const uint64_t word =
         hash >> (EDGE_BITS + 1) << (EDGE_BITS + 1) | (uint64_t)edge << 1 | encode_repeats(edge);
-    atomic_store_explicit(&table[hash & ((1 << TABLE_BITS) - 1)], word, memory_order_relaxed);
+    atomic_store_explicit(&encode_table[hash & ((1 << TABLE_BITS) - 1)], word,
+                          memory_order_relaxed);
 }
 
 static uint64_t now_ns(void)
@@ -173,7 +182,7 @@ static bool renumber(struct encode_thread *thread)
     encode.base = dictionary_base(next.dictionary);
     dictionary_free(&encode.graph, old);
     for (size_t i = 0; i < 1 << TABLE_BITS; i++)
-        atomic_store_explicit(&table[i], 0, memory_order_relaxed);
+        atomic_store_explicit(&encode_table[i], 0, memory_order_relaxed);
     lead_sites();
     encode_move_returns(thread);
     encode_replay(thread, 0);
@@ -287,7 +296,7 @@ bool encode_tail_known(uintptr_t stub, uintptr_t target, uintptr_t sp)
 {
     const uint64_t hash = mix(stub, target);
     const uint64_t word =
-        atomic_load_explicit(&table[hash & ((1 << TABLE_BITS) - 1)], memory_order_relaxed);
+        atomic_load_explicit(&encode_table[hash & ((1 << TABLE_BITS) - 1)], memory_order_relaxed);
     return (word && !((word ^ hash) >> (EDGE_BITS + 1))) || encode_in_handler ||
            is_elsewhere(encode_current, sp);
 }
@@ -388,6 +397,8 @@ struct encode_thread *encode_open(uintptr_t root, struct unwind_bounds stack)
         thread->stack = stack;
         thread->root = graph_function(&encode.graph, function)->entry;
         thread->state = state;
+        state->stack_low = stack.low;
+        state->stack_bytes = stack.high - stack.low;
         state->machine =
             (struct machine){.stack = thread->entries, .limit = ENCODE_STACK, .root = function};
         state->over = state->attention = 0;
@@ -405,6 +416,7 @@ void encode_close(struct encode_thread *thread)
     if (!thread || state->thread != thread)
         return;
     state->thread = encode_current = NULL;
+    state->stack_bytes = 0;
     // From here on calls are only counted.
     state->machine.limit = 0;
     state->machine.depth = 0;

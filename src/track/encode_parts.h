@@ -19,6 +19,9 @@ struct encode_state {
     uintptr_t throw_sp; // where the last one was thrown: what is deeper is the unwinder
     uint64_t pushes;    // not told yet
     struct encode_thread *thread;
+    uintptr_t stack_low, stack_bytes; // the thread's own stack; 0: the long way alone
+    int32_t countdown;                // pushes until one is looked at
+    uint32_t countdown_from, lot;
 };
 
 extern __thread struct encode_state encode_state;
@@ -69,16 +72,16 @@ struct encode_site {
 };
 
 struct encode {
+    uint64_t base;           // of the encoding in force
+    _Atomic uint32_t wanted; // enum reencode: the next hook encodes anew
     bool started, verify, frozen;
     bool failed; // sites could not be led to what the encoding says: all samples are walked
-    _Atomic uint32_t wanted; // enum reencode: the next hook encodes anew
     struct pool pool;
     struct graph graph;
     struct numbering numbering;
     struct policy policy;
     struct policy_counters policy_counters;
     uint64_t encoded_at; // nanoseconds
-    uint64_t base;       // of the encoding in force
     struct live_encode *counts;
     uintptr_t throws[2], catch_begin; // where exceptions are thrown, and have landed
 };
@@ -114,7 +117,12 @@ bool encode_compare(struct encode_thread *thread);
 void encode_push(struct encode_state *state, uint32_t edge, bool repeats);
 bool encode_repeats(uint32_t edge);
 
+// encode_heat.c: a push that was looked at. Signal-safe.
+void encode_count_push(struct encode_state *state, uint32_t edge);
+
 // encode_hook.c, for the stubs
+void encode_push_direct(void);
+void encode_push_indirect(void);
 void encode_before_direct(void);
 void encode_before_indirect(void);
 void encode_before_tail(void);

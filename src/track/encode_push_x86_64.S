@@ -1,0 +1,127 @@
+// SPDX-License-Identifier: MIT
+// The short way of a push, without a call into C: of an edge that is in the table, on the thread's own stack. What is out of
+// the ordinary takes the way of encode_x86_64.S, as if this had not been. The offsets are those of struct encode_state.
+
+#include "track/hook_x86_64.h"
+
+#define ID 0
+#define DEPTH 8
+#define STACK 16
+#define LIMIT 32
+#define ATTENTION 52
+#define STACK_LOW 88
+#define STACK_BYTES 96
+#define COUNTDOWN 104
+#define ENTRY_EDGE 8
+#define ENTRY_COUNT 12
+#define ENTRY_BYTES 16
+
+// Of struct encode.
+#define BASE 0
+#define WANTED 8
+
+// Of the words of the table: see encode_hook.c.
+#define TAG_SHIFT 24
+#define EDGE_MASK 0xffffff
+
+    .hidden encode, encode_table, encode_state
+    .hidden encode_push_direct, encode_push_indirect
+    .hidden encode_before_direct, encode_before_indirect
+    .globl encode_push_direct, encode_push_indirect
+
+// rdx becomes the hash of the stub's address and the target: mix() in encode_hook.c. Changes rcx.
+    .macro MIX indirect
+    .if \indirect
+    movq 40(%rsp), %rdx
+    movabsq $0xff51afd7ed558ccd, %rcx
+    imulq %rcx, %rdx
+    xorq 32(%rsp), %rdx
+    .else
+    movq 32(%rsp), %rdx
+    .endif
+    movabsq $0x9e3779b97f4a7c15, %rcx
+    imulq %rcx, %rdx
+    movq %rdx, %rcx
+    shrq $29, %rcx
+    xorq %rcx, %rdx
+    .endm
+
+    .macro PUSH indirect, otherwise
+    .cfi_startproc
+    SAVE %rax
+    SAVE %rcx
+    SAVE %rdx
+    SAVE %rsi
+    MIX \indirect
+    movzwl %dx, %ecx
+    leaq encode_table(%rip), %rsi
+    movq (%rsi,%rcx,8), %rsi
+    movq encode_state@gottpoff(%rip), %rax
+    xorq %rsi, %rdx
+    shrq $TAG_SHIFT, %rdx
+    jne 9f                          // not in the table
+    movl %fs:ATTENTION(%rax), %ecx
+    orl encode+WANTED(%rip), %ecx
+    jne 9f
+    .if \indirect
+    leaq 48(%rsp), %rcx             // the stack pointer at the site
+    .else
+    leaq 40(%rsp), %rcx
+    .endif
+    subq %fs:STACK_LOW(%rax), %rcx
+    cmpq %fs:STACK_BYTES(%rax), %rcx
+    jae 9f
+    decl %fs:COUNTDOWN(%rax)
+    js 9f
+    movl %fs:DEPTH(%rax), %ecx
+    cmpl %fs:LIMIT(%rax), %ecx
+    je 9f
+    shlq $4, %rcx
+    addq %fs:STACK(%rax), %rcx
+    movq %fs:ID(%rax), %rdx
+    andl $EDGE_MASK, %esi
+    shrl $1, %esi
+    jc 3f
+    // The entry is whole before the top moves, and that before the number changes.
+1:  movq %rdx, (%rcx)
+    movq %rsi, ENTRY_EDGE(%rcx)     // and the count, 0
+    incl %fs:DEPTH(%rax)
+2:  movq encode+BASE(%rip), %rcx
+    movq %rcx, %fs:ID(%rax)
+    RESTORE %rsi
+    RESTORE %rdx
+    RESTORE %rcx
+    RESTORE %rax
+    ret
+    .cfi_adjust_cfa_offset 32
+    // It repeats: if the same is on top, that is counted.
+3:  cmpl $0, %fs:DEPTH(%rax)
+    je 1b
+    cmpq %rdx, -ENTRY_BYTES(%rcx)
+    jne 1b
+    cmpl %esi, ENTRY_EDGE-ENTRY_BYTES(%rcx)
+    jne 1b
+    incl ENTRY_COUNT-ENTRY_BYTES(%rcx)
+    jmp 2b
+9:  RESTORE %rsi
+    RESTORE %rdx
+    RESTORE %rcx
+    RESTORE %rax
+    jmp \otherwise
+    .cfi_endproc
+    .endm
+
+    .text
+    .p2align 5
+    .type encode_push_direct, @function
+encode_push_direct:
+    PUSH 0, encode_before_direct
+    .size encode_push_direct, . - encode_push_direct
+
+    .p2align 5
+    .type encode_push_indirect, @function
+encode_push_indirect:
+    PUSH 1, encode_before_indirect
+    .size encode_push_indirect, . - encode_push_indirect
+
+    .section .note.GNU-stack, "", @progbits
