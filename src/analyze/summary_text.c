@@ -5,6 +5,7 @@
 #include "base/memory.h"
 #include <stdarg.h>
 #include <stdlib.h>
+#include <string.h>
 #include <time.h>
 
 #define PROCESSES_SHOWN 10
@@ -69,8 +70,11 @@ static void put_recording(struct text_table *table, const struct analysis *analy
         profile->tree_kind ? profile->tree_kind : "?");
 }
 
-static void put_samples(struct text_table *table, const struct profile_totals *totals)
+static void put_samples(struct text_table *table, const struct profile *profile,
+                        const struct profile_totals *totals)
 {
+    if (profile_counts_calls(&profile->metrics[0]) && !totals->samples)
+        return; // calls were followed, and nothing was sampled
     put(table, "samples", "%s, %s lost%s%s", text_count(totals->samples).text,
         text_count(totals->lost).text, totals->cost_ns ? "; they stand for " : "",
         totals->cost_ns ? text_duration(totals->cost_ns).text : "");
@@ -139,7 +143,10 @@ static void put_kept(struct text_table *table, const struct profile *profile,
             "everything, until the memory was used up; a context that is not there had at most %s "
             "since, %s of the total",
             text_amount(use.floor, unit).text, text_percent((double)use.floor, whole).text);
-    if (kind.has_errors)
+    const bool samples_contexts = kind.hot && strcmp(kind.miner, "sticky") == 0;
+    if (samples_contexts)
+        put(table, "", "what a context had before its count began, by chance, is missing in it");
+    else if (kind.has_errors)
         put(table, "", "the largest error of a count is %s, %s of the total%s",
             text_amount(use.largest_error, unit).text,
             text_percent((double)use.largest_error, whole).text,
@@ -242,7 +249,7 @@ void summary_print(FILE *out, const struct text_style *style, const struct analy
     put_recording(table, analysis, totals);
     put_kept(table, analysis->profile, totals);
     put_phases(table, analysis->profile);
-    put_samples(table, totals);
+    put_samples(table, analysis->profile, totals);
     put_encoding(table, totals);
     put_sizes(table, analysis->profile, totals);
     text_table_print(table, out, style);
