@@ -338,8 +338,11 @@ static int combine(struct parsing *parsing)
             options->delay_ns ? "delay" : "duration");
     if (options->verify && options->tracker != LIVE_TRACKER_ENCODE)
         return MISUSE("--verify goes with --track encode: it compares numbers with walks");
-    if (options->tracker == LIVE_TRACKER_ENCODE && options->trees.kind != LIVE_TREE_FULL)
-        return MISUSE("--track encode keeps full trees: it does not go with --tree");
+    if (options->tracker == LIVE_TRACKER_ENCODE && options->trees.kind != LIVE_TREE_FULL &&
+        options->trees.kind != LIVE_TREE_HOT)
+        return MISUSE(
+            "--track encode tells whole paths, for --tree full and hot: parts of them are "
+            "for --track walk");
 #ifndef __x86_64__
     if (options->tracker == LIVE_TRACKER_ENCODE)
         return MISUSE("--track encode is for x86-64 alone: use --track walk");

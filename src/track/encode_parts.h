@@ -36,6 +36,7 @@ enum {
     ENCODE_FRAMES = 1 << 16, // deeper stacks are not looked at
     ENCODE_STACK = 1 << 20,  // entries of ccStack
     ENCODE_CACHE = 1 << 12,  // contexts that are remembered
+    ENCODE_ABOVE = 32,       // frames above the root, of libc and the agent
 };
 
 struct encode_memo { // a context that a walk has confirmed
@@ -61,6 +62,8 @@ struct encode_thread {
     struct walked walked[ENCODE_FRAMES];
     uint32_t path[ENCODE_FRAMES], before[ENCODE_FRAMES];
     uint32_t before_count;
+    ref_t above_tree, above[ENCODE_ABOVE]; // edges that lead to the root in that tree, last first
+    uint32_t above_count;
     struct encode_memo memo[ENCODE_CACHE];
     struct cc_entry entries[ENCODE_STACK];
 };
@@ -119,6 +122,12 @@ bool encode_repeats(uint32_t edge);
 
 // encode_heat.c: a push that was looked at. Signal-safe.
 void encode_count_push(struct encode_state *state, uint32_t edge);
+
+// encode_place.c: for trees that forget
+
+void encode_learn_above(struct encode_thread *thread, const struct walker *walker, ref_t node);
+// The node of the path in thread->path, of the tree in which above was learnt. 0: no memory.
+ref_t encode_place(struct encode_thread *thread, struct walker *walker);
 
 // encode_hook.c, for the stubs
 void encode_push_direct(void);

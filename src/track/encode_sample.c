@@ -173,6 +173,8 @@ static ref_t confirm(struct encode_thread *thread, struct walker *walker, void *
         encode.counts->confirmed++;
     else
         encode.counts->decoded++;
+    if (tree_forgets(walker->arena, walker->tree) && !thread->has_signal)
+        encode_learn_above(thread, walker, node);
     struct node *statement = arena_at(walker->arena, node);
     if (thread->count && tree_node_edge(statement))
         *memo_of(thread, key) = (struct encode_memo){
@@ -229,11 +231,18 @@ ref_t encode_sample(struct encode_thread *thread, struct walker *walker, void *u
                      memo->function == cursor.frame.function && memo->tree == walker->tree &&
                      memo->stamp == encode.numbering.dictionary->stamp &&
                      is_called_from(&cursor, memo->site);
+    const bool forgets = tree_forgets(walker->arena, walker->tree);
     // Now and then, and always to verify, one that is known is looked at all the same.
-    if (!hit || encode.verify || ++thread->ticks % 16 == 0)
+    if (!hit || (forgets && thread->above_tree != walker->tree) || encode.verify ||
+        ++thread->ticks % 16 == 0)
         return confirm(thread, walker, ucontext, &cursor, hit ? memo : NULL, weight);
+    ref_t frame = memo->node;
+    if (forgets) {
+        frame = decode_state(thread, memo->function) ? encode_place(thread, walker) : 0;
+        if (!frame)
+            return fall_back(walker, ucontext, weight);
+    }
     counts->decoded++;
-    struct live_stats *stats = walker->stats;
-    stats->verdicts[VERDICT_COMPLETE]++;
-    return node_of_statement(walker, memo->node, cursor.frame.place);
+    walker->stats->verdicts[VERDICT_COMPLETE]++;
+    return walker->kind == TREE_FULL ? node_of_statement(walker, frame, cursor.frame.place) : frame;
 }

@@ -163,6 +163,31 @@ class RealPrograms(EncodeTest):
         self.assert_right(["git", "-C", "repository", "hash-object", os.path.realpath("/bin/bash")], least=0)
 
 
+class HotTree(EncodeTest):
+    """Nodes of a tree that forgets cannot be remembered: paths are placed anew."""
+
+    def assert_same_paths(self, *options):
+        """As a walk sees them: where each share of the time lies, and nothing outside of main()."""
+        def both():
+            counts = self.encode([program("shares")], *options, verify=False, same_output=False)
+            self.assertEqual(counts["mismatches"], 0)
+            self.assertGreater(counts["samples_decoded"], self.profile.samples / 2, counts)
+            return self.profile, self.record([program("shares")], "-F", "5000", *options)[1]
+
+        def judge(profiles):
+            by_number, by_walk = profiles
+            for path in {tuple(node.path()) for node in by_number.nodes + by_walk.nodes}:
+                self.assertAlmostEqual(by_number.share(*path), by_walk.share(*path), delta=0.05, msg=path)
+
+        self.steadily(both, judge)
+
+    def test_hot(self):
+        self.assert_same_paths("--tree", "hot")
+
+    def test_full_until_memory_is_used_up(self):
+        self.assert_same_paths("--memory", "1M")
+
+
 class Misuse(LiveTest):
     def refused(self, *options):
         run = Run([CAIRN, "record", *options, "true"], cwd=self.folder)
@@ -172,7 +197,7 @@ class Misuse(LiveTest):
 
     def test_what_does_not_go_together(self):
         self.assertIn("--verify goes with --track encode", self.refused("--verify"))
-        self.assertIn("keeps full trees", self.refused("--track", "encode", "--tree", "hot"))
+        self.assertIn("tells whole paths", self.refused("--track", "encode", "--tree", "bounded"))
 
 
 if __name__ == "__main__":
