@@ -194,11 +194,14 @@ static bool follows_calls(const struct profile *profile)
 
 static bool is_called(const struct profile *profile, const struct profile_tree *tree, uint32_t node)
 {
-    for (unsigned i = 0; i < profile->metric_count; i++)
+    bool counted = false;
+    for (unsigned i = 0; i < profile->metric_count; i++) {
+        counted |= profile_counts_calls(&profile->metrics[i]);
         if (profile_counts_calls(&profile->metrics[i]) &&
             tree->values[(size_t)node * profile->metric_count + i] > 0)
             return true;
-    return false;
+    }
+    return !counted; // a hot tree of time: what is in it was followed
 }
 
 // Gives numbers to all functions of a profile's frames. Marks those whose calls were counted in

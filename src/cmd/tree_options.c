@@ -203,10 +203,6 @@ int combine_tree(const struct record_options *options)
         return MISUSE("--purge goes with --tree bounded: it says what a full buffer forgets");
     if (tree->bytes_given && !has_buffer)
         return MISUSE("--tree-memory goes with --tree bounded; --memory bounds the other trees");
-    if (tree->kind == LIVE_TREE_HOT && follows && options->event != LIVE_EVENT_CALLS)
-        return MISUSE("a hot tree on followed calls finds the contexts of most calls, not of most "
-                      "%s time: use -e calls, or --track walk",
-                      options->event_name);
     if (has_buffer && follows)
         return MISUSE("--tree %s is for samples, and --track calls follows every call: use --tree "
                       "hot, or --track walk",

@@ -76,8 +76,11 @@ static char *copy_text(const char *text)
 
 static bool follows_calls(const struct recorder_description *description)
 {
-    return (description->tracker && strcmp(description->tracker, "calls") == 0) ||
-           (description->event && strcmp(description->event, "calls") == 0);
+    if (description->event && strcmp(description->event, "calls") == 0)
+        return true;
+    // The one count of a context in a hot tree is the event's.
+    return description->tracker && strcmp(description->tracker, "calls") == 0 &&
+           !(description->tree_kind && strncmp(description->tree_kind, "hot", 3) == 0);
 }
 
 static bool describe_metric(struct profile *head, const char *name, const char *unit,

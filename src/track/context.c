@@ -44,7 +44,8 @@ static bool is_frozen(struct calls_thread *calls, uintptr_t slot)
 // In a tree that forgets, counters are of the event alone: calls beside it have none there.
 static bool is_counted(const struct calls_thread *calls)
 {
-    return !calls->beside || !tree_forgets_read(calls->arena, UINT64_MAX, calls->tree);
+    return !calls->beside || !calls->amount ||
+           !tree_forgets_read(calls->arena, UINT64_MAX, calls->tree);
 }
 
 // False if it is nothing for the short way.

@@ -297,12 +297,29 @@ class CpuTime(CallsTest):
     def test_costs_what_it_costs(self):
         """The same shares as a walk finds."""
         program = self.build("shares.c")
-        _, walked = self.record([program])
-        _, followed_ = self.follow([program], "-e", "cpu")
-        names = {node.name for node in walked.nodes if node.own > walked.total / 20}
-        self.assertTrue(names)
-        for name in names:
-            self.assertAlmostEqual(walked.share(name), followed_.share(name), delta=0.05, msg=name)
+
+        def judge(profiles):
+            walked, followed_ = profiles
+            names = {node.name for node in walked.nodes if node.own > walked.total / 20}
+            self.assertTrue(names)
+            for name in names:
+                self.assertAlmostEqual(walked.share(name), followed_.share(name), delta=0.05, msg=name)
+
+        for tree in "full", "hot":
+            with self.subTest(tree=tree):
+                self.steadily(lambda: (self.record([program])[1],
+                                       self.follow([program], "-e", "cpu", "--tree", tree)[1]), judge)
+
+    def test_hot_contexts_of_time(self):
+        """The one count of a context in a hot tree is that of the event."""
+        program = self.build("calls.c")
+        run, profile = self.follow([program, "storm"], "-e", "cpu", "--tree", "hot")
+        metrics = [metric["name"] for metric in profile.report()["metrics"]]
+        self.assertEqual(metrics, ["cpu"])
+        self.assertGreater(profile.samples, 50)
+        self.assert_complete(profile)
+        self.assertEqual(profile.total, profile.info["cost_ns"])
+        self.assertGreater(profile.share("wander"), 0.8)
 
 
 if __name__ == "__main__":

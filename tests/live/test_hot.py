@@ -315,8 +315,6 @@ class Misuse(HotTest):
         self.refuse("--tree", "hot", "--miner", "gold", says="gold")
         self.refuse("--purge", "all", says="--tree bounded")
         self.refuse("--tree-memory", "1M", says="--tree bounded")
-        for event in ("cpu", "wall"):
-            self.refuse("--tree", "hot", "--track", "calls", "-e", event, says="--track walk")
         for tree in ("bounded", "functions"):
             self.refuse("--tree", tree, "--track", "calls", says="for samples")
             self.refuse("--tree", tree, "-e", "calls", says="for samples")
