@@ -4,7 +4,13 @@
 #include <string.h>
 
 #define ORIGINAL_MOST (JUMP_BYTES + 2 * INSTRUCTION_MOST)
-#define ARMS_MOST 8
+#define SCRATCH 11 // r11: nobody expects it to survive a call of an unknown function
+
+// What a chain has to fill in when the rest of the stub is known.
+struct chain {
+    bool scratch, tail; // scratch: the target is in the scratch register, not on the stack
+    size_t joins[STUB_ARMS], literals[STUB_ARMS];
+};
 
 struct assembler {
     unsigned char *code;
@@ -56,6 +62,13 @@ static void emit_quad(struct assembler *out, uint8_t operation, int32_t offset, 
 
 enum { ADD = 0x04, ADC = 0x14, SBB = 0x1c, SUB = 0x2c };
 
+// What is to be nothing, and can become an addition when the stub is renewed.
+static void emit_nothing(struct assembler *out)
+{
+    emit(out, "\x66\x0f\x1f\x84\x00\x00\x00\x00\x00", 9);
+    emit(out, "\x0f\x1f\x40\x00", 4);
+}
+
 static bool is_wide(const struct stub_plan *plan, int64_t delta)
 {
     return plan->wide || delta != (int32_t)delta;
@@ -65,6 +78,10 @@ static bool is_wide(const struct stub_plan *plan, int64_t delta)
 static void emit_add(struct assembler *out, struct stub_call *call, const struct stub_plan *plan)
 {
     call->add = (uint16_t)out->at;
+    if (call->delta == 0 && !plan->wide) {
+        emit_nothing(out);
+        return;
+    }
     if (!is_wide(plan, call->delta)) {
         emit_quad(out, ADD, plan->tls_number, (int32_t)call->delta);
         return;
@@ -76,6 +93,10 @@ static void emit_add(struct assembler *out, struct stub_call *call, const struct
 
 static void emit_sub(struct assembler *out, struct stub_call *call, const struct stub_plan *plan)
 {
+    if (call->delta == 0 && !plan->wide) {
+        emit_nothing(out);
+        return;
+    }
     if (!is_wide(plan, call->delta)) {
         emit_quad(out, SUB, plan->tls_number, (int32_t)call->delta);
         return;
@@ -93,12 +114,13 @@ static size_t emit_hook(struct assembler *out)
     return out->at;
 }
 
-static void emit_literal(struct assembler *out, size_t hook, void (*target)(void))
+// `behind` is the end of the instruction that refers to it.
+static void emit_literal(struct assembler *out, size_t behind, uintptr_t literal)
 {
-    const uint32_t distance = (uint32_t)(out->at - hook);
+    const uint32_t distance = (uint32_t)(out->at - behind);
     if (!out->failed)
-        memcpy(out->code + hook - 4, &distance, sizeof distance);
-    emit(out, &target, sizeof target);
+        memcpy(out->code + behind - 4, &distance, sizeof distance);
+    emit(out, &literal, sizeof literal);
 }
 
 // The bytes that the stub stands for, as they are in the program.
@@ -139,6 +161,48 @@ static void emit_push_operand(struct assembler *out, const struct site *site,
     push[in->opcode_at + 1] = (unsigned char)((push[in->opcode_at + 1] & 0xc7) | 0x30);
     as_push.flow = FLOW_NEXT;
     emit_moved(out, &as_push, push, site->address);
+}
+
+// The operand of an indirect call or jump, loaded into the scratch register: the same as a mov.
+static void emit_load_operand(struct assembler *out, const struct site *site,
+                              const struct instruction *in, const unsigned char *bytes)
+{
+    unsigned char load[INSTRUCTION_MOST + 1] = {0x49, 0x89, 0xc3}; // mov %rax, %r11
+    struct instruction as_load;
+    if (site->thunk) {
+        const uint8_t reg = site->thunk - 1;
+        load[0] |= reg < 8 ? 0 : 4;
+        load[2] |= (unsigned char)((reg & 7) << 3);
+        emit(out, load, 3);
+        return;
+    }
+    size_t at = 0;
+    for (unsigned i = 0; i < in->opcode_at; i++)
+        if (bytes[i] == 0x64 || bytes[i] == 0x65)
+            load[at++] = bytes[i];
+    load[at++] = (unsigned char)(0x4c | (in->rex & 3)); // the bits of base and index stay
+    load[at++] = 0x8b;
+    memcpy(load + at, bytes + in->opcode_at + 1, in->length - in->opcode_at - 1u);
+    load[at] = (unsigned char)((load[at] & 0xc7) | (SCRATCH & 7) << 3);
+    at += in->length - in->opcode_at - 1u;
+    if (!decode(load, at, &as_load) || as_load.length != at) {
+        out->failed = true;
+        return;
+    }
+    // A displacement from the instruction's end means the same place.
+    emit_moved(out, &as_load, load, site->address + in->length - at);
+}
+
+// Whether the target may be kept in the scratch register: not if the operand is made of it, nor in
+// calls that look like those for thread-local storage, which preserve all registers.
+static bool can_scratch(const struct site *site, const struct instruction *in,
+                        const unsigned char *bytes)
+{
+    if (site->thunk)
+        return site->thunk - 1 != SCRATCH;
+    const bool plain = in->length == 2 && bytes[0] == 0xff && bytes[1] == 0x10; // call *(%rax)
+    return !plain && !(in->prefixes & (PREFIX_ADDRESS | PREFIX_OPERAND)) &&
+           (in->mod == 3 || (in->base != SCRATCH && in->index != SCRATCH));
 }
 
 // lea 8(%rsp), %rsp: what was pushed is gone
@@ -228,39 +292,62 @@ static void emit_constant(struct assembler *out, struct stub_call *call, bool ta
     emit(out, &call->target, sizeof call->target);
 }
 
-// One target: compared with what is on the stack, half by half.
-static void emit_arm(struct assembler *out, struct stub_call *call, const struct stub_plan *plan,
-                     bool tail, size_t *join)
+// Compares the target, on the stack, half by half.
+static void emit_compare_pushed(struct assembler *out, struct stub_call *call, uintptr_t target,
+                                size_t skips[2])
 {
-    call->start = (uint16_t)out->at;
     emit(out, "\x81\x3c\x24", 3); // cmpl $…, (%rsp)
-    emit_word(out, (uint32_t)call->target);
-    const size_t low = emit_skip(out);
+    emit_word(out, (uint32_t)target);
+    skips[0] = emit_skip(out);
     emit(out, "\x81\x7c\x24\x04", 4); // cmpl $…, 4(%rsp)
-    emit_word(out, (uint32_t)(call->target >> 32));
-    const size_t high = emit_skip(out);
+    emit_word(out, (uint32_t)(target >> 32));
+    skips[1] = emit_skip(out);
     emit_drop(out, call);
+}
+
+// Compares the target, in the scratch register, with a literal; returns where its distance is.
+static size_t emit_compare(struct assembler *out, size_t skips[2])
+{
+    emit(out, "\x4c\x3b\x1d", 3); // cmp literal(%rip), %r11
+    emit_word(out, 0);
+    const size_t literal = out->at;
+    skips[0] = skips[1] = emit_skip(out);
+    return literal;
+}
+
+// One target, with a call of its own.
+static size_t emit_arm(struct assembler *out, struct stub_call *call, const struct stub_plan *plan,
+                       const struct chain *chain, const struct stub_arm *arm, size_t *join)
+{
+    size_t skips[2], literal = 0;
+    call->start = (uint16_t)out->at;
+    if (chain->scratch)
+        literal = emit_compare(out, skips);
+    else
+        emit_compare_pushed(out, call, arm->off ? 0 : arm->target, skips);
     emit_add(out, call, plan);
     call->call = (uint16_t)out->at;
-    emit_constant(out, call, tail);
-    if (!tail) {
+    emit_constant(out, call, chain->tail);
+    if (!chain->tail) {
         emit_sub(out, call, plan);
         call->behind = (uint16_t)out->at;
         emit(out, "\xe9\x00\x00\x00\x00", 5); // to where all come together
         *join = out->at;
     }
-    end_skip(out, low);
-    end_skip(out, high);
+    end_skip(out, skips[0]);
+    end_skip(out, skips[1]);
+    return literal;
 }
 
 static void emit_chain(struct assembler *out, struct stub *stub, const struct stub_plan *plan,
-                       size_t *joins)
+                       struct chain *chain)
 {
     struct stub_call measured = {0};
     for (unsigned i = 0; i < plan->arm_count && !out->failed; i++) {
+        const struct stub_arm *arm = &plan->arms[i];
         struct stub_call *call = out->slot ? &stub->arm[i] : &measured;
-        *call = (struct stub_call){.target = plan->arms[i].target, .delta = plan->arms[i].delta};
-        emit_arm(out, call, plan, is_tail(stub->site), &joins[i]);
+        *call = (struct stub_call){.target = arm->target, .delta = arm->delta};
+        chain->literals[i] = emit_arm(out, call, plan, chain, arm, &chain->joins[i]);
     }
     stub->arm_count = out->slot ? plan->arm_count : 0;
 }
@@ -275,20 +362,31 @@ static void end_joins(struct assembler *out, const size_t *joins, unsigned count
 
 // What comes before the call; returns where the distance to the hook's address is, or 0.
 static size_t emit_before(struct assembler *out, struct stub *stub, const struct stub_plan *plan,
-                          const struct instruction *in, const unsigned char *bytes, size_t *joins)
+                          const struct instruction *in, const unsigned char *bytes,
+                          struct chain *chain)
 {
-    const bool chain = plan->kind == STUB_CHAIN, hooks = chain || plan->kind == STUB_HOOK;
+    const bool chains = plan->kind == STUB_CHAIN, hooks = chains || plan->kind == STUB_HOOK;
     const bool pushes =
-        is_indirect(stub->site) && (chain || (hooks && plan->push_target && plan->before));
+        is_indirect(stub->site) && (chains || (hooks && plan->push_target && plan->before));
     if (plan->kind == STUB_DELTA)
         emit_add(out, &stub->call, plan);
-    if (pushes) {
-        emit_push_operand(out, stub->site, in, bytes);
-        stub->pushed = (uint16_t)out->at;
+    chain->scratch = chains && can_scratch(stub->site, in, bytes);
+    chain->tail = is_tail(stub->site);
+    if (chain->scratch) {
+        emit_load_operand(out, stub->site, in, bytes);
+        emit_chain(out, stub, plan, chain);
+        stub->call.start = (uint16_t)out->at;
     }
-    if (chain)
-        emit_chain(out, stub, plan, joins);
-    stub->call.start = (uint16_t)out->at;
+    if (pushes && chain->scratch)
+        emit(out, "\x41\x53", 2); // push %r11
+    else if (pushes)
+        emit_push_operand(out, stub->site, in, bytes);
+    if (pushes)
+        stub->pushed = (uint16_t)out->at;
+    if (chains && !chain->scratch)
+        emit_chain(out, stub, plan, chain);
+    if (!chain->scratch)
+        stub->call.start = (uint16_t)out->at;
     const size_t hook = hooks && plan->before ? emit_hook(out) : 0;
     if (pushes)
         emit_drop(out, &stub->call);
@@ -303,7 +401,7 @@ static void emit_head(struct assembler *out, const struct site *site)
 
 // What comes behind the call, up to the jump back; returns as emit_before() does.
 static size_t emit_behind(struct assembler *out, struct stub *stub, const struct stub_plan *plan,
-                          const unsigned char *bytes, const size_t *joins)
+                          const unsigned char *bytes, const struct chain *chain)
 {
     const struct site *site = stub->site;
     const bool hooks = plan->kind == STUB_CHAIN || plan->kind == STUB_HOOK;
@@ -312,7 +410,7 @@ static size_t emit_behind(struct assembler *out, struct stub *stub, const struct
     const size_t hook = hooks && plan->after ? emit_hook(out) : 0;
     stub->call.behind = stub->behind = (uint16_t)out->at;
     if (plan->kind == STUB_CHAIN)
-        end_joins(out, joins, plan->arm_count);
+        end_joins(out, chain->joins, plan->arm_count);
     emit_neighbours(out, stub, bytes, (unsigned)(site->lead + site->length), site->span);
     stub->end = (uint16_t)out->at;
     emit(out, "\xe9", 1);
@@ -325,11 +423,11 @@ static void emit_all(struct assembler *out, struct stub *stub, const struct stub
     const struct site *site = stub->site;
     unsigned char bytes[ORIGINAL_MOST];
     const unsigned char *call = bytes + site->lead;
-    size_t joins[ARMS_MOST];
+    struct chain chain = {0};
     struct instruction in;
     read_original(site, bytes);
     if (!decode(call, (size_t)(site->span - site->lead), &in) ||
-        (plan->kind == STUB_CHAIN && (!is_indirect(site) || plan->arm_count > ARMS_MOST))) {
+        (plan->kind == STUB_CHAIN && (!is_indirect(site) || plan->arm_count > STUB_ARMS))) {
         out->failed = true;
         return;
     }
@@ -338,15 +436,17 @@ static void emit_all(struct assembler *out, struct stub *stub, const struct stub
     stub->begin = (uint16_t)out->at;
     if (site->lead < JUMP_BYTES)
         stub->moved[site->lead] = stub->begin;
-    const size_t before = emit_before(out, stub, plan, &in, call, joins);
+    const size_t before = emit_before(out, stub, plan, &in, call, &chain);
     stub->call.call = (uint16_t)out->at;
     emit_site(out, site, &in, call);
     stub->call.back = (uint16_t)out->at;
-    const size_t after = is_tail(site) ? 0 : emit_behind(out, stub, plan, bytes, joins);
+    const size_t after = is_tail(site) ? 0 : emit_behind(out, stub, plan, bytes, &chain);
     if (before)
-        emit_literal(out, before, plan->before);
+        emit_literal(out, before, (uintptr_t)plan->before);
     if (after)
-        emit_literal(out, after, plan->after);
+        emit_literal(out, after, (uintptr_t)plan->after);
+    for (unsigned i = 0; chain.scratch && i < plan->arm_count; i++)
+        emit_literal(out, chain.literals[i], plan->arms[i].off ? 0 : plan->arms[i].target);
 }
 
 size_t assemble(struct stub *stub, const struct stub_plan *plan, unsigned char code[STUB_MOST])

@@ -63,6 +63,9 @@ bool sites_locate(uintptr_t pc, struct stub_place *place)
         .pc = program_pc(stub, call, offset),
         .phase = call->add ? phase_at(call, offset) : PHASE_BEFORE,
         .delta = call->delta,
+        .target = call->target,
+        .hooked = call == &stub->call && (stub->kind == STUB_HOOK || stub->kind == STUB_CHAIN),
+        .returns = stub->end && offset == call->back,
         .pushed = stub->pushed && offset >= stub->pushed && offset <= call->popped,
     };
     return true;

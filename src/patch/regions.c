@@ -8,7 +8,7 @@
 
 #define REGIONS 4096
 #define SHIFT_LEAST 4
-#define SHIFT_MOST 9
+#define SHIFT_MOST 10
 #define BYTES_LEAST (UINT64_C(1) << 16)
 #define BYTES_MOST (UINT64_C(1) << 20)
 #define REACH ((UINT64_C(1) << 31) - (UINT64_C(1) << 21))
@@ -20,13 +20,17 @@ struct region_list {
 };
 static struct region_list *_Atomic regions;
 
-// Code that waits to be written: neighbours in memory, one system call for all.
-#define PENDING 16384
-static struct pending {
+// Code that waits to be written: neighbours in memory by one system call, and all with the file
+// open once.
+#define PENDING 65536
+#define RUNS 256
+static struct run {
     uintptr_t start;
     size_t bytes;
-    unsigned char code[PENDING];
-} pending[SHIFT_MOST + 1];
+} runs[RUNS];
+static unsigned run_count;
+static unsigned char pending[PENDING];
+static size_t pending_bytes;
 
 const struct region *region_number(size_t number)
 {
@@ -171,49 +175,39 @@ void region_give_back(struct stub *stub)
     region->free_stubs = stub;
 }
 
-static int flush(struct pending *code)
+int region_flush(void)
 {
-    if (code->bytes == 0)
+    if (run_count == 0)
         return 0;
-    int fd = text_open();
-    if (fd < 0)
-        return fd;
-    int error = text_write(fd, code->start, code->code, code->bytes);
-    text_close(fd);
+    int fd = text_open(), error = fd < 0 ? fd : 0;
+    size_t at = 0;
+    for (unsigned i = 0; i < run_count && !error; at += runs[i++].bytes)
+        error = text_write(fd, runs[i].start, pending + at, runs[i].bytes);
+    if (fd >= 0)
+        text_close(fd);
     if (!error)
-        code->bytes = 0;
+        run_count = 0, pending_bytes = 0;
     return error;
 }
 
 int region_write(uintptr_t address, const void *bytes, size_t count)
 {
     const struct region *region = region_at(address);
-    struct pending *code = &pending[region->shift];
     // Slots follow each other, and what is between them is padding.
-    const uintptr_t end = code->start + code->bytes;
-    const bool follows = code->bytes && address >= end &&
-                         address - end < (UINT64_C(1) << region->shift) &&
-                         address + count - code->start <= PENDING;
-    if (!follows) {
-        int error = flush(code);
-        if (error)
-            return error;
-        code->start = address;
-    } else {
-        memset(code->code + code->bytes, 0xcc, address - end);
-        code->bytes += address - end;
+    const struct run *last = run_count ? &runs[run_count - 1] : NULL;
+    const uintptr_t end = last ? last->start + last->bytes : 0;
+    const bool follows = last && address >= end && address - end < (UINT64_C(1) << region->shift) &&
+                         region_at(end) == region;
+    const size_t padding = follows ? address - end : 0;
+    if (pending_bytes + padding + count > PENDING || (!follows && run_count == RUNS)) {
+        int error = region_flush();
+        return error ? error : region_write(address, bytes, count);
     }
-    memcpy(code->code + code->bytes, bytes, count);
-    code->bytes += count;
+    if (!follows)
+        runs[run_count++] = (struct run){address, 0};
+    memset(pending + pending_bytes, 0xcc, padding);
+    memcpy(pending + pending_bytes + padding, bytes, count);
+    pending_bytes += padding + count;
+    runs[run_count - 1].bytes += padding + count;
     return 0;
-}
-
-int region_flush(void)
-{
-    int error = 0;
-    for (unsigned i = 0; i <= SHIFT_MOST; i++) {
-        int failed = flush(&pending[i]);
-        error = failed ? failed : error;
-    }
-    return error;
 }

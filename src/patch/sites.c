@@ -207,29 +207,54 @@ int stub_make(struct site *site, const struct stub_plan *plan, struct stub **stu
     return error;
 }
 
-int stub_renew(struct stub *stub, int64_t delta)
+static bool same_layout(const struct stub_call *one, const struct stub_call *other)
 {
-    // Where the doublewords are: the last four of twelve bytes.
-    const uint16_t low[2] = {stub->call.add, stub->call.back};
-    const uint16_t high[2] = {stub->call.half_add, stub->call.half_sub};
-    const uint32_t halves[2] = {(uint32_t)delta, (uint32_t)((uint64_t)delta >> 32)};
-    if (stub->kind != STUB_DELTA || !stub->wide)
+    return one->target == other->target && one->add == other->add && one->call == other->call &&
+           one->back == other->back && one->half_add == other->half_add &&
+           one->half_sub == other->half_sub && one->behind == other->behind;
+}
+
+static int renew_locked(struct stub *stub, const struct stub_plan *plan)
+{
+    struct stub_call arms[STUB_ARMS];
+    struct stub next = *stub;
+    unsigned char code[STUB_MOST];
+    if (plan->kind != stub->kind || plan->arm_count != stub->arm_count)
         return -EINVAL;
+    next.arm = arms;
+    const size_t bytes = assemble(&next, plan, code);
+    bool same =
+        bytes && bytes <= UINT64_C(1) << stub->shift && same_layout(&next.call, &stub->call);
+    for (unsigned i = 0; i < stub->arm_count && same; i++)
+        same = same_layout(&arms[i], &stub->arm[i]);
+    int error = same ? region_write(stub->code, code, bytes) : -EINVAL;
+    if (error)
+        return error;
+    stub->call.delta = next.call.delta;
+    for (unsigned i = 0; i < stub->arm_count; i++)
+        stub->arm[i].delta = arms[i].delta;
+    return 0;
+}
+
+int stub_renew(struct stub *stub, const struct stub_plan *plan)
+{
+    const int saved = errno;
+    int error = patch_lock();
+    if (error)
+        return error;
+    error = renew_locked(stub, plan);
+    patch_unlock();
+    errno = saved;
+    return error;
+}
+
+int sites_flush(void)
+{
     const int saved = errno;
     int error = patch_lock();
     if (error)
         return error;
     error = region_flush();
-    int fd = error ? error : text_open();
-    error = fd < 0 ? fd : 0;
-    for (unsigned i = 0; i < 2 && !error && high[i]; i++) {
-        error = text_write(fd, stub->code + low[i] + 8, &halves[0], 4);
-        error = error ? error : text_write(fd, stub->code + high[i] + 8, &halves[1], 4);
-    }
-    if (fd >= 0)
-        text_close(fd);
-    if (!error)
-        stub->call.delta = delta;
     patch_unlock();
     errno = saved;
     return error;

@@ -127,15 +127,18 @@ enum stub_kind {
     STUB_CHAIN, // of an indirect site: a delta for each of some targets, the hooks for all others
 };
 
+#define STUB_ARMS 8 // most of a chain
+
 struct stub_arm {
     uintptr_t target;
     int64_t delta;
+    bool off; // calls of the target go to the hooks: its place is kept
 };
 
 // What a stub does around its call (a tail jump has nothing behind it).
 struct stub_plan {
     enum stub_kind kind;
-    bool wide;          // STUB_DELTA: room for any delta, so that stub_renew() can change it
+    bool wide;          // room for any delta, so that stub_renew() can change it
     int64_t delta;      // STUB_DELTA
     int32_t tls_number; // of deltas: where the number is, from the thread pointer (%fs)
     // STUB_HOOK, STUB_CHAIN; NULL: none. They are called with everything as it is at the site, but
@@ -153,8 +156,13 @@ struct stub_plan {
 // (an instruction that reaches too far, a chain that is too long).
 int stub_make(struct site *site, const struct stub_plan *plan, struct stub **stub);
 
-// Another delta in a stub made `wide`. No thread may be running in it (they may be below its call).
-int stub_renew(struct stub *stub, int64_t delta);
+// Other deltas, or arms that are off or on. No thread may be running in it (they may be below its
+// calls, and return to where they would have). Written by sites_apply() or sites_flush(). -EINVAL:
+// there is no room for that in the stub, and it stays as it is.
+int stub_renew(struct stub *stub, const struct stub_plan *plan);
+
+// Writes what is to be written of stubs that are made or renewed.
+int sites_flush(void);
 
 // Promises that no thread is in the stub, will return there, or is about to enter it.
 int stub_free(struct stub *stub);
@@ -193,8 +201,11 @@ struct stub_place {
     struct site *site;
     uintptr_t pc; // where the thread is as if nothing were patched
     enum stub_phase phase;
-    int64_t delta; // that is, or will be, added where the thread is
-    bool pushed;   // the stack pointer is one word lower than it would be
+    int64_t delta;    // that is, or will be, added where the thread is
+    uintptr_t target; // of the arm of a chain; 0: none
+    bool hooked;      // the call has hooks around it
+    bool returns;     // the very address that the call returns to
+    bool pushed;      // the stack pointer is one word lower than it would be
 };
 
 // What an address in a stub means: that of an interrupted instruction, or a return address (then

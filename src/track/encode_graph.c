@@ -369,17 +369,22 @@ uint32_t encode_edge(struct encode_site *site, uintptr_t target)
         return GRAPH_NONE;
     const place_t place = loadmap_place(site->site->address + site->site->length);
     uint32_t edge = graph_find_edge(graph, place, callee);
-    if (edge != GRAPH_NONE)
-        return edge;
-    edge = graph_add_edge(graph, place, caller, callee, direct ? EDGE_CALL : EDGE_INDIRECT);
-    if (edge == GRAPH_NONE)
-        return edge;
-    // A stub has one number: calls of several targets go on pushing.
-    if (!direct || facts_of(callee)->flags || facts_of(caller)->flags)
-        graph_edge(graph, edge)->flags |= EDGE_UNENCODED;
-    if (direct)
+    if (edge == GRAPH_NONE) {
+        edge = graph_add_edge(graph, place, caller, callee, direct ? EDGE_CALL : EDGE_INDIRECT);
+        if (edge != GRAPH_NONE && !encode_may_number(edge))
+            graph_edge(graph, edge)->flags |= EDGE_UNENCODED;
+    }
+    if (edge != GRAPH_NONE && !direct)
+        encode_know_target(site, target, edge);
+    else if (edge != GRAPH_NONE)
         site->edge = edge;
     return edge;
+}
+
+bool encode_may_number(uint32_t edge)
+{
+    const struct graph_edge *one = graph_edge(&encode.graph, edge);
+    return !facts_of(one->callee)->flags && !facts_of(one->caller)->flags;
 }
 
 void encode_tail(struct encode_site *site, uintptr_t target)
@@ -387,7 +392,12 @@ void encode_tail(struct encode_site *site, uintptr_t target)
     const uint32_t caller = add_function(site->site->function);
     if (caller == GRAPH_NONE || encode_meet(target) == GRAPH_NONE)
         return;
-    add_silent(caller, site->site->address + site->site->length, target, EDGE_SILENT_JUMP);
+    const uintptr_t behind = site->site->address + site->site->length;
+    add_silent(caller, behind, target, EDGE_SILENT_JUMP);
+    const uint32_t edge =
+        graph_find_edge(&encode.graph, loadmap_place(behind), add_function(target));
+    if (edge != GRAPH_NONE)
+        encode_know_target(site, target, edge);
 }
 
 void encode_count_graph(void)

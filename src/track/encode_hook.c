@@ -135,30 +135,11 @@ static void apply_changes(void)
     change_count = 0;
 }
 
-// What a site leads to by its edge's code: nothing at all, a number, or the hook.
-static struct stub *stub_for(struct encode_site *site, const struct code *code)
-{
-    if (code->action != ACTION_ADD || code->save)
-        return site->hook;
-    if (code->add == 0)
-        return NULL;
-    if (site->delta)
-        return stub_renew(site->delta, (int64_t)code->add) ? site->hook : site->delta;
-    const struct stub_plan plan = {.kind = STUB_DELTA,
-                                   .wide = true,
-                                   .delta = (int64_t)code->add,
-                                   .tls_number = (int32_t)((intptr_t)&encode_state.machine.id -
-                                                           (intptr_t)__builtin_thread_pointer())};
-    return stub_make(site->site, &plan, &site->delta) ? site->hook : site->delta;
-}
-
 static void lead_sites(void)
 {
     struct encode_site *site;
     for (uint32_t i = 0; (site = encode_site_number(i)); i++) {
-        if (site->edge == GRAPH_NONE)
-            continue;
-        struct stub *stub = stub_for(site, numbering_code(&encode.numbering, site->edge));
+        struct stub *stub = encode_stub_for(site);
         if (stub == atomic_load(&site->site->stub))
             continue;
         changes[change_count++] = (struct site_change){site->site, stub};
@@ -166,6 +147,8 @@ static void lead_sites(void)
             apply_changes();
     }
     apply_changes();
+    if (sites_flush())
+        encode.failed = true;
 }
 
 // The stack was walked. False: no memory, nothing has changed.
@@ -174,6 +157,7 @@ static bool renumber(struct encode_thread *thread)
     struct numbering_options options = encode.numbering.options;
     struct numbering next;
     options.stamp++;
+    encode_choose_arms();
     if (numbering_make(&next, &encode.graph, &options))
         return false;
     struct dictionary *old = encode.numbering.dictionary;

@@ -68,10 +68,26 @@ struct encode_thread {
     struct cc_entry entries[ENCODE_STACK];
 };
 
+struct encode_target { // of an indirect call or jump
+    uintptr_t target;
+    uint32_t edge;
+    bool off; // an arm that is not taken
+};
+
+struct encode_targets {
+    struct stub *chain;
+    uint32_t chains; // that were made
+    uint32_t arm_count;
+    struct encode_target arm[STUB_ARMS]; // of the chain, in its order
+    uint32_t count, room;
+    struct encode_target one[];
+};
+
 struct encode_site {
     struct site *site;
-    struct stub *hook, *delta;
-    uint32_t edge; // of a direct call, once it was made; GRAPH_NONE
+    struct stub *hook, *delta, *wide;
+    struct encode_targets *targets; // of an indirect one, once it was met
+    uint32_t edge;                  // of a direct call, once it was made; GRAPH_NONE
 };
 
 struct encode {
@@ -105,6 +121,16 @@ struct encode_site *encode_site_of(const struct site *site);
 bool encode_is_open(uint32_t function);
 struct encode_site *encode_site_number(uint32_t number); // NULL: no more
 void encode_count_graph(void);
+// Whether nothing but its site stands against a number for the edge.
+bool encode_may_number(uint32_t edge);
+
+// encode_stub.c; all under the lock
+
+void encode_know_target(struct encode_site *site, uintptr_t target, uint32_t edge);
+// Before the edges are numbered: which targets of indirect calls can have numbers.
+void encode_choose_arms(void);
+// What a site leads to by the encoding in force; NULL: its original code.
+struct stub *encode_stub_for(struct encode_site *site);
 
 // encode_stack.c
 

@@ -126,9 +126,9 @@ void encode_replay(struct encode_thread *thread, uintptr_t above)
             continue;
         const struct encode_site *site = encode_site_of(place.site);
         // A hook before its call returns to the stub, too.
-        if (!site || *(uintptr_t *)frame->slot != stub_return_address(place.stub, 0))
+        if (!site || !place.returns)
             continue;
-        if (place.stub == site->hook) {
+        if (place.hooked) {
             uint32_t edge = edge_of(site, frame);
             encode_push(state, edge, encode_repeats(edge));
         } else {
@@ -138,20 +138,37 @@ void encode_replay(struct encode_thread *thread, uintptr_t above)
     state->attention = state->in_flight > 0;
 }
 
+// The address that was called for a frame, if a chain knows it.
+static uintptr_t target_of(const struct encode_site *site, const struct stub_place *place,
+                           const struct encode_frame *frame)
+{
+    const struct encode_targets *targets = site->targets;
+    if (place->target || !targets)
+        return place->target;
+    const uint32_t edge = edge_of(site, frame);
+    for (uint32_t i = 0; i < targets->arm_count; i++)
+        if (targets->arm[i].edge == edge && !targets->arm[i].off)
+            return targets->arm[i].target;
+    return 0;
+}
+
 void encode_move_returns(struct encode_thread *thread)
 {
     for (uint32_t i = 0; i < thread->count; i++) {
         if (!thread->frames[i].slot)
             continue;
         uintptr_t *slot = (uintptr_t *)thread->frames[i].slot;
-        struct stub_place place;
+        struct stub_place place = {0};
         const bool in_stub = sites_locate(*slot, &place);
         struct site *site = in_stub ? place.site : sites_before(*slot);
-        if ((in_stub && *slot != stub_return_address(place.stub, 0)) || !site ||
-            !encode_site_of(site) || site->kind == SITE_TAIL_INDIRECT)
+        if ((in_stub && !place.returns) || !site || site->kind == SITE_TAIL_INDIRECT)
+            continue;
+        const struct encode_site *known = encode_site_of(site);
+        if (!known)
             continue;
         const struct stub *stub = atomic_load(&site->stub);
-        *slot = stub ? stub_return_address(stub, 0) : site->address + site->length;
+        *slot = stub ? stub_return_address(stub, target_of(known, &place, &thread->frames[i]))
+                     : site->address + site->length;
     }
 }
 

@@ -136,10 +136,11 @@ static void test_chains(void **state)
 {
     (void)state;
     // Near and far, met and not met.
-    const struct stub_arm arms[] = {{(uintptr_t)other_target, 3},
-                                    {(uintptr_t)callee, 5},
-                                    {(uintptr_t)dlsym(RTLD_DEFAULT, "llabs"), INT64_C(1) << 40},
-                                    {(uintptr_t)callee + (UINT64_C(1) << 32), 9}};
+    const struct stub_arm arms[] = {
+        {(uintptr_t)other_target, 3, false},
+        {(uintptr_t)callee, 5, false},
+        {(uintptr_t)dlsym(RTLD_DEFAULT, "llabs"), INT64_C(1) << 40, false},
+        {(uintptr_t)callee + (UINT64_C(1) << 32), 9, false}};
     const struct stub_plan known = chain_plan(arms, 4), unknown = chain_plan(arms, 1);
     for (size_t i = 0; i < FORMS; i++) {
         const struct form *form = &forms[i];
@@ -167,7 +168,8 @@ static void test_chains(void **state)
 static void test_chain_by_target(void **state)
 {
     (void)state;
-    const struct stub_arm arms[] = {{(uintptr_t)other_target, 3}, {(uintptr_t)callee, 5}};
+    const struct stub_arm arms[] = {{(uintptr_t)other_target, 3, false},
+                                    {(uintptr_t)callee, 5, false}};
     const struct stub_plan plan = chain_plan(arms, 2);
     patch((const void *)form_probe, &plan);
     const uint64_t hooks = hook_calls;

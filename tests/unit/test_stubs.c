@@ -50,7 +50,7 @@ static void check_step(uintptr_t pc, uintptr_t sp)
 static void test_numbers_in_stubs(void **state)
 {
     (void)state;
-    const struct stub_arm arms[] = {{(uintptr_t)other_target, 3}, {(uintptr_t)callee, 5}};
+    const struct stub_arm arms[] = {{(uintptr_t)other_target, 3, false}, {(uintptr_t)callee, 5, false}};
     struct stub_plan chain = chain_plan(arms, 2);
     chain.wide = true;
     const struct stub_plan plans[] = {wide_plan(INT64_C(0x1fffffff3)), wide_plan(5), delta_plan(77),
@@ -241,7 +241,9 @@ static struct stub *renewed;
 static long renew_meanwhile(long argument)
 {
     note_call(argument);
-    assert_int_equal(stub_renew(renewed, 1000), 0);
+    const struct stub_plan plan = wide_plan(1000);
+    assert_int_equal(stub_renew(renewed, &plan), 0);
+    assert_int_equal(sites_flush(), 0);
     number += 1000 - 1;
     return argument;
 }
@@ -253,7 +255,9 @@ static void test_renewed_delta(void **state)
     const struct stub_plan plan = wide_plan(1), narrow = delta_plan(1);
     struct stub *fixed;
     assert_int_equal(stub_make(site, &narrow, &fixed), 0);
-    assert_int_equal(stub_renew(fixed, 2), -EINVAL);
+    const struct stub_plan far = delta_plan(INT64_C(1) << 40), none = delta_plan(0);
+    assert_int_equal(stub_renew(fixed, &far), -EINVAL);
+    assert_int_equal(stub_renew(fixed, &none), 0);
     assert_int_equal(stub_make(site, &plan, &renewed), 0);
     struct site_change change = {site, renewed};
     assert_int_equal(sites_apply(&change, 1, COMPANY_NONE), 0);
