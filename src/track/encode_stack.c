@@ -51,8 +51,9 @@ bool encode_walk(struct encode_thread *thread, struct unwind_cursor *cursor)
     thread->has_signal = thread->has_gap = false;
     while (unwind_step(cursor, &verdict) == UNWIND_OK) {
         const struct unwind_frame *left = &cursor->left, *caller = &cursor->frame;
+        // When the root has returned, what runs then may have its return address in the same place.
         if (thread->root_slot && left->ra_slot == thread->root_slot)
-            return true;
+            return is_root(thread, left->function);
         thread->has_signal |= (left->flags & FRAME_SIGNAL) != 0;
         thread->has_gap |= !(left->flags & (FRAME_CFI | FRAME_SIGNAL));
         if (thread->count == ENCODE_FRAMES)
