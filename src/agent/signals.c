@@ -113,7 +113,12 @@ static void pass_on(int index, siginfo_t *info, void *context)
     struct sigaction action = believed[index];
     struct thread *thread = thread_self;
     if (thread && thread->hidden & 1u << index && !is_forced(info)) {
-        // The program has it blocked: let it wait. Our ticks wait with it, until it is taken.
+        // The program has it blocked: let it wait. Our ticks wait with it, until it is taken. Where
+        // code is being rewritten, it comes again until that is done; later none is rewritten.
+        if (signal == SIGTRAP && !sites_hold_traps()) {
+            requeue(signal, info);
+            return;
+        }
         sigaddset(&interrupted->uc_sigmask, signal);
         drain_ticks(); // one that is pending would swallow it: such signals do not queue
         requeue(signal, info);
@@ -212,6 +217,8 @@ void signals_open_thread(struct thread *thread)
 static void show_beliefs(void)
 {
     struct thread *thread = thread_self;
+    while (!agent_in_vfork_child() && !sites_hold_traps())
+        syscall(SYS_sched_yield);
     sigset_t set;
     sigemptyset(&set);
     restore(&set, thread ? thread->hidden : 0);
@@ -231,6 +238,7 @@ static void hide_beliefs(void)
     memcpy(believed, keep, sizeof keep);
     sigset_t set = our_set();
     REAL(pthread_sigmask)(SIG_UNBLOCK, &set, NULL);
+    sites_release_traps();
 }
 
 void signals_before_exec(void)
@@ -428,4 +436,13 @@ INTERPOSED int signalfd(int fd, const sigset_t *set, int flags)
     if (agent.armed)
         strip(&stripped);
     return REAL(signalfd)(fd, &stripped, flags);
+}
+
+const sigset_t *signals_open_mask(const sigset_t *set, sigset_t *stripped)
+{
+    if (!set || !agent.armed || !sites_exist() || agent_in_vfork_child())
+        return set;
+    *stripped = *set;
+    strip(stripped);
+    return stripped;
 }

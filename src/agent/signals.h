@@ -26,6 +26,10 @@ void signals_after_failed_exec(void);
 bool signals_before_spawn(void);
 void signals_after_spawn(void);
 
+// What a thread may really block while it waits: all that it asks for, but our signals where call
+// sites are patched, since its handlers may then meet a trap. Signal-safe.
+const sigset_t *signals_open_mask(const sigset_t *set, sigset_t *stripped);
+
 // The tick: implemented in sample.c.
 void sample_tick(void *ucontext);
 

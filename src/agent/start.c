@@ -277,7 +277,8 @@ static int join_session(int argc, char **argv, uint64_t charged)
         (agent.session->options.tracker == LIVE_TRACKER_CALLS || agent.session->options.trigger))
         error = follow_calls();
     if (!error && agent.session->options.tracker == LIVE_TRACKER_ENCODE &&
-        encode_start(&agent.process->encode, agent.session->options.verify))
+        encode_start(&agent.process->encode, agent.session->options.verify,
+                     agent.session->options.restless))
         agent_note("call sites cannot be rewritten in a process: its stacks were walked");
     if (!error)
         set_state(LIVE_RUNNING);
@@ -319,6 +320,7 @@ static void join_as_child(struct live_process *parent, const struct arena *paren
     // From here on nothing may touch the parent's trees, whatever else fails.
     if (!agent.session->options.follow_fork || agent_take_slice(true)) {
         agent.active = false;
+        encode_after_fork(NULL);
         thread_after_fork();
         return;
     }

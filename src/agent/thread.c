@@ -302,7 +302,7 @@ int thread_arm(void)
     int error = pthread_key_create(&end_key, on_thread_end);
     if (error)
         return -error;
-    pthread_atfork(NULL, NULL, agent_after_fork);
+    pthread_atfork(encode_before_fork, encode_after_fork_in_parent, agent_after_fork);
     struct thread *thread = thread_take();
     if (!thread)
         return -ENOMEM;

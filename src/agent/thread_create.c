@@ -47,14 +47,15 @@ static void prepare_thread(struct thread *thread, void *(*start)(void *), void *
     thread->hidden = thread_self ? thread_self->hidden : 0;
 }
 
-INTERPOSED int pthread_create(pthread_t *id, const pthread_attr_t *attributes,
-                              void *(*start)(void *), void *argument)
+INTERPOSED __attribute__((optimize("no-omit-frame-pointer"))) int
+pthread_create(pthread_t *id, const pthread_attr_t *attributes, void *(*start)(void *),
+               void *argument)
 {
     struct thread *thread = agent.armed ? thread_take() : NULL;
     if (!thread)
         return REAL(pthread_create)(id, attributes, start, argument);
     prepare_thread(thread, start, argument, attributes);
-    encode_freeze();
+    encode_expect_threads(__builtin_frame_address(0));
     int error = REAL(pthread_create)(id, attributes, thread_entry, thread);
     if (error)
         thread_give(thread);
@@ -71,13 +72,14 @@ __attribute__((optimize("O2"))) static int c11_thread_entry(void *argument)
     return start(argument);
 }
 
-INTERPOSED int thrd_create(thrd_t *id, thrd_start_t start, void *argument)
+INTERPOSED __attribute__((optimize("no-omit-frame-pointer"))) int
+thrd_create(thrd_t *id, thrd_start_t start, void *argument)
 {
     struct thread *thread = agent.armed ? thread_take() : NULL;
     if (!thread)
         return REAL(thrd_create)(id, start, argument);
     prepare_thread(thread, (void *)start, argument, NULL);
-    encode_freeze();
+    encode_expect_threads(__builtin_frame_address(0));
     int error = REAL(thrd_create)(id, c11_thread_entry, thread);
     if (error != thrd_success)
         thread_give(thread);

@@ -91,6 +91,7 @@ enum {
     OPTION_JSON,
     OPTION_SOURCE,
     OPTION_EMPTY_HANDLER,
+    OPTION_RESTLESS,
 };
 
 static const struct option long_options[] = {
@@ -120,6 +121,7 @@ static const struct option long_options[] = {
     // For tests and measurements, and so not in the help.
     {"source", required_argument, NULL, OPTION_SOURCE},
     {"empty-handler", no_argument, NULL, OPTION_EMPTY_HANDLER},
+    {"restless", no_argument, NULL, OPTION_RESTLESS},
     {NULL, 0, NULL, 0},
 };
 
@@ -408,6 +410,9 @@ static int set_option(struct parsing *parsing, int option, char *value)
         return set_source(options, value);
     case OPTION_EMPTY_HANDLER:
         options->empty_handler = true;
+        return PROCEED;
+    case OPTION_RESTLESS:
+        options->restless = true;
         return PROCEED;
     case 'q':
         options->quiet = true;

@@ -28,6 +28,7 @@ struct record_options {
     bool marker, per_thread, follow_fork;
     bool quiet, json;
     bool empty_handler, verify;
+    bool restless; // encodings change all the time
     char **command;
 };
 

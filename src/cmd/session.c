@@ -66,6 +66,7 @@ int session_create(struct session *session, const struct record_options *options
         .burst_one_in = options->burst_one_in,
         .empty_handler = options->empty_handler,
         .verify = options->verify,
+        .restless = options->restless,
     };
     fill_tree_options(&shared->options, &options->trees);
     const struct tree_name kind = tree_name(&options->trees);

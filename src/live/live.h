@@ -95,6 +95,7 @@ struct live_options {
     uint32_t purge;         // enum live_purge
     uint64_t bounded_bytes; // of a bounded tree's buffer
     uint32_t verify;        // encode: walk at each sample, and compare
+    uint32_t restless;      // encode: for tests, encode anew all the time
 };
 
 // Written by the tool before the program starts, but for the atomics.

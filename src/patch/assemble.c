@@ -61,6 +61,7 @@ static void emit_quad(struct assembler *out, uint8_t operation, int32_t offset, 
 }
 
 enum { ADD = 0x04, ADC = 0x14, SBB = 0x1c, SUB = 0x2c };
+enum { LOOKUP_ADD = 0x01, LOOKUP_SUB = 0x29 }; // of a register
 
 // What is to be nothing, and can become an addition when the stub is renewed.
 static void emit_nothing(struct assembler *out)
@@ -360,6 +361,28 @@ static void end_joins(struct assembler *out, const size_t *joins, unsigned count
     }
 }
 
+// The word of the thread's table is added or taken off; a negative one is for the hook. Returns
+// where the distance to the hook's address is.
+static size_t emit_lookup(struct assembler *out, const struct stub_plan *plan, uint8_t operation,
+                          uint16_t *saved, uint16_t *restored)
+{
+    const unsigned char change[] = {0x64, 0x48, operation, 0x04, 0x25};
+    emit(out, "\x50", 1); // push %rax
+    *saved = (uint16_t)out->at;
+    emit(out, "\x64\x48\x8b\x04\x25", 5); // mov %fs:table, %rax
+    emit_word(out, (uint32_t)plan->tls_table);
+    emit(out, "\x48\x8b\x80", 3); // mov 8*index(%rax), %rax
+    emit_word(out, plan->index * 8);
+    emit(out, "\x48\x85\xc0\x79\x08", 5); // test %rax, %rax; jns over the next two
+    const size_t hook = emit_hook(out);
+    emit(out, "\xeb\x09", 2); // jmp over the next one
+    emit(out, change, sizeof change);
+    emit_word(out, (uint32_t)plan->tls_number);
+    *restored = (uint16_t)out->at;
+    emit(out, "\x58", 1); // pop %rax
+    return hook;
+}
+
 // What comes before the call; returns where the distance to the hook's address is, or 0.
 static size_t emit_before(struct assembler *out, struct stub *stub, const struct stub_plan *plan,
                           const struct instruction *in, const unsigned char *bytes,
@@ -370,6 +393,8 @@ static size_t emit_before(struct assembler *out, struct stub *stub, const struct
         is_indirect(stub->site) && (chains || (hooks && plan->push_target && plan->before));
     if (plan->kind == STUB_DELTA)
         emit_add(out, &stub->call, plan);
+    if (plan->kind == STUB_TABLE)
+        return emit_lookup(out, plan, LOOKUP_ADD, &stub->pushed, &stub->call.popped);
     chain->scratch = chains && can_scratch(stub->site, in, bytes);
     chain->tail = is_tail(stub->site);
     if (chain->scratch) {
@@ -407,7 +432,9 @@ static size_t emit_behind(struct assembler *out, struct stub *stub, const struct
     const bool hooks = plan->kind == STUB_CHAIN || plan->kind == STUB_HOOK;
     if (plan->kind == STUB_DELTA)
         emit_sub(out, &stub->call, plan);
-    const size_t hook = hooks && plan->after ? emit_hook(out) : 0;
+    size_t hook = hooks && plan->after ? emit_hook(out) : 0;
+    if (plan->kind == STUB_TABLE)
+        hook = emit_lookup(out, plan, LOOKUP_SUB, &stub->saved, &stub->restored);
     stub->call.behind = stub->behind = (uint16_t)out->at;
     if (plan->kind == STUB_CHAIN)
         end_joins(out, chain->joins, plan->arm_count);

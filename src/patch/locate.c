@@ -66,7 +66,8 @@ bool sites_locate(uintptr_t pc, struct stub_place *place)
         .target = call->target,
         .hooked = call == &stub->call && (stub->kind == STUB_HOOK || stub->kind == STUB_CHAIN),
         .returns = stub->end && offset == call->back,
-        .pushed = stub->pushed && offset >= stub->pushed && offset <= call->popped,
+        .pushed = (stub->pushed && offset >= stub->pushed && offset <= call->popped) ||
+                  (stub->saved && offset >= stub->saved && offset <= stub->restored),
     };
     return true;
 }

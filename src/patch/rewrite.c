@@ -185,10 +185,32 @@ static int synchronise_cores(void)
     return syscall(SYS_membarrier, MEMBARRIER_CMD_PRIVATE_EXPEDITED_SYNC_CORE, 0, 0) ? -ENOSYS : 0;
 }
 
-static int write_batch(const struct batch *batch, enum company company)
+// Traps are in the code, and threads that must not meet one. Sequentially consistent: of one who
+// begins to write and one who cannot bear it, one sees the other.
+static _Atomic bool trapping;
+static _Atomic uint32_t holds;
+
+bool sites_hold_traps(void)
 {
-    if (company == COMPANY_NONE)
-        return write_pass(batch, PASS_WHOLE);
+    atomic_fetch_add(&holds, 1);
+    if (!atomic_load(&trapping))
+        return true;
+    atomic_fetch_sub(&holds, 1);
+    return false;
+}
+
+void sites_release_traps(void)
+{
+    atomic_fetch_sub(&holds, 1);
+}
+
+void sites_forget_traps(void)
+{
+    atomic_store(&trapping, false);
+}
+
+static int write_with_traps(const struct batch *batch)
+{
     // Again and again: a forked child has to say so anew.
     if (syscall(SYS_membarrier, MEMBARRIER_CMD_REGISTER_PRIVATE_EXPEDITED_SYNC_CORE, 0, 0))
         return -ENOSYS;
@@ -198,6 +220,16 @@ static int write_batch(const struct batch *batch, enum company company)
         error = write_pass(batch, passes[i]);
         error = error ? error : synchronise_cores();
     }
+    return error;
+}
+
+static int write_batch(const struct batch *batch, enum company company)
+{
+    if (company == COMPANY_NONE)
+        return write_pass(batch, PASS_WHOLE);
+    atomic_store(&trapping, true);
+    int error = atomic_load(&holds) ? -EAGAIN : write_with_traps(batch);
+    atomic_store(&trapping, false);
     return error;
 }
 

@@ -39,6 +39,7 @@ void sites_after_fork(void)
 {
     // Whoever held it does not exist here. What it left behind is at worst memory that is not used,
     // and traps that lead where they should.
+    sites_forget_traps();
     patch_unlock();
 }
 

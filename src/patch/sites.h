@@ -125,6 +125,7 @@ enum stub_kind {
     STUB_DELTA, // adds to a thread-local number before it, and takes that off behind it
     STUB_HOOK,  // calls a hook before it, and another one behind it if there is one
     STUB_CHAIN, // of an indirect site: a delta for each of some targets, the hooks for all others
+    STUB_TABLE, // what it adds stands in a table that each thread has a pointer to
 };
 
 #define STUB_ARMS 8 // most of a chain
@@ -150,6 +151,12 @@ struct stub_plan {
     bool push_target;
     const struct stub_arm *arms; // STUB_CHAIN
     unsigned arm_count;
+    // STUB_TABLE: where the pointer to the table is, from the thread pointer, and the word of it
+    // that is added before, and taken off behind. Of a negative word, `before` and `after` are
+    // called instead, with the word in rax, of which the program's value lies above the return
+    // address.
+    int32_t tls_table;
+    uint32_t index;
 };
 
 // A new stub. *stub is set. -ENOMEM: no memory within reach. -ENOTSUP: this cannot be done for it
@@ -178,8 +185,14 @@ enum company {
 };
 
 // Leads each site to its stub. The changes are put in order of address. On an error some of them
-// may have been made, and none is left half-made.
+// may have been made, and none is left half-made. -EAGAIN: in company, while sites_hold_traps().
 int sites_apply(struct site_change *changes, size_t count, enum company company);
+
+// In company, rewriting passes through traps, and a thread that blocks SIGTRAP would be killed by
+// one. Before it does: true, and no trap is written until sites_release_traps(). False: there are
+// some, for the moment. Signal-safe.
+bool sites_hold_traps(void);
+void sites_release_traps(void);
 
 // A library has been unloaded: forgets its functions, sites and stubs. In normal context.
 void sites_forget(uintptr_t start, uintptr_t end);

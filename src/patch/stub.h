@@ -38,6 +38,7 @@ struct stub {
     uint16_t begin;             // behind the neighbours that come first
     uint16_t pushed;            // the target is on the stack from here on; 0: never
     uint16_t behind;            // where all calls come together, before the other neighbours
+    uint16_t saved, restored;   // STUB_TABLE: a register is on the stack, behind the call
     uint16_t moved[JUMP_BYTES]; // where the instruction at that offset of the span is now
     uint16_t end;               // the jump back; 0 in those of tail jumps
     struct stub_call call;      // the only one, or that for targets which are not in the chain
@@ -69,6 +70,10 @@ struct stub *region_stub_at(uintptr_t address);
 // The n-th region, by address; NULL: no more. Signal-safe.
 const struct region *region_number(size_t number);
 const struct region *region_at(uintptr_t address);
+
+// ---- rewrite.c
+
+void sites_forget_traps(void); // in a forked child: who wrote them does not exist here
 
 // ---- hops.c
 

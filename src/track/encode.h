@@ -11,6 +11,8 @@
 //
 //   encode_graph.c     functions, sites and edges as they are met; what cannot be patched
 //   encode_hook.c      what a hook does, and encoding anew
+//   encode_epoch.c     encodings that threads are on
+//   encode_thread.c    start and end, the lock
 //   encode_stack.c     a stack walk, and the state that it stands for
 //   encode_sample.c    from a sample to its node
 //
@@ -31,16 +33,22 @@ extern __thread uint32_t encode_in_handler;
 
 // Once, in normal context, after loadmap_start(), before there are threads. What it counts goes to
 // `counts`. 0 or -errno: call sites cannot be patched here.
-int encode_start(struct live_encode *counts, bool verify);
+// `restless`: for tests, encodes anew all the time.
+int encode_start(struct live_encode *counts, bool verify, bool restless);
 
 // A thread begins in this function: the calling one, whose sites of the root get hooks. NULL: no
 // memory, or nothing was started.
 struct encode_thread *encode_open(uintptr_t root, struct unwind_bounds stack);
 void encode_close(struct encode_thread *thread); // the calling thread's
 
-// From now on there may be several threads: nothing is encoded anew.
-void encode_freeze(void);
+// From now on there may be several threads. `frame` is the frame address of the function that the
+// program has called to make the first one.
+void encode_expect_threads(const void *frame);
 
+// Around fork: nobody else changes anything meanwhile. Then encode_after_fork() in the child
+// (NULL: what it counts is for nobody).
+void encode_before_fork(void);
+void encode_after_fork_in_parent(void);
 void encode_after_fork(struct live_encode *counts);
 
 // The calling thread is about to longjmp: the state is that of where it lands. `frame` is the frame

@@ -12,6 +12,7 @@
 #include "patch/functions.h"
 #include "patch/lock.h"
 #include "track/encode_parts.h"
+#include <dlfcn.h>
 #include <errno.h>
 
 enum {
@@ -29,6 +30,10 @@ static struct series known = {.size = sizeof(struct encode_site)};
 static uint32_t known_count;
 static struct lookup known_lookup;
 static struct site_counts found;
+
+// Code that is not rewritten while there are other threads: libc blocks all signals now and then,
+// and a trap would kill it.
+static struct module_ref libc[2];
 
 // Of the function that is being looked at: what stays.
 #define STAYS_MOST 1024
@@ -52,7 +57,13 @@ static void note_stays(uintptr_t address, enum site_stays why)
 
 int encode_graph_start(void)
 {
+    static const char *const inside[] = {"gnu_get_libc_version", "pthread_create"};
+    bool unloading;
     found.stayed = note_stays;
+    loadmap_enter();
+    for (unsigned i = 0; i < sizeof libc / sizeof *libc; i++)
+        loadmap_find((uintptr_t)dlsym(RTLD_NEXT, inside[i]), &libc[i], &unloading);
+    loadmap_leave();
     return 0;
 }
 
@@ -237,6 +248,51 @@ static bool is_indirect(const struct site *site)
     return site->kind == SITE_CALL_INDIRECT || site->thunk;
 }
 
+bool encode_is_direct(const struct encode_site *site)
+{
+    return site->site->kind == SITE_CALL && !is_indirect(site->site);
+}
+
+bool encode_is_fixed(uintptr_t address)
+{
+    for (unsigned i = 0; i < sizeof libc / sizeof *libc; i++)
+        if (address >= libc[i].start && address < libc[i].end)
+            return true;
+    return false;
+}
+
+static int32_t from_thread(const void *variable)
+{
+    return (int32_t)((intptr_t)variable - (intptr_t)__builtin_thread_pointer());
+}
+
+struct stub *encode_table_stub(struct encode_site *site)
+{
+    const struct stub_plan plan = {.kind = STUB_TABLE,
+                                   .before = encode_before_table,
+                                   .after = encode_after_table,
+                                   .tls_number = from_thread(&encode_state.machine.id),
+                                   .tls_table = from_thread(&encode_state.table),
+                                   .index = site->number};
+    if (!site->table && stub_make(site->site, &plan, &site->table))
+        site->table = NULL;
+    return site->table;
+}
+
+// A site that is not known yet, whatever it leads to.
+static struct encode_site *add_site(struct site *site)
+{
+    if (site->form == FORM_TRAP || !series_reach(&known, &encode.pool, known_count) ||
+        (encode.company && known_count >= ENCODE_SITES))
+        return NULL;
+    struct encode_site *added = series_at(&known, known_count);
+    *added = (struct encode_site){.site = site,
+                                  .number = known_count,
+                                  .edge = GRAPH_NONE,
+                                  .fixed = encode_is_fixed(site->address)};
+    return added;
+}
+
 // A hook for a site; NULL: it stays as it is.
 static struct stub *hook_for(struct site *site)
 {
@@ -247,14 +303,19 @@ static struct stub *hook_for(struct site *site)
                                                                               : encode_push_direct,
                                    .after = site->kind == SITE_TAIL_INDIRECT ? NULL : encode_after,
                                    .push_target = indirect};
+    struct encode_site *added = add_site(site);
     struct stub *stub;
-    if (site->form == FORM_TRAP || !series_reach(&known, &encode.pool, known_count) ||
-        stub_make(site, &plan, &stub))
+    if (!added)
         return NULL;
-    *(struct encode_site *)series_at(&known, known_count) =
-        (struct encode_site){.site = site, .hook = stub, .edge = GRAPH_NONE};
-    if (!lookup_add(&known_lookup, &encode.pool, site_hash(site), known_count))
+    if (encode.company && encode_is_direct(added))
+        stub = encode_table_stub(added);
+    else if (stub_make(site, &plan, &added->hook))
+        stub = NULL;
+    else
+        stub = added->hook;
+    if (!stub || !lookup_add(&known_lookup, &encode.pool, site_hash(site), known_count))
         return NULL;
+    encode_set_word(added, WORD_LONG);
     known_count++;
     return stub;
 }
@@ -262,12 +323,11 @@ static struct stub *hook_for(struct site *site)
 #define CHANGES 256
 static struct site_change changes[CHANGES];
 
-// If that fails, calls are as silent as any that cannot be patched. With other threads about it is
-// not tried: rewriting passes through a trap, and a thread that meets it with all signals blocked,
-// as each has while it begins, would be killed.
+// If that fails, calls are as silent as any that cannot be patched.
 static void apply(uint32_t function, size_t count)
 {
-    if (count && (encode.frozen || sites_apply(changes, count, COMPANY_NONE)))
+    const enum company company = encode.company ? COMPANY_THREADS : COMPANY_NONE;
+    if (count && sites_apply(changes, count, company))
         facts_of(function)->flags |= OPEN;
 }
 
@@ -317,7 +377,8 @@ static void look_at(uint32_t function)
     struct site_list list = {0};
     const uintptr_t address = facts_of(function)->address;
     stayed_count = 0;
-    if (!is_permanent(address) || sites_find(address, &list, &found)) {
+    const bool stays = encode.frozen || (encode.company && encode_is_fixed(address));
+    if (stays || !is_permanent(address) || sites_find(address, &list, &found)) {
         facts_of(function)->flags |= OPEN;
         return;
     }
@@ -368,16 +429,23 @@ uint32_t encode_edge(struct encode_site *site, uintptr_t target)
     if (callee == GRAPH_NONE || caller == GRAPH_NONE)
         return GRAPH_NONE;
     const place_t place = loadmap_place(site->site->address + site->site->length);
+    site->watched = direct && encode_watches(target);
     uint32_t edge = graph_find_edge(graph, place, callee);
     if (edge == GRAPH_NONE) {
         edge = graph_add_edge(graph, place, caller, callee, direct ? EDGE_CALL : EDGE_INDIRECT);
-        if (edge != GRAPH_NONE && !encode_may_number(edge))
+        if (edge != GRAPH_NONE &&
+            (!encode_may_number(edge) || site->watched || (!direct && encode.company)))
             graph_edge(graph, edge)->flags |= EDGE_UNENCODED;
     }
-    if (edge != GRAPH_NONE && !direct)
-        encode_know_target(site, target, edge);
-    else if (edge != GRAPH_NONE)
+    if (edge == GRAPH_NONE)
+        return edge;
+    if (direct) {
         site->edge = edge;
+        // New edges push, in whatever encoding.
+        encode_set_word(site, site->watched ? WORD_LONG : WORD_PUSH | edge);
+    } else if (!encode.company) {
+        encode_know_target(site, target, edge);
+    }
     return edge;
 }
 

@@ -10,10 +10,10 @@ enum {
     PUSH_NS = 5,
 };
 
-// Whether an edge pushes only because it is newer than the encoding.
-static bool could_be_encoded(uint32_t edge)
+// Whether an edge pushes only because it is newer than the encoding that the thread is on.
+static bool could_be_encoded(const struct encode_state *state, uint32_t edge)
 {
-    return edge >= encode.numbering.dictionary->edges &&
+    return edge >= state->thread->epoch->dictionary->edges &&
            !(graph_edge(&encode.graph, edge)->flags & (EDGE_UNENCODED | EDGE_LOOPS));
 }
 
@@ -27,9 +27,11 @@ void encode_count_push(struct encode_state *state, uint32_t edge)
     state->countdown = (int32_t)state->countdown_from;
     state->pushes += pushes;
     graph_edge(&encode.graph, edge)->heat += pushes;
-    if (!could_be_encoded(edge))
+    if (!could_be_encoded(state, edge))
         return;
     counters->wasted += (uint64_t)pushes * PUSH_NS;
-    if (counters->wasted >= policy_worth(&encode.policy, counters, encode.graph.edge_count))
-        atomic_store_explicit(&encode.wanted, REENCODE_STACK, memory_order_relaxed);
+    if (counters->wasted < policy_worth(&encode.policy, counters, encode.graph.edge_count))
+        return;
+    atomic_store_explicit(&encode.wanted, REENCODE_STACK, memory_order_relaxed);
+    encode_notice(state);
 }

@@ -3,20 +3,7 @@
 
 #include "loadmap/loadmap.h"
 #include "track/encode_parts.h"
-#include <dlfcn.h>
 #include <errno.h>
-#include <signal.h>
-#include <sys/mman.h>
-#include <sys/syscall.h>
-#include <time.h>
-#include <unistd.h>
-
-void calls_vector_start(void); // what there is to save of vector state
-
-struct encode encode;
-__thread struct encode_state encode_state;
-__thread struct encode_thread *encode_current;
-__thread uint32_t encode_in_handler;
 
 // From a stub's address, and the target of an indirect call, to the edge: one word, so that threads
 // need no lock. Its upper part is that of the hash, then the edge, and whether it repeats.
@@ -25,9 +12,10 @@ __thread uint32_t encode_in_handler;
 _Atomic uint64_t encode_table[1 << TABLE_BITS];
 
 // The short way knows where things are.
-_Static_assert(offsetof(struct encode, base) == 0 && offsetof(struct encode, wanted) == 8, "");
+_Static_assert(offsetof(struct encode, wanted) == 0, "");
 _Static_assert(offsetof(struct encode_state, stack_low) == 88, "");
 _Static_assert(offsetof(struct encode_state, countdown) == 104, "");
+_Static_assert(offsetof(struct encode_state, base) == 128, "");
 
 static uint64_t mix(uintptr_t stub, uintptr_t target)
 {
@@ -78,51 +66,8 @@ static void remember(uintptr_t stub, uintptr_t target, uint32_t edge)
                           memory_order_relaxed);
 }
 
-static uint64_t now_ns(void)
-{
-    struct timespec now;
-    syscall(SYS_clock_gettime, CLOCK_MONOTONIC, &now);
-    return (uint64_t)now.tv_sec * 1000000000 + (uint64_t)now.tv_nsec;
-}
-
-// ---- the lock: nobody is interrupted by a handler of the program while he holds it
-
-static _Atomic uintptr_t owner;
-
-static bool take_lock(struct encode_thread *thread, uint64_t *mask)
-{
-    const uintptr_t self = (uintptr_t)__builtin_thread_pointer();
-    // Ours stay: a sample that comes sees that the thread is busy.
-    const uint64_t all = ~(UINT64_C(1) << (SIGTRAP - 1) | UINT64_C(1) << (SIGSTKFLT - 1) |
-                           UINT64_C(1) << (SIGSEGV - 1) | UINT64_C(1) << (SIGBUS - 1));
-    if (atomic_load_explicit(&owner, memory_order_relaxed) == self)
-        return false;
-    if (thread)
-        thread->busy = true; // for the sample that comes from here on
-    atomic_signal_fence(memory_order_seq_cst);
-    syscall(SYS_rt_sigprocmask, SIG_BLOCK, &all, mask, sizeof all);
-    for (;;) {
-        uintptr_t nobody = 0;
-        if (atomic_compare_exchange_weak_explicit(&owner, &nobody, self, memory_order_acquire,
-                                                  memory_order_relaxed))
-            return true;
-        syscall(SYS_sched_yield);
-    }
-}
-
-static void give_lock(struct encode_thread *thread, const uint64_t *mask)
-{
-    atomic_store_explicit(&owner, 0, memory_order_release);
-    syscall(SYS_rt_sigprocmask, SIG_SETMASK, mask, NULL, sizeof *mask);
-    atomic_signal_fence(memory_order_seq_cst);
-    if (thread)
-        thread->busy = false;
-}
-
 // ---- encoding anew
 
-// The long way of a hook takes up to 10 kB of the stack: threads with less than this are walked.
-#define SMALLEST_STACK (256 << 10)
 #define UNWINDING_MOST 1000 // calls, where nobody tells that an exception was caught
 #define CHANGES 512
 static struct site_change changes[CHANGES];
@@ -151,37 +96,62 @@ static void lead_sites(void)
         encode.failed = true;
 }
 
+static void forget_targets(void)
+{
+    for (size_t i = 0; i < 1 << TABLE_BITS; i++)
+        atomic_store_explicit(&encode_table[i], 0, memory_order_relaxed);
+}
+
+// For tests: any order will do, and each makes other sites run their original code.
+static void shuffle_heat(void)
+{
+    static uint64_t random = 88172645463325252;
+    for (uint32_t i = 0; i < encode.graph.edge_count; i++) {
+        random ^= random << 13;
+        random ^= random >> 7;
+        random ^= random << 17;
+        graph_edge(&encode.graph, i)->heat = random >> 48;
+    }
+}
+
 // The stack was walked. False: no memory, nothing has changed.
 static bool renumber(struct encode_thread *thread)
 {
     struct numbering_options options = encode.numbering.options;
     struct numbering next;
     options.stamp++;
-    encode_choose_arms();
+    if (encode.restless)
+        shuffle_heat();
+    if (!encode.company)
+        encode_choose_arms();
     if (numbering_make(&next, &encode.graph, &options))
         return false;
-    struct dictionary *old = encode.numbering.dictionary;
-    numbering_free(&encode.numbering);
-    encode.numbering = next;
-    encode.base = dictionary_base(next.dictionary);
-    dictionary_free(&encode.graph, old);
-    for (size_t i = 0; i < 1 << TABLE_BITS; i++)
-        atomic_store_explicit(&encode_table[i], 0, memory_order_relaxed);
-    lead_sites();
+    if ((encode.company && encode_lead_in(&next)) || !encode_publish(&next)) {
+        dictionary_free(&encode.graph, next.dictionary);
+        numbering_free(&next);
+        return false;
+    }
+    if (encode.company) {
+        encode_lead_out();
+    } else {
+        forget_targets();
+        lead_sites();
+    }
     encode_move_returns(thread);
+    encode_join(thread);
     encode_replay(thread, 0);
     return true;
 }
 
 static void reencode(struct encode_thread *thread, enum reencode reason)
 {
-    const uint64_t begin = now_ns();
+    const uint64_t begin = encode_now();
     struct policy_counters *counters = &encode.policy_counters;
     if (thread->has_signal || thread->has_gap || !renumber(thread))
         return;
     policy_encoded(&encode.policy, reason, counters);
     graph_cool(&encode.graph);
-    const uint64_t end = now_ns();
+    const uint64_t end = encode_now();
     *counters = (struct policy_counters){.edges_encoded = encode.graph.edge_count,
                                          .last_cost = end - begin};
     encode.encoded_at = end;
@@ -190,13 +160,17 @@ static void reencode(struct encode_thread *thread, enum reencode reason)
     thread->before_count = 0;
 }
 
+#define RESTLESS_NS 200000
+
 static enum reencode decide(void)
 {
     struct policy_counters *counters = &encode.policy_counters;
     if (encode.frozen)
         return REENCODE_NOT;
     counters->edges = encode.graph.edge_count;
-    counters->nanoseconds = now_ns() - encode.encoded_at;
+    counters->nanoseconds = encode_now() - encode.encoded_at;
+    if (encode.restless)
+        return counters->nanoseconds > RESTLESS_NS ? REENCODE_EDGES : REENCODE_NOT;
     return policy_decide(&encode.policy, counters);
 }
 
@@ -213,6 +187,37 @@ static bool walk_from(struct encode_thread *thread, const struct site *site, uin
     return encode_walk(thread, &cursor);
 }
 
+// The state is computed from the stack, for the encoding in force if all return addresses can be
+// led to its code.
+static void refresh(struct encode_thread *thread, const struct site *site, uintptr_t sp,
+                    uintptr_t bp)
+{
+    if (walk_from(thread, site, sp, bp))
+        encode_go_on(thread);
+    else if (!thread->state->in_flight)
+        encode_calm(thread->state); // a sample will try again
+}
+
+static bool is_behind(const struct encode_thread *thread)
+{
+    return thread->epoch != atomic_load_explicit(&encode.epoch, memory_order_relaxed);
+}
+
+// What the call does to the state, in the encoding that the thread is on; its return undoes it.
+static void enter(struct encode_thread *thread, const struct encode_site *site, uint32_t edge)
+{
+    if (encode.company && encode_is_direct(site))
+        encode_do(thread->state, encode_word(thread, site), edge);
+    else
+        encode_push(thread->state, edge, encode_repeats(edge));
+}
+
+bool encode_watches(uintptr_t function)
+{
+    return function && (function == encode.catch_begin || function == encode.throws[0] ||
+                        function == encode.throws[1]);
+}
+
 // Under the lock.
 static void meet_call(struct encode_thread *thread, struct encode_site *site, uintptr_t stub,
                       uintptr_t target, uintptr_t sp, uintptr_t bp)
@@ -224,34 +229,50 @@ static void meet_call(struct encode_thread *thread, struct encode_site *site, ui
                  : site->site->slot ? *(uintptr_t *)site->site->slot
                                     : 0;
     const bool lands = target && target == encode.catch_begin;
-    const bool throws = target && (target == encode.throws[0] || target == encode.throws[1]);
+    const bool throws = encode_watches(target) && !lands;
     if (state->in_flight && (lands || --state->patience == 0))
         state->in_flight = state->patience ? state->in_flight - 1 : 0;
     const bool deeper = state->in_flight && sp < state->throw_sp;
-    if (((state->attention && !deeper) || lands || !thread->root_slot) &&
-        walk_from(thread, site->site, sp, bp))
-        encode_replay(thread, 0);
+    if (((state->attention || is_behind(thread)) && !deeper) || lands || !thread->root_slot)
+        refresh(thread, site->site, sp, bp);
+    else if (!state->attention)
+        encode_calm(state);
     enum cover cover;
     uint32_t edge = target ? encode_edge(site, target) : GRAPH_NONE;
     if (numbering_cover(&encode.numbering, &cover))
         edge = GRAPH_NONE;
     const enum reencode reason = decide();
-    if (reason != REENCODE_NOT && !encode.frozen && walk_from(thread, site->site, sp, bp))
+    if (reason != REENCODE_NOT && !deeper && walk_from(thread, site->site, sp, bp))
         reencode(thread, reason);
     atomic_store_explicit(&encode.wanted, REENCODE_NOT, memory_order_relaxed);
     encode_count_graph();
-    // Whatever the site leads to by now: this call returns to the hook, which pops.
-    encode_push(state, edge, encode_repeats(edge));
+    // Whatever the site leads to by now: this call returns to its stub.
+    enter(thread, site, edge);
     // Frames are left without a return, and cleaned up: until the exception has landed, each call
     // is met with a state that may be wrong.
     if (throws) {
         state->in_flight++;
         state->patience = UNWINDING_MOST;
         state->throw_sp = sp;
-        state->attention = 1;
+        encode_distrust();
     }
     if (edge != GRAPH_NONE && !lands && !throws)
         remember(stub, indirect ? target : 0, edge);
+}
+
+// There is no time to find out anything: what is undone on return is what must be done.
+static void enter_blindly(struct encode_state *state, const struct encode_site *site)
+{
+    if (site && encode.company && state->thread && encode_is_direct(site))
+        encode_do(state, encode_word(state->thread, site), GRAPH_NONE);
+    else
+        encode_push(state, GRAPH_NONE, false);
+}
+
+static struct encode_site *site_of_stub(uintptr_t stub)
+{
+    struct stub_place place;
+    return sites_locate(stub, &place) ? encode_site_of(place.site) : NULL;
 }
 
 void encode_before_slow(uintptr_t stub, uintptr_t target, uintptr_t sp, uintptr_t bp)
@@ -259,18 +280,46 @@ void encode_before_slow(uintptr_t stub, uintptr_t target, uintptr_t sp, uintptr_
     const int saved_errno = errno;
     struct encode_state *state = &encode_state;
     struct encode_thread *thread = state->thread;
-    struct stub_place place;
     uint64_t mask;
-    struct encode_site *site =
-        thread && sites_locate(stub, &place) ? encode_site_of(place.site) : NULL;
-    if (!site || !take_lock(thread, &mask)) {
-        encode_push(state, GRAPH_NONE, false);
+    struct encode_site *site = thread ? site_of_stub(stub) : NULL;
+    if (!site || !encode_lock(thread, &mask)) {
+        enter_blindly(state, site);
         errno = saved_errno;
         return;
     }
     meet_call(thread, site, stub, target, sp, bp);
-    give_lock(thread, &mask);
+    encode_unlock(thread, &mask);
     errno = saved_errno;
+}
+
+// ---- the short ways of sites with a table, where the word is not just added
+
+bool encode_table_known(uintptr_t stub, int64_t word, uintptr_t sp);
+void encode_table_after(uintptr_t stub);
+
+bool encode_table_known(uintptr_t stub, int64_t word, uintptr_t sp)
+{
+    struct encode_state *state = &encode_state;
+    if (!word_is_long(word)) {
+        if (--state->countdown < 0)
+            encode_count_push(state, (uint32_t)word);
+        encode_do(state, word, GRAPH_NONE);
+        return true;
+    }
+    // In a handler of ours, on another stack, in the unwinder: nothing is looked at.
+    if (encode_in_handler || is_elsewhere(state->thread, sp) ||
+        (state->in_flight && sp < state->throw_sp)) {
+        enter_blindly(state, state->thread ? site_of_stub(stub) : NULL);
+        return true;
+    }
+    return false;
+}
+
+void encode_table_after(uintptr_t stub)
+{
+    struct encode_state *state = &encode_state;
+    const struct encode_site *site = state->thread ? site_of_stub(stub) : NULL;
+    encode_undo(state, site ? encode_word(state->thread, site) : WORD_LONG);
 }
 
 bool encode_tail_known(uintptr_t stub, uintptr_t target, uintptr_t sp);
@@ -293,7 +342,7 @@ void encode_tail_slow(uintptr_t stub, uintptr_t target, uintptr_t sp)
     uint64_t mask;
     struct encode_site *site =
         thread && sites_locate(stub, &place) ? encode_site_of(place.site) : NULL;
-    if (site && take_lock(thread, &mask)) {
+    if (site && encode_lock(thread, &mask)) {
         enum cover cover;
         encode_tail(site, target);
         if (!numbering_cover(&encode.numbering, &cover))
@@ -302,161 +351,7 @@ void encode_tail_slow(uintptr_t stub, uintptr_t target, uintptr_t sp)
         if (!thread->root_slot && loadmap_place(site->site->function) == thread->root)
             thread->root_slot = sp;
         encode_count_graph();
-        give_lock(thread, &mask);
+        encode_unlock(thread, &mask);
     }
     errno = saved_errno;
-}
-
-// ---- start and end
-
-static void *map(size_t bytes)
-{
-    void *memory = mmap(NULL, bytes, PROT_READ | PROT_WRITE,
-                        MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
-    return memory == MAP_FAILED ? NULL : memory;
-}
-
-static void unmap(void *memory, size_t bytes)
-{
-    munmap(memory, bytes);
-}
-
-// A return address that is in a stub, or a thread that is: what the program would have there.
-static bool truth(uintptr_t *pc, uintptr_t *sp, bool *interrupted)
-{
-    struct stub_place place;
-    if (!sites_locate(*pc, &place))
-        return false;
-    *pc = place.pc;
-    if (place.pushed)
-        *sp += sizeof(uintptr_t);
-    if (place.pc == place.site->address) // in the hook before the call
-        *interrupted = true;
-    return true;
-}
-
-int encode_start(struct live_encode *counts, bool verify)
-{
-    int error = sites_start();
-    if (error)
-        return error;
-    encode.counts = counts;
-    encode.verify = verify;
-    encode.pool = (struct pool){.map = map, .unmap = unmap, .piece = 1 << 16};
-    encode.policy = (struct policy)POLICY_DEFAULT;
-    graph_init(&encode.graph, &encode.pool);
-    const struct numbering_options options = {.id_bits = 64, .chain_targets = UINT32_MAX};
-    error = numbering_start(&encode.numbering, &encode.graph, &options);
-    if (!error)
-        error = encode_graph_start();
-    if (error)
-        return error;
-    encode.base = dictionary_base(encode.numbering.dictionary);
-    encode.encoded_at = now_ns();
-    encode.catch_begin = (uintptr_t)dlsym(RTLD_DEFAULT, "__cxa_begin_catch");
-    encode.throws[0] = (uintptr_t)dlsym(RTLD_DEFAULT, "__cxa_throw");
-    encode.throws[1] = (uintptr_t)dlsym(RTLD_DEFAULT, "__cxa_rethrow");
-    calls_vector_start();
-    unwind_truth = truth;
-    encode.started = true;
-    return 0;
-}
-
-struct encode_thread *encode_open(uintptr_t root, struct unwind_bounds stack)
-{
-    struct encode_state *state = &encode_state;
-    uint64_t mask;
-    if (!encode.started || state->thread || stack.high - stack.low < SMALLEST_STACK ||
-        !take_lock(NULL, &mask))
-        return state->thread;
-    struct encode_thread *thread = map(sizeof *thread);
-    uint32_t function = thread ? encode_meet(root) : GRAPH_NONE;
-    enum cover cover;
-    if (function == GRAPH_NONE || numbering_cover(&encode.numbering, &cover)) {
-        if (thread)
-            unmap(thread, sizeof *thread);
-        thread = NULL;
-    } else {
-        graph_set_root(&encode.graph, function);
-        thread->stack = stack;
-        thread->root = graph_function(&encode.graph, function)->entry;
-        thread->state = state;
-        state->stack_low = stack.low;
-        state->stack_bytes = stack.high - stack.low;
-        state->machine =
-            (struct machine){.stack = thread->entries, .limit = ENCODE_STACK, .root = function};
-        state->over = state->attention = 0;
-        atomic_signal_fence(memory_order_seq_cst);
-        state->thread = encode_current = thread;
-    }
-    encode_count_graph();
-    give_lock(NULL, &mask);
-    return thread;
-}
-
-void encode_close(struct encode_thread *thread)
-{
-    struct encode_state *state = &encode_state;
-    if (!thread || state->thread != thread)
-        return;
-    state->thread = encode_current = NULL;
-    state->stack_bytes = 0;
-    // From here on calls are only counted.
-    state->machine.limit = 0;
-    state->machine.depth = 0;
-    atomic_signal_fence(memory_order_seq_cst);
-    state->machine.stack = NULL;
-    unmap(thread, sizeof *thread);
-}
-
-void encode_freeze(void)
-{
-    if (encode.started && !encode.frozen) {
-        encode.frozen = true;
-        encode.counts->frozen = 1;
-    }
-}
-
-void encode_after_fork(struct live_encode *counts)
-{
-    if (!encode.started)
-        return;
-    atomic_store_explicit(&owner, 0, memory_order_relaxed);
-    sites_after_fork();
-    encode.counts = counts;
-    encode_count_graph();
-}
-
-// libc keeps it disguised.
-static uintptr_t jump_goal(const void *buffer)
-{
-    uintptr_t guard, goal = ((const uintptr_t *)buffer)[6];
-    __asm__("movq %%fs:0x30, %0" : "=r"(guard));
-    return (goal >> 17 | goal << 47) ^ guard;
-}
-
-void encode_jump(const void *buffer, const void *frame)
-{
-    struct encode_thread *thread = encode_current;
-    uint64_t mask;
-    if (!thread || !take_lock(thread, &mask))
-        return;
-    struct unwind_cursor cursor;
-    const uintptr_t *words = frame, sp = (uintptr_t)(words + 2), goal = jump_goal(buffer);
-    // Of the thread's own stack, what lies above the goal is there for sure, if we are elsewhere.
-    const bool own = sp >= thread->stack.low && sp < thread->stack.high;
-    unwind_start_here(&cursor, words[1], sp, words[0],
-                      (struct unwind_bounds){own ? sp : goal, thread->stack.high});
-    if (goal >= thread->stack.low && goal < thread->stack.high && encode_walk(thread, &cursor))
-        encode_replay(thread, goal);
-    else
-        thread->state->attention = 1;
-    thread->jumping = true;
-    give_lock(thread, &mask);
-}
-
-void encode_distrust(void)
-{
-    if (encode_state.thread)
-        encode_state.attention = 1;
 }

@@ -22,6 +22,10 @@ struct encode_state {
     uintptr_t stack_low, stack_bytes; // the thread's own stack; 0: the long way alone
     int32_t countdown;                // pushes until one is looked at
     uint32_t countdown_from, lot;
+    // What table stubs read: the thread's own words, or those that lead to the long way. The thread
+    // writes; so does who publishes a new encoding, under the lock, the latter ones.
+    const _Atomic int64_t *_Atomic table;
+    uint64_t base; // what an id is after a push, in the encoding that the thread is on
 };
 
 extern __thread struct encode_state encode_state;
@@ -32,7 +36,28 @@ struct encode_frame {
     place_t site, function;
 };
 
+// A word of a table, by site: what its call adds, or if it is negative what the hook does.
+#define WORD_PUSH INT64_MIN                      // pushes the edge in the lower half
+#define WORD_REPEATS (INT64_C(1) << 32)          // counting it, if that is on top already
+#define WORD_LONG (INT64_MIN | INT64_C(1) << 62) // not known, or to be looked at each time
+
+static inline bool word_is_long(int64_t word)
+{
+    return (word & WORD_LONG) == WORD_LONG;
+}
+
+// An encoding that threads are on. Each is on one, and goes on to a newer one when it is in a hook
+// or a sample; until then its state, and what its returns undo, is by the old one.
+struct encode_epoch {
+    struct encode_epoch *older; // of those that somebody is on
+    struct dictionary *dictionary;
+    uint32_t users; // threads
+    size_t bytes;
+    _Atomic int64_t word[]; // by number of the site; only in company
+};
+
 enum {
+    ENCODE_SITES = 1 << 20,  // in company: more are not patched
     ENCODE_FRAMES = 1 << 16, // deeper stacks are not looked at
     ENCODE_STACK = 1 << 20,  // entries of ccStack
     ENCODE_CACHE = 1 << 12,  // contexts that are remembered
@@ -49,6 +74,8 @@ struct encode_memo { // a context that a walk has confirmed
 
 struct encode_thread {
     struct encode_state *state;
+    struct encode_epoch *epoch;
+    struct encode_thread *next; // of all, under the lock
     struct unwind_bounds stack;
     uintptr_t root_slot; // of the root's return address; 0: not known yet
     place_t root;
@@ -88,12 +115,20 @@ struct encode_site {
     struct stub *hook, *delta, *wide;
     struct encode_targets *targets; // of an indirect one, once it was met
     uint32_t edge;                  // of a direct call, once it was made; GRAPH_NONE
+    struct stub *table;             // in company, of a direct call: instead of both
+    bool fixed;                     // in company it cannot be rewritten: libc's own
+    bool watched;                   // goes the long way each time: exceptions are thrown, or land
+    uint32_t number;                // among all
 };
 
 struct encode {
-    uint64_t base;           // of the encoding in force
     _Atomic uint32_t wanted; // enum reencode: the next hook encodes anew
-    bool started, verify, frozen;
+    bool started, verify;
+    bool frozen;   // there are threads, and fixed numbers: nothing is encoded anew
+    bool company;  // there may be threads: numbers stand in tables
+    bool restless; // for tests: encodes anew all the time, at random
+    struct encode_epoch *_Atomic epoch; // in force; handlers read it
+    struct encode_thread *threads;
     bool failed; // sites could not be led to what the encoding says: all samples are walked
     struct pool pool;
     struct graph graph;
@@ -107,11 +142,38 @@ struct encode {
 
 extern struct encode encode __attribute__((visibility("hidden")));
 
+// encode_epoch.c; all under the lock but where it says otherwise.
+
+// The numbering `next` is in force from now on; threads will notice. False: no memory, and nothing
+// has changed.
+bool encode_publish(struct numbering *next);
+// The thread is on the encoding in force from now on; its state is to be computed.
+void encode_join(struct encode_thread *thread);
+void encode_leave(struct encode_thread *thread);
+// What the site's code does in the encoding that a thread is on. Signal-safe, no lock.
+int64_t encode_word(const struct encode_thread *thread, const struct encode_site *site);
+// A new site, or one whose edge has been met: its word in all tables.
+void encode_set_word(const struct encode_site *site, int64_t word);
+// The calling thread goes the long way at its next call, or short ways again. No lock.
+void encode_notice(struct encode_state *state);
+void encode_calm(struct encode_state *state);
+void encode_forget_table(struct encode_state *state); // the thread ends
+// Tables instead of fixed numbers; there is one thread. False: it cannot be done.
+bool encode_begin_company(struct encode_thread *thread);
+// Around publishing: sites that will do something are led to their stubs, before; those that do
+// nothing any more run their original code, after. If that fails, they go on as they did.
+int encode_lead_in(const struct numbering *next);
+void encode_lead_out(void);
+
 // encode_graph.c; all under the lock but encode_site_of().
 
 int encode_graph_start(void);
 // The function at an address, with its sites led to hooks; GRAPH_NONE: no memory.
 uint32_t encode_meet(uintptr_t address);
+struct stub *encode_table_stub(struct encode_site *site); // NULL: no memory
+bool encode_is_direct(const struct encode_site *site);    // a call of one target
+// Whether the function's code is never rewritten in company.
+bool encode_is_fixed(uintptr_t address);
 // The edge of a call that goes to `target` now; GRAPH_NONE: no memory.
 uint32_t encode_edge(struct encode_site *site, uintptr_t target);
 // A jump to where nobody could know before: the edge is silent.
@@ -136,12 +198,22 @@ struct stub *encode_stub_for(struct encode_site *site);
 
 // Walks to the root. False: it was not met.
 bool encode_walk(struct encode_thread *thread, struct unwind_cursor *cursor);
+// The same behind the frames that are there already.
+bool encode_walk_on(struct encode_thread *thread, struct unwind_cursor *cursor);
 // What the walked stack stands for becomes the state. Signal-safe.
 void encode_replay(struct encode_thread *thread, uintptr_t above);
 // Leads the walked frames back to the code that their sites go through now.
 void encode_move_returns(struct encode_thread *thread);
 // Whether the walk and the path in thread->path are the same.
 bool encode_compare(struct encode_thread *thread);
+
+// The stack was walked: the state is computed from it, for the encoding in force if that can be.
+// Under the lock.
+void encode_go_on(struct encode_thread *thread);
+
+// What a word says, before a call and behind it; `edge` is for one that does not tell it.
+void encode_do(struct encode_state *state, int64_t word, uint32_t edge);
+void encode_undo(struct encode_state *state, int64_t word);
 
 void encode_push(struct encode_state *state, uint32_t edge, bool repeats);
 bool encode_repeats(uint32_t edge);
@@ -155,9 +227,30 @@ void encode_learn_above(struct encode_thread *thread, const struct walker *walke
 // The node of the path in thread->path, of the tree in which above was learnt. 0: no memory.
 ref_t encode_place(struct encode_thread *thread, struct walker *walker);
 
+static inline void encode_count(uint64_t *counter, uint64_t amount)
+{
+    // Relaxed: sums.
+    __atomic_fetch_add(counter, amount, __ATOMIC_RELAXED);
+}
+
+// encode_thread.c
+
+// False: the thread has it already, and was interrupted, or must not wait for it.
+bool encode_lock(struct encode_thread *thread, uint64_t *mask);
+void encode_unlock(struct encode_thread *thread, const uint64_t *mask);
+// In our handler, where all signals are blocked: without waiting.
+bool encode_try_lock(void);
+void encode_give_up_lock(void);
+uint64_t encode_now(void); // nanoseconds
+
+// Whether exceptions are thrown by this function, or land with it.
+bool encode_watches(uintptr_t function);
+
 // encode_hook.c, for the stubs
 void encode_push_direct(void);
 void encode_push_indirect(void);
+void encode_before_table(void);
+void encode_after_table(void);
 void encode_before_direct(void);
 void encode_before_indirect(void);
 void encode_before_tail(void);

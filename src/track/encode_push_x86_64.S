@@ -12,13 +12,13 @@
 #define STACK_LOW 88
 #define STACK_BYTES 96
 #define COUNTDOWN 104
+#define BASE 128
 #define ENTRY_EDGE 8
 #define ENTRY_COUNT 12
 #define ENTRY_BYTES 16
 
 // Of struct encode.
-#define BASE 0
-#define WANTED 8
+#define WANTED 0
 
 // Of the words of the table: see encode_hook.c.
 #define TAG_SHIFT 24
@@ -86,7 +86,7 @@
 1:  movq %rdx, (%rcx)
     movq %rsi, ENTRY_EDGE(%rcx)     // and the count, 0
     incl %fs:DEPTH(%rax)
-2:  movq encode+BASE(%rip), %rcx
+2:  movq %fs:BASE(%rax), %rcx
     movq %rcx, %fs:ID(%rax)
     RESTORE %rsi
     RESTORE %rdx

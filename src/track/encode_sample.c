@@ -38,8 +38,8 @@ static bool decode_state(struct encode_thread *thread, place_t place)
     if (function == GRAPH_NONE)
         return false;
     const struct context context = context_of(&thread->state->machine, function);
-    int64_t count = context_decode(&encode.graph, encode.numbering.dictionary, &context,
-                                   thread->path, ENCODE_FRAMES);
+    int64_t count = context_decode(&encode.graph, thread->epoch->dictionary, &context, thread->path,
+                                   ENCODE_FRAMES);
     if (count < 0)
         return false;
     thread->path_count = (uint32_t)count;
@@ -58,12 +58,15 @@ static bool decode_state(struct encode_thread *thread, place_t place)
 static void decide(void)
 {
     struct policy_counters counters = encode.policy_counters;
-    if (encode.frozen || counters.observed.samples % 32 != 0)
+    if (encode.frozen || (counters.observed.samples % 32 != 0 && !encode.restless))
         return;
     counters.edges = encode.graph.edge_count;
     counters.nanoseconds = UINT64_MAX;
-    atomic_store_explicit(&encode.wanted, policy_decide(&encode.policy, &counters),
-                          memory_order_relaxed);
+    const enum reencode reason =
+        encode.restless ? REENCODE_EDGES : policy_decide(&encode.policy, &counters);
+    atomic_store_explicit(&encode.wanted, reason, memory_order_relaxed);
+    if (reason != REENCODE_NOT)
+        encode_notice(&encode_state);
 }
 
 // Heats the edges that are new since the thread's last path.
@@ -71,18 +74,23 @@ static void observe(struct encode_thread *thread)
 {
     const uint32_t *path = thread->path + ENCODE_FRAMES - thread->path_count;
     uint32_t shared = paths_share(path, thread->path_count, thread->before, thread->before_count);
+    if (!encode_try_lock())
+        return;
     observe_path(&encode.graph, &encode.numbering, path, thread->path_count, shared, 1,
                  &encode.policy_counters.observed);
     for (uint32_t i = shared; i < thread->path_count; i++)
         thread->before[i] = path[i];
     thread->before_count = thread->path_count;
     decide();
+    encode_give_up_lock();
 }
 
 // A sample in a hook: whatever it is called for, a call is being pushed.
 static void observe_hook(void)
 {
     struct observed *observed = &encode.policy_counters.observed;
+    if (!encode_try_lock())
+        return;
     observed->samples++;
     observed->taken++;
     if (encode.graph.edge_count > encode.policy_counters.edges_encoded)
@@ -90,6 +98,7 @@ static void observe_hook(void)
     else
         observed->repeated++;
     decide();
+    encode_give_up_lock();
 }
 
 static ref_t node_of_statement(struct walker *walker, ref_t frame, place_t statement)
@@ -109,20 +118,29 @@ static bool is_ours(const struct unwind_cursor *cursor, uintptr_t pc)
     return forbidden_is_agent(cursor->frame.function) || sites_locate(pc, &place);
 }
 
+// A newer encoding is in force: until the thread has gone over, its number is not even that of the
+// one that it is on, since sites may do already what the newer one says.
+static bool is_behind(const struct encode_thread *thread)
+{
+    return thread->epoch != atomic_load_explicit(&encode.epoch, memory_order_acquire);
+}
+
 // What is wrong with the moment, if anything: then the number says nothing of the stack.
 static bool is_outside(const struct encode_thread *thread, const struct unwind_cursor *cursor,
                        uintptr_t pc)
 {
-    return encode.failed || thread->busy || thread->jumping || thread->state->over ||
-           thread->state->attention || !thread->root_slot || cursor->sp < thread->stack.low ||
-           cursor->sp > thread->root_slot || is_ours(cursor, pc);
+    return encode.failed || thread->busy || is_behind(thread) || thread->jumping ||
+           thread->state->over || thread->state->attention || !thread->root_slot ||
+           cursor->sp < thread->stack.low || cursor->sp > thread->root_slot || is_ours(cursor, pc);
 }
 
 // The state was wrong, or the stack is one that numbers cannot tell: what the stack says holds.
 static void heal(struct encode_thread *thread)
 {
-    if (!thread->has_signal && !thread->has_gap)
-        encode_replay(thread, 0);
+    if (thread->has_signal || thread->has_gap || !encode_try_lock())
+        return;
+    encode_go_on(thread);
+    encode_give_up_lock();
 }
 
 // Whether the function that the program called to jump is on the stack no more.
@@ -138,7 +156,7 @@ static bool has_landed(struct encode_thread *thread, struct unwind_cursor *curso
 
 static ref_t fall_back(struct walker *walker, void *ucontext, uint64_t weight)
 {
-    encode.counts->walked++;
+    encode_count(&encode.counts->walked, 1);
     return walk_sample(walker, ucontext, weight);
 }
 
@@ -157,12 +175,12 @@ static ref_t confirm(struct encode_thread *thread, struct walker *walker, void *
         observe(thread);
     // A walk that does not reach the root, or crosses a signal's frame, is no judge.
     if (walked && !thread->has_signal && !thread->has_gap) {
-        encode.counts->verified += decoded;
-        encode.counts->mismatches += decoded && !same;
+        encode_count(&encode.counts->verified, decoded);
+        encode_count(&encode.counts->mismatches, decoded && !same);
     }
     if (!same) {
-        encode.counts->walked++;
-        encode.counts->undecoded += !decoded;
+        encode_count(&encode.counts->walked, 1);
+        encode_count(&encode.counts->undecoded, !decoded);
         if (hit)
             hit->node = 0;
         if (walked)
@@ -170,9 +188,9 @@ static ref_t confirm(struct encode_thread *thread, struct walker *walker, void *
         return node;
     }
     if (!hit)
-        encode.counts->confirmed++;
+        encode_count(&encode.counts->confirmed, 1);
     else
-        encode.counts->decoded++;
+        encode_count(&encode.counts->decoded, 1);
     if (tree_forgets(walker->arena, walker->tree) && !thread->has_signal)
         encode_learn_above(thread, walker, node);
     struct node *statement = arena_at(walker->arena, node);
@@ -182,7 +200,7 @@ static ref_t confirm(struct encode_thread *thread, struct walker *walker, void *
             .id = thread->state->machine.id,
             .function = function,
             .site = thread->frames[0].site,
-            .stamp = encode.numbering.dictionary->stamp,
+            .stamp = thread->epoch->dictionary->stamp,
             .tree = walker->tree,
             .node = statement->parent,
         };
@@ -208,28 +226,28 @@ ref_t encode_sample(struct encode_thread *thread, struct walker *walker, void *u
     const bool own = sp >= thread->stack.low && sp < thread->stack.high;
     const struct unwind_bounds stack = {own ? sp : thread->stack.high, thread->stack.high};
     struct live_encode *counts = encode.counts;
-    counts->pushes += thread->state->pushes;
+    encode_count(&counts->pushes, thread->state->pushes);
     thread->state->pushes = 0;
     unwind_start(&cursor, ucontext, stack);
     if (is_outside(thread, &cursor, pc)) {
         const bool ours = is_ours(&cursor, pc);
         if (thread->jumping && own && !thread->busy && !ours)
             thread->jumping = !has_landed(thread, &cursor);
-        else if ((thread->state->attention || !thread->root_slot) && own && !thread->busy &&
-                 !ours && encode_walk(thread, &cursor))
+        else if ((thread->state->attention || !thread->root_slot || is_behind(thread)) && own &&
+                 !thread->busy && !ours && encode_walk(thread, &cursor))
             heal(thread);
         else if (!thread->busy && ours)
             observe_hook();
-        *(ours ? &counts->in_hooks : &counts->outside) += 1;
+        encode_count(ours ? &counts->in_hooks : &counts->outside, 1);
         return fall_back(walker, ucontext, weight);
     }
-    counts->depth_sum += machine->depth;
-    counts->depth_samples++;
+    encode_count(&counts->depth_sum, machine->depth);
+    encode_count(&counts->depth_samples, 1);
     const uint64_t key = key_of(machine, cursor.frame.function);
     struct encode_memo *memo = memo_of(thread, key);
     const bool hit = memo->node && memo->key == key && memo->id == machine->id &&
                      memo->function == cursor.frame.function && memo->tree == walker->tree &&
-                     memo->stamp == encode.numbering.dictionary->stamp &&
+                     memo->stamp == thread->epoch->dictionary->stamp &&
                      is_called_from(&cursor, memo->site);
     const bool forgets = tree_forgets(walker->arena, walker->tree);
     // Now and then, and always to verify, one that is known is looked at all the same.
@@ -242,7 +260,7 @@ ref_t encode_sample(struct encode_thread *thread, struct walker *walker, void *u
         if (!frame)
             return fall_back(walker, ucontext, weight);
     }
-    counts->decoded++;
+    encode_count(&counts->decoded, 1);
     walker->stats->verdicts[VERDICT_COMPLETE]++;
     return walker->kind == TREE_FULL ? node_of_statement(walker, frame, cursor.frame.place) : frame;
 }

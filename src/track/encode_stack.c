@@ -46,8 +46,13 @@ static bool find_root(struct encode_thread *thread)
 
 bool encode_walk(struct encode_thread *thread, struct unwind_cursor *cursor)
 {
-    enum verdict verdict;
     thread->count = 0;
+    return encode_walk_on(thread, cursor);
+}
+
+bool encode_walk_on(struct encode_thread *thread, struct unwind_cursor *cursor)
+{
+    enum verdict verdict;
     thread->has_signal = thread->has_gap = false;
     while (unwind_step(cursor, &verdict) == UNWIND_OK) {
         const struct unwind_frame *left = &cursor->left, *caller = &cursor->frame;
@@ -92,7 +97,7 @@ void encode_push(struct encode_state *state, uint32_t edge, bool repeats)
         machine->depth++;
     }
     atomic_signal_fence(memory_order_seq_cst);
-    machine->id = encode.base;
+    machine->id = state->base;
 }
 
 // The edge by which a frame was called through a hook. What runs may not be what was called.
@@ -115,28 +120,78 @@ static uint32_t edge_of(const struct encode_site *site, const struct encode_fram
     return GRAPH_NONE;
 }
 
-void encode_replay(struct encode_thread *thread, uintptr_t above)
+void encode_do(struct encode_state *state, int64_t word, uint32_t edge)
+{
+    if (word >= 0)
+        state->machine.id += (uint64_t)word;
+    else if (word_is_long(word))
+        encode_push(state, edge, false);
+    else
+        encode_push(state, (uint32_t)word, word & WORD_REPEATS);
+}
+
+void encode_undo(struct encode_state *state, int64_t word)
+{
+    struct machine *machine = &state->machine;
+    if (word >= 0) {
+        machine->id -= (uint64_t)word;
+    } else if (state->over) {
+        state->over--;
+    } else if (machine->depth) {
+        struct cc_entry *top = machine->stack + machine->depth - 1;
+        const uint64_t id = top->id;
+        if (top->count)
+            top->count--;
+        else
+            machine->depth--;
+        atomic_signal_fence(memory_order_seq_cst);
+        machine->id = id;
+    }
+}
+
+// What a frame's return undoes, done.
+static void replay_frame(struct encode_thread *thread, const struct encode_frame *frame)
 {
     struct encode_state *state = thread->state;
     struct stub_place place;
+    if (!frame->slot || !sites_locate(*(uintptr_t *)frame->slot, &place))
+        return;
+    const struct encode_site *site = encode_site_of(place.site);
+    // A hook before its call returns to the stub, too.
+    if (!site || !place.returns)
+        return;
+    if (place.stub == site->table) {
+        encode_do(state, encode_word(thread, site), edge_of(site, frame));
+    } else if (place.hooked) {
+        uint32_t edge = edge_of(site, frame);
+        encode_push(state, edge, !encode.company && encode_repeats(edge));
+    } else {
+        state->machine.id += (uint64_t)place.delta;
+    }
+}
+
+void encode_replay(struct encode_thread *thread, uintptr_t above)
+{
+    struct encode_state *state = thread->state;
     machine_reset(&state->machine);
     state->over = 0;
-    for (uint32_t i = thread->count; i-- > 0;) {
-        const struct encode_frame *frame = &thread->frames[i];
-        if (!frame->slot || frame->slot < above || !sites_locate(*(uintptr_t *)frame->slot, &place))
-            continue;
-        const struct encode_site *site = encode_site_of(place.site);
-        // A hook before its call returns to the stub, too.
-        if (!site || !place.returns)
-            continue;
-        if (place.hooked) {
-            uint32_t edge = edge_of(site, frame);
-            encode_push(state, edge, encode_repeats(edge));
-        } else {
-            state->machine.id += (uint64_t)place.delta;
-        }
-    }
+    for (uint32_t i = thread->count; i-- > 0;)
+        if (thread->frames[i].slot >= above)
+            replay_frame(thread, &thread->frames[i]);
     state->attention = state->in_flight > 0;
+}
+
+void encode_go_on(struct encode_thread *thread)
+{
+    // Return addresses are not touched while an exception looks at them.
+    if (!thread->has_signal && !thread->has_gap && !thread->state->in_flight &&
+        thread->epoch != atomic_load_explicit(&encode.epoch, memory_order_relaxed)) {
+        encode_move_returns(thread);
+        encode_join(thread);
+    }
+    encode_replay(thread, 0);
+    if (!thread->state->attention)
+        encode_calm(thread->state);
 }
 
 // The address that was called for a frame, if a chain knows it.

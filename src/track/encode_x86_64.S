@@ -12,11 +12,13 @@
     .hidden encode_before_direct, encode_before_indirect, encode_after
     .hidden encode_before_known, encode_before_slow, encode_state
     .hidden encode_before_tail, encode_tail_known, encode_tail_slow
+    .hidden encode_before_table, encode_after_table, encode_table_known, encode_table_after
+    .globl encode_before_table, encode_after_table
     .globl encode_before_direct, encode_before_indirect, encode_before_tail, encode_after
 
 // Before a call: all registers may hold arguments. (%rsp) is an address in the stub, which tells the site; of an
-// indirect call, 8(%rsp) is the target. What our own code does touches no vector register; the long way may ask libc.
-    .macro BEFORE indirect, known, slow
+// indirect call, 8(%rsp) is the target. With a table, 8(%rsp) is the program's rax, and rax the word. What our own code does touches no vector register; the long way may ask libc.
+    .macro BEFORE indirect, known, slow, table=0
     .cfi_startproc
     SAVE %rax
     SAVE %rdi
@@ -36,6 +38,9 @@
     leaq 88(%rbp), %rdx             // the stack pointer at the site
     .if \indirect
     movq 88(%rbp), %rsi
+    addq $8, %rdx
+    .elseif \table
+    movq %rax, %rsi
     addq $8, %rdx
     .else
     xorl %esi, %esi
@@ -65,6 +70,8 @@
     leaq 88(%rbp), %rdx             // the stack pointer at the site
     .if \indirect
     movq 88(%rbp), %rsi
+    .endif
+    .if \indirect + \table
     addq $8, %rdx
     .endif
     movq (%rbp), %rcx
@@ -86,6 +93,12 @@ encode_before_direct:
 encode_before_indirect:
     BEFORE 1, encode_before_known, encode_before_slow
     .size encode_before_indirect, . - encode_before_indirect
+
+    .p2align 4
+    .type encode_before_table, @function
+encode_before_table:
+    BEFORE 0, encode_table_known, encode_before_slow, 1
+    .size encode_before_table, . - encode_before_table
 
 // Before a tail jump, which changes nothing: the function that it leads to is to be met.
     .p2align 4
@@ -127,5 +140,43 @@ encode_after:
     jmp 1b
     .cfi_endproc
     .size encode_after, . - encode_after
+
+// The same where a table says what is to be undone: rax is the word, which the stub has saved the program's for.
+    .p2align 4
+    .type encode_after_table, @function
+encode_after_table:
+    .cfi_startproc
+    btq $62, %rax
+    jnc encode_after
+    SAVE %rdi
+    SAVE %rsi
+    SAVE %rdx
+    SAVE %rcx
+    SAVE %r8
+    SAVE %r9
+    SAVE %r10
+    SAVE %r11
+    SAVE %rbp
+    .cfi_offset rbp, -80
+    movq %rsp, %rbp
+    .cfi_def_cfa_register rbp
+    andq $-16, %rsp
+    movq 72(%rbp), %rdi
+    call encode_table_after
+    movq %rbp, %rsp
+    .cfi_def_cfa_register rsp
+    RESTORE %rbp
+    .cfi_restore rbp
+    RESTORE %r11
+    RESTORE %r10
+    RESTORE %r9
+    RESTORE %r8
+    RESTORE %rcx
+    RESTORE %rdx
+    RESTORE %rsi
+    RESTORE %rdi
+    ret
+    .cfi_endproc
+    .size encode_after_table, . - encode_after_table
 
     .section .note.GNU-stack, "", @progbits

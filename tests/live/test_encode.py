@@ -53,6 +53,10 @@ class EncodeTest(LiveTest):
         self.assertLessEqual(told, self.profile.samples)
         return counts
 
+    def assert_told_by_numbers(self, counts):
+        """Most samples are."""
+        self.assertGreater(counts["samples_decoded"] + counts["samples_confirmed"], counts["samples_walked"], counts)
+
     def read(self, path):
         from support import Profile
         return Profile(path)
@@ -64,7 +68,8 @@ class OwnPrograms(EncodeTest):
         self.assertGreaterEqual(counts["reencodings"], 1)
 
     def test_recursion(self):
-        self.assert_right([program("recursion"), "1000"], least=0)  # in a thread: walked
+        counts = self.assert_right([program("recursion"), "1000"], least=100)  # in a thread
+        self.assert_told_by_numbers(counts)
 
     def test_deep_recursion(self):
         self.assert_right([program("recursion"), "100000"], least=0)
@@ -97,7 +102,7 @@ class OwnPrograms(EncodeTest):
         for mode in "detached", "outlive", "small":
             with self.subTest(mode):
                 counts = self.assert_right([program("threads"), mode], least=0)
-                self.assertEqual(counts["frozen"], 1)
+                self.assertEqual(counts["frozen"], 0)
 
     def test_processes(self):
         for mode in "fork", "vfork", "spawn", "system", "popen", "exec":
@@ -154,8 +159,9 @@ class RealPrograms(EncodeTest):
 
     @installed("xz")
     def test_xz_with_threads(self):
-        # Its threads do the work, and what they meet is walked: how many samples a number tells is chance.
-        self.assert_right(["xz", "-T2", "-1", "-c", os.path.realpath("/bin/bash")], least=0)
+        counts = self.assert_right(["xz", "-T2", "-1", "-c", os.path.realpath("/bin/bash")], least=100)
+        self.assert_told_by_numbers(counts)
+        self.assertGreaterEqual(counts["reencodings"], 1)
 
     @installed("git")
     def test_git(self):

@@ -10,6 +10,7 @@
 #include <cmocka.h>
 
 __thread uint64_t number;
+__thread const int64_t *numbers;
 __thread uintptr_t told_target;
 uint64_t hook_calls, traps_met;
 
@@ -85,6 +86,16 @@ struct stub_plan hook_plan(void)
 {
     return (struct stub_plan){
         .kind = STUB_HOOK, .before = count_call, .after = count_return, .push_target = true};
+}
+
+struct stub_plan table_plan(uint32_t index)
+{
+    return (struct stub_plan){.kind = STUB_TABLE,
+                              .tls_number = from_thread(&number),
+                              .tls_table = from_thread(&numbers),
+                              .index = index,
+                              .before = count_return,
+                              .after = count_return};
 }
 
 struct stub_plan chain_plan(const struct stub_arm *arms, unsigned count)

@@ -6,7 +6,8 @@
 
 #include "patch/sites.h"
 
-extern __thread uint64_t number; // what stubs add to
+extern __thread uint64_t number;        // what stubs add to
+extern __thread const int64_t *numbers; // the table of table_plan()
 extern __thread uintptr_t told_target;
 extern uint64_t hook_calls, traps_met;
 
@@ -17,6 +18,7 @@ struct stub_plan plain_plan(void);
 struct stub_plan delta_plan(int64_t delta);
 struct stub_plan wide_plan(int64_t delta);
 struct stub_plan hook_plan(void);
+struct stub_plan table_plan(uint32_t index);
 struct stub_plan chain_plan(const struct stub_arm *arms, unsigned count);
 
 // Leads all sites of a function through new stubs; returns how many.

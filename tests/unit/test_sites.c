@@ -115,6 +115,31 @@ static void test_every_form_and_stub(void **state)
         try_plan(&plans[i]);
 }
 
+// What a table says at the time of the call is added, and what it says then is taken off.
+static const int64_t small[] = {0, 0, INT64_MIN, INT64_C(0x7123456789abcdef)};
+
+static void test_tables(void **state)
+{
+    (void)state;
+    numbers = small;
+    for (uint32_t index = 1; index < 4; index++) {
+        const struct stub_plan plan = table_plan(index);
+        for (size_t i = 0; i < FORMS; i++) {
+            const struct form *form = &forms[i];
+            if (is_tail(form))
+                continue;
+            const long expected = form->function(7);
+            patch((const void *)form->function, &plan);
+            const uint64_t hooks = hook_calls;
+            number = 1000;
+            assert_int_equal(form->function(7), expected);
+            assert_int_equal(number, 1000);
+            assert_int_equal(hook_calls > hooks, small[index] < 0);
+            unpatch((const void *)form->function);
+        }
+    }
+}
+
 static void test_hooks_are_told_the_target(void **state)
 {
     (void)state;
@@ -199,13 +224,10 @@ static int start(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_what_stays),
-        cmocka_unit_test(test_forms_are_found),
-        cmocka_unit_test(test_bad_places),
-        cmocka_unit_test(test_every_form_and_stub),
-        cmocka_unit_test(test_hooks_are_told_the_target),
-        cmocka_unit_test(test_chains),
-        cmocka_unit_test(test_chain_by_target),
+        cmocka_unit_test(test_what_stays), cmocka_unit_test(test_forms_are_found),
+        cmocka_unit_test(test_bad_places), cmocka_unit_test(test_every_form_and_stub),
+        cmocka_unit_test(test_tables),     cmocka_unit_test(test_hooks_are_told_the_target),
+        cmocka_unit_test(test_chains),     cmocka_unit_test(test_chain_by_target),
     };
     return cmocka_run_group_tests(tests, start, NULL);
 }

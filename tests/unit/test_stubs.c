@@ -80,6 +80,52 @@ static void test_numbers_in_stubs(void **state)
     }
 }
 
+// Wherever a thread is in a stub with a table, its place and its stack pointer are told.
+static unsigned table_steps, table_saved;
+
+static void check_table_step(uintptr_t pc, uintptr_t sp)
+{
+    static uintptr_t site_sp;
+    static const struct site *last;
+    struct stub_place place;
+    if (!sites_locate(pc, &place)) {
+        last = NULL;
+        return;
+    }
+    if (last != place.site)
+        site_sp = sp + (place.pushed ? sizeof(uintptr_t) : 0);
+    last = place.site;
+    const bool before = place.pc == place.site->address;
+    const bool behind = place.pc == place.site->address + place.site->length;
+    if (before || behind)
+        wrong_places += sp + (place.pushed ? sizeof(uintptr_t) : 0) != site_sp;
+    table_steps++;
+    table_saved += place.pushed;
+}
+
+static void test_places_in_tables(void **state)
+{
+    (void)state;
+    static const int64_t words[] = {5, INT64_MIN};
+    numbers = words;
+    for (uint32_t index = 0; index < 2; index++) {
+        const struct stub_plan plan = table_plan(index);
+        for (size_t i = 0; i < FORMS; i++) {
+            const struct form *form = &forms[i];
+            if (form->form == FORM_TRAP || is_tail(form))
+                continue;
+            wrong_places = table_steps = table_saved = 0;
+            const long expected = form->function(9);
+            patch((const void *)form->function, &plan);
+            assert_int_equal(step_through(form->function, 9, check_table_step), expected);
+            if (wrong_places)
+                fail_msg("%s: %u wrong places", form->name, wrong_places);
+            assert_in_range(table_saved, 10, table_steps - 3);
+            unpatch((const void *)form->function);
+        }
+    }
+}
+
 static uintptr_t probe_return;
 static uint64_t probe_number;
 
@@ -368,6 +414,23 @@ static void test_where_it_is_forbidden(void **state)
     assert_int_equal(started_without(SYS_pwrite64, EIO), -EIO);
 }
 
+static void test_traps_that_nobody_could_bear(void **state)
+{
+    (void)state;
+    struct site *site = sites_of((const void *)form_direct).site;
+    const struct stub_plan plan = plain_plan();
+    struct site_change change = {.site = site};
+    assert_int_equal(stub_make(site, &plan, &change.stub), 0);
+    assert_true(sites_hold_traps());
+    assert_int_equal(sites_apply(&change, 1, COMPANY_THREADS), -EAGAIN);
+    assert_null(site->stub);
+    assert_int_equal(form_direct(1), 6);
+    sites_release_traps();
+    assert_int_equal(sites_apply(&change, 1, COMPANY_THREADS), 0);
+    assert_int_equal(form_direct(1), 6);
+    unpatch((const void *)form_direct);
+}
+
 static int start(void **state)
 {
     (void)state;
@@ -379,6 +442,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_numbers_in_stubs),
+        cmocka_unit_test(test_places_in_tables),
         cmocka_unit_test(test_return_addresses),
         cmocka_unit_test(test_unwinding),
         cmocka_unit_test(test_changes_below_a_call),
@@ -386,6 +450,7 @@ int main(void)
         cmocka_unit_test(test_renewed_delta),
         cmocka_unit_test(test_fork),
         cmocka_unit_test(test_unloaded_library),
+        cmocka_unit_test(test_traps_that_nobody_could_bear),
         cmocka_unit_test(test_where_it_is_forbidden),
     };
     return cmocka_run_group_tests(tests, start, NULL);

@@ -1,0 +1,322 @@
+// SPDX-License-Identifier: MIT
+// Start and end of the tracker and of its threads, and the lock.
+
+#include "loadmap/loadmap.h"
+#include "track/encode_parts.h"
+#include <dlfcn.h>
+#include <errno.h>
+#include <signal.h>
+#include <sys/mman.h>
+#include <sys/syscall.h>
+#include <time.h>
+#include <unistd.h>
+
+void calls_vector_start(void); // what there is to save of vector state
+
+struct encode encode;
+__thread struct encode_thread *encode_current;
+__thread uint32_t encode_in_handler;
+
+// The long way of a hook takes up to 10 kB of the stack: threads with less than this are walked.
+#define SMALLEST_STACK (256 << 10)
+
+uint64_t encode_now(void)
+{
+    struct timespec now;
+    syscall(SYS_clock_gettime, CLOCK_MONOTONIC, &now);
+    return (uint64_t)now.tv_sec * 1000000000 + (uint64_t)now.tv_nsec;
+}
+
+// ---- the lock: nobody is interrupted by a handler of the program while he holds it
+
+static _Atomic uintptr_t owner;
+// A thread forks, holding the lock, and waits for locks of libc: who has one of these must not wait
+// for ours.
+static _Atomic bool forking;
+
+static bool try_for(uintptr_t self)
+{
+    uintptr_t nobody = 0;
+    return atomic_compare_exchange_strong_explicit(&owner, &nobody, self, memory_order_acquire,
+                                                   memory_order_relaxed);
+}
+
+bool encode_lock(struct encode_thread *thread, uint64_t *mask)
+{
+    const uintptr_t self = (uintptr_t)__builtin_thread_pointer();
+    // Ours stay: a sample that comes sees that the thread is busy.
+    const uint64_t all = ~(UINT64_C(1) << (SIGTRAP - 1) | UINT64_C(1) << (SIGSTKFLT - 1) |
+                           UINT64_C(1) << (SIGSEGV - 1) | UINT64_C(1) << (SIGBUS - 1));
+    if (atomic_load_explicit(&owner, memory_order_relaxed) == self)
+        return false;
+    if (thread)
+        thread->busy = true; // for the sample that comes from here on
+    atomic_signal_fence(memory_order_seq_cst);
+    syscall(SYS_rt_sigprocmask, SIG_BLOCK, &all, mask, sizeof all);
+    while (!try_for(self)) {
+        if (atomic_load_explicit(&forking, memory_order_relaxed)) {
+            syscall(SYS_rt_sigprocmask, SIG_SETMASK, mask, NULL, sizeof *mask);
+            atomic_signal_fence(memory_order_seq_cst);
+            if (thread)
+                thread->busy = false;
+            return false;
+        }
+        syscall(SYS_sched_yield);
+    }
+    return true;
+}
+
+void encode_unlock(struct encode_thread *thread, const uint64_t *mask)
+{
+    atomic_store_explicit(&owner, 0, memory_order_release);
+    syscall(SYS_rt_sigprocmask, SIG_SETMASK, mask, NULL, sizeof *mask);
+    atomic_signal_fence(memory_order_seq_cst);
+    if (thread)
+        thread->busy = false;
+}
+
+bool encode_try_lock(void)
+{
+    return try_for((uintptr_t)__builtin_thread_pointer());
+}
+
+void encode_give_up_lock(void)
+{
+    atomic_store_explicit(&owner, 0, memory_order_release);
+}
+
+// In a thread that begins or ends, and holds no lock of libc.
+static void lock_and_wait(uint64_t *mask)
+{
+    while (!encode_lock(NULL, mask))
+        syscall(SYS_sched_yield);
+}
+
+// ---- start and end
+
+static void *map(size_t bytes)
+{
+    void *memory = mmap(NULL, bytes, PROT_READ | PROT_WRITE,
+                        MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    return memory == MAP_FAILED ? NULL : memory;
+}
+
+static void unmap(void *memory, size_t bytes)
+{
+    munmap(memory, bytes);
+}
+
+// A return address that is in a stub, or a thread that is: what the program would have there.
+static bool truth(uintptr_t *pc, uintptr_t *sp, bool *interrupted)
+{
+    struct stub_place place;
+    if (!sites_locate(*pc, &place))
+        return false;
+    *pc = place.pc;
+    if (place.pushed)
+        *sp += sizeof(uintptr_t);
+    if (place.pc == place.site->address) // in the hook before the call
+        *interrupted = true;
+    return true;
+}
+
+int encode_start(struct live_encode *counts, bool verify, bool restless)
+{
+    int error = sites_start();
+    if (error)
+        return error;
+    encode.counts = counts;
+    encode.verify = verify;
+    encode.restless = restless;
+    encode.pool = (struct pool){.map = map, .unmap = unmap, .piece = 1 << 16};
+    encode.policy = (struct policy)POLICY_DEFAULT;
+    graph_init(&encode.graph, &encode.pool);
+    const struct numbering_options options = {.id_bits = 64, .chain_targets = UINT32_MAX};
+    error = numbering_start(&encode.numbering, &encode.graph, &options);
+    if (!error)
+        error = encode_graph_start();
+    if (error)
+        return error;
+    struct numbering first = encode.numbering;
+    if (!encode_publish(&first))
+        return -ENOMEM;
+    encode.encoded_at = encode_now();
+    encode.catch_begin = (uintptr_t)dlsym(RTLD_DEFAULT, "__cxa_begin_catch");
+    encode.throws[0] = (uintptr_t)dlsym(RTLD_DEFAULT, "__cxa_throw");
+    encode.throws[1] = (uintptr_t)dlsym(RTLD_DEFAULT, "__cxa_rethrow");
+    calls_vector_start();
+    unwind_truth = truth;
+    encode.started = true;
+    return 0;
+}
+
+struct encode_thread *encode_open(uintptr_t root, struct unwind_bounds stack)
+{
+    struct encode_state *state = &encode_state;
+    uint64_t mask;
+    if (!encode.started || state->thread || stack.high - stack.low < SMALLEST_STACK)
+        return state->thread;
+    lock_and_wait(&mask);
+    struct encode_thread *thread = map(sizeof *thread);
+    uint32_t function = thread ? encode_meet(root) : GRAPH_NONE;
+    enum cover cover;
+    if (function == GRAPH_NONE || numbering_cover(&encode.numbering, &cover)) {
+        if (thread)
+            unmap(thread, sizeof *thread);
+        thread = NULL;
+    } else {
+        graph_set_root(&encode.graph, function);
+        thread->stack = stack;
+        thread->root = graph_function(&encode.graph, function)->entry;
+        thread->state = state;
+        state->stack_low = stack.low;
+        state->stack_bytes = stack.high - stack.low;
+        state->machine =
+            (struct machine){.stack = thread->entries, .limit = ENCODE_STACK, .root = function};
+        state->over = state->attention = state->in_flight = 0;
+        atomic_signal_fence(memory_order_seq_cst);
+        state->thread = encode_current = thread;
+        thread->next = encode.threads;
+        encode.threads = thread;
+        encode_join(thread);
+    }
+    encode_count_graph();
+    encode_unlock(NULL, &mask);
+    return thread;
+}
+
+static void forget_thread(struct encode_thread *thread)
+{
+    struct encode_thread **link = &encode.threads;
+    while (*link && *link != thread)
+        link = &(*link)->next;
+    if (*link)
+        *link = thread->next;
+    encode_leave(thread);
+    unmap(thread, sizeof *thread);
+}
+
+void encode_close(struct encode_thread *thread)
+{
+    struct encode_state *state = &encode_state;
+    uint64_t mask;
+    if (!thread || state->thread != thread)
+        return;
+    lock_and_wait(&mask);
+    state->thread = encode_current = NULL;
+    state->stack_bytes = 0;
+    // From here on calls are only counted.
+    encode_forget_table(state);
+    state->machine.limit = 0;
+    state->machine.depth = 0;
+    atomic_signal_fence(memory_order_seq_cst);
+    state->machine.stack = NULL;
+    forget_thread(thread);
+    encode_unlock(NULL, &mask);
+}
+
+// The stack of the calling thread, which is in a function of ours that the program has called: its
+// frame is the first.
+static bool walk_from_ours(struct encode_thread *thread, const void *frame)
+{
+    const uintptr_t *words = frame, sp = (uintptr_t)(words + 2);
+    struct unwind_cursor cursor;
+    if (sp < thread->stack.low || sp >= thread->stack.high)
+        return false;
+    thread->frames[0] = (struct encode_frame){.slot = (uintptr_t)(words + 1)};
+    thread->count = 1;
+    unwind_start_here(&cursor, words[1], sp, words[0],
+                      (struct unwind_bounds){sp, thread->stack.high});
+    return encode_walk_on(thread, &cursor) && !thread->has_signal && !thread->has_gap;
+}
+
+void encode_expect_threads(const void *frame)
+{
+    struct encode_thread *thread = encode_current;
+    uint64_t mask;
+    if (!encode.started || encode.company || encode.frozen)
+        return;
+    if (thread && encode_lock(thread, &mask)) {
+        if (!walk_from_ours(thread, frame) || !encode_begin_company(thread))
+            encode.frozen = true;
+        encode_unlock(thread, &mask);
+    } else {
+        encode.frozen = true;
+    }
+    encode.counts->frozen = encode.frozen;
+}
+
+void encode_before_fork(void)
+{
+    const uintptr_t self = (uintptr_t)__builtin_thread_pointer();
+    if (!encode.started)
+        return;
+    while (!try_for(self))
+        syscall(SYS_sched_yield);
+    atomic_store_explicit(&forking, true, memory_order_relaxed);
+}
+
+void encode_after_fork_in_parent(void)
+{
+    if (!encode.started)
+        return;
+    atomic_store_explicit(&forking, false, memory_order_relaxed);
+    atomic_store_explicit(&owner, 0, memory_order_release);
+}
+
+void encode_after_fork(struct live_encode *counts)
+{
+    static struct live_encode nowhere;
+    if (!encode.started)
+        return;
+    atomic_store_explicit(&forking, false, memory_order_relaxed);
+    atomic_store_explicit(&owner, 0, memory_order_relaxed);
+    sites_after_fork();
+    for (struct encode_thread *thread = encode.threads, *next; thread; thread = next) {
+        next = thread->next;
+        if (thread != encode_current)
+            forget_thread(thread);
+    }
+    encode.counts = counts ? counts : &nowhere;
+    encode_count_graph();
+}
+
+// libc keeps it disguised.
+static uintptr_t jump_goal(const void *buffer)
+{
+    uintptr_t guard, goal = ((const uintptr_t *)buffer)[6];
+    __asm__("movq %%fs:0x30, %0" : "=r"(guard));
+    return (goal >> 17 | goal << 47) ^ guard;
+}
+
+void encode_jump(const void *buffer, const void *frame)
+{
+    struct encode_thread *thread = encode_current;
+    uint64_t mask;
+    if (!thread)
+        return;
+    if (!encode_lock(thread, &mask)) {
+        encode_distrust();
+        return;
+    }
+    struct unwind_cursor cursor;
+    const uintptr_t *words = frame, sp = (uintptr_t)(words + 2), goal = jump_goal(buffer);
+    // Of the thread's own stack, what lies above the goal is there for sure, if we are elsewhere.
+    const bool own = sp >= thread->stack.low && sp < thread->stack.high;
+    unwind_start_here(&cursor, words[1], sp, words[0],
+                      (struct unwind_bounds){own ? sp : goal, thread->stack.high});
+    if (goal >= thread->stack.low && goal < thread->stack.high && encode_walk(thread, &cursor))
+        encode_replay(thread, goal);
+    else
+        encode_distrust();
+    thread->jumping = true;
+    encode_unlock(thread, &mask);
+}
+
+void encode_distrust(void)
+{
+    if (!encode_state.thread)
+        return;
+    encode_state.attention = 1;
+    encode_notice(&encode_state);
+}
