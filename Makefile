@@ -3,7 +3,7 @@
 
 BUILD ?= build
 PREFIX ?= /usr/local
-NINJA = ninja -C $(BUILD) cairn libcairn.so
+NINJA = ninja -C $(BUILD) cairn libcairn.so libcairn-alloc.so
 
 .PHONY: all demo test bench lint install format clean deps
 

@@ -2,6 +2,7 @@
 // Start and end of the agent in a process.
 
 #include "agent/agent.h"
+#include "agent/alloc.h"
 #include "agent/api.h"
 #include "agent/environment.h"
 #include "agent/phase.h"
@@ -14,6 +15,7 @@
 #include "track/forbidden.h"
 #include "track/marker.h"
 #include "unwind/unwind.h"
+#include <dlfcn.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <pthread.h>
@@ -90,9 +92,12 @@ static void settle_in(void *memory, size_t bytes, bool forked)
     agent.process = memory;
     agent.slice_mapped = bytes;
     agent.pid = getpid();
-    arena_init(&agent.arena, memory, sizeof *agent.process, bytes);
+    // What it costs to know the blocks is memory for call paths as well.
+    const bool has_blocks = agent.session && agent.session->options.event == LIVE_EVENT_ALLOC;
+    arena_init(&agent.arena, memory, sizeof *agent.process,
+               has_blocks ? bytes - bytes / ALLOC_PART : bytes);
     // For when all of it is used.
-    if (agent.session && agent.session->options.tree == LIVE_TREE_FULL)
+    if (agent.session && agent.session->options.tree == LIVE_TREE_FULL && !has_blocks)
         arena_keep_back(&agent.arena, bytes / KEPT_PART);
     phase_forget_records();
     describe_process(agent.process, forked);
@@ -245,6 +250,14 @@ static int arm(void)
     return error;
 }
 
+// Functions that we looked for and that are not there: not for the program to hear of. What is told
+// once is forgotten.
+static void forget_loader_errors(void)
+{
+    dlerror();
+    dlerror();
+}
+
 // The program is linked with us: it may ask for a recording some day. What is loaded by now is
 // there for good, and is written down in a few pages that the recording takes over.
 static void wait_for_start(int argc, char **argv)
@@ -255,6 +268,7 @@ static void wait_for_start(int argc, char **argv)
     settle_in(memory, SMALLEST_SLICE, false);
     publish_command(argc, argv);
     arm();
+    forget_loader_errors();
 }
 
 static int join_session(int argc, char **argv, uint64_t charged)
@@ -280,6 +294,9 @@ static int join_session(int argc, char **argv, uint64_t charged)
         encode_start(&agent.process->encode, agent.session->options.verify,
                      agent.session->options.restless))
         agent_note("call sites cannot be rewritten in a process: its stacks were walked");
+    forget_loader_errors();
+    if (!error && agent.session->options.event == LIVE_EVENT_ALLOC)
+        error = alloc_start();
     if (!error)
         set_state(LIVE_RUNNING);
     return error;
@@ -329,6 +346,8 @@ static void join_as_child(struct live_process *parent, const struct arena *paren
     copy_command(parent, parent_arena);
     copy_modules(parent_arena, atomic_load_explicit(&parent->modules, memory_order_acquire));
     thread_after_fork();
+    if (agent.session->options.event == LIVE_EVENT_ALLOC && alloc_start())
+        agent_note("a child of fork has no memory to follow its allocations");
     munmap(parent, parent_mapped);
     set_state(LIVE_RUNNING);
 }

@@ -44,6 +44,8 @@ static int open_walker(struct thread *thread, struct unwind_bounds stack)
         options->marker && options->tracker == LIVE_TRACKER_WALK && !arch_protects_returns());
     if (options->tree == LIVE_TREE_BOUNDED)
         thread->walker.limit = options->bounded_depth;
+    if (options->event == LIVE_EVENT_ALLOC) // bytes is what a report shows, not how often
+        thread->walker.keeps_returns = 0;
     if (error || !options->trigger)
         return error;
     thread->trigger = map_memory(sizeof *thread->trigger);
@@ -98,7 +100,7 @@ static void close_tracker(struct thread *thread)
 
 static bool needs_clock(const struct live_options *options)
 {
-    return options->event != LIVE_EVENT_CALLS || options->burst_interval_ns;
+    return !live_event_counts(options->event) || options->burst_interval_ns;
 }
 
 // The clock that the event counts by, of a thread that may be another one.
@@ -210,9 +212,9 @@ static void stop_thread(struct thread *thread)
     thread_current = NULL;
     atomic_signal_fence(memory_order_seq_cst);
     const enum live_event event = agent.session->options.event;
-    const uint64_t end = event == LIVE_EVENT_CALLS ? 0 : clock_now(event);
+    const uint64_t end = live_event_counts(event) ? 0 : clock_now(event);
     clock_close(&thread->clock);
-    if (event != LIVE_EVENT_CALLS) {
+    if (!live_event_counts(event)) {
         thread->record->pending = thread_unsettled(thread, end);
         thread->record->last_node = thread->last_node;
         thread_settle(thread->record, 0,

@@ -68,7 +68,7 @@ static struct live_thread *new_record(const struct live_thread *like)
     const struct live_options *options = &agent.session->options;
     const struct tree_options tree = {
         .kind = options->tree,
-        .metrics = 1,
+        .metrics = options->event == LIVE_EVENT_ALLOC ? LIVE_ALLOC_VALUES : 1,
         .start = like->start,
         .miner = options->miner,
         .counters = hot_counters(options),
@@ -235,7 +235,7 @@ static void ask_waiting(void)
 
 void thread_settle_all(void)
 {
-    if (!agent_is_recording() || agent.session->options.event == LIVE_EVENT_CALLS)
+    if (!agent_is_recording() || live_event_counts(agent.session->options.event))
         return;
     if (agent.session->options.event == LIVE_EVENT_WALL)
         ask_waiting();

@@ -10,7 +10,7 @@ static const char *file_name(const struct profile_module *module)
 
 static bool is_agent(const struct profile_module *module)
 {
-    return strncmp(file_name(module), "libcairn.so", 11) == 0;
+    return module->path && profile_is_agent(module->path);
 }
 
 // By its name: "app", but not "libx.so", "libx.so.6" or "x.cpython-311.so".

@@ -46,7 +46,7 @@ struct functions *functions_new(const struct profile *profile, struct symbols *s
     functions->module_is_agent = memory_array(profile->module_count, sizeof(bool));
     for (unsigned i = MODULE_FIRST_FILE; i < profile->module_count; i++) {
         const char *path = profile->modules[i].path;
-        functions->module_is_agent[i] = path && strncmp(last_part(path), "libcairn.so", 11) == 0;
+        functions->module_is_agent[i] = path && profile_is_agent(path);
     }
     functions_intern(functions, "", MODULE_NONE); // number 0: none
     functions->files =

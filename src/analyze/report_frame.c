@@ -182,9 +182,10 @@ void report_text_head(const struct report *report)
     if (profile_counts_calls(metric))
         fprintf(report->out, ": %s %s, ", text_count(report->whole).text, metric->name);
     else
-        fprintf(report->out, ": %s of %s in %s sample%s, ",
+        fprintf(report->out, ": %s of %s in %s %s%s, ",
                 text_amount(report->whole, metric->unit).text, metric->name,
-                text_count(sums.samples).text, plural(sums.samples));
+                text_count(sums.samples).text, profile_is_alloc(metric) ? "allocation" : "sample",
+                plural(sums.samples));
     fprintf(report->out, "%s process%s, %s thread%s\n", text_count(profile->process_count).text,
             profile->process_count == 1 ? "" : "es", text_count(sums.threads).text,
             plural(sums.threads));
@@ -193,6 +194,10 @@ void report_text_head(const struct report *report)
               report->out);
     if (report->whole == 0 && profile_counts_calls(metric)) {
         fputs("no call was counted\n", report->out);
+        return;
+    }
+    if (report->whole == 0 && profile_is_counted(metric)) {
+        fprintf(report->out, "nothing: there is no %s at all\n", metric->name);
         return;
     }
     if (report->whole == 0) {
@@ -249,7 +254,7 @@ static void put_hints(const struct report *report)
                 "%s process%s counted with another one of the same program: 'cairn info --json' "
                 "has the cost of each.\n",
                 text_count(folded).text, folded == 1 ? " is" : "es are");
-    if (sum_up(report).samples == 0 && !profile_counts_calls(&profile->metrics[report->metric]))
+    if (sum_up(report).samples == 0 && !profile_is_counted(&profile->metrics[report->metric]))
         fputs("Too short for samples, only its time is known: " TOO_SHORT, report->out);
 }
 

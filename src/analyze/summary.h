@@ -7,6 +7,7 @@
 #include "analyze/analysis.h"
 #include "base/text.h"
 #include "profile/kind.h"
+#include "profile/recorder.h"
 #include "profile/totals.h"
 
 void summary_print(FILE *out, const struct text_style *style, const struct analysis *analysis,
@@ -14,9 +15,21 @@ void summary_print(FILE *out, const struct text_style *style, const struct analy
 void summary_print_json(FILE *out, const struct analysis *analysis,
                         const struct profile_totals *totals);
 
+// What was allocated, with the alloc event: sums over all contexts.
+struct summary_alloc {
+    bool has[ALLOC_METRICS]; // trees that forget know the first alone
+    uint64_t sum[ALLOC_METRICS];
+};
+
+// False: it is no such profile.
+bool summary_alloc(const struct profile *profile, struct summary_alloc *alloc);
+
 // Bytes of a node in the program's memory.
-static inline unsigned summary_node_bytes(const struct profile_kind *kind)
+static inline unsigned summary_node_bytes(const struct profile *profile,
+                                          const struct profile_kind *kind)
 {
+    if (kind->full && profile->metric_count && profile_is_alloc(&profile->metrics[0]))
+        return 16 + 8 * LIVE_ALLOC_VALUES;
     // Links, and one value; an error; or an edge's weight and its places in three lists.
     return kind->bounded || kind->functions ? 56 : kind->hot ? 32 : 24;
 }

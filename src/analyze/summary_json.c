@@ -38,7 +38,7 @@ static void put_events(struct json *json, const struct profile *profile,
         put_number(json, "period", metric->period);
         put_text(json, "source", metric->source);
         put_real(json, "rate_requested", metric->rate_requested);
-        put_real(json, "rate_achieved", totals_rate(totals));
+        put_real(json, "rate_achieved", profile_is_alloc(metric) ? 0 : totals_rate(totals));
         put_number(json, "runs", profile_runs(metric));
         json_end_object(json);
     }
@@ -217,6 +217,36 @@ static void put_encoding(struct json *json, const struct profile *profile,
     json_end_object(json);
 }
 
+// What was allocated; only with that event. Null: trees of that kind do not know.
+static void put_alloc(struct json *json, const struct profile *profile,
+                      const struct profile_totals *totals)
+{
+    static const char *const keys[ALLOC_METRICS] = {
+        "allocated", "allocations", "freed", "frees", "live", "live_blocks", "peak", "peak_blocks"};
+    const struct profile_alloc *known = &totals->alloc;
+    struct summary_alloc alloc;
+    if (!summary_alloc(profile, &alloc))
+        return;
+    json_key(json, "alloc");
+    json_object(json);
+    for (unsigned i = 0; i < ALLOC_METRICS; i++) {
+        json_key(json, keys[i]);
+        if (alloc.has[i])
+            json_unsigned(json, alloc.sum[i]);
+        else if (i == ALLOC_BLOCKS || i == ALLOC_LIVE || i == ALLOC_PEAK)
+            json_unsigned(json, i == ALLOC_BLOCKS ? totals->samples
+                                : i == ALLOC_LIVE ? known->live
+                                                  : known->peak);
+        else
+            json_null(json);
+    }
+    put_number(json, "without_context", known->rootless);
+    put_number(json, "without_room", known->unheld);
+    put_number(json, "without_room_bytes", known->unheld_bytes);
+    put_number(json, "unknown_frees", known->unknown);
+    json_end_object(json);
+}
+
 void summary_print_json(FILE *out, const struct analysis *analysis,
                         const struct profile_totals *totals)
 {
@@ -248,11 +278,12 @@ void summary_print_json(FILE *out, const struct analysis *analysis,
     put_walks(json, totals);
     put_costs(json, totals);
     put_number(json, "nodes", totals->nodes);
-    put_number(json, "node_bytes", summary_node_bytes(&kind));
+    put_number(json, "node_bytes", summary_node_bytes(profile, &kind));
     put_number(json, "tree_bytes", totals->tree_bytes);
     put_number(json, "agent_peak_bytes", totals->agent_bytes);
     put_number(json, "file_bytes", profile->file_bytes);
     put_encoding(json, profile, totals);
+    put_alloc(json, profile, totals);
     put_modules(json, analysis);
     put_processes(json, profile);
     put_thread_list(json, profile);

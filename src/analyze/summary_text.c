@@ -36,7 +36,7 @@ static void put_event(struct text_table *table, const char *what,
     if (profile_runs(metric) > 1)
         snprintf(runs, sizeof runs, ", of %s runs", text_count(metric->runs).text);
     bool calls = profile_counts_calls(metric);
-    if (calls && metric->period <= 1)
+    if (profile_is_counted(metric))
         put(table, what, "%s by %s%s, every one counted", metric->name, source, runs);
     else if (calls || metric->rate_requested <= 0)
         put(table, what, "%s by %s%s%s%s", metric->name, source, runs,
@@ -64,10 +64,47 @@ static void put_recording(struct text_table *table, const struct analysis *analy
     put(table, "processes", "%s, with %s thread%s", text_count(profile->process_count).text,
         text_count(totals->threads).text, totals->threads == 1 ? "" : "s");
     for (unsigned i = 0; i < profile->metric_count; i++)
-        if (!profile_is_error(&profile->metrics[i]) && !profile_is_edge(&profile->metrics[i]))
+        if (!profile_is_error(&profile->metrics[i]) && !profile_is_edge(&profile->metrics[i]) &&
+            !(i && profile_is_alloc(&profile->metrics[i]))) // one event, that has all its metrics
             put_event(table, i ? "" : "event", &profile->metrics[i], totals);
     put(table, "tracker", "%s, %s tree", profile->tracker ? profile->tracker : "?",
         profile->tree_kind ? profile->tree_kind : "?");
+}
+
+static void put_blocks(struct text_table *table, const char *what,
+                       const struct summary_alloc *alloc, enum alloc_metric bytes)
+{
+    if (alloc->has[bytes] && alloc->has[bytes + 1])
+        put(table, what, "%s in %s block%s", text_bytes(alloc->sum[bytes]).text,
+            text_count(alloc->sum[bytes + 1]).text, alloc->sum[bytes + 1] == 1 ? "" : "s");
+}
+
+// What was allocated. Of trees that forget, the process knows more than they do.
+static void put_alloc(struct text_table *table, const struct profile *profile,
+                      const struct profile_totals *totals)
+{
+    struct summary_alloc alloc;
+    const struct profile_alloc *known = &totals->alloc;
+    if (!summary_alloc(profile, &alloc))
+        return;
+    if (!alloc.has[ALLOC_BLOCKS])
+        put(table, "allocated", "%s in %s blocks; %s live at the end, at most %s",
+            text_bytes(totals->cost_ns).text, text_count(totals->samples).text,
+            text_bytes(known->live).text, text_bytes(known->peak).text);
+    put_blocks(table, "allocated", &alloc, ALLOC_BYTES);
+    put_blocks(table, "freed", &alloc, ALLOC_FREED);
+    put_blocks(table, "live at end", &alloc, ALLOC_LIVE);
+    put_blocks(table, "at peak", &alloc, ALLOC_PEAK);
+    if (known->rootless)
+        put(table, "", "%s blocks without a context: a handler, or a thread that has ended",
+            text_count(known->rootless).text);
+    if (known->unheld)
+        put(table, "",
+            "%s blocks (%s) found no room in the table: they count as live (see --memory)",
+            text_count(known->unheld).text, text_bytes(known->unheld_bytes).text);
+    if (known->unknown)
+        put(table, "", "%s blocks freed that are not among these: from before, or from a parent",
+            text_count(known->unknown).text);
 }
 
 static void put_samples(struct text_table *table, const struct profile *profile,
@@ -75,9 +112,11 @@ static void put_samples(struct text_table *table, const struct profile *profile,
 {
     if (profile_counts_calls(&profile->metrics[0]) && !totals->samples)
         return; // calls were followed, and nothing was sampled
-    put(table, "samples", "%s, %s lost%s%s", text_count(totals->samples).text,
-        text_count(totals->lost).text, totals->cost_ns ? "; they stand for " : "",
-        totals->cost_ns ? text_duration(totals->cost_ns).text : "");
+    const bool alloc = profile_is_alloc(&profile->metrics[0]);
+    if (!alloc)
+        put(table, "samples", "%s, %s lost%s%s", text_count(totals->samples).text,
+            text_count(totals->lost).text, totals->cost_ns ? "; they stand for " : "",
+            totals->cost_ns ? text_duration(totals->cost_ns).text : "");
     if (totals->unplaced)
         put(table, "",
             "%s without room in memory: counted to the nearest known caller (see --memory)",
@@ -94,6 +133,8 @@ static void put_samples(struct text_table *table, const struct profile *profile,
     put(table, "stack depth", "%.1f frames on average, of which %.1f were walked",
         summary_per_sample(totals, totals->frames_stack),
         summary_per_sample(totals, totals->frames_walked));
+    if (alloc)
+        return;
     put(table, "handler", "%s on average, half below %s, 99 %% below %s: %s of the time sampled",
         text_duration((uint64_t)totals_handler_mean(totals)).text,
         text_duration(totals_handler_percentile(totals, 0.50)).text,
@@ -173,7 +214,7 @@ static void put_sizes(struct text_table *table, const struct profile *profile,
 {
     const struct profile_kind kind = profile_kind(profile);
     put(table, "tree", "%s nodes of %u bytes; %s of memory in all, at most %s in one process",
-        text_count(totals->nodes).text, summary_node_bytes(&kind),
+        text_count(totals->nodes).text, summary_node_bytes(profile, &kind),
         text_bytes(totals->tree_bytes).text, text_bytes(totals->agent_bytes).text);
     put(table, "file", "%s, format %u", text_bytes(profile->file_bytes).text, profile->format);
 }
@@ -212,7 +253,9 @@ static void print_processes(FILE *out, const struct text_style *style,
 {
     static const enum text_align align[] = {TEXT_RIGHT, TEXT_RIGHT, TEXT_RIGHT, TEXT_RIGHT,
                                             TEXT_FLEX};
-    static const char *const head[] = {"pid", "time", "samples", "threads", "process"};
+    const bool alloc = profile->metric_count && profile_is_alloc(&profile->metrics[0]);
+    const char *const head[] = {"pid", alloc ? "bytes" : "time", alloc ? "blocks" : "samples",
+                                "threads", "process"};
     if (profile->process_count < 2)
         return;
     const struct profile_process **sorted = memory_array(profile->process_count, sizeof *sorted);
@@ -226,7 +269,8 @@ static void print_processes(FILE *out, const struct text_style *style,
         snprintf(pid, sizeof pid, "%u", process->pid);
         char *command = analysis_command(process->command);
         text_table_cell(table, TEXT_PLAIN, pid);
-        text_table_cell(table, TEXT_PLAIN, text_duration(process->cost_ns).text);
+        text_table_cell(table, TEXT_PLAIN,
+                        text_amount(process->cost_ns, alloc ? "bytes" : "ns").text);
         text_table_cell(table, TEXT_PLAIN, text_count(process->samples).text);
         text_table_cell(table, TEXT_PLAIN, text_count(process->thread_starts).text);
         text_table_cell(table, TEXT_PLAIN, command);
@@ -249,6 +293,7 @@ void summary_print(FILE *out, const struct text_style *style, const struct analy
     put_recording(table, analysis, totals);
     put_kept(table, analysis->profile, totals);
     put_phases(table, analysis->profile);
+    put_alloc(table, analysis->profile, totals);
     put_samples(table, analysis->profile, totals);
     put_encoding(table, totals);
     put_sizes(table, analysis->profile, totals);

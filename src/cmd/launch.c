@@ -12,7 +12,6 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#define AGENT_NAME "libcairn.so"
 #define AGENT_VARIABLE "CAIRN_AGENT_PATH"
 
 static bool set_agent(struct launch *launch, const char *path)
@@ -26,7 +25,7 @@ static bool set_agent(struct launch *launch, const char *path)
     return true;
 }
 
-int launch_find_agent(struct launch *launch)
+int launch_find_agent(struct launch *launch, const char *name)
 {
     const char *given = getenv(AGENT_VARIABLE);
     char tool[PATH_MAX], candidate[2 * PATH_MAX];
@@ -43,18 +42,18 @@ int launch_find_agent(struct launch *launch)
         }
         tool[length] = 0;
         *strrchr(tool, '/') = 0;
-        snprintf(candidate, sizeof candidate, "%s/" AGENT_NAME, tool);
+        snprintf(candidate, sizeof candidate, "%s/%s", tool, name);
         bool found = set_agent(launch, candidate);
-        if (!found && AGENT_FROM_TOOL[0] == '/')
-            found = set_agent(launch, AGENT_FROM_TOOL "/" AGENT_NAME);
         if (!found) {
-            snprintf(candidate, sizeof candidate, "%s/" AGENT_FROM_TOOL "/" AGENT_NAME, tool);
+            const bool whole = AGENT_FROM_TOOL[0] == '/';
+            snprintf(candidate, sizeof candidate, "%s%s" AGENT_FROM_TOOL "/%s", whole ? "" : tool,
+                     whole ? "" : "/", name);
             found = set_agent(launch, candidate);
         }
         if (!found) {
-            complain("cannot find " AGENT_NAME " beside %s/cairn: install cairn again, or name the "
-                     "file in " AGENT_VARIABLE,
-                     tool);
+            complain("cannot find %s beside %s/cairn: install cairn again, or name the file "
+                     "in " AGENT_VARIABLE,
+                     name, tool);
             return STATUS_MISUSE;
         }
     }

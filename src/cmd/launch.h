@@ -22,9 +22,12 @@ struct launch {
 // 0, or the exit status after the user has been told.
 int launch_check(struct launch *launch, char *const *command);
 
-// Finds libcairn.so: CAIRN_AGENT_PATH, or beside the tool, or where it is installed.
-// 0, or the exit status after the user has been told.
-int launch_find_agent(struct launch *launch);
+// Finds the agent: CAIRN_AGENT_PATH, or the file of that name beside the tool, or where it is
+// installed. 0, or the exit status after the user has been told.
+int launch_find_agent(struct launch *launch, const char *name);
+
+#define AGENT_NAME "libcairn.so"
+#define ALLOC_AGENT_NAME "libcairn-alloc.so" // with the functions that programs allocate by
 
 // What the tool was started with, and the command gets back.
 struct inherited {

@@ -16,6 +16,8 @@ static const struct {
     [LIVE_EVENT_CPU] = {"cpu", "ns", "time that threads run on a processor, in the kernel too"},
     [LIVE_EVENT_WALL] = {"wall", "ns", "time that passes while threads exist, waiting included"},
     [LIVE_EVENT_CALLS] = {"calls", "calls", "every call in programs built with 'cairn cc'"},
+    [LIVE_EVENT_ALLOC] = {"alloc", "bytes",
+                          "memory that is allocated, freed, live and at the peak"},
 };
 
 static const char *const meanings[] = {
@@ -38,7 +40,7 @@ static void print_text(void)
     for (unsigned event = 0; event < EVENTS; event++) {
         enum live_source best = best_source(event);
         printf("\n  %-6s %s: %s\n", events[event].name, events[event].meaning,
-               best || event == LIVE_EVENT_CALLS ? "works here" : "does not work here");
+               best || live_event_counts(event) ? "works here" : "does not work here");
         for (unsigned source = LIVE_SOURCE_SIGTRAP; source <= LIVE_SOURCE_TIMER; source++) {
             int error = try_source(event, source);
             if (error == -ENOTSUP)
@@ -85,7 +87,7 @@ static void print_json(void)
         json_key(&json, "unit");
         json_string(&json, events[event].unit);
         json_key(&json, "works");
-        json_bool(&json, best != LIVE_SOURCE_AUTO || event == LIVE_EVENT_CALLS);
+        json_bool(&json, best != LIVE_SOURCE_AUTO || live_event_counts(event));
         json_key(&json, "source");
         json_string(&json, best ? live_source_name(best) : NULL);
         json_key(&json, "sources");

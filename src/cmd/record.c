@@ -78,7 +78,7 @@ static int wait_for_status(pid_t recorder, int signals, int outcome)
 static int check_sources(const struct record_options *options)
 {
     enum live_source source = options->source;
-    if (options->event == LIVE_EVENT_CALLS)
+    if (live_event_counts(options->event))
         return 0;
     int error = source == LIVE_SOURCE_AUTO ? -EPERM : try_source(options->event, source);
     if (source == LIVE_SOURCE_AUTO && best_source(options->event) != LIVE_SOURCE_AUTO)
@@ -119,7 +119,9 @@ static int run_record(int argc, char **argv)
         return status;
     if ((status = launch_check(&launch, options.command)) ||
         (needs_hooks(&options) && (status = check_instrumented(launch.path))) ||
-        (status = launch_find_agent(&launch)) || (status = check_sources(&options)))
+        (status = launch_find_agent(&launch, options.event == LIVE_EVENT_ALLOC ? ALLOC_AGENT_NAME
+                                                                               : AGENT_NAME)) ||
+        (status = check_sources(&options)))
         return status;
     launch.bind_now = options.tracker == LIVE_TRACKER_ENCODE;
 

@@ -25,7 +25,8 @@ const char record_help[] =
     "with\n"
     "                              a unit: us, ms, s; or calls, which counts every call, and\n"
     "                              calls:N, a stack sample at every N-th call\n"
-    "                              (calls-by-function:N: at every N-th of each function)\n"
+    "                              (calls-by-function:N: at every N-th of each function);\n"
+    "                              or alloc, which counts every block that is allocated and freed\n"
     "                              'cairn list' shows what works here\n"
     "  -F, --frequency HZ          samples a second, 1 to 10000 (default 1000)\n"
     "  -c, --period NS             the same as a period: ns between samples (not with -F)\n"
@@ -209,7 +210,7 @@ static int set_weights(struct parsing *parsing, const char *text)
 static int set_event(struct parsing *parsing, const char *text)
 {
     // In the order of enum live_event.
-    static const char *const names[] = {"cpu", "wall", "calls", NULL};
+    static const char *const names[] = {"cpu", "wall", "calls", "alloc", NULL};
     size_t length = strcspn(text, ":");
     if (parsing->event_given)
         return MISUSE("one event at a time: -e is given twice");
@@ -313,6 +314,17 @@ static int combine_calls(struct parsing *parsing)
     return PROCEED;
 }
 
+// What goes with allocations, which are all counted.
+static int combine_alloc(const struct parsing *parsing)
+{
+    if (parsing->frequency_given || parsing->period_given)
+        return MISUSE("%s goes with events that are sampled by time; -e alloc counts every block",
+                      parsing->frequency_given ? "-F" : "a period");
+    if (parsing->options->tracker == LIVE_TRACKER_CALLS)
+        return MISUSE("-e alloc goes with --track walk and --track encode");
+    return PROCEED;
+}
+
 // What goes with what.
 static int combine(struct parsing *parsing)
 {
@@ -332,6 +344,8 @@ static int combine(struct parsing *parsing)
     if (options->burst_interval_ns && options->event != LIVE_EVENT_CALLS)
         return MISUSE("--burst goes with -e calls: it says when calls are followed");
     if (options->event == LIVE_EVENT_CALLS && combine_calls(parsing) != PROCEED)
+        return STATUS_MISUSE;
+    if (options->event == LIVE_EVENT_ALLOC && combine_alloc(parsing) != PROCEED)
         return STATUS_MISUSE;
     const bool follows = options->tracker == LIVE_TRACKER_CALLS || options->trigger;
     if (follows && (options->delay_ns || options->duration_ns))

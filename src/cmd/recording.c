@@ -272,13 +272,15 @@ static int start(struct recording *recording, const struct launch *launch,
                  const struct inherited *inherited)
 {
     const struct record_options *options = recording->options;
-    const bool counts = options->event == LIVE_EVENT_CALLS;
+    const bool counts = live_event_counts(options->event);
     const struct tree_name kind = tree_name(&options->trees);
     struct recorder_description description = {
         .path = options->output,
         .command = options->command,
         .event = options->event_name,
-        .unit = counts ? "calls" : "ns",
+        .unit = options->event == LIVE_EVENT_CALLS   ? "calls"
+                : options->event == LIVE_EVENT_ALLOC ? "bytes"
+                                                     : "ns",
         .period = options->trigger ? options->call_period
                   : counts         ? 1
                                    : options->period_ns,

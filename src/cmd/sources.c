@@ -75,7 +75,7 @@ static int try_timer(void)
 
 int try_source(enum live_event event, enum live_source source)
 {
-    if (event == LIVE_EVENT_CALLS) // counted, not sampled
+    if (live_event_counts(event)) // counted, not sampled
         return -ENOTSUP;
     if (source == LIVE_SOURCE_SIGTRAP)
         return try_sigtrap(event);

@@ -41,12 +41,12 @@ void status_line_show(struct status_line *line, uint64_t elapsed_ns,
     if (!line->wanted || !terminal_is_free())
         return;
     const bool calls = totals->samples == 0 && totals->calls > 0;
-    int length =
-        snprintf(text, sizeof text, "[cairn] %.0f s, %s %s, %s thread%s, %u process%s, %s",
-                 (double)elapsed_ns / 1e9, text_count(calls ? totals->calls : totals->samples).text,
-                 calls ? "calls" : "samples", text_count(totals->threads).text,
-                 totals->threads == 1 ? "" : "s", totals->processes,
-                 totals->processes == 1 ? "" : "es", text_bytes(file_bytes).text);
+    const char *what = calls ? "calls" : totals->peak_bytes ? "allocations" : "samples";
+    int length = snprintf(
+        text, sizeof text, "[cairn] %.0f s, %s %s, %s thread%s, %u process%s, %s",
+        (double)elapsed_ns / 1e9, text_count(calls ? totals->calls : totals->samples).text, what,
+        text_count(totals->threads).text, totals->threads == 1 ? "" : "s", totals->processes,
+        totals->processes == 1 ? "" : "es", text_bytes(file_bytes).text);
     if (ioctl(STDERR_FILENO, TIOCGWINSZ, &size) || size.ws_col < length + 2)
         return;
     fprintf(stderr, LINE_BEGIN "\033[%dG\033[2m%s\033[0m" LINE_END, size.ws_col - length, text);
@@ -65,7 +65,7 @@ void status_line_clear(struct status_line *line)
 
 static double rate_requested(const struct record_options *options)
 {
-    return options->event == LIVE_EVENT_CALLS ? 0 : 1e9 / (double)options->period_ns;
+    return live_event_counts(options->event) ? 0 : 1e9 / (double)options->period_ns;
 }
 
 static double rate_achieved(const struct recorder_totals *totals)
@@ -125,6 +125,9 @@ static void print_why_empty(const struct record_options *options,
         complain("no call was followed: no function that %s ran is instrumented; 'cairn cc' builds "
                  "programs so",
                  options->command[0]);
+    else if (options->event == LIVE_EVENT_ALLOC)
+        complain("no allocation was seen: %s has an allocator of its own, perhaps",
+                 options->command[0]);
     else
         complain("no sample was taken: %s ran for less than a period (%s) of %s time; a higher "
                  "rate (-F) sees more",
@@ -154,6 +157,23 @@ static void print_samples(const struct record_options *options,
             totals->cost_ns ? 100.0 * (double)totals->handler_ns / (double)totals->cost_ns : 0);
 }
 
+static void print_blocks(const struct recorder_totals *totals)
+{
+    uint64_t walks = totals->complete + totals->incomplete;
+    fprintf(stderr,
+            "cairn: %s allocated in %s block%s, %s live at the end, at most %s; %s thread%s, %u "
+            "process%s; %.2f %% complete contexts\n",
+            text_bytes(totals->cost_ns).text, text_count(totals->samples).text,
+            totals->samples == 1 ? "" : "s", text_bytes(totals->live_bytes).text,
+            text_bytes(totals->peak_bytes).text, text_count(totals->threads).text,
+            totals->threads == 1 ? "" : "s", totals->processes, totals->processes == 1 ? "" : "es",
+            walks ? 100.0 * (double)totals->complete / (double)walks : 100.0);
+    if (totals->unheld)
+        complain("%s blocks found no room in the table of blocks, and count as live whether they "
+                 "are or not; --memory raises it",
+                 text_count(totals->unheld).text);
+}
+
 static void print_lines(const struct record_options *options,
                         const struct recording_summary *summary)
 {
@@ -161,6 +181,8 @@ static void print_lines(const struct record_options *options,
     const bool counts = options->event == LIVE_EVENT_CALLS;
     if (counts ? totals->calls == 0 : totals->samples == 0)
         print_why_empty(options, summary);
+    else if (options->event == LIVE_EVENT_ALLOC)
+        print_blocks(totals);
     else if (!counts)
         print_samples(options, totals);
     if (totals->calls)
@@ -175,7 +197,10 @@ static void print_lines(const struct record_options *options,
     if (totals->unplaced)
         complain("%s %s count to an ancestor of where they belong: the memory limit was "
                  "reached; --memory raises it",
-                 text_count(totals->unplaced).text, counts ? "calls" : "samples");
+                 text_count(totals->unplaced).text,
+                 options->event == LIVE_EVENT_ALLOC ? "blocks"
+                 : counts                           ? "calls"
+                                                    : "samples");
     if (totals->forgetting)
         complain("the memory limit was reached: from then on only hot contexts were kept, with a "
                  "bound of their error; --memory raises it");

@@ -31,7 +31,27 @@
 #define LIVE_BIND_NOW "LD_BIND_NOW=cairn"
 #define LIVE_ENVIRONMENT "CAIRN_SESSION" // its value: the path of the memory file
 
-enum live_event { LIVE_EVENT_CPU, LIVE_EVENT_WALL, LIVE_EVENT_CALLS };
+enum live_event { LIVE_EVENT_CPU, LIVE_EVENT_WALL, LIVE_EVENT_CALLS, LIVE_EVENT_ALLOC };
+
+// Events that happen in the program itself, rather than by a clock.
+static inline int live_event_counts(unsigned event)
+{
+    return event == LIVE_EVENT_CALLS || event == LIVE_EVENT_ALLOC;
+}
+
+// With the alloc event, the values of a statement in a full tree. What is live in it is what was
+// allocated less what was freed. What was live at the process' peak: the saved values, if their
+// stamp is the peak's (live_alloc); else nothing has changed here since then, and it is what is
+// live.
+enum live_alloc_value {
+    LIVE_ALLOC_BYTES,
+    LIVE_ALLOC_BLOCKS,
+    LIVE_FREED_BYTES, // any thread adds to these
+    LIVE_FREED_BLOCKS,
+    LIVE_SAVED_BYTES,  // live at the peak of the stamp
+    LIVE_SAVED_BLOCKS, // low half; high half: the stamp
+    LIVE_ALLOC_VALUES,
+};
 
 enum live_trigger { LIVE_TRIGGER_NONE, LIVE_TRIGGER_ALL, LIVE_TRIGGER_BY_FUNCTION };
 
@@ -194,6 +214,17 @@ struct live_encode {
     uint64_t in_hooks, outside, undecoded;
 };
 
+// What is known of the blocks of a process, with the alloc event; any thread writes.
+struct live_alloc {
+    _Atomic uint64_t live;  // bytes in blocks that are known
+    _Atomic uint64_t peak;  // the most that ever were
+    _Atomic uint32_t stamp; // of that peak: how many there were
+    uint32_t zero;
+    _Atomic uint64_t unheld, unheld_bytes; // blocks that found no room in the table
+    _Atomic uint64_t unknown;              // blocks freed that are not in the table
+    _Atomic uint64_t rootless;             // blocks allocated where no context can be known
+};
+
 enum live_state { LIVE_EMPTY, LIVE_STARTING, LIVE_RUNNING, LIVE_ENDED };
 
 struct live_process {
@@ -214,6 +245,7 @@ struct live_process {
     _Atomic uint64_t agent_bytes;   // private memory of the agent besides the slice
     _Atomic uint64_t thread_starts; // threads that ever ran
     struct live_encode encode;      // of the encode tracker
+    struct live_alloc alloc;        // with the alloc event
 };
 
 // Pushes a record on a list of a live_process; *next is the record's own link. Signal-safe.

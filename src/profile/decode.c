@@ -428,20 +428,32 @@ static bool take_phase(struct loader *loader, struct cursor *cursor)
     return true;
 }
 
-// What the encode tracker counted in a process.
-static bool take_encoding(struct loader *loader, struct cursor *cursor)
+// What was counted in a process.
+static bool take_numbers(struct cursor *cursor, uint64_t *numbers, unsigned known)
 {
-    uint32_t index = cursor_varint32(cursor);
     uint64_t count = cursor_varint(cursor);
-    if (cursor->failed || !has_process(loader, index))
-        return false;
-    uint64_t *numbers = (uint64_t *)&loader->profile->processes[index].encode;
     for (uint64_t i = 0; i < count && !cursor->failed; i++) {
         uint64_t value = cursor_varint(cursor);
-        if (i < ENCODE_NUMBERS)
+        if (i < known)
             numbers[i] = value;
     }
     return !cursor->failed;
+}
+
+static bool take_encoding(struct loader *loader, struct cursor *cursor)
+{
+    uint32_t index = cursor_varint32(cursor);
+    return !cursor->failed && has_process(loader, index) &&
+           take_numbers(cursor, (uint64_t *)&loader->profile->processes[index].encode,
+                        ENCODE_NUMBERS);
+}
+
+static bool take_allocations(struct loader *loader, struct cursor *cursor)
+{
+    uint32_t index = cursor_varint32(cursor);
+    return !cursor->failed && has_process(loader, index) &&
+           take_numbers(cursor, (uint64_t *)&loader->profile->processes[index].alloc,
+                        ALLOC_NUMBERS);
 }
 
 // A tree that forgets is told from its root on again.
@@ -492,12 +504,19 @@ static bool take_runs(struct loader *loader, struct cursor *cursor)
 bool loader_take(struct loader *loader, struct chunk *chunk)
 {
     static bool (*const takers[CHUNK_TYPES])(struct loader *, struct cursor *) = {
-        [CHUNK_SESSION] = take_session,   [CHUNK_MODULES] = take_module,
-        [CHUNK_PROCESSES] = take_process, [CHUNK_TREES] = take_tree,
-        [CHUNK_NODES] = take_nodes,       [CHUNK_VALUES] = take_values,
-        [CHUNK_NOTES] = take_note,        [CHUNK_STATE] = take_state,
-        [CHUNK_RUNS] = take_runs,         [CHUNK_ANEW] = take_anew,
-        [CHUNK_PHASES] = take_phase,      [CHUNK_ENCODINGS] = take_encoding,
+        [CHUNK_SESSION] = take_session,
+        [CHUNK_MODULES] = take_module,
+        [CHUNK_PROCESSES] = take_process,
+        [CHUNK_TREES] = take_tree,
+        [CHUNK_NODES] = take_nodes,
+        [CHUNK_VALUES] = take_values,
+        [CHUNK_NOTES] = take_note,
+        [CHUNK_STATE] = take_state,
+        [CHUNK_RUNS] = take_runs,
+        [CHUNK_ANEW] = take_anew,
+        [CHUNK_PHASES] = take_phase,
+        [CHUNK_ENCODINGS] = take_encoding,
+        [CHUNK_ALLOCATIONS] = take_allocations,
     };
     if (chunk->type >= CHUNK_TYPES || !takers[chunk->type])
         return true;

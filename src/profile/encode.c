@@ -16,8 +16,9 @@ void batch_flush(struct batch *batch)
 {
     // Trees are forgotten before they are told again.
     static const uint8_t order[] = {
-        CHUNK_SESSION, CHUNK_MODULES, CHUNK_PROCESSES, CHUNK_TREES, CHUNK_PHASES, CHUNK_ANEW,
-        CHUNK_NODES,   CHUNK_VALUES,  CHUNK_NOTES,     CHUNK_STATE, CHUNK_RUNS,   CHUNK_ENCODINGS,
+        CHUNK_SESSION, CHUNK_MODULES,   CHUNK_PROCESSES,   CHUNK_TREES, CHUNK_PHASES,
+        CHUNK_ANEW,    CHUNK_NODES,     CHUNK_VALUES,      CHUNK_NOTES, CHUNK_STATE,
+        CHUNK_RUNS,    CHUNK_ENCODINGS, CHUNK_ALLOCATIONS,
     };
     _Static_assert(sizeof order == CHUNK_TYPES - 1, "every type but the filler has its turn");
     for (unsigned i = 0; i < sizeof order; i++) {
@@ -103,30 +104,34 @@ static void put_process(struct bytes *out, uint32_t index, const struct profile_
         put_command(out, process->command);
 }
 
-// What the encode tracker counted, all numbers of it.
-static void put_encoding(struct batch *batch, uint32_t index, const struct live_encode *encode)
+static void put_numbers(struct bytes *out, uint32_t index, const void *numbers, unsigned count)
 {
-    struct bytes *out = &batch->payload[CHUNK_ENCODINGS];
-    const uint64_t *numbers = (const uint64_t *)encode;
-    if (encode->functions == 0)
-        return;
     bytes_put_varint(out, index);
-    bytes_put_varint(out, ENCODE_NUMBERS);
-    for (unsigned i = 0; i < ENCODE_NUMBERS; i++)
-        bytes_put_varint(out, numbers[i]);
+    bytes_put_varint(out, count);
+    for (unsigned i = 0; i < count; i++)
+        bytes_put_varint(out, ((const uint64_t *)numbers)[i]);
+}
+
+// What the encode tracker and the alloc event counted, all numbers of it.
+static void put_counts(struct batch *batch, uint32_t index, const struct profile_process *process)
+{
+    if (process->encode.functions)
+        put_numbers(&batch->payload[CHUNK_ENCODINGS], index, &process->encode, ENCODE_NUMBERS);
+    if (process->alloc.peak)
+        put_numbers(&batch->payload[CHUNK_ALLOCATIONS], index, &process->alloc, ALLOC_NUMBERS);
 }
 
 void encode_process(struct batch *batch, uint32_t index, const struct profile_process *process)
 {
     put_process(&batch->payload[CHUNK_PROCESSES], index, process, PROCESS_HAS_COMMAND);
-    put_encoding(batch, index, &process->encode);
+    put_counts(batch, index, process);
 }
 
 void encode_process_again(struct batch *batch, uint32_t index,
                           const struct profile_process *process)
 {
     put_process(&batch->payload[CHUNK_PROCESSES], index, process, 0);
-    put_encoding(batch, index, &process->encode);
+    put_counts(batch, index, process);
 }
 
 static void put_module_of(struct bytes *out, place_t place)

@@ -252,6 +252,10 @@ static void add_to_totals(struct recorder_totals *totals, const struct profile_p
     totals->processes += is_new;
     totals->threads += (unsigned)(now->thread_starts - before->thread_starts);
     totals->tree_bytes += now->tree_bytes - before->tree_bytes;
+    totals->live_bytes += now->alloc.live - before->alloc.live;
+    totals->unheld += now->alloc.unheld - before->alloc.unheld;
+    if (now->alloc.peak > totals->peak_bytes)
+        totals->peak_bytes = now->alloc.peak;
 }
 
 static bool same_process(const struct profile_process *a, const struct profile_process *b)
@@ -261,7 +265,20 @@ static bool same_process(const struct profile_process *a, const struct profile_p
            a->exclude_kernel == b->exclude_kernel && a->tree_bytes == b->tree_bytes &&
            a->agent_bytes == b->agent_bytes && a->thread_starts == b->thread_starts &&
            a->samples == b->samples && a->cost_ns == b->cost_ns &&
-           memcmp(&a->encode, &b->encode, sizeof a->encode) == 0;
+           memcmp(&a->encode, &b->encode, sizeof a->encode) == 0 &&
+           memcmp(&a->alloc, &b->alloc, sizeof a->alloc) == 0;
+}
+
+static struct profile_alloc describe_blocks(const struct live_alloc *alloc)
+{
+    return (struct profile_alloc){
+        .live = atomic_load_explicit(&alloc->live, memory_order_relaxed),
+        .peak = atomic_load_explicit(&alloc->peak, memory_order_relaxed),
+        .unheld = atomic_load_explicit(&alloc->unheld, memory_order_relaxed),
+        .unheld_bytes = atomic_load_explicit(&alloc->unheld_bytes, memory_order_relaxed),
+        .unknown = atomic_load_explicit(&alloc->unknown, memory_order_relaxed),
+        .rootless = atomic_load_explicit(&alloc->rootless, memory_order_relaxed),
+    };
 }
 
 static struct profile_process describe(const struct live_reader *reader,
@@ -281,6 +298,7 @@ static struct profile_process describe(const struct live_reader *reader,
         .thread_starts = atomic_load_explicit(&process->thread_starts, memory_order_relaxed),
         .merged_into = PROFILE_NOT_MERGED,
         .encode = process->encode,
+        .alloc = describe_blocks(&process->alloc),
         .command = reader->told.command,
     };
     uint32_t state = atomic_load_explicit(&process->state, memory_order_relaxed);
@@ -342,6 +360,7 @@ bool live_reader_update(struct live_reader *reader, uint32_t index, uint64_t byt
     read_threads(reader);
     read_notes(reader);
     const struct place_mapper mapper = {map_place, reader};
+    sink->peak_stamp = atomic_load_explicit(&process_of(reader)->alloc.stamp, memory_order_relaxed);
     bool news = false;
     for (unsigned i = 0; i < reader->tree_count; i++)
         news |= live_tree_update(&reader->trees[i], &reader->arena, reader->bytes, index, presence,

@@ -24,6 +24,8 @@ struct live_sink {
     unsigned metrics;      // in the profile
     bool follows_calls;    // the first value of a live frame counts calls
     unsigned calls_metric; // which metric that is then
+    bool allocates;        // statements have the values of enum live_alloc_value
+    uint32_t peak_stamp;   // then: of the process that is being read
     enum live_tree_kind tree;
     // The metric that the second value of a node is: an error, or the weight of an edge. 0: none.
     unsigned bound_metric;

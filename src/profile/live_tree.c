@@ -16,6 +16,8 @@ struct scan {
     unsigned live_metrics; // in the tree
     unsigned calls_metric; // that the first value of a frame is, if calls are followed
     bool follows_calls;
+    bool allocates;
+    uint32_t peak_stamp;
     ref_t units;                // a node, in units of references
     uint64_t calls;             // that are new
     uint32_t at;                // index of the node that comes next
@@ -76,11 +78,49 @@ static bool find_index(const struct scan *scan, ref_t ref, uint32_t *index)
     return low > 0 && in_run(scan, low - 1, scan->at, ref, index);
 }
 
+static uint64_t difference(const uint64_t *values, unsigned of, unsigned less)
+{
+    // Read one after the other: a moment may see more freed than allocated.
+    return values[of] > values[less] ? values[of] - values[less] : 0;
+}
+
+// What a statement has of each enum alloc_metric.
+static uint64_t alloc_value(const struct scan *scan, const struct node *node, unsigned metric)
+{
+    uint64_t values[LIVE_ALLOC_VALUES];
+    if (metric >= ALLOC_METRICS || scan->live_metrics < LIVE_ALLOC_VALUES)
+        return 0;
+    for (unsigned i = 0; i < LIVE_ALLOC_VALUES; i++)
+        values[i] = __atomic_load_n(&node->value[i], __ATOMIC_RELAXED);
+    const bool saved = values[LIVE_SAVED_BLOCKS] >> 32 == scan->peak_stamp;
+    if (metric == ALLOC_PEAK && saved)
+        return values[LIVE_SAVED_BYTES];
+    if (metric == ALLOC_PEAK_BLOCKS && saved)
+        return (uint32_t)values[LIVE_SAVED_BLOCKS];
+    if (metric == ALLOC_LIVE || metric == ALLOC_PEAK)
+        return difference(values, LIVE_ALLOC_BYTES, LIVE_FREED_BYTES);
+    if (metric == ALLOC_LIVE_BLOCKS || metric == ALLOC_PEAK_BLOCKS)
+        return difference(values, LIVE_ALLOC_BLOCKS, LIVE_FREED_BLOCKS);
+    return values[metric];
+}
+
+_Static_assert((int)ALLOC_BYTES == LIVE_ALLOC_BYTES && (int)ALLOC_BLOCKS == LIVE_ALLOC_BLOCKS &&
+                   (int)ALLOC_FREED == LIVE_FREED_BYTES && (int)ALLOC_FREES == LIVE_FREED_BLOCKS,
+               "the first four are the same");
+
+// What is live, and was at the peak, comes and goes.
+static bool only_grows(const struct scan *scan, unsigned metric)
+{
+    return !scan->allocates || metric < ALLOC_LIVE || metric >= ALLOC_METRICS;
+}
+
 // The value of a node as the profile has it. Where calls are followed, the one value of a node
 // counts calls in a frame, and is a cost in a statement.
 static uint64_t value_of(const struct scan *scan, const struct node *node, bool is_frame,
                          unsigned metric)
 {
+    if (scan->allocates)
+        return is_frame ? 0 : alloc_value(scan, node, metric);
     if (!scan->follows_calls)
         return metric < scan->live_metrics ? __atomic_load_n(&node->value[metric], __ATOMIC_RELAXED)
                                            : 0;
@@ -101,8 +141,8 @@ static bool known_node(struct scan *scan, ref_t ref, const struct node *node)
     bool changed = false, is_frame = tree->is_frame[scan->at];
     for (unsigned metric = 0; metric < scan->metrics; metric++) {
         uint64_t value = value_of(scan, node, is_frame, metric);
-        if (value < values[metric])
-            return spoil(tree); // values only grow
+        if (value < values[metric] && only_grows(scan, metric))
+            return spoil(tree);
         changed |= value != values[metric];
         if (is_frame && scan->follows_calls)
             scan->calls += value - values[metric];
@@ -233,6 +273,8 @@ static bool scan_nodes(struct live_tree *tree, const struct arena *arena, uint64
         .live_metrics = live_metrics,
         .calls_metric = sink->calls_metric,
         .follows_calls = sink->follows_calls,
+        .allocates = sink->allocates,
+        .peak_stamp = sink->peak_stamp,
         .units = (ref_t)((sizeof(struct node) + live_metrics * sizeof(uint64_t)) / 8),
     };
     if ((tree_scan(arena, bytes, ref, visit, &scan) < 0 || scan.at < tree->count) &&

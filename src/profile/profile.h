@@ -29,6 +29,9 @@ struct profile_metric {
 // In bounded trees: the weight of the edge that leads to a frame.
 #define PROFILE_EDGE "edge"
 
+// Where the metrics of the event "alloc" come from.
+#define PROFILE_ALLOC_SOURCE "malloc"
+
 static inline bool profile_has_unit(const struct profile_metric *metric, const char *unit)
 {
     return metric->unit && strcmp(metric->unit, unit) == 0;
@@ -55,15 +58,42 @@ static inline bool profile_is_cost(const struct profile_metric *metric)
     return !profile_counts_calls(metric) && !profile_is_error(metric) && !profile_is_edge(metric);
 }
 
+// Every event was counted, rather than one in many sampled.
+static inline bool profile_is_counted(const struct profile_metric *metric)
+{
+    return metric->period <= 1 && metric->rate_requested <= 0;
+}
+
+// The event "alloc": what a tree calls samples are blocks.
+static inline bool profile_is_alloc(const struct profile_metric *metric)
+{
+    return metric->source && strcmp(metric->source, PROFILE_ALLOC_SOURCE) == 0;
+}
+
 static inline uint64_t profile_runs(const struct profile_metric *metric)
 {
     return metric->runs ? metric->runs : 1;
+}
+
+// Whether a module is the agent, in one of its builds: libcairn.so, libcairn-alloc.so.
+static inline bool profile_is_agent(const char *path)
+{
+    const char *name = strrchr(path, '/');
+    return strncmp(name ? name + 1 : path, "libcairn", 8) == 0;
 }
 
 struct profile_module {
     char *path;
     uint8_t build_id[32];
     unsigned build_id_bytes;
+};
+
+// What is known of the blocks of a process beside what its trees tell.
+struct profile_alloc {
+    uint64_t live, peak;           // bytes: at the end, and at most
+    uint64_t unheld, unheld_bytes; // blocks without room in the table: never known to be freed
+    uint64_t unknown;              // blocks freed that were not known: allocated before, or unheld
+    uint64_t rootless;             // blocks without a context
 };
 
 struct profile_process {
@@ -76,9 +106,10 @@ struct profile_process {
     uint64_t tree_bytes;  // of its slice, used
     uint64_t agent_bytes; // private memory of the agent
     uint64_t thread_starts;
-    uint64_t samples, cost_ns; // its own, whether its trees are still apart or not
-    struct live_encode encode; // of the encode tracker; all 0 with others
-    uint32_t merged_into;      // process that its trees were folded into; PROFILE_NOT_MERGED: none
+    uint64_t samples, cost_ns;  // its own, whether its trees are still apart or not
+    struct live_encode encode;  // of the encode tracker; all 0 with others
+    struct profile_alloc alloc; // with the alloc event; all 0 with others
+    uint32_t merged_into;       // process that its trees were folded into; PROFILE_NOT_MERGED: none
 };
 
 #define PROFILE_NOT_MERGED UINT32_MAX

@@ -21,7 +21,7 @@ enum {
     COMPACT_AFTER = 16 << 20,  // bytes appended, at least
     COMPACT_GROWTH = 3,        // or this many times the compact size
     IDLE_STATE_SECONDS = 10,   // how often the time is told when nothing else happens
-    MOST_RECORDED_METRICS = 3, // of a process: a cost, calls, and what bounds the last of them
+    MOST_RECORDED_METRICS = 9, // of a process: costs, calls, and what bounds the last of them
 };
 
 static uint64_t clock_ns(clockid_t clock)
@@ -90,9 +90,11 @@ static bool describe_metric(struct profile *head, const char *name, const char *
     metric->name = copy_text(name);
     metric->unit = copy_text(unit);
     // What it is sampled by is known when the first process has found out; calls are not sampled.
-    metric->source = copy_text(profile_counts_calls(metric) ? "hooks"
-                               : profile_is_cost(metric)    ? live_source_name(LIVE_SOURCE_AUTO)
-                                                            : "tree");
+    metric->source =
+        copy_text(profile_counts_calls(metric)                    ? "hooks"
+                  : strcmp(unit, "ns") && profile_is_cost(metric) ? PROFILE_ALLOC_SOURCE
+                  : profile_is_cost(metric) ? live_source_name(LIVE_SOURCE_AUTO)
+                                            : "tree");
     metric->period = period;
     metric->rate_requested = rate;
     return metric->name && metric->unit && metric->source;
@@ -108,6 +110,33 @@ static bool describe_bound(struct profile *head, const char *word, const char *u
     bool described = describe_metric(head, name, unit, metric->period, 0);
     free(name);
     return described;
+}
+
+// In full trees; others count what is allocated alone.
+static bool allocates(const struct recorder_description *description)
+{
+    return description->event && strcmp(description->event, "alloc") == 0 &&
+           strcmp(description->tree_kind, "full") == 0;
+}
+
+// All but the first, which is described by the event. In the order of enum alloc_metric.
+static bool describe_allocations(struct profile *head)
+{
+    static const struct {
+        const char *name, *unit;
+    } metrics[ALLOC_METRICS] = {
+        [ALLOC_BLOCKS] = {"allocs", "blocks"},
+        [ALLOC_FREED] = {"freed", "bytes"},
+        [ALLOC_FREES] = {"frees", "blocks"},
+        [ALLOC_LIVE] = {"live", "bytes"},
+        [ALLOC_LIVE_BLOCKS] = {"live-blocks", "blocks"},
+        [ALLOC_PEAK] = {"peak", "bytes"},
+        [ALLOC_PEAK_BLOCKS] = {"peak-blocks", "blocks"},
+    };
+    for (unsigned i = ALLOC_BLOCKS; i < ALLOC_METRICS; i++)
+        if (!describe_metric(head, metrics[i].name, metrics[i].unit, 1, 0))
+            return false;
+    return true;
 }
 
 static bool describe(struct profile *head, const struct recorder_description *description)
@@ -126,6 +155,8 @@ static bool describe(struct profile *head, const struct recorder_description *de
     whole &= (head->tree_kind = copy_text(description->tree_kind)) != NULL;
     whole &= describe_metric(head, description->event, description->unit, description->period,
                              description->rate_requested);
+    if (allocates(description))
+        whole &= describe_allocations(head);
     if (follows_calls(description) && !profile_counts_calls(&head->metrics[0]))
         whole &= describe_metric(head, PROFILE_CALLS, PROFILE_CALLS, 1, 0);
     head->start_realtime_ns = clock_ns(CLOCK_REALTIME);
@@ -213,6 +244,7 @@ struct recorder *recorder_open(const struct recorder_description *description, i
         .note = take_note,
         .note_context = recorder,
         .follows_calls = follows_calls(description),
+        .allocates = allocates(description),
         .tree = session->options.tree,
         .want_errors = want_errors,
         .errors_context = recorder,

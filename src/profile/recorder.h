@@ -22,6 +22,19 @@ struct recorder_description {
     const char *tracker, *tree_kind;
 };
 
+// The metrics of the event "alloc" with full trees.
+enum alloc_metric {
+    ALLOC_BYTES,
+    ALLOC_BLOCKS,
+    ALLOC_FREED, // where it was allocated
+    ALLOC_FREES,
+    ALLOC_LIVE, // and at the end
+    ALLOC_LIVE_BLOCKS,
+    ALLOC_PEAK, // live at the peak of the process
+    ALLOC_PEAK_BLOCKS,
+    ALLOC_METRICS,
+};
+
 // What a status line wants to know; sums over all processes.
 struct recorder_totals {
     uint64_t samples, lost, unplaced;
@@ -31,6 +44,8 @@ struct recorder_totals {
     uint64_t nodes, tree_bytes;
     uint64_t frames;                    // of the nodes: contexts
     uint64_t calls;                     // that were followed
+    uint64_t live_bytes, peak_bytes;    // allocated; of the process with the highest peak
+    uint64_t unheld;                    // blocks that may have been freed, or not
     unsigned forgetting;                // full trees whose memory was used up
     unsigned processes, live_processes; // live: not ended, and its pid still exists
     unsigned threads;

@@ -32,7 +32,7 @@ static bool is_sound(const struct live_session *session, size_t size)
     return session->slice_bytes >= sizeof(struct live_process) &&
            session->slice_bytes % LIVE_SESSION_BYTES == 0 &&
            session->slice_bytes < (UINT64_C(1) << 40) &&
-           session->options.event <= LIVE_EVENT_CALLS &&
+           session->options.event <= LIVE_EVENT_ALLOC &&
            session->options.tracker <= LIVE_TRACKER_ENCODE &&
            session->options.tree <= LIVE_TREE_FUNCTIONS && session->options.period_ns > 0 &&
            size >= LIVE_SESSION_BYTES + sizeof(struct live_process) &&
@@ -63,14 +63,15 @@ static int memory_of(const uint8_t *data, size_t size)
 static struct recorder_description describe(const struct live_session *session, const char *path,
                                             char *const *command)
 {
-    static const char *const events[] = {"cpu", "wall", "calls"}; // enum live_event
+    static const char *const events[] = {"cpu", "wall", "calls", "alloc"}; // enum live_event
     const struct live_options *options = &session->options;
-    const bool counts = options->event == LIVE_EVENT_CALLS;
+    static const char *const units[] = {"ns", "ns", "calls", "bytes"};
+    const bool counts = live_event_counts(options->event);
     return (struct recorder_description){
         .path = path,
         .command = command,
         .event = events[options->event],
-        .unit = counts ? "calls" : "ns",
+        .unit = units[options->event],
         .period = options->trigger ? options->call_period
                   : counts         ? 1
                                    : options->period_ns,

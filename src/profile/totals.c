@@ -56,6 +56,16 @@ static void add_encoding(struct live_encode *into, const struct live_encode *enc
     into->max_id = encode->max_id > most ? encode->max_id : most;
 }
 
+static void add_blocks(struct profile_alloc *into, const struct profile_alloc *alloc)
+{
+    into->live += alloc->live;
+    into->peak = alloc->peak > into->peak ? alloc->peak : into->peak;
+    into->unheld += alloc->unheld;
+    into->unheld_bytes += alloc->unheld_bytes;
+    into->unknown += alloc->unknown;
+    into->rootless += alloc->rootless;
+}
+
 void profile_sum(const struct profile *profile, struct profile_totals *totals)
 {
     *totals = (struct profile_totals){.processes = profile->process_count};
@@ -68,6 +78,7 @@ void profile_sum(const struct profile *profile, struct profile_totals *totals)
         totals->tree_bytes += process->tree_bytes;
         totals->threads += process->thread_starts;
         add_encoding(&totals->encode, &process->encode);
+        add_blocks(&totals->alloc, &process->alloc);
         uint64_t bytes = process->agent_bytes + process->tree_bytes;
         if (bytes > totals->agent_bytes)
             totals->agent_bytes = bytes;

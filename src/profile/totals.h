@@ -13,10 +13,11 @@ struct profile_totals {
     uint64_t handler_ns, cost_ns, residue_ns, purged;
     uint64_t handler_histogram[LIVE_HANDLER_BUCKETS];
     uint64_t nodes;
-    uint64_t tree_bytes;       // of all processes together
-    uint64_t agent_bytes;      // of the process that needed most, its slice included
-    struct live_encode encode; // of all processes together; max_id is the largest
-    uint64_t threads;          // that ever ran
+    uint64_t tree_bytes;        // of all processes together
+    uint64_t agent_bytes;       // of the process that needed most, its slice included
+    struct live_encode encode;  // of all processes together; max_id is the largest
+    struct profile_alloc alloc; // of all processes together; peak is the largest
+    uint64_t threads;           // that ever ran
     unsigned processes;
 };
 

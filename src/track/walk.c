@@ -446,6 +446,30 @@ static void expect_walk(const struct walker *walker, const void *ucontext, uintp
                         high < last ? high : last);
 }
 
+// The cursor has been started: the node of a sample there, of which `statement` is the instruction.
+static ref_t sample_node(struct pass *pass, uintptr_t leaf_sp, place_t statement, uint64_t weight)
+{
+    struct walker *walker = pass->walker;
+    if (walker->in_stub && stub_abandoned(walker, leaf_sp))
+        walker->in_stub = 0;
+    pass->frozen = walker->in_stub != 0;
+    pass->statement = statement;
+    tree_expect_edge(walker->arena, walker->tree, statement, 0);
+    if (walker->count) // most likely the walk ends near where the last one did
+        __builtin_prefetch(arena_at(walker->arena, walker->frames[walker->count - 1].node));
+    pass->amount = walker->kind == TREE_BOUNDED ? weight : 0;
+    pass_walk(pass);
+    ref_t frame = insert_walked(pass, leaf_sp);
+    if (walker->kind != TREE_FULL) // has no statements
+        return frame;
+    ref_t edge = tree_edge(walker->arena, walker->tree, pass->statement, 0);
+    ref_t node = tree_child(walker->arena, walker->tree, frame, edge);
+    if (node)
+        return node;
+    walker->stats->unplaced++;
+    return tree_unplaced(walker->arena, walker->tree, frame);
+}
+
 ref_t walk_sample(struct walker *walker, const void *ucontext, uint64_t weight)
 {
     struct pass pass = {.walker = walker,
@@ -458,24 +482,20 @@ ref_t walk_sample(struct walker *walker, const void *ucontext, uint64_t weight)
     unwind_start(&pass.cursor, ucontext, readable_stack(walker, leaf_sp));
     if (walker->kind == TREE_FUNCTIONS)
         return function_node(&pass);
-    if (walker->in_stub && stub_abandoned(walker, leaf_sp))
-        walker->in_stub = 0;
-    pass.frozen = walker->in_stub != 0;
-    pass.statement = pass.cursor.frame.place;
-    tree_expect_edge(walker->arena, walker->tree, pass.statement, 0);
-    if (walker->count) // most likely the walk ends near where the last one did
-        __builtin_prefetch(arena_at(walker->arena, walker->frames[walker->count - 1].node));
-    pass.amount = walker->kind == TREE_BOUNDED ? weight : 0;
-    pass_walk(&pass);
-    ref_t frame = insert_walked(&pass, leaf_sp);
-    if (walker->kind != TREE_FULL) // has no statements
-        return frame;
-    ref_t edge = tree_edge(walker->arena, walker->tree, pass.statement, 0);
-    ref_t node = tree_child(walker->arena, walker->tree, frame, edge);
-    if (node)
-        return node;
-    walker->stats->unplaced++;
-    return tree_unplaced(walker->arena, walker->tree, frame);
+    return sample_node(&pass, leaf_sp, pass.cursor.frame.place, weight);
+}
+
+ref_t walk_here(struct walker *walker, uintptr_t pc, uintptr_t sp, uintptr_t bp, uint64_t weight)
+{
+    struct pass pass = {.walker = walker,
+                        .low = walker->capacity,
+                        .limit = walker->limit,
+                        .verdict = VERDICT_COMPLETE};
+    unwind_start_here(&pass.cursor, pc, sp, bp, readable_stack(walker, sp));
+    if (walker->kind == TREE_FUNCTIONS)
+        return function_node(&pass);
+    // The call itself lies before the place that it returns to.
+    return sample_node(&pass, sp, pass.cursor.frame.place - 1, weight);
 }
 
 void walk_call(struct walker *walker, uintptr_t pc, uintptr_t sp, uintptr_t bp, uint64_t amount,

@@ -92,6 +92,10 @@ void walk_turn_to(struct walker *walker, ref_t tree, struct live_stats *stats);
 // tree; others have no weights of edges).
 ref_t walk_sample(struct walker *walker, const void *ucontext, uint64_t weight);
 
+// The same where the program has called us: pc is where it goes on, sp and bp are what it has
+// there. In normal context, or a signal's handler that has not interrupted the walker.
+ref_t walk_here(struct walker *walker, uintptr_t pc, uintptr_t sp, uintptr_t bp, uint64_t weight);
+
 // How a sample taken at every N-th call weighs the edges of its context (ACCT, section 3.1).
 enum walk_weights {
     WALK_WEIGH_LAST,    // only the call that was the N-th: right

@@ -1,0 +1,120 @@
+// SPDX-License-Identifier: MIT
+#include "event/blocks.h"
+#include <sys/single_threaded.h>
+
+enum {
+    BUCKET = 4,    // blocks
+    HOME_BITS = 7, // of an address, that share a bucket: no allocator has more than four there
+                   // but for tiny blocks
+    REGION_BITS = 20,
+    OVERFLOW = 16, // buckets
+    SIZE_BITS = 16,
+};
+
+void blocks_open(struct blocks *blocks, void *memory, size_t bytes)
+{
+    blocks->mask = bytes / (BUCKET * sizeof(struct block)) - 1;
+    blocks->table = memory;
+}
+
+static uint64_t mix(uint64_t value)
+{
+    value *= UINT64_C(0x9e3779b97f4a7c15);
+    return value ^ value >> 29;
+}
+
+static struct block *bucket_at(const struct blocks *blocks, uint64_t number)
+{
+    return &blocks->table[(number & blocks->mask) * BUCKET];
+}
+
+static struct block *home_of(const struct blocks *blocks, uintptr_t address)
+{
+    return bucket_at(blocks, (address >> HOME_BITS) + mix(address >> REGION_BITS));
+}
+
+static uint64_t overflow_of(uintptr_t address)
+{
+    return mix(mix(address >> 3));
+}
+
+// Where there is one thread, an instruction is enough against the handlers of its signals.
+static bool claim(uint64_t *key, uint64_t value)
+{
+    uint64_t free_key = 0;
+#ifdef __x86_64__
+    if (__libc_single_threaded) {
+        bool done;
+        __asm__ volatile("cmpxchgq %3, %1"
+                         : "=@ccz"(done), "+m"(*key), "+a"(free_key)
+                         : "r"(value)
+                         : "memory");
+        return done;
+    }
+#endif
+    // Relaxed: the block's owner alone asks for it, and knows of it by the program's own doing.
+    return __atomic_compare_exchange_n(key, &free_key, value, false, __ATOMIC_RELAXED,
+                                       __ATOMIC_RELAXED);
+}
+
+static bool put(struct block *bucket, uint64_t key, uint64_t what)
+{
+    for (unsigned i = 0; i < BUCKET; i++)
+        if (__atomic_load_n(&bucket[i].key, __ATOMIC_RELAXED) == 0 && claim(&bucket[i].key, key)) {
+            __atomic_store_n(&bucket[i].what, what, __ATOMIC_RELAXED);
+            return true;
+        }
+    return false;
+}
+
+static __attribute__((noinline)) bool put_elsewhere(const struct blocks *blocks, uintptr_t address,
+                                                    uint64_t key, uint64_t what)
+{
+    const uint64_t first = overflow_of(address);
+    for (unsigned i = 0; i < OVERFLOW; i++)
+        if (put(bucket_at(blocks, first + i), key, what))
+            return true;
+    return false;
+}
+
+bool blocks_add(const struct blocks *blocks, uintptr_t address, uint64_t size, ref_t node)
+{
+    if (size > BLOCKS_SIZE_MOST)
+        size = BLOCKS_SIZE_MOST;
+    const uint64_t key = (uint64_t)address << SIZE_BITS | (size & 0xffff);
+    const uint64_t what = (uint64_t)node << 32 | size >> SIZE_BITS;
+    return put(home_of(blocks, address), key, what) || put_elsewhere(blocks, address, key, what);
+}
+
+static struct block *find(struct block *bucket, uintptr_t address)
+{
+    for (unsigned i = 0; i < BUCKET; i++)
+        if (__atomic_load_n(&bucket[i].key, __ATOMIC_RELAXED) >> SIZE_BITS == address)
+            return &bucket[i];
+    return NULL;
+}
+
+static __attribute__((noinline)) struct block *find_elsewhere(const struct blocks *blocks,
+                                                              uintptr_t address)
+{
+    const uint64_t first = overflow_of(address);
+    struct block *found = NULL;
+    for (unsigned i = 0; i < OVERFLOW && !found; i++)
+        found = find(bucket_at(blocks, first + i), address);
+    return found;
+}
+
+bool blocks_take(const struct blocks *blocks, uintptr_t address, uint64_t *size, ref_t *node)
+{
+    struct block *block = find(home_of(blocks, address), address);
+    if (!block)
+        block = find_elsewhere(blocks, address);
+    if (!block)
+        return false;
+    const uint64_t what = __atomic_load_n(&block->what, __ATOMIC_RELAXED);
+    *size = (what & UINT32_MAX) << SIZE_BITS | (block->key & 0xffff);
+    *node = (ref_t)(what >> 32);
+    // Release: who claims the place writes after we have read.
+    __atomic_store_n(&block->key, 0, __ATOMIC_RELEASE);
+    return true;
+}

@@ -1,0 +1,46 @@
+// SPDX-License-Identifier: MIT
+#ifndef CAIRN_EVENT_BLOCKS_H
+#define CAIRN_EVENT_BLOCKS_H
+
+// The blocks that a program has allocated and not freed: address -> (size, node of the context).
+//
+//   address ─┬─ its 128 bytes of the heap ─► home bucket   [ block | block | block | block ]
+//            └─ hash ─► run of overflow buckets, where the home is full
+//
+// A bucket is a cache line of four blocks. The buckets of neighbouring addresses are neighbours, so
+// a program that goes through its heap goes through the table, and a heap that is small touches
+// little of it: the table has its full size from the start, but pages that were never written cost
+// nothing. Each megabyte of addresses begins at a bucket of its own choice, so that heaps, mappings
+// and arenas fill each other's gaps.
+//
+// Nobody waits for anybody. A bucket is changed by several threads, but an address only by the one
+// that owns the block: it is entered after the allocator has given the block away, and taken out
+// before the allocator gets it back. Nothing is ever moved, and a search looks at all places where
+// a block may be; so there are no tombstones. All of it may run in signal handlers, also in one
+// that interrupts the same thread here.
+
+#include "base/arena.h"
+#include <stdbool.h>
+
+struct block {
+    uint64_t key;  // address << 16 | low bits of the size; 0: free
+    uint64_t what; // node << 32 | the rest of the size
+};
+
+#define BLOCKS_SIZE_MOST ((UINT64_C(1) << 48) - 1)
+
+struct blocks {
+    struct block *table; // NULL: none
+    uint64_t mask;       // of buckets
+};
+
+// In zeroed memory, whose size is a power of two of at least 4096 bytes.
+void blocks_open(struct blocks *blocks, void *memory, size_t bytes);
+
+// False: there is no room for it.
+bool blocks_add(const struct blocks *blocks, uintptr_t address, uint64_t size, ref_t node);
+
+// Takes it out. False: it is not there.
+bool blocks_take(const struct blocks *blocks, uintptr_t address, uint64_t *size, ref_t *node);
+
+#endif

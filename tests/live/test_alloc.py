@@ -1,0 +1,303 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: MIT
+"""`-e alloc`: every block is counted where it is allocated, and nothing else changes."""
+
+import os
+import re
+import shutil
+import struct
+import subprocess
+import tempfile
+import unittest
+from collections import defaultdict
+
+from support import CAIRN, Profile, Run, installed, program
+
+METRICS = ["alloc", "allocs", "freed", "frees", "live", "live-blocks", "peak", "peak-blocks"]
+
+
+class Allocations:
+    """A recording with `-e alloc`, beside what another library in the same run has counted."""
+
+    def __init__(self, folder, argv, *options, counted=True, work=None):
+        path = os.path.join(folder, "alloc.out")
+        sums = os.path.join(folder, "sums")
+        with open(sums, "wb") as file:
+            file.write(bytes(4096))
+        environment = dict(os.environ)
+        if counted:
+            environment.update(LD_PRELOAD=program("count_allocs.so"), COUNT_ALLOCS=sums)
+        self.run = Run([CAIRN, "record", "-q", "-e", "alloc", "-o", path, *options, "--", *argv],
+                       cwd=work or folder, env=environment)
+        self.profile = Profile(path)
+        self.sums = self.profile.info["alloc"]
+        with open(sums, "rb") as file:
+            self.blocks, self.bytes, self.frees = struct.unpack("QQQ", file.read(24))
+
+    def by_function(self, *options):
+        """What functions have allocated themselves: values by metric."""
+        report = self.profile.report("--view", "flat", "--min", "0", *options)
+        names = [metric["name"] for metric in report["metrics"]]
+        found = defaultdict(lambda: dict.fromkeys(METRICS, 0))
+        for node in report["nodes"]:
+            for name, value in zip(names, node["self"]):
+                found[node["function"]][name] += value
+        return found
+
+    def by_path(self, inner, outer):
+        """The same for what `inner` does when `outer` calls it."""
+        report = self.profile.report("--min", "0", "--no-inlines")
+        names = [metric["name"] for metric in report["metrics"]]
+        functions = {node["id"]: node for node in report["nodes"]}
+        found = dict.fromkeys(METRICS, 0)
+        for node in report["nodes"]:
+            caller = functions.get(node["parent"])
+            if node["function"] == inner and caller and caller["function"] == outer:
+                for name, value in zip(names, node["self"]):
+                    found[name] += value
+        return found
+
+
+class AllocTest(unittest.TestCase):
+    TRACKERS = (("--track", "walk"), ("--track", "walk", "--marker=off"), ("--track", "encode"))
+
+    def setUp(self):
+        self.folder = tempfile.mkdtemp(prefix="cairn-alloc-")
+        self.addCleanup(shutil.rmtree, self.folder)
+
+    def record(self, argv, *options, **more):
+        return Allocations(self.folder, argv, *options, **more)
+
+    def assert_same_sums(self, recorded):
+        self.assertEqual(recorded.sums["allocations"], recorded.blocks)
+        self.assertEqual(recorded.sums["allocated"], recorded.bytes)
+        self.assertEqual(recorded.sums["frees"] + recorded.sums["unknown_frees"], recorded.frees)
+        self.assertEqual(recorded.sums["live"],
+                         recorded.sums["allocated"] - recorded.sums["freed"])
+        self.assertEqual(recorded.sums["without_room"], 0)
+
+    def each_tracker(self, mode, check):
+        for options in self.TRACKERS:
+            with self.subTest(options=options):
+                recorded = self.record([program("allocs"), mode], *options)
+                self.assertEqual(recorded.run.status, 0, recorded.run.words)
+                self.assert_same_sums(recorded)
+                check(recorded)
+
+    def assert_values(self, found, **expected):
+        for name, value in expected.items():
+            self.assertEqual(found[name.replace("_", "-")], value, name)
+
+
+class Contexts(AllocTest):
+    """Programs of which each block is known."""
+
+    def test_paths(self):
+        def check(recorded):
+            self.assertEqual(recorded.sums["without_context"], 0)
+            self.assert_values(recorded.by_path("take", "by_first"), alloc=75000, allocs=75,
+                               freed=75000, frees=75, live=0, live_blocks=0)
+            self.assert_values(recorded.by_path("take", "by_second"), alloc=250, allocs=25,
+                               freed=250, frees=25, live=0)
+            functions = recorded.by_function()
+            self.assert_values(functions["leak"], alloc=2100, allocs=7, freed=0, live=2100,
+                               live_blocks=7)
+            self.assert_values(functions["grow"], alloc=10230, allocs=10, freed=10230, frees=10)
+            self.assert_values(functions["every_way"], allocs=7,
+                               alloc=300 + 100 + 256 + 10 + 100 + 10 + 77, live=0)
+
+        self.each_tracker("paths", check)
+
+    def test_lines(self):
+        recorded = self.record([program("allocs"), "paths"])
+        lines = {line["line"] for node in recorded.profile.report("--lines")["nodes"]
+                 if node["function"] == "grow" for line in node["lines"]}
+        with open(os.path.join(os.path.dirname(__file__), "../programs/allocs.c")) as source:
+            expected = [number for number, text in enumerate(source, 1)
+                        if "realloc(block, size)" in text]
+        self.assertEqual(lines, {expected[0]})
+
+    def test_peak(self):
+        # In the second of three rounds: 50 blocks of 4,000 beside 10 of 1,000.
+        def check(recorded):
+            first, second = (recorded.by_path("take", name) for name in ("by_first", "by_second"))
+            self.assert_values(first, allocs=300, peak=10 * 1000, peak_blocks=10, live=0)
+            self.assert_values(second, allocs=150, peak=50 * 4000, peak_blocks=50, live=0)
+            self.assertEqual(recorded.sums["peak"], 210000)
+
+        self.each_tracker("peak", check)
+
+    def test_threads(self):
+        # 3 rounds of 4 threads of 5,000 blocks; 1 in 10 is never freed, the others by another thread.
+        def check(recorded):
+            each = [16 + i % 64 for i in range(5000)]
+            kept = sum(each[i] for i in range(0, 5000, 10))
+            self.assert_values(recorded.by_path("take", "by_first"), alloc=12 * sum(each),
+                               allocs=60000, frees=54000, freed=12 * (sum(each) - kept),
+                               live=12 * kept, live_blocks=6000)
+            self.assert_values(recorded.by_path("take", "by_second"), alloc=12 * 32000,
+                               allocs=12000, frees=12000, live=0)
+
+        self.each_tracker("threads", check)
+
+    def test_fork(self):
+        # A child has what it allocates itself; what it frees of its parent's is not known.
+        def check(recorded):
+            self.assertEqual(recorded.profile.info["processes"], 4)
+            self.assertEqual(recorded.sums["unknown_frees"], 60)
+            self.assert_values(recorded.by_path("take", "by_first"), allocs=20, frees=20, live=0)
+            self.assert_values(recorded.by_path("take", "by_second"), allocs=33, frees=30,
+                               live=3 * 70, live_blocks=3)
+
+        self.each_tracker("forks", check)
+
+    def test_handlers(self):
+        # Handlers allocate, and some leave by siglongjmp.
+        def check(recorded):
+            self.assertEqual(recorded.sums["without_context"], 0)
+            self.assert_values(recorded.by_path("take", "by_first"), allocs=10, frees=10)
+            self.assert_values(recorded.by_path("take", "by_second"), allocs=20, live=10000)
+            paths = {tuple(node.path()[-3:]) for node in recorded.profile.named("take")}
+            self.assertIn(("on_signal", "by_second", "take"), paths)
+
+        self.each_tracker("handlers", check)
+
+    def test_depths(self):
+        def check(recorded):
+            self.assert_values(recorded.by_path("take", "by_first"), allocs=200, frees=200)
+            deepest = max(node.path().count("deep") for node in recorded.profile.nodes)
+            self.assertEqual(deepest, 199 * 20 + 1)
+
+        self.each_tracker("depths", check)
+
+    def test_trackers_agree(self):
+        trees = []
+        def check(recorded):
+            trees.append({(tuple(node.path()), node.line, node.own)
+                          for node in recorded.profile.nodes if node.own})
+
+        self.each_tracker("paths", check)
+        self.assertEqual(trees[0], trees[1])
+        self.assertEqual(trees[0], trees[2])
+
+
+class Trees(AllocTest):
+    """Trees that forget know what is allocated, and processes what is live."""
+
+    def test_kinds(self):
+        full = self.record([program("allocs"), "peak"])
+        for kind in ("hot", "bounded", "functions"):
+            with self.subTest(kind=kind):
+                recorded = self.record([program("allocs"), "peak"], "--tree", kind)
+                self.assertEqual(recorded.sums["allocated"], full.sums["allocated"])
+                self.assertEqual(recorded.sums["allocations"], full.sums["allocations"])
+                self.assertEqual(recorded.sums["live"], full.sums["live"])
+                self.assertEqual(recorded.sums["peak"], full.sums["peak"])
+                self.assertIsNone(recorded.sums["freed"])
+                self.assertEqual(recorded.profile.total, full.profile.total)
+
+    def test_little_memory(self):
+        # The least there is: what finds no room is counted, sums stay right.
+        script = "my @kept = map { [$_] } 1 .. 200000; print scalar @kept"
+        recorded = self.record(["perl", "-e", script], "--memory", "1M")
+        self.assertEqual(recorded.run.text, "200000")
+        self.assertEqual(recorded.sums["allocations"], recorded.blocks)
+        self.assertEqual(recorded.sums["allocated"], recorded.bytes)
+        self.assertGreater(recorded.sums["without_room"], 0)
+
+
+class Harmless(AllocTest):
+    def test_promises(self):
+        native = Run([program("allocs"), "promises"])
+        self.assertEqual(native.text, "done\n")
+        def check(recorded):
+            self.assertEqual(recorded.run.text, native.text)
+
+        self.each_tracker("promises", check)
+
+    def test_address_space_limit(self):
+        command = ["sh", "-c", 'ulimit -v 300000; exec "$@"', "sh", program("allocs"), "paths"]
+        recorded = self.record(command)
+        self.assertEqual(recorded.run.status, 0, recorded.run.words)
+        self.assert_same_sums(recorded)
+
+    def test_misuse(self):
+        for options in (("-F", "100"), ("-c", "1ms"), ("--track", "calls")):
+            run = Run([CAIRN, "record", "-e", "alloc", *options, "true"])
+            self.assertEqual(run.status, 2)
+
+    def test_other_events_see_no_malloc(self):
+        """Only this event stands between a program and its allocator."""
+        folder = os.path.dirname(CAIRN)
+        symbols = subprocess.run(["nm", "-D", "--defined-only", os.path.join(folder, "libcairn.so")],
+                                 capture_output=True, text=True).stdout.split()
+        self.assertNotIn("malloc", symbols)
+
+
+class RealPrograms(AllocTest):
+    """Programs that nobody here wrote: the same sums as another library's, in the same run."""
+
+    SQL = ("create table t(a integer primary key, b text); with recursive n(i) as (select 1 union "
+           "all select i+1 from n where i<3000) insert into t select i, 'row '||i from n; "
+           "select count(*), sum(a) from t where b like '%7%';")
+
+    def check(self, argv, **more):
+        work = more.get("work", self.folder)
+        native = Run(argv, cwd=work)
+        for options in (("--track", "walk"), ("--track", "encode")):
+            with self.subTest(options=options):
+                recorded = self.record(argv, *options, **more)
+                self.assertEqual(recorded.run.status, native.status)
+                self.assertEqual(recorded.run.out, native.out)
+                self.assert_same_sums(recorded)
+                self.assertEqual(recorded.sums["without_context"], 0)
+                self.assertGreater(recorded.profile.info["walks"]["complete_pct"], 99.9)
+        return recorded
+
+    @installed("sqlite3")
+    def test_sqlite3(self):
+        self.check(["sqlite3", ":memory:", self.SQL])
+
+    def test_python3(self):
+        self.check(["/usr/bin/python3", "-S", "-c",
+                    "print(sum(len(str(i)) for i in range(20000)), sorted({i % 97 for i in range(999)})[5])"])
+
+    @installed("perl")
+    def test_perl(self):
+        self.check(["perl", "-e", 'my %h; $h{$_ % 1000} .= "x$_" for 1..20000; print length join "", %h'])
+
+    @installed("git")
+    def test_git(self):
+        work = os.path.join(self.folder, "work")
+        Run(["git", "init", "-q", work])
+        for i in range(20):
+            with open(os.path.join(work, f"file{i}"), "w") as file:
+                file.write(f"{i}\n" * 50)
+        self.check(["git", "status", "--short"], work=work)
+
+    @installed("g++")
+    def test_compiler(self):
+        with open(os.path.join(self.folder, "a.cpp"), "w") as file:
+            file.write("#include <string>\nint main() { return (int)std::string(3, 'a').size(); }\n")
+        native = Run(["g++", "-c", "a.cpp", "-o", "native.o"], cwd=self.folder)
+        self.assertEqual(native.status, 0, native.words)
+        recorded = self.record(["g++", "-c", "a.cpp", "-o", "a.o"])
+        self.assertEqual(recorded.run.status, 0)
+        self.assert_same_sums(recorded)
+        self.assertGreaterEqual(recorded.profile.info["processes"], 3)
+
+    @installed("valgrind", "sqlite3")
+    def test_valgrind(self):
+        """In a program that does the same under valgrind, its numbers are the same."""
+        argv = ["sqlite3", ":memory:", self.SQL]
+        run = Run(["valgrind", "--run-libc-freeres=no", *argv], cwd=self.folder)
+        numbers = [int(text.replace(",", "")) for text in re.findall(
+            r"in use at exit: ([\d,]+) bytes in ([\d,]+) blocks\n.*total heap usage: ([\d,]+) "
+            r"allocs, ([\d,]+) frees, ([\d,]+) bytes", run.words)[0]]
+        sums = self.record(argv, counted=False).sums
+        self.assertEqual([sums[name] for name in ("live", "live_blocks", "allocations", "frees",
+                                                  "allocated")], numbers)
+
+
+if __name__ == "__main__":
+    unittest.main(verbosity=2)

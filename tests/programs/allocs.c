@@ -1,0 +1,266 @@
+// SPDX-License-Identifier: MIT
+// Allocates in ways that are known by block and byte: allocs MODE.
+
+#include "common.h"
+#include <errno.h>
+#include <malloc.h>
+#include <pthread.h>
+#include <setjmp.h>
+#include <signal.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#define BARRIER(pointer) __asm__ volatile("" : "+r"(pointer)::"memory")
+
+// The frame stays: what follows the call keeps it from being a jump.
+static NOIPA void *take(size_t size)
+{
+    void *block = malloc(size);
+    BARRIER(block);
+    return block;
+}
+
+static NOIPA void *by_first(size_t size)
+{
+    void *block = take(size);
+    BARRIER(block);
+    return block;
+}
+
+static NOIPA void *by_second(size_t size)
+{
+    void *block = take(size);
+    BARRIER(block);
+    return block;
+}
+
+static NOIPA void leak(void)
+{
+    for (int i = 0; i < 7; i++) {
+        void *block = malloc(300);
+        BARRIER(block);
+    }
+}
+
+// 10 + 20 + 40 + ... + 5120 bytes, of which the last block stays until the end.
+static NOIPA char *grow(void)
+{
+    char *block = NULL;
+    for (size_t size = 10; size <= 5120; size *= 2) {
+        block = realloc(block, size);
+        BARRIER(block);
+    }
+    return block;
+}
+
+static NOIPA void every_way(void)
+{
+    void *blocks[8] = {calloc(3, 100), memalign(64, 100),      aligned_alloc(128, 256),
+                       valloc(10),     reallocarray(0, 5, 20), pvalloc(10)};
+    if (posix_memalign(&blocks[6], 4096, 77))
+        abort();
+    blocks[7] = strdup("twelve bytes");
+    for (int i = 0; i < 8; i++) {
+        BARRIER(blocks[i]);
+        free(blocks[i]);
+    }
+}
+
+static int paths(void)
+{
+    void *blocks[100];
+    for (int i = 0; i < 100; i++)
+        blocks[i] = i % 4 ? by_first(1000) : by_second(10);
+    for (int i = 0; i < 100; i++)
+        free(blocks[i]);
+    free(grow());
+    leak();
+    every_way();
+    free(NULL);
+    return 0;
+}
+
+// The peak is when 50 blocks by the second stand beside 10 by the first; before and after it there
+// are many, but fewer bytes.
+static int peak(void)
+{
+    void *first[100], *second[50];
+    for (int round = 0; round < 3; round++) {
+        for (int i = 0; i < 100; i++)
+            first[i] = by_first(1000);
+        for (int i = 10; i < 100; i++)
+            free(first[i]);
+        for (int i = 0; i < 50; i++)
+            second[i] = by_second(round == 1 ? 4000 : 2000 + (size_t)round);
+        for (int i = 0; i < 50; i++)
+            free(second[i]);
+        for (int i = 0; i < 10; i++)
+            free(first[i]);
+    }
+    return 0;
+}
+
+#define WORKERS 4
+#define EACH 5000
+static void *handed[WORKERS][EACH];
+
+static void *worker(void *argument)
+{
+    void **blocks = argument;
+    for (int i = 0; i < EACH; i++) {
+        blocks[i] = by_first(16 + (size_t)i % 64);
+        if (i % 5 == 0) {
+            void *own = by_second(32);
+            free(own);
+        }
+    }
+    return NULL;
+}
+
+// What the workers allocate is freed by the main thread, but for one in ten.
+static int threads(void)
+{
+    for (int round = 0; round < 3; round++) {
+        pthread_t threads[WORKERS];
+        for (int i = 0; i < WORKERS; i++)
+            if (pthread_create(&threads[i], NULL, worker, handed[i]))
+                return 1;
+        for (int i = 0; i < WORKERS; i++)
+            pthread_join(threads[i], NULL);
+        for (int i = 0; i < WORKERS; i++)
+            for (int j = 0; j < EACH; j++)
+                if (j % 10)
+                    free(handed[i][j]);
+    }
+    return 0;
+}
+
+static int forks(void)
+{
+    void *inherited[20];
+    for (int i = 0; i < 20; i++)
+        inherited[i] = by_first(100);
+    for (int child = 0; child < 3; child++)
+        if (fork() == 0) {
+            for (int i = 0; i < 20; i++)
+                free(inherited[i]);
+            for (int i = 0; i < 10; i++)
+                free(by_second(50));
+            void *left = by_second(70);
+            BARRIER(left);
+            _exit(0);
+        }
+    while (wait(NULL) > 0)
+        continue;
+    for (int i = 0; i < 20; i++)
+        free(inherited[i]);
+    return 0;
+}
+
+static sigjmp_buf landing;
+
+static void on_signal(int number)
+{
+    void *block = by_second(500);
+    BARRIER(block);
+    if (number == SIGUSR2)
+        siglongjmp(landing, 1);
+}
+
+static NOIPA void interrupt(int number)
+{
+    raise(number);
+    __asm__ volatile("" ::: "memory");
+}
+
+static int handlers(void)
+{
+    signal(SIGUSR1, on_signal);
+    signal(SIGUSR2, on_signal);
+    for (int i = 0; i < 10; i++) {
+        interrupt(SIGUSR1);
+        if (!sigsetjmp(landing, 1))
+            interrupt(SIGUSR2);
+        free(by_first(40));
+    }
+    return 0;
+}
+
+static NOIPA void *deep(int depth)
+{
+    void *block = depth ? deep(depth - 1) : by_first(24);
+    BARRIER(block);
+    return block;
+}
+
+static int depths(void)
+{
+    for (int i = 0; i < 200; i++)
+        free(deep(i * 20));
+    return 0;
+}
+
+static void check(int holds, const char *what)
+{
+    if (!holds)
+        printf("wrong: %s\n", what);
+}
+
+// What an allocator promises is the program's own, whoever looks on.
+static int promises(void)
+{
+    volatile size_t huge = (size_t)1 << 62;
+    errno = 0;
+    check(!malloc(huge) && errno == ENOMEM, "malloc of too much");
+    errno = 0;
+    check(!calloc(huge, 8) && errno == ENOMEM, "calloc of too much");
+    char *block = malloc(100);
+    strcpy(block, "kept");
+    errno = 0;
+    char *volatile same = block; // the compiler takes it for gone
+    check(!realloc(block, huge) && errno == ENOMEM && !strcmp(same, "kept"), "realloc");
+    errno = 0;
+    check(!reallocarray(same, huge, 16) && errno == ENOMEM, "reallocarray");
+    errno = EXDEV;
+    void *other = malloc(33), *third = calloc(1, 7);
+    free(other);
+    free(third);
+    check(errno == EXDEV, "errno is left alone");
+    other = third = &errno;
+    check(posix_memalign(&other, 3, 8) == EINVAL && other == third, "posix_memalign");
+    check(posix_memalign(&other, 8192, 8) == 0 && (uintptr_t)other % 8192 == 0, "alignment");
+    free(other);
+    other = aligned_alloc(256, 512);
+    check((uintptr_t)other % 256 == 0, "aligned_alloc");
+    free(other);
+    third = malloc(24);
+    check(malloc_usable_size(third) == 24, "usable size");
+    free(third);
+    third = realloc(malloc(8), 0);
+    check(third == NULL, "realloc to nothing");
+    free(same);
+    block = calloc(10, 10);
+    for (int i = 0; i < 100; i++)
+        check(block[i] == 0, "zeroed");
+    free(block);
+    puts("done");
+    return 0;
+}
+
+int main(int count, char **arguments)
+{
+    static const struct {
+        const char *name;
+        int (*run)(void);
+    } modes[] = {{"paths", paths},      {"peak", peak},         {"threads", threads},
+                 {"forks", forks},      {"handlers", handlers}, {"depths", depths},
+                 {"promises", promises}};
+    for (size_t i = 0; count > 1 && i < sizeof modes / sizeof *modes; i++)
+        if (!strcmp(arguments[1], modes[i].name))
+            return modes[i].run();
+    return 2;
+}
