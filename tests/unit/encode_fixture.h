@@ -1,0 +1,153 @@
+// SPDX-License-Identifier: MIT
+#ifndef CAIRN_TESTS_ENCODE_FIXTURE_H
+#define CAIRN_TESTS_ENCODE_FIXTURE_H
+
+// A call graph whose functions are letters, its encoding, and a thread that walks it.
+
+// The encoding, by the examples of the paper (Li, Wang, Wu, Hsu, Xu: Dynamic and Adaptive Calling
+// Context Encoding, CGO 2014): its figures give the same numbers here. Functions have letters.
+
+#include "encode/decode.h"
+#include "encode/policy.h"
+#include "encode/statistics.h"
+#include "make_pool.h"
+#include <errno.h>
+#include <limits.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+enum { DEPTH = 64 };
+
+static struct graph graph;
+static struct numbering numbering;
+static struct numbering_options options;
+static struct machine machine;
+static struct cc_entry stack[DEPTH];
+static struct tc_entry tail_stack[DEPTH];
+
+static inline place_t entry_of(char name)
+{
+    return place_make(MODULE_FIRST_FILE, (uint64_t)name * 0x1000);
+}
+
+static inline uint32_t function_of(char name)
+{
+    return graph_add_function(&graph, entry_of(name));
+}
+
+static inline place_t site_of(char caller, char callee)
+{
+    return entry_of(caller) + 5 + (uint64_t)callee * 8;
+}
+
+static inline uint32_t find(const char *edge)
+{
+    return graph_find_edge(&graph, site_of(edge[0], edge[1]), function_of(edge[1]));
+}
+
+static inline uint32_t add_kind(const char *edge, enum edge_kind kind)
+{
+    return graph_add_edge(&graph, site_of(edge[0], edge[1]), function_of(edge[0]),
+                          function_of(edge[1]), kind);
+}
+
+// "AB BC": calls from A to B and from B to C.
+static inline void add(const char *edges)
+{
+    for (; *edges; edges += edges[2] ? 3 : 2)
+        assert_true(add_kind(edges, EDGE_CALL) != GRAPH_NONE);
+}
+
+static inline void cover(void)
+{
+    enum cover cover;
+    assert_int_equal(numbering_cover(&numbering, &cover), 0);
+}
+
+static inline void encode(void)
+{
+    numbering_free(&numbering);
+    options.stamp++;
+    assert_int_equal(numbering_make(&numbering, &graph, &options), 0);
+}
+
+static inline int setup(void **unused)
+{
+    (void)unused;
+    graph_init(&graph, &test_pool);
+    options = (struct numbering_options){.id_bits = 64, .chain_targets = 4};
+    assert_int_equal(numbering_start(&numbering, &graph, &options), 0);
+    machine = (struct machine){.stack = stack, .limit = DEPTH, .tail_stack = tail_stack};
+    machine.tail_limit = DEPTH;
+    machine.root = function_of('A');
+    graph_set_root(&graph, machine.root);
+    return 0;
+}
+
+static inline int teardown(void **unused)
+{
+    (void)unused;
+    test_pool_fail_after(UINT_MAX);
+    test_pool_free();
+    return 0;
+}
+
+static inline uint64_t number_of(const char *edge)
+{
+    const struct code *code = numbering_code(&numbering, find(edge));
+    assert_int_equal(code->action, ACTION_ADD);
+    return code->add;
+}
+
+// Walks along "ACD"; what is not known is met on the way.
+static inline void walk(const char *path)
+{
+    for (; path[1]; path++) {
+        if (find(path) == GRAPH_NONE)
+            add_kind(path, EDGE_CALL);
+        cover();
+        uint32_t edge = find(path);
+        if (edge_is_tail(graph_edge(&graph, edge)))
+            assert_int_equal(machine_tail(&machine, &numbering, edge), 0);
+        else
+            assert_int_equal(machine_call(&machine, &numbering, edge), 0);
+    }
+}
+
+static inline void assert_decodes(const struct dictionary *dictionary,
+                                  const struct context *context, const char *expected)
+{
+    uint32_t path[DEPTH];
+    int64_t count = context_decode(&graph, dictionary, context, path, DEPTH);
+    assert_int_equal(count, strlen(expected) - 1);
+    for (int64_t i = 0; i < count; i++)
+        assert_int_equal(path[DEPTH - count + i], find(expected + i));
+}
+
+static inline void assert_context(const char *expected)
+{
+    struct context context = context_of(&machine, function_of(expected[strlen(expected) - 1]));
+    assert_decodes(numbering.dictionary, &context, expected);
+}
+
+static inline void assert_entry(unsigned at, uint64_t id, const char *edge, uint32_t count)
+{
+    assert_true(at < machine.depth);
+    assert_int_equal(stack[at].id, id);
+    assert_int_equal(stack[at].edge, find(edge));
+    assert_int_equal(stack[at].count, count);
+}
+
+static inline void assert_path(char function, unsigned count, const uint32_t *expected)
+{
+    uint32_t path[DEPTH];
+    struct context context = context_of(&machine, function_of(function));
+    assert_int_equal(context_decode(&graph, numbering.dictionary, &context, path, DEPTH), count);
+    assert_memory_equal(path + DEPTH - count, expected, count * sizeof path[0]);
+}
+
+#endif
