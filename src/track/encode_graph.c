@@ -34,6 +34,8 @@ static struct site_counts found;
 // Code that is not rewritten while there are other threads: libc blocks all signals now and then,
 // and a trap would kill it.
 static struct module_ref libc[2];
+// Code that is never rewritten: while an exception is under way, numbers mean nothing.
+static struct module_ref unwinder;
 
 // Of the function that is being looked at: what stays.
 #define STAYS_MOST 1024
@@ -63,6 +65,7 @@ int encode_graph_start(void)
     loadmap_enter();
     for (unsigned i = 0; i < sizeof libc / sizeof *libc; i++)
         loadmap_find((uintptr_t)dlsym(RTLD_NEXT, inside[i]), &libc[i], &unloading);
+    loadmap_find((uintptr_t)dlsym(RTLD_NEXT, "_Unwind_RaiseException"), &unwinder, &unloading);
     loadmap_leave();
     return 0;
 }
@@ -72,12 +75,24 @@ static struct facts *facts_of(uint32_t function)
     return series_at(&facts, function);
 }
 
+// Code that may be unloaded is not patched: another library could be in its place before anybody
+// knows.
+static bool is_permanent(uintptr_t address)
+{
+    struct module_ref module;
+    bool unloading;
+    loadmap_enter();
+    const bool permanent = loadmap_find(address, &module, &unloading) && module.permanent;
+    loadmap_leave();
+    return permanent;
+}
+
 // Where the function begins that a call of this address enters; the address itself if no table
-// covers it.
+// covers it, or that may be unloaded.
 static uintptr_t start_of(uintptr_t address)
 {
     uintptr_t start = address;
-    if (patch_lock())
+    if (!is_permanent(address) || patch_lock())
         return start;
     loadmap_enter();
     struct patch_function *function = functions_at(address);
@@ -253,12 +268,14 @@ bool encode_is_direct(const struct encode_site *site)
     return site->site->kind == SITE_CALL && !is_indirect(site->site);
 }
 
+static bool is_in(const struct module_ref *module, uintptr_t address)
+{
+    return address >= module->start && address < module->end;
+}
+
 bool encode_is_fixed(uintptr_t address)
 {
-    for (unsigned i = 0; i < sizeof libc / sizeof *libc; i++)
-        if (address >= libc[i].start && address < libc[i].end)
-            return true;
-    return false;
+    return is_in(&libc[0], address) || is_in(&libc[1], address);
 }
 
 static int32_t from_thread(const void *variable)
@@ -360,24 +377,13 @@ static void add_sites(uint32_t function, const struct site_list *list)
     apply(function, count);
 }
 
-// Code that may be unloaded is not patched: another library could be in its place before anybody
-// knows.
-static bool is_permanent(uintptr_t address)
-{
-    struct module_ref module;
-    bool unloading;
-    loadmap_enter();
-    const bool permanent = loadmap_find(address, &module, &unloading) && module.permanent;
-    loadmap_leave();
-    return permanent;
-}
-
 static void look_at(uint32_t function)
 {
     struct site_list list = {0};
     const uintptr_t address = facts_of(function)->address;
     stayed_count = 0;
-    const bool stays = encode.frozen || (encode.company && encode_is_fixed(address));
+    const bool stays =
+        encode.frozen || (encode.company && encode_is_fixed(address)) || is_in(&unwinder, address);
     if (stays || !is_permanent(address) || sites_find(address, &list, &found)) {
         facts_of(function)->flags |= OPEN;
         return;

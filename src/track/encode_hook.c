@@ -160,7 +160,7 @@ static void reencode(struct encode_thread *thread, enum reencode reason)
     thread->before_count = 0;
 }
 
-#define RESTLESS_NS 200000
+#define RESTLESS_NS 1000000
 
 static enum reencode decide(void)
 {
@@ -170,7 +170,8 @@ static enum reencode decide(void)
     counters->edges = encode.graph.edge_count;
     counters->nanoseconds = encode_now() - encode.encoded_at;
     if (encode.restless)
-        return counters->nanoseconds > RESTLESS_NS ? REENCODE_EDGES : REENCODE_NOT;
+        return counters->nanoseconds > RESTLESS_NS + 3 * counters->last_cost ? REENCODE_EDGES
+                                                                             : REENCODE_NOT;
     return policy_decide(&encode.policy, counters);
 }
 

@@ -82,6 +82,7 @@ struct encode_thread {
     bool has_signal, has_gap; // of the last walk: a signal's frame was met, or one without tables
     bool busy;                // a hook is on its long way
     bool jumping;             // the state is that of where a longjmp lands: perhaps not there yet
+    uintptr_t jump_sp;        // where it was called
     uint32_t count;           // frames of the last walk, youngest first
     uint32_t path_count;      // of the last path that was decoded: at the end of `path`
     uint32_t ticks;

@@ -144,9 +144,11 @@ static void heal(struct encode_thread *thread)
 }
 
 // Whether the function that the program called to jump is on the stack no more.
-static bool has_landed(struct encode_thread *thread, struct unwind_cursor *cursor)
+static bool has_landed(struct encode_thread *thread, struct unwind_cursor cursor)
 {
-    if (!encode_walk(thread, cursor))
+    if (cursor.sp > thread->jump_sp)
+        return true; // what is there lies deeper
+    if (!encode_walk(thread, &cursor))
         return false;
     for (uint32_t i = 0; i < thread->count; i++)
         if (forbidden_is_agent(thread->frames[i].function))
@@ -229,12 +231,12 @@ ref_t encode_sample(struct encode_thread *thread, struct walker *walker, void *u
     encode_count(&counts->pushes, thread->state->pushes);
     thread->state->pushes = 0;
     unwind_start(&cursor, ucontext, stack);
+    if (thread->jumping && own && !thread->busy && !is_ours(&cursor, pc))
+        thread->jumping = !has_landed(thread, cursor);
     if (is_outside(thread, &cursor, pc)) {
         const bool ours = is_ours(&cursor, pc);
-        if (thread->jumping && own && !thread->busy && !ours)
-            thread->jumping = !has_landed(thread, &cursor);
-        else if ((thread->state->attention || !thread->root_slot || is_behind(thread)) && own &&
-                 !thread->busy && !ours && encode_walk(thread, &cursor))
+        if ((thread->state->attention || !thread->root_slot || is_behind(thread)) && own &&
+            !thread->busy && !ours && encode_walk(thread, &cursor))
             heal(thread);
         else if (!thread->busy && ours)
             observe_hook();

@@ -309,6 +309,7 @@ void encode_jump(const void *buffer, const void *frame)
         encode_replay(thread, goal);
     else
         encode_distrust();
+    thread->jump_sp = own ? sp : goal;
     thread->jumping = true;
     encode_unlock(thread, &mask);
 }
