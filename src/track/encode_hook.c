@@ -16,6 +16,7 @@ _Static_assert(offsetof(struct encode, wanted) == 0, "");
 _Static_assert(offsetof(struct encode_state, stack_low) == 88, "");
 _Static_assert(offsetof(struct encode_state, countdown) == 104, "");
 _Static_assert(offsetof(struct encode_state, base) == 128, "");
+_Static_assert(WORD_LONG == (INT64_MIN | INT64_C(1) << 62) && WORD_REPEATS == INT64_C(1) << 32, "");
 
 static uint64_t mix(uintptr_t stub, uintptr_t target)
 {
@@ -302,7 +303,7 @@ bool encode_table_known(uintptr_t stub, int64_t word, uintptr_t sp)
 {
     struct encode_state *state = &encode_state;
     if (!word_is_long(word)) {
-        if (--state->countdown < 0)
+        if (state->countdown < 0)
             encode_count_push(state, (uint32_t)word);
         encode_do(state, word, GRAPH_NONE);
         return true;

@@ -28,6 +28,8 @@
     .hidden encode_push_direct, encode_push_indirect
     .hidden encode_before_direct, encode_before_indirect
     .globl encode_push_direct, encode_push_indirect
+    .hidden encode_before_table, encode_table_otherwise
+    .globl encode_before_table
 
 // rdx becomes the hash of the stub's address and the target: mix() in encode_hook.c. Changes rcx.
     .macro MIX indirect
@@ -123,5 +125,55 @@ encode_push_direct:
 encode_push_indirect:
     PUSH 1, encode_before_indirect
     .size encode_push_indirect, . - encode_push_indirect
+
+// The same with the word of a table in rax, of which the stub has saved the program's.
+#define WORD_LONG 62
+#define WORD_REPEATS 32
+
+    .p2align 5
+    .type encode_before_table, @function
+encode_before_table:
+    .cfi_startproc
+    btq $WORD_LONG, %rax
+    jc encode_table_otherwise
+    SAVE %rcx
+    SAVE %rdx
+    SAVE %rsi
+    movq encode_state@gottpoff(%rip), %rsi
+    decl %fs:COUNTDOWN(%rsi)
+    js 9f
+    movl %fs:DEPTH(%rsi), %ecx
+    cmpl %fs:LIMIT(%rsi), %ecx
+    je 9f
+    shlq $4, %rcx
+    addq %fs:STACK(%rsi), %rcx
+    movq %fs:ID(%rsi), %rdx
+    btq $WORD_REPEATS, %rax
+    movl %eax, %eax                 // the edge
+    jc 3f
+1:  movq %rdx, (%rcx)
+    movq %rax, ENTRY_EDGE(%rcx)     // and the count, 0
+    incl %fs:DEPTH(%rsi)
+2:  movq %fs:BASE(%rsi), %rcx
+    movq %rcx, %fs:ID(%rsi)
+    RESTORE %rsi
+    RESTORE %rdx
+    RESTORE %rcx
+    ret
+    .cfi_adjust_cfa_offset 24
+3:  cmpl $0, %fs:DEPTH(%rsi)
+    je 1b
+    cmpq %rdx, -ENTRY_BYTES(%rcx)
+    jne 1b
+    cmpl %eax, ENTRY_EDGE-ENTRY_BYTES(%rcx)
+    jne 1b
+    incl ENTRY_COUNT-ENTRY_BYTES(%rcx)
+    jmp 2b
+9:  RESTORE %rsi
+    RESTORE %rdx
+    RESTORE %rcx
+    jmp encode_table_otherwise
+    .cfi_endproc
+    .size encode_before_table, . - encode_before_table
 
     .section .note.GNU-stack, "", @progbits

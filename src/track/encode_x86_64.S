@@ -12,8 +12,8 @@
     .hidden encode_before_direct, encode_before_indirect, encode_after
     .hidden encode_before_known, encode_before_slow, encode_state
     .hidden encode_before_tail, encode_tail_known, encode_tail_slow
-    .hidden encode_before_table, encode_after_table, encode_table_known, encode_table_after
-    .globl encode_before_table, encode_after_table
+    .hidden encode_table_otherwise, encode_after_table, encode_table_known, encode_table_after
+    .globl encode_table_otherwise, encode_after_table
     .globl encode_before_direct, encode_before_indirect, encode_before_tail, encode_after
 
 // Before a call: all registers may hold arguments. (%rsp) is an address in the stub, which tells the site; of an
@@ -95,10 +95,10 @@ encode_before_indirect:
     .size encode_before_indirect, . - encode_before_indirect
 
     .p2align 4
-    .type encode_before_table, @function
-encode_before_table:
+    .type encode_table_otherwise, @function
+encode_table_otherwise:
     BEFORE 0, encode_table_known, encode_before_slow, 1
-    .size encode_before_table, . - encode_before_table
+    .size encode_table_otherwise, . - encode_table_otherwise
 
 // Before a tail jump, which changes nothing: the function that it leads to is to be met.
     .p2align 4

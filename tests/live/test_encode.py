@@ -131,6 +131,25 @@ class OwnPrograms(EncodeTest):
         self.assertIn("LD_BIND_NOW=mine", run.text)
 
 
+class Stress(EncodeTest):
+    def test_threads_in_code_that_changes(self):
+        """Eight threads, and some that come and go, while all is encoded anew hundreds of times a second.
+
+        ENCODE_STRESS_SECONDS=60 makes it last."""
+        seconds = os.environ.get("ENCODE_STRESS_SECONDS", "3")
+        plugins = [program(f"plugin_{name}.so") for name in ("alpha", "beta", "gamma")]
+        out = self.file("stress.out")
+        run = Run([CAIRN, "record", "-q", "-F", "2000", "--track", "encode", "--verify", "--restless", "-o", out, "--",
+                   program("encode_stress"), seconds, "8", *plugins], cwd=self.folder, timeout=int(seconds) + 300)
+        self.assertEqual(run.status, 0, run.words)
+        self.assertIn(" 0 wrong", run.words)
+        counts = self.read(out).info["encode"]
+        self.assertEqual(counts["mismatches"], 0, counts)
+        self.assertEqual(counts["frozen"], 0)
+        self.assertGreater(counts["verified"], 100)
+        self.assertGreater(counts["reencodings"], 30)
+
+
 class RealPrograms(EncodeTest):
     @installed("bzip2")
     def test_bzip2(self):

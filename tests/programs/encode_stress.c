@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: MIT
 // Threads at work in code whose call sites are numbered, patched and unpatched by somebody all the
-// time: recursion, callbacks, exceptions and longjmp (patch_target.cpp), while other threads come
-// and go, signals arrive, and libraries are loaded and unloaded.
+// time: calls among many functions, and now and then recursion, callbacks, exceptions and longjmp
+// (patch_target.cpp), while other threads come and go, signals arrive, and libraries are loaded and
+// unloaded.
 //
 //   encode_stress SECONDS THREADS [PLUGIN...]      exits with 1 if a result was wrong
 
@@ -24,9 +25,42 @@ static uint64_t expected[SEEDS];
 static _Atomic int stop;
 static _Atomic uint64_t rounds, threads, signals, loads, wrong;
 
+// Functions that call each other, by name and by table, at most `depth` deep.
+typedef uint64_t (*step)(uint64_t value, unsigned depth);
+static step steps[];
+
+#define STEP(number, one, other)                                                                   \
+    static NOIPA uint64_t step_##number(uint64_t value, unsigned depth)                            \
+    {                                                                                              \
+        value = burn(value + number, 1) % 1000003;                                                 \
+        if (depth == 0)                                                                            \
+            return value;                                                                          \
+        uint64_t sum = value % 3 ? step_##one(value, depth - 1) : step_##other(value, depth - 1);  \
+        if (value % 5 == 0)                                                                        \
+            sum += steps[value % 8](value + 1, depth - 1);                                         \
+        if (value % 7 == 0)                                                                        \
+            sum ^= step_##one(value + 2, depth - 1);                                               \
+        return sum * 31 + number;                                                                  \
+    }
+
+#define DECLARE(number) static uint64_t step_##number(uint64_t value, unsigned depth);
+DECLARE(0)
+DECLARE(1) DECLARE(2) DECLARE(3) DECLARE(4) DECLARE(5) DECLARE(6) DECLARE(7) STEP(0, 1, 2)
+    STEP(1, 2, 3) STEP(2, 3, 0) STEP(3, 4, 5) STEP(4, 5, 6) STEP(5, 6, 7) STEP(6, 7, 1)
+        STEP(7, 4, 2) static step steps[] = {step_0, step_1, step_2, step_3,
+                                             step_4, step_5, step_6, step_7};
+
+static NOIPA uint64_t result_of(uint64_t seed)
+{
+    uint64_t sum = seed % 16 ? 0 : patch_work(seed);
+    for (unsigned i = 0; i < 4; i++)
+        sum += steps[(seed + i) % 8](seed + i, 12);
+    return sum;
+}
+
 static NOIPA void work_once(uint64_t seed)
 {
-    wrong += patch_work(seed % SEEDS) != expected[seed % SEEDS];
+    wrong += result_of(seed % SEEDS) != expected[seed % SEEDS];
     rounds++;
 }
 
@@ -100,7 +134,7 @@ int main(int argc, char **argv)
     pthread_t workers[THREADS_MOST], maker;
     CHECK(count <= THREADS_MOST);
     for (unsigned i = 0; i < SEEDS; i++)
-        expected[i] = patch_work(i);
+        expected[i] = result_of(i);
     sigaction(SIGUSR1, &action, NULL);
     for (uintptr_t i = 0; i < count; i++)
         CHECK(!pthread_create(&workers[i], NULL, work, (void *)(i * 7)));
