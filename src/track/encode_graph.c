@@ -384,7 +384,9 @@ static void look_at(uint32_t function)
     stayed_count = 0;
     const bool stays =
         encode.frozen || (encode.company && encode_is_fixed(address)) || is_in(&unwinder, address);
-    if (stays || !is_permanent(address) || sites_find(address, &list, &found)) {
+    // Where nothing would be patched, nothing is missed.
+    if (!is_permanent(address) || sites_find(address, &list, &found) ||
+        (stays && list.count + stayed_count > 0)) {
         facts_of(function)->flags |= OPEN;
         return;
     }

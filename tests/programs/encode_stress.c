@@ -29,26 +29,70 @@ static _Atomic uint64_t rounds, threads, signals, loads, wrong;
 typedef uint64_t (*step)(uint64_t value, unsigned depth);
 static step steps[];
 
-#define STEP(number, one, other)                                                                   \
-    static NOIPA uint64_t step_##number(uint64_t value, unsigned depth)                            \
-    {                                                                                              \
-        value = burn(value + number, 1) % 1000003;                                                 \
-        if (depth == 0)                                                                            \
-            return value;                                                                          \
-        uint64_t sum = value % 3 ? step_##one(value, depth - 1) : step_##other(value, depth - 1);  \
-        if (value % 5 == 0)                                                                        \
-            sum += steps[value % 8](value + 1, depth - 1);                                         \
-        if (value % 7 == 0)                                                                        \
-            sum ^= step_##one(value + 2, depth - 1);                                               \
-        return sum * 31 + number;                                                                  \
-    }
+static inline __attribute__((always_inline)) uint64_t go(uint64_t value, unsigned depth,
+                                                         unsigned number, step one, step other)
+{
+    value = burn(value + number, 1) % 1000003;
+    if (depth == 0)
+        return value;
+    uint64_t sum = value % 3 ? one(value, depth - 1) : other(value, depth - 1);
+    if (value % 5 == 0)
+        sum += steps[value % 8](value + 1, depth - 1);
+    if (value % 7 == 0)
+        sum ^= one(value + 2, depth - 1);
+    return sum * 31 + number;
+}
 
-#define DECLARE(number) static uint64_t step_##number(uint64_t value, unsigned depth);
-DECLARE(0)
-DECLARE(1) DECLARE(2) DECLARE(3) DECLARE(4) DECLARE(5) DECLARE(6) DECLARE(7) STEP(0, 1, 2)
-    STEP(1, 2, 3) STEP(2, 3, 0) STEP(3, 4, 5) STEP(4, 5, 6) STEP(5, 6, 7) STEP(6, 7, 1)
-        STEP(7, 4, 2) static step steps[] = {step_0, step_1, step_2, step_3,
-                                             step_4, step_5, step_6, step_7};
+static uint64_t step_0(uint64_t value, unsigned depth);
+static uint64_t step_1(uint64_t value, unsigned depth);
+static uint64_t step_2(uint64_t value, unsigned depth);
+static uint64_t step_3(uint64_t value, unsigned depth);
+static uint64_t step_4(uint64_t value, unsigned depth);
+static uint64_t step_5(uint64_t value, unsigned depth);
+static uint64_t step_6(uint64_t value, unsigned depth);
+static uint64_t step_7(uint64_t value, unsigned depth);
+
+static NOIPA uint64_t step_0(uint64_t value, unsigned depth)
+{
+    return go(value, depth, 0, step_1, step_2);
+}
+
+static NOIPA uint64_t step_1(uint64_t value, unsigned depth)
+{
+    return go(value, depth, 1, step_2, step_3);
+}
+
+static NOIPA uint64_t step_2(uint64_t value, unsigned depth)
+{
+    return go(value, depth, 2, step_3, step_0);
+}
+
+static NOIPA uint64_t step_3(uint64_t value, unsigned depth)
+{
+    return go(value, depth, 3, step_4, step_5);
+}
+
+static NOIPA uint64_t step_4(uint64_t value, unsigned depth)
+{
+    return go(value, depth, 4, step_5, step_6);
+}
+
+static NOIPA uint64_t step_5(uint64_t value, unsigned depth)
+{
+    return go(value, depth, 5, step_6, step_7);
+}
+
+static NOIPA uint64_t step_6(uint64_t value, unsigned depth)
+{
+    return go(value, depth, 6, step_7, step_1);
+}
+
+static NOIPA uint64_t step_7(uint64_t value, unsigned depth)
+{
+    return go(value, depth, 7, step_4, step_2);
+}
+
+static step steps[] = {step_0, step_1, step_2, step_3, step_4, step_5, step_6, step_7};
 
 static NOIPA uint64_t result_of(uint64_t seed)
 {
