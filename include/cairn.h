@@ -68,6 +68,18 @@ struct cairn_totals {
     uint64_t trees;
 };
 
+/*
+ * The calling context of a moment, small enough to be kept with every event. It means something in
+ * the process that it was asked for in, to cairn_decode(), and as text to `cairn decode`, with the
+ * profile of that process. handle 0: not known.
+ */
+struct cairn_context {
+    uint64_t id;
+    uint64_t handle;
+};
+
+#define CAIRN_CONTEXT_TEXT 48 /* bytes that the text of one takes at most */
+
 /* What libcairn defines; the functions further down are for use. */
 #define CAIRN_WEAK __attribute__((weak))
 CAIRN_WEAK int cairn_start_1(const char *options, char *error, size_t error_bytes);
@@ -87,6 +99,10 @@ CAIRN_WEAK int cairn_watch_fd_1(void);
 CAIRN_WEAK int cairn_snapshot_1(const char *path);
 CAIRN_WEAK int cairn_totals_1(struct cairn_totals *totals);
 CAIRN_WEAK const char *cairn_name_1(const struct cairn_frame *frame, char *text, size_t bytes);
+CAIRN_WEAK struct cairn_context cairn_context_1(void);
+CAIRN_WEAK const char *cairn_context_text_1(struct cairn_context context, char *text, size_t bytes);
+CAIRN_WEAK int cairn_decode_1(struct cairn_context context, struct cairn_frame *frames,
+                              unsigned most);
 #undef CAIRN_WEAK
 
 #define CAIRN_ABSENT (-38) /* -ENOSYS */
@@ -220,6 +236,44 @@ static inline const char *cairn_name(const struct cairn_frame *frame, char *text
     if (bytes)
         *text = 0;
     return text;
+}
+
+/*
+ * The calling context of the caller. Under `cairn record --track encode` it is a number that the
+ * thread has at hand: a few nanoseconds where it was asked for before, a few microseconds where it
+ * was not. Elsewhere the stack is walked each time. Never another path than the true one: what
+ * cannot be told is not known (handle 0), and so is everything while nothing is recorded.
+ * Signal-safe.
+ */
+static inline __attribute__((always_inline)) struct cairn_context cairn_context(void)
+{
+    struct cairn_context nothing = {0, 0};
+    return cairn_context_1 ? cairn_context_1() : nothing;
+}
+
+/* A context as text without blanks, such as "c:9f3a01c2.1a.3.7.5e", for a log that `cairn decode`
+ * reads later; "c:?" if it is not known. Returns text, which has room for CAIRN_CONTEXT_TEXT bytes,
+ * or is cut off. Signal-safe. */
+static inline const char *cairn_context_text(struct cairn_context context, char *text, size_t bytes)
+{
+    if (cairn_context_text_1)
+        return cairn_context_text_1(context, text, bytes);
+    if (bytes)
+        *text = 0;
+    return text;
+}
+
+/*
+ * The path of a context of this process: fills frames[0 .. most), innermost first, and returns how
+ * many there are, which may be more. A frame without a site began its thread; if more follow it,
+ * these are the path on which the thread was created. A frame without a function stands for all
+ * that could not be found out. -ENOENT: not known; -EINVAL: no context of this process; -ESTALE: one
+ * of the process that this one was forked from.
+ */
+static inline int cairn_decode(struct cairn_context context, struct cairn_frame *frames,
+                               unsigned most)
+{
+    return cairn_decode_1 ? cairn_decode_1(context, frames, most) : CAIRN_ABSENT;
 }
 
 #ifdef __cplusplus

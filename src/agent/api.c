@@ -18,6 +18,7 @@ void api_after_fork(void)
 {
     pthread_mutex_init(&lock, NULL);
     watch_after_fork();
+    api_context_after_fork();
 }
 
 static int refuse(struct api_error *error, int number, const char *why)

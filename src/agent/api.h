@@ -12,5 +12,6 @@
 
 // In a forked child: a lock that another thread of the parent held is free.
 void api_after_fork(void);
+void api_context_after_fork(void); // part of it
 
 #endif

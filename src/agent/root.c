@@ -3,6 +3,7 @@
 
 #include "agent/real.h"
 #include "agent/thread.h"
+#include "track/asked.h"
 #include "track/encode.h"
 #include <errno.h>
 
@@ -17,6 +18,7 @@ __libc_start_main(main_function *main, int argc, char **argv, void (*init)(void)
                   void (*fini)(void), void (*loader_fini)(void), void *stack_end)
 {
     __typeof__(&__libc_start_main) real = REAL(__libc_start_main);
+    asked_begin_thread((uintptr_t)main, (struct asked_value){0});
     if (agent.active && thread_self) {
         const int saved_errno = errno;
         encode_open((uintptr_t)main, thread_self->stack);

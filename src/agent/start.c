@@ -10,6 +10,7 @@
 #include "agent/thread.h"
 #include "loadmap/loadmap.h"
 #include "patch/entries.h"
+#include "track/asked.h"
 #include "track/burst.h"
 #include "track/encode.h"
 #include "track/forbidden.h"
@@ -101,6 +102,7 @@ static void settle_in(void *memory, size_t bytes, bool forked)
         arena_keep_back(&agent.arena, bytes / KEPT_PART);
     phase_forget_records();
     describe_process(agent.process, forked);
+    asked_start(&agent.arena, &agent.process->contexts);
 }
 
 static int take_own_slice(bool forked)

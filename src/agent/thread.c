@@ -230,6 +230,7 @@ static void end_thread(struct thread *thread)
     if (atomic_load_explicit(&thread->begun, memory_order_acquire))
         stop_thread(thread);
     encode_close(encode_current);
+    asked_end_thread();
     thread_self = NULL;
     atomic_signal_fence(memory_order_seq_cst);
     thread_give(thread);
@@ -274,6 +275,7 @@ void thread_enter(struct thread *thread, struct unwind_bounds stack)
     // A cancellation that waits already must strike in the program's code, not in ours.
     int cancellable;
     pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &cancellable);
+    asked_begin_thread((uintptr_t)thread->start, thread->creator);
     const bool profiled = know_thread(thread, stack) && !begin_thread(thread);
     if (!profiled && agent.active)
         give_up_thread(thread);

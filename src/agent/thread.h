@@ -6,6 +6,7 @@
 
 #include "agent/agent.h"
 #include "event/clock.h"
+#include "track/asked.h"
 #include "track/calls.h"
 #include "track/trigger.h"
 #include "track/walk.h"
@@ -31,6 +32,7 @@ struct thread {
     void *(*start)(void *);
     void *argument;
     size_t stack_bytes;
+    struct asked_value creator; // the context that created it, where numbers tell it
     pid_t id;
     struct unwind_bounds stack;
     // It has a tree and a tracker. Whoever begins it writes, last and with release; its own handler
@@ -89,6 +91,10 @@ void thread_list_after_fork(void);
 // The recording begins, or goes on after a pause, in all threads. In normal context.
 void thread_list_begin_all(void);
 void thread_list_wake_all(void);
+
+// The context of the calling thread, for a function of ours that returns to pc, with the stack
+// pointer at sp, and the frame pointer as it was: the long way, if need be. Signal-safe.
+struct asked_value thread_context(uintptr_t pc, uintptr_t sp, uintptr_t bp);
 
 // What these do with each: for a thread that may be another one than the caller.
 void thread_begin_late(struct thread *thread);

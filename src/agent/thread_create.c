@@ -39,8 +39,11 @@ static size_t stack_bytes_of(const pthread_attr_t *attributes)
 }
 
 static void prepare_thread(struct thread *thread, void *(*start)(void *), void *argument,
-                           const pthread_attr_t *attributes)
+                           const pthread_attr_t *attributes, const uintptr_t *frame)
 {
+    // Only where that costs little: numbers are at hand.
+    thread->creator = encode_current ? thread_context(frame[1], (uintptr_t)(frame + 2), frame[0])
+                                     : (struct asked_value){0};
     thread->start = start;
     thread->argument = argument;
     thread->stack_bytes = stack_bytes_of(attributes);
@@ -54,7 +57,7 @@ pthread_create(pthread_t *id, const pthread_attr_t *attributes, void *(*start)(v
     struct thread *thread = agent.armed ? thread_take() : NULL;
     if (!thread)
         return REAL(pthread_create)(id, attributes, start, argument);
-    prepare_thread(thread, start, argument, attributes);
+    prepare_thread(thread, start, argument, attributes, __builtin_frame_address(0));
     encode_expect_threads(__builtin_frame_address(0));
     int error = REAL(pthread_create)(id, attributes, thread_entry, thread);
     if (error)
@@ -78,7 +81,7 @@ thrd_create(thrd_t *id, thrd_start_t start, void *argument)
     struct thread *thread = agent.armed ? thread_take() : NULL;
     if (!thread)
         return REAL(thrd_create)(id, start, argument);
-    prepare_thread(thread, (void *)start, argument, NULL);
+    prepare_thread(thread, (void *)start, argument, NULL, __builtin_frame_address(0));
     encode_expect_threads(__builtin_frame_address(0));
     int error = REAL(thrd_create)(id, c11_thread_entry, thread);
     if (error != thrd_success)

@@ -284,15 +284,28 @@ static bool reach_nodes(struct codebook *codebook, uint64_t count)
     return true;
 }
 
+static uint32_t take_function(struct source *source)
+{
+    return take_below(source, UINT64_C(1) << 32) - 1; // 0: GRAPH_NONE
+}
+
 static int read_node(struct codebook *codebook, struct source *source)
 {
+    enum { ORIGIN, POINT, FRAME, ENTRY };
     struct intern *intern = &codebook->intern;
     struct intern_node node = {.level = 1};
-    node.edge = take_below(source, codebook->graph.edge_count + 1ull) - 1; // 0: GRAPH_NONE
+    const uint32_t kind = take_below(source, (uint64_t)codebook->graph.edge_count + ENTRY);
+    node.edge = kind >= ENTRY    ? kind - ENTRY
+                : kind == ORIGIN ? INTERN_ORIGIN
+                : kind == POINT  ? INTERN_POINT
+                                 : INTERN_FRAME;
     node.id = take(source);
-    node.count = take_below(source, UINT64_C(1) << 32);
-    if (node.edge == GRAPH_NONE) {
-        node.parent = take_below(source, UINT64_C(1) << 32);
+    if (kind == FRAME)
+        node.handle = take(source);
+    else
+        node.count = kind >= ENTRY ? take_below(source, UINT64_C(1) << 32) : take_function(source);
+    if (kind == ORIGIN) {
+        node.parent = take_function(source);
         node.handle = take(source);
     } else {
         node.parent = take_near(source, intern->used, intern->used);

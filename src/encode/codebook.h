@@ -16,6 +16,7 @@ struct codebook {
     uint64_t dictionary_bytes, dictionary_limit; // more is refused: few bytes can ask for many
     struct intern intern;
     size_t intern_bytes;
+    uint32_t first_node; // handles count nodes from here: those below are of the process' parent
 };
 
 void codebook_init(struct codebook *codebook, struct pool *pool); // a pool of its own

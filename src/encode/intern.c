@@ -3,17 +3,24 @@
 #include <errno.h>
 #include <string.h>
 
+// Two slots for each node, so that probes stay short.
+enum { EACH = sizeof(struct intern_node) + 2 * sizeof(uint32_t) };
+
+size_t intern_bytes(size_t bytes)
+{
+    size_t capacity = 2;
+    while (capacity < UINT32_C(1) << 30 && EACH * capacity * 2 <= bytes)
+        capacity *= 2;
+    return EACH * capacity;
+}
+
 int intern_init(struct intern *intern, void *memory, size_t bytes)
 {
-    // Two slots for each node, so that probes stay short.
-    size_t each = sizeof(struct intern_node) + 2 * sizeof(uint32_t);
-    uint32_t capacity = 2;
-    if (bytes < each * capacity)
+    const size_t used = intern_bytes(bytes);
+    if (used > bytes)
         return -ENOSPC;
-    while (capacity < UINT32_C(1) << 30 && each * capacity * 2 <= bytes)
-        capacity *= 2;
-    *intern = (struct intern){.node = memory, .capacity = capacity, .used = 1};
-    intern->slot = (uint32_t *)(intern->node + capacity);
+    *intern = (struct intern){.node = memory, .capacity = (uint32_t)(used / EACH), .used = 1};
+    intern->slot = (uint32_t *)(intern->node + intern->capacity);
     return 0;
 }
 
@@ -82,10 +89,32 @@ uint32_t intern_origin(struct intern *intern, const struct intern_origin *origin
 {
     return find_or_add(intern, &(struct intern_node){.id = origin->id,
                                                      .handle = origin->handle,
-                                                     .edge = GRAPH_NONE,
+                                                     .edge = INTERN_ORIGIN,
                                                      .count = origin->root,
                                                      .parent = origin->function,
                                                      .level = 1});
+}
+
+static uint32_t add_on_top(struct intern *intern, struct intern_node *node)
+{
+    if (node->parent == 0)
+        return 0;
+    node->level = __atomic_load_n(&intern->node[node->parent].level, __ATOMIC_RELAXED) + 1;
+    return find_or_add(intern, node);
+}
+
+uint32_t intern_point(struct intern *intern, uint32_t parent, place_t place, uint32_t function)
+{
+    return add_on_top(intern,
+                      &(struct intern_node){
+                          .id = place, .edge = INTERN_POINT, .count = function, .parent = parent});
+}
+
+uint32_t intern_frame(struct intern *intern, uint32_t parent, place_t site, place_t function)
+{
+    return add_on_top(intern,
+                      &(struct intern_node){
+                          .id = site, .handle = function, .edge = INTERN_FRAME, .parent = parent});
 }
 
 static uint32_t known_entries(const struct intern_memo *memo, uint32_t origin,
@@ -99,6 +128,36 @@ static uint32_t known_entries(const struct intern_memo *memo, uint32_t origin,
            memo->known[i].entry.count == stack[i].count)
         i++;
     return i;
+}
+
+static uint32_t find(const struct intern *intern, const struct intern_node *wanted)
+{
+    uint64_t mask = (uint64_t)intern->capacity * 2 - 1, at = hash_of(wanted);
+    for (;; at++) {
+        uint32_t found = __atomic_load_n(&intern->slot[at & mask], __ATOMIC_ACQUIRE);
+        if (!found || same(&intern->node[found], wanted))
+            return found;
+    }
+}
+
+uint32_t intern_find_stack(const struct intern *intern, uint32_t origin,
+                           const struct cc_entry *stack, uint32_t depth, struct intern_memo *memo)
+{
+    uint32_t known = known_entries(memo, origin, stack, depth);
+    uint32_t node = known > 0 ? (uint32_t)memo->known[known - 1].node : origin;
+    memo->origin = origin;
+    memo->count = known;
+    for (uint32_t i = known; i < depth && node; i++) {
+        node = find(intern, &(struct intern_node){.id = stack[i].id,
+                                                  .edge = stack[i].edge,
+                                                  .count = stack[i].count,
+                                                  .parent = node});
+        if (node && i < memo->limit) {
+            memo->known[i] = (struct intern_known){stack[i], node};
+            memo->count = i + 1;
+        }
+    }
+    return node;
 }
 
 uint64_t intern_stack(struct intern *intern, uint32_t stamp, uint32_t origin,
@@ -154,14 +213,14 @@ int intern_context(const struct intern *intern, uint64_t id, uint64_t handle, ui
         return -ENOSPC;
     // Each parent is one level lower: so this ends, and stays inside of the stack.
     for (uint32_t left = level; left > 1; left--) {
-        if (node->edge == GRAPH_NONE || node->parent >= intern->capacity)
+        if (node->edge >= INTERN_FRAME || node->parent >= intern->capacity)
             return -EBADMSG;
         stack[left - 2] = (struct cc_entry){node->id, node->edge, node->count};
         node = &intern->node[node->parent];
         if (__atomic_load_n(&node->level, __ATOMIC_ACQUIRE) != left - 1)
             return -EBADMSG;
     }
-    if (node->edge != GRAPH_NONE)
+    if (node->edge != INTERN_ORIGIN)
         return -EBADMSG;
     *context = (struct context){id, stack, level - 1, node->count, function};
     *origin = (struct intern_origin){node->id, node->handle, node->parent, node->count};

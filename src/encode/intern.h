@@ -13,18 +13,32 @@
 //               ▼          └────── entry                that they have in common
 //   the creator's (id, handle, function)
 //
+// Two more kinds of nodes make a handle stand for a whole context. A *point* on top says where in
+// the code, and in which function, the context was asked for. *Frames* take the place of entries
+// where the number of a thread means nothing, and its stack was walked:
+//
+//   origin ◄── entry ◄── entry ◄── point          origin ◄── frame ◄── frame ◄── point
+//
 // Any thread adds, without a lock, in a signal handler too; equal stacks get equal nodes (but for a
 // lost race, which costs a node). Nothing is taken back. When the memory is full, handles are 0.
 
 #include "encode/decode.h"
 
+// What a node is, in the place of its edge.
+#define INTERN_ORIGIN GRAPH_NONE
+#define INTERN_POINT (GRAPH_NONE - 1)
+#define INTERN_FRAME (GRAPH_NONE - 2)
+
 struct intern_node {
-    uint64_t id;     // of the entry; of an origin: the creator's
-    uint64_t handle; // 0; of an origin: the creator's, 0 if there is none
-    uint32_t edge;   // GRAPH_NONE: this is an origin
-    uint32_t count;  // of the entry; of an origin: the root function
+    uint64_t id;     // of the entry; of an origin: the creator's; of a point: its place; of a
+                     // frame: the place of the call, 0 for the outermost one
+    uint64_t handle; // 0; of an origin: the creator's, 0 if there is none; of a frame: the place
+                     // of its function, 0 for all that a walk did not reach
+    uint32_t edge;   // or INTERN_ORIGIN, INTERN_POINT, INTERN_FRAME
+    uint32_t count;  // of the entry; of an origin: the root function; of a point: the function
+                     // that it is in; GRAPH_NONE where frames are walked
     uint32_t parent; // node below; of an origin: the function that the creator was in
-    uint32_t level;  // entries from the origin to here, and 1; 0: still being written
+    uint32_t level;  // nodes from the origin to here; 0: still being written
 };
 
 struct intern {
@@ -53,6 +67,9 @@ struct intern_memo {
     uint32_t origin;
 };
 
+// What it makes use of, of so many bytes.
+size_t intern_bytes(size_t bytes);
+
 // As many nodes as fit into zeroed memory (aligned to 8). -ENOSPC: fewer than two.
 int intern_init(struct intern *intern, void *memory, size_t bytes);
 
@@ -62,6 +79,14 @@ uint32_t intern_origin(struct intern *intern, const struct intern_origin *origin
 // The handle of a stack; 0: full. `memo` may be NULL. Signal-safe.
 uint64_t intern_stack(struct intern *intern, uint32_t stamp, uint32_t origin,
                       const struct cc_entry *stack, uint32_t depth, struct intern_memo *memo);
+
+// The node of a stack that is known already; 0: it is not. Adds nothing. Signal-safe.
+uint32_t intern_find_stack(const struct intern *intern, uint32_t origin,
+                           const struct cc_entry *stack, uint32_t depth, struct intern_memo *memo);
+
+// A point, or a frame, on top of a node; 0: full, or there is no such node. Signal-safe.
+uint32_t intern_point(struct intern *intern, uint32_t parent, place_t place, uint32_t function);
+uint32_t intern_frame(struct intern *intern, uint32_t parent, place_t site, place_t function);
 
 static inline uint32_t handle_stamp(uint64_t handle)
 {

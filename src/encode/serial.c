@@ -89,22 +89,45 @@ void serial_dictionary(struct serial *out, const struct dictionary *dictionary,
     }
 }
 
-void serial_stacks(struct serial *out, const struct intern *intern, uint32_t from, uint32_t to)
+// A number of a function, of which GRAPH_NONE is the one before the first.
+static void put_function(struct serial *out, uint32_t function)
+{
+    put(out, (uint32_t)(function + 1));
+}
+
+static void put_node(struct serial *out, const struct intern_node *node, uint32_t number)
+{
+    switch (node->edge) {
+    case INTERN_ORIGIN:
+        put(out, 0);
+        put(out, node->id);
+        put_function(out, node->count);
+        put_function(out, node->parent);
+        put(out, node->handle);
+        return;
+    case INTERN_POINT:
+        put(out, 1);
+        put(out, node->id);
+        put_function(out, node->count);
+        break;
+    case INTERN_FRAME:
+        put(out, 2);
+        put(out, node->id);
+        put(out, node->handle);
+        break;
+    default:
+        put(out, (uint64_t)node->edge + 3);
+        put(out, node->id);
+        put(out, node->count);
+    }
+    put_signed(out, (uint64_t)node->parent - number);
+}
+
+void serial_stacks(struct serial *out, const struct intern_node *nodes, uint32_t from, uint32_t to)
 {
     put(out, SECTION_STACKS);
     put(out, from);
     put(out, to - from);
-    for (uint32_t i = from; i < to; i++) {
-        const struct intern_node *node = &intern->node[i];
-        bool is_origin = node->edge == GRAPH_NONE;
-        put(out, is_origin ? 0 : (uint64_t)node->edge + 1);
-        put(out, node->id);
-        put(out, node->count);
-        if (is_origin) {
-            put(out, node->parent);
-            put(out, node->handle);
-        } else {
-            put_signed(out, (uint64_t)node->parent - i);
-        }
-    }
+    for (uint32_t i = from; i < to; i++)
+        put_node(out, &nodes[i - from], i);
 }

@@ -14,9 +14,12 @@
 //                   edges known, max id, changed functions; for each: its number - that of the one
 //                   before - 1, twice how many edges (+ 1 if the first has the number 1), for
 //                   each: its number - that before (signed)
-//   3  stacks       first node, count, for each: 0 for an origin, or 1 + edge; then id, count,
-//                   parent - number of the node (signed; of an origin: the function itself), and
-//                   the handle of an origin
+//   3  stacks       first node, count, for each:
+//                   0, id, root + 1, function + 1, handle     of an origin
+//                   1, place, function + 1, parent            of a point
+//                   2, site, function, parent                 of a frame
+//                   3 + edge, id, count, parent               of an entry
+//                   with parent - number of the node (signed)
 //
 // A dictionary is told by the lists of encoded edges of those functions whose list has changed; the
 // numbers follow from the lists. So the reader need not believe any number, and what it accepts can
@@ -44,7 +47,7 @@ void serial_graph(struct serial *out, const struct graph *graph, uint32_t from_f
 void serial_dictionary(struct serial *out, const struct dictionary *dictionary,
                        const struct dictionary *previous);
 
-// Nodes in [from, to), to being intern_ready().
-void serial_stacks(struct serial *out, const struct intern *intern, uint32_t from, uint32_t to);
+// Nodes in [from, to), to being intern_ready(); `nodes` is the first of them.
+void serial_stacks(struct serial *out, const struct intern_node *nodes, uint32_t from, uint32_t to);
 
 #endif

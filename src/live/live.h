@@ -24,7 +24,7 @@
 #include <stdint.h>
 
 #define LIVE_MAGIC UINT64_C(0x0065766c6e726963) // "cirnlve"
-#define LIVE_VERSION 1
+#define LIVE_VERSION 2
 #define LIVE_SESSION_BYTES 4096
 // With the encode tracker, targets of calls are bound before they are made: LD_BIND_NOW, in our
 // words if the user has none of it.
@@ -225,6 +225,26 @@ struct live_alloc {
     _Atomic uint64_t rootless;             // blocks allocated where no context can be known
 };
 
+// A part of what is needed to decode contexts: whole sections of src/encode/serial.h.
+struct live_sections {
+    ref_t next;
+    uint32_t bytes;
+    uint8_t data[];
+};
+
+// The contexts that the program has asked for (include/cairn.h). Whatever one needs to be decoded
+// is here before the program has it. Nodes are published by their level, which is written last.
+struct live_contexts {
+    _Atomic uint32_t asked;  // 1: the program has asked for one
+    uint32_t first;          // handles count nodes from here (fork: those below are the parent's)
+    _Atomic ref_t sections;  // struct live_sections
+    _Atomic ref_t nodes;     // struct intern_node, `capacity` of them; release
+    uint32_t capacity;       // written before
+    _Atomic uint64_t number; // contexts that numbers told, when they were new
+    _Atomic uint64_t walked; // that took a walk
+    _Atomic uint64_t unknown;
+};
+
 enum live_state { LIVE_EMPTY, LIVE_STARTING, LIVE_RUNNING, LIVE_ENDED };
 
 struct live_process {
@@ -246,6 +266,7 @@ struct live_process {
     _Atomic uint64_t thread_starts; // threads that ever ran
     struct live_encode encode;      // of the encode tracker
     struct live_alloc alloc;        // with the alloc event
+    struct live_contexts contexts;
 };
 
 // Pushes a record on a list of a live_process; *next is the record's own link. Signal-safe.
@@ -256,6 +277,14 @@ static inline void live_push(_Atomic ref_t *head, ref_t *next, ref_t record)
     while (!atomic_compare_exchange_weak_explicit(head, next, record, memory_order_release,
                                                   memory_order_relaxed)) {
     }
+}
+
+// Tells program images apart, where contexts of several are written to one log.
+static inline uint32_t live_process_key(uint32_t pid, uint64_t start_ns)
+{
+    uint64_t hash = (start_ns ^ (uint64_t)pid << 40) * UINT64_C(0x9e3779b97f4a7c15);
+    hash = (hash ^ hash >> 29) * UINT64_C(0xff51afd7ed558ccd);
+    return (uint32_t)(hash >> 32);
 }
 
 // The histogram bucket of a handler time: 4 buckets per power of two.

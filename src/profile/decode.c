@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-#include "profile/loader.h"
+#include "profile/contexts.h"
 #include "profile/record.h"
 #include <stdlib.h>
 #include <string.h>
@@ -25,6 +25,13 @@ static bool grow(struct loader *loader, void *array, size_t count, size_t wanted
         return true;
     loader->out_of_memory = true;
     return false;
+}
+
+static bool has_process(struct loader *loader, uint32_t index);
+
+struct profile_process *loader_process(struct loader *loader, uint32_t index)
+{
+    return has_process(loader, index) ? &loader->profile->processes[index] : NULL;
 }
 
 static bool has_process(struct loader *loader, uint32_t index)
@@ -517,6 +524,7 @@ bool loader_take(struct loader *loader, struct chunk *chunk)
         [CHUNK_PHASES] = take_phase,
         [CHUNK_ENCODINGS] = take_encoding,
         [CHUNK_ALLOCATIONS] = take_allocations,
+        [CHUNK_CONTEXTS] = contexts_take,
     };
     if (chunk->type >= CHUNK_TYPES || !takers[chunk->type])
         return true;

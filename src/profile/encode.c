@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT
 #include "profile/encode.h"
+#include "profile/contexts.h"
 #include "profile/record.h"
 #include <string.h>
 
@@ -16,9 +17,9 @@ void batch_flush(struct batch *batch)
 {
     // Trees are forgotten before they are told again.
     static const uint8_t order[] = {
-        CHUNK_SESSION, CHUNK_MODULES,   CHUNK_PROCESSES,   CHUNK_TREES, CHUNK_PHASES,
-        CHUNK_ANEW,    CHUNK_NODES,     CHUNK_VALUES,      CHUNK_NOTES, CHUNK_STATE,
-        CHUNK_RUNS,    CHUNK_ENCODINGS, CHUNK_ALLOCATIONS,
+        CHUNK_SESSION, CHUNK_MODULES,   CHUNK_PROCESSES,   CHUNK_TREES,    CHUNK_PHASES,
+        CHUNK_ANEW,    CHUNK_NODES,     CHUNK_VALUES,      CHUNK_NOTES,    CHUNK_STATE,
+        CHUNK_RUNS,    CHUNK_ENCODINGS, CHUNK_ALLOCATIONS, CHUNK_CONTEXTS,
     };
     _Static_assert(sizeof order == CHUNK_TYPES - 1, "every type but the filler has its turn");
     for (unsigned i = 0; i < sizeof order; i++) {
@@ -291,8 +292,10 @@ void encode_profile(struct batch *batch, const struct profile *profile)
     for (unsigned i = 0; i < profile->module_count; i++)
         if (i >= MODULE_FIRST_FILE || profile->modules[i].build_id_bytes)
             encode_module(batch, i, &profile->modules[i]);
-    for (unsigned i = 0; i < profile->process_count; i++)
+    for (unsigned i = 0; i < profile->process_count; i++) {
         encode_process(batch, i, &profile->processes[i]);
+        contexts_put(batch, i, &profile->processes[i].contexts);
+    }
     for (unsigned i = 0; i < profile->tree_count; i++) {
         encode_tree(batch, i, &profile->trees[i]);
         encode_nodes(batch, i, 0, profile->trees[i].count, profile->trees[i].nodes,

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT
 #include "profile/live_reader.h"
+#include "profile/live_contexts.h"
 #include "profile/live_tree.h"
 #include "profile/loader.h"
 #include <stdio.h>
@@ -23,6 +24,7 @@ struct live_reader {
     unsigned module_count;
     struct live_tree *trees;
     unsigned tree_count;
+    struct live_contexts_told contexts;
     struct profile_process told;
     bool is_told;
     bool damaged; // a list or a tree made no sense
@@ -57,6 +59,7 @@ void live_reader_free(struct live_reader *reader)
         live_tree_free(&reader->trees[i]);
     free(reader->trees);
     free(reader->module_map);
+    free(reader->contexts.modules);
     free_command(&reader->told);
     free(reader);
 }
@@ -216,6 +219,31 @@ static void read_threads(struct live_reader *reader)
     free(refs);
 }
 
+// Nothing, unless the program has asked for one.
+static bool read_contexts(struct live_reader *reader, uint32_t index)
+{
+    const struct live_contexts *contexts = &process_of(reader)->contexts;
+    struct live_contexts_news news = {.contexts = contexts,
+                                      .arena = &reader->arena,
+                                      .bytes = reader->bytes,
+                                      .modules = reader->module_map,
+                                      .module_count = reader->module_count};
+    if (!atomic_load_explicit(&contexts->asked, memory_order_relaxed))
+        return false;
+    news.ready = live_contexts_ready(&reader->contexts, contexts, &reader->arena, reader->bytes);
+    const ref_t head = atomic_load_explicit(&contexts->sections, memory_order_acquire);
+    ref_t *refs;
+    news.section_count = new_in_list(reader, head, reader->contexts.sections, &refs);
+    news.sections = refs;
+    read_modules(reader); // that were met after the list was read
+    news.modules = reader->module_map;
+    news.module_count = reader->module_count;
+    const bool any = live_contexts_update(&reader->contexts, &news, reader->sink->batch, index);
+    reader->contexts.sections = head;
+    free(refs);
+    return any;
+}
+
 static void read_command(struct live_reader *reader)
 {
     const struct live_process *process = process_of(reader);
@@ -366,6 +394,7 @@ bool live_reader_update(struct live_reader *reader, uint32_t index, uint64_t byt
         news |= live_tree_update(&reader->trees[i], &reader->arena, reader->bytes, index, presence,
                                  &mapper, sink);
     news |= tell_process(reader, index, presence);
+    news |= read_contexts(reader, index);
     note_damage(reader);
     reader->sink = NULL;
     return news;

@@ -23,6 +23,9 @@ struct loader {
 // Takes one chunk in. False: its content makes no sense (or memory is out).
 bool loader_take(struct loader *loader, struct chunk *chunk);
 
+// A process, made if a gap can be explained by what was lost; NULL: it cannot, or memory is out.
+struct profile_process *loader_process(struct loader *loader, uint32_t index);
+
 // A node whose chunk was lost: a function of which nothing is known.
 #define LOST_FUNCTION place_make(MODULE_NONE, PLACE_OFFSET_UNKNOWN)
 

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
 #include "profile/merge.h"
 #include "profile/bridge.h"
+#include "profile/contexts.h"
 #include "profile/fold.h"
 #include "profile/loader.h"
 #include "profile/module_table.h"
@@ -256,6 +257,9 @@ static int copy_process(struct merging *merging, uint32_t index)
     }
     merging->first_tree[number] = NONE;
     into->process_count++;
+    if (contexts_copy(&copy->contexts, &process->contexts, merging->module_map,
+                      merging->from->module_count) < 0)
+        return -ENOMEM;
     return copy_command(&copy->command, process->command);
 }
 

@@ -82,8 +82,11 @@ void profile_free(struct profile *profile)
     for (unsigned i = 0; i < profile->module_count; i++)
         free(profile->modules[i].path);
     free(profile->modules);
-    for (unsigned i = 0; i < profile->process_count; i++)
+    for (unsigned i = 0; i < profile->process_count; i++) {
         free_words(profile->processes[i].command);
+        free(profile->processes[i].contexts.sections);
+        free(profile->processes[i].contexts.modules);
+    }
     free(profile->processes);
     for (unsigned i = 0; i < profile->tree_count; i++) {
         free(profile->trees[i].nodes);

@@ -96,6 +96,17 @@ struct profile_alloc {
     uint64_t rootless;             // blocks without a context
 };
 
+// What is needed to decode the contexts that a process asked for (src/encode/serial.h).
+struct profile_contexts {
+    uint8_t *sections; // capacity as profile_grow() has it
+    size_t bytes;
+    uint16_t *modules; // from the numbers of modules in there to those of the profile; 0: not known
+    unsigned module_count;
+    uint32_t
+        first; // node that handles count from: lower ones are of the process it was forked from
+    uint64_t number, walked, unknown; // contexts told by numbers when they were new, by walks, not
+};
+
 struct profile_process {
     uint32_t pid, parent_pid;
     bool forked; // a fork of its parent rather than a new program image
@@ -109,7 +120,8 @@ struct profile_process {
     uint64_t samples, cost_ns;  // its own, whether its trees are still apart or not
     struct live_encode encode;  // of the encode tracker; all 0 with others
     struct profile_alloc alloc; // with the alloc event; all 0 with others
-    uint32_t merged_into;       // process that its trees were folded into; PROFILE_NOT_MERGED: none
+    struct profile_contexts contexts;
+    uint32_t merged_into; // process that its trees were folded into; PROFILE_NOT_MERGED: none
 };
 
 #define PROFILE_NOT_MERGED UINT32_MAX

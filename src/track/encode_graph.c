@@ -11,6 +11,7 @@
 #include "patch/decode.h"
 #include "patch/functions.h"
 #include "patch/lock.h"
+#include "track/asked.h"
 #include "track/encode_parts.h"
 #include <dlfcn.h>
 #include <errno.h>
@@ -182,8 +183,10 @@ static void add_stays(uint32_t function, uintptr_t address, enum site_stays why)
         slot = behind + (uintptr_t)(intptr_t)in.disp;
     if (why == STAYS_MIDDLE && target == behind)
         return; // reads the pc
-    add_silent(function, behind, target_behind(address, target, slot),
-               jumps ? EDGE_SILENT_JUMP : EDGE_SILENT_CALL);
+    target = target_behind(address, target, slot);
+    if (asked_is_left_alone(target))
+        return; // comes back without a call of anything that counts
+    add_silent(function, behind, target, jumps ? EDGE_SILENT_JUMP : EDGE_SILENT_CALL);
 }
 
 // The other part of a function that a jump leads to; 0 if it is none.
@@ -358,6 +361,8 @@ static void add_sites(uint32_t function, const struct site_list *list)
         const bool direct = !is_indirect(site) && site->kind != SITE_TAIL_INDIRECT;
         const uintptr_t target =
             direct ? site->target : target_behind(site->address, 0, site->slot);
+        if (asked_is_left_alone(target))
+            continue;
         struct stub *stub = tail && target ? NULL : hook_for(site);
         if (tail && stub)
             facts_of(function)->flags |= PUSHES;

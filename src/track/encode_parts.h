@@ -219,6 +219,19 @@ void encode_undo(struct encode_state *state, int64_t word);
 void encode_push(struct encode_state *state, uint32_t edge, bool repeats);
 bool encode_repeats(uint32_t edge);
 
+// encode_sample.c
+
+// Decodes the state for a thread that is in the function; into thread->path. False: it means
+// nothing.
+bool encode_decode_state(struct encode_thread *thread, place_t place);
+
+// A newer encoding is in force: until the thread has gone over, its number is not even that of the
+// one that it is on, since sites may do already what the newer one says.
+static inline bool encode_is_behind(const struct encode_thread *thread)
+{
+    return thread->epoch != atomic_load_explicit(&encode.epoch, memory_order_acquire);
+}
+
 // encode_heat.c: a push that was looked at. Signal-safe.
 void encode_count_push(struct encode_state *state, uint32_t edge);
 

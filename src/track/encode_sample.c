@@ -30,9 +30,7 @@ static struct encode_memo *memo_of(struct encode_thread *thread, uint64_t key)
     return &thread->memo[key % ENCODE_CACHE];
 }
 
-// Decodes the state for a thread that is in the function; into thread->path. False: it means
-// nothing.
-static bool decode_state(struct encode_thread *thread, place_t place)
+bool encode_decode_state(struct encode_thread *thread, place_t place)
 {
     uint32_t function = graph_find_function(&encode.graph, place);
     if (function == GRAPH_NONE)
@@ -118,18 +116,11 @@ static bool is_ours(const struct unwind_cursor *cursor, uintptr_t pc)
     return forbidden_is_agent(cursor->frame.function) || sites_locate(pc, &place);
 }
 
-// A newer encoding is in force: until the thread has gone over, its number is not even that of the
-// one that it is on, since sites may do already what the newer one says.
-static bool is_behind(const struct encode_thread *thread)
-{
-    return thread->epoch != atomic_load_explicit(&encode.epoch, memory_order_acquire);
-}
-
 // What is wrong with the moment, if anything: then the number says nothing of the stack.
 static bool is_outside(const struct encode_thread *thread, const struct unwind_cursor *cursor,
                        uintptr_t pc)
 {
-    return encode.failed || thread->busy || is_behind(thread) || thread->jumping ||
+    return encode.failed || thread->busy || encode_is_behind(thread) || thread->jumping ||
            thread->state->over || thread->state->attention || !thread->root_slot ||
            cursor->sp < thread->stack.low || cursor->sp > thread->root_slot || is_ours(cursor, pc);
 }
@@ -169,7 +160,7 @@ static ref_t confirm(struct encode_thread *thread, struct walker *walker, void *
     struct unwind_cursor cursor = *start;
     const place_t function = start->frame.function;
     const uint64_t key = key_of(&thread->state->machine, function);
-    const bool decoded = decode_state(thread, function);
+    const bool decoded = encode_decode_state(thread, function);
     const bool walked = encode_walk(thread, &cursor);
     const bool same = decoded && walked && encode_compare(thread);
     ref_t node = walk_sample(walker, ucontext, weight);
@@ -235,7 +226,7 @@ ref_t encode_sample(struct encode_thread *thread, struct walker *walker, void *u
         thread->jumping = !has_landed(thread, cursor);
     if (is_outside(thread, &cursor, pc)) {
         const bool ours = is_ours(&cursor, pc);
-        if ((thread->state->attention || !thread->root_slot || is_behind(thread)) && own &&
+        if ((thread->state->attention || !thread->root_slot || encode_is_behind(thread)) && own &&
             !thread->busy && !ours && encode_walk(thread, &cursor))
             heal(thread);
         else if (!thread->busy && ours)
@@ -258,7 +249,7 @@ ref_t encode_sample(struct encode_thread *thread, struct walker *walker, void *u
         return confirm(thread, walker, ucontext, &cursor, hit ? memo : NULL, weight);
     ref_t frame = memo->node;
     if (forgets) {
-        frame = decode_state(thread, memo->function) ? encode_place(thread, walker) : 0;
+        frame = encode_decode_state(thread, memo->function) ? encode_place(thread, walker) : 0;
         if (!frame)
             return fall_back(walker, ucontext, weight);
     }

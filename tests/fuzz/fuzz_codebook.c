@@ -151,7 +151,8 @@ static struct serial make_seed(void)
             stack[i] = (struct cc_entry){i, (uint32_t)(next_random() % graph.edge_count), i};
         uint32_t first = intern.used;
         intern_stack(&intern, stamp, origin, stack, 3, NULL);
-        serial_stacks(&out, &intern, stamp ? first : 1, intern_ready(&intern, first));
+        serial_stacks(&out, &intern.node[stamp ? first : 1], stamp ? first : 1,
+                      intern_ready(&intern, first));
     }
     return out;
 }

@@ -69,7 +69,7 @@ static void write_all(struct writing *writing)
         writing->previous = next;
     }
     uint32_t ready = intern_ready(&writing->intern, writing->nodes);
-    serial_stacks(&writing->out, &writing->intern, writing->nodes, ready);
+    serial_stacks(&writing->out, &writing->intern.node[writing->nodes], writing->nodes, ready);
     writing->nodes = ready;
 }
 

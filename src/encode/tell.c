@@ -1,0 +1,98 @@
+// SPDX-License-Identifier: MIT
+#include "encode/tell.h"
+#include <errno.h>
+
+// A node that is whole; NULL: there is none of that number.
+static const struct intern_node *node_at(const struct intern *intern, uint32_t number)
+{
+    if (number == 0 || number >= intern->capacity)
+        return NULL;
+    const struct intern_node *node = &intern->node[number];
+    return __atomic_load_n(&node->level, __ATOMIC_ACQUIRE) ? node : NULL;
+}
+
+// Frames that were walked, from the youngest on.
+static int tell_walked(const struct intern *intern, const struct intern_node *node,
+                       struct telling *telling)
+{
+    // The origin is the first level. Each parent is one level lower, so this ends.
+    const uint32_t count = node->level - 1;
+    if (count > telling->limit)
+        return -ENOSPC;
+    for (uint32_t left = count; left > 0; left--) {
+        if (!node || node->edge != INTERN_FRAME || node->level != left + 1)
+            return -EBADMSG;
+        telling->frames[left - 1] = (struct walked){node->id, node->handle, GRAPH_NONE};
+        node = node_at(intern, node->parent);
+    }
+    if (!node || node->edge != INTERN_ORIGIN)
+        return -EBADMSG;
+    telling->count = count;
+    telling->creator_id = node->id;
+    telling->creator_handle = node->handle;
+    return 0;
+}
+
+// Edges become frames; who left by a tail call is not on the stack any more.
+static void path_to_frames(const struct graph *graph, const uint32_t *path, uint32_t count,
+                           uint32_t root, struct telling *telling)
+{
+    struct walked *frames = telling->frames;
+    uint32_t made = 1;
+    frames[0] = (struct walked){0, graph_function(graph, root)->entry, GRAPH_NONE};
+    for (uint32_t i = 0; i < count; i++) {
+        const struct graph_edge *edge = graph_edge(graph, path[i]);
+        const place_t function = graph_function(graph, edge->callee)->entry;
+        if (edge_is_tail(edge))
+            frames[made - 1].function = function;
+        else
+            frames[made++] =
+                (struct walked){graph_site(graph, edge->site)->place, function, path[i]};
+    }
+    telling->count = made;
+}
+
+static int tell_encoded(const struct codebook *codebook, uint64_t id, uint32_t stamp, uint32_t node,
+                        uint32_t function, struct telling *telling)
+{
+    const struct graph *graph = &codebook->graph;
+    const struct dictionary *dictionary = codebook_dictionary(codebook, stamp);
+    struct context context;
+    struct intern_origin origin;
+    if (telling->limit < 2)
+        return -ENOSPC;
+    int status = intern_context(&codebook->intern, id, node, function, telling->stack,
+                                telling->limit, &context, &origin);
+    if (status < 0)
+        return status;
+    if (!dictionary || function >= graph_functions(graph) || context.root >= graph_functions(graph))
+        return -EBADMSG;
+    const uint32_t most = telling->limit - 1; // the root is a frame, too
+    int64_t count = context_decode(graph, dictionary, &context, telling->path, most);
+    if (count < 0)
+        return (int)count;
+    path_to_frames(graph, telling->path + most - count, (uint32_t)count, context.root, telling);
+    telling->creator_id = origin.id;
+    telling->creator_handle = origin.handle;
+    return 0;
+}
+
+int codebook_tell(const struct codebook *codebook, uint64_t id, uint64_t handle,
+                  struct telling *telling)
+{
+    const struct intern *intern = &codebook->intern;
+    const uint32_t number = (uint32_t)handle;
+    if (number != 0 && number < codebook->first_node)
+        return -ESTALE;
+    const struct intern_node *point = node_at(intern, number - codebook->first_node);
+    if (!point || point->edge != INTERN_POINT)
+        return -EBADMSG;
+    telling->point = point->id;
+    const struct intern_node *below = node_at(intern, point->parent);
+    if (!below)
+        return -EBADMSG;
+    // Walked contexts have no number, and no stamp: anything else was never handed out.
+    if (point->count == GRAPH_NONE)
+        return id || handle_stamp(handle) ? -EBADMSG : tell_walked(intern, below, telling);
+    return tell_encoded(codebook, id, handle_stamp(handle), point->parent, point->count, telling);
+}

@@ -1,0 +1,37 @@
+// SPDX-License-Identifier: MIT
+#ifndef CAIRN_ENCODE_VALUE_H
+#define CAIRN_ENCODE_VALUE_H
+
+// A context as text, for logs:
+//
+//   c:9f3a01c2.1a.3.7.5e      process . id . stamp . node . sum, in hexadecimal digits
+//   c:?                       one that is not known
+//
+// The process is a hash of its pid and start. The sum is there because logs are cut off, and
+// copied by hand.
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+enum { VALUE_TEXT = 48 }; // bytes that are enough
+
+struct value {
+    uint32_t process; // as live_process_key() has it
+    uint64_t id, handle;
+};
+
+// Cut off where there is no room. Signal-safe.
+void value_format(const struct value *value, char *text, size_t bytes);
+
+enum value_verdict {
+    VALUE_SOUND,
+    VALUE_UNKNOWN, // it says that the context was not known
+    VALUE_DAMAGED, // it begins like one, but its sum is another
+    VALUE_NONE,
+};
+
+// Reads one at the beginning of text; *length is how much of it that is.
+enum value_verdict value_parse(const char *text, size_t bytes, struct value *value, size_t *length);
+
+#endif

@@ -1,0 +1,261 @@
+// SPDX-License-Identifier: MIT
+#include "loadmap/loadmap.h"
+#include "track/asked_parts.h"
+#include "track/forbidden.h"
+#include "track/marker.h"
+#include <signal.h>
+#include <sys/mman.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#define TABLE_PART 16 // of the slice, at most
+#define LEFT_ALONE 4
+
+__thread struct asked_thread *asked_current;
+static __thread struct asked_value creator;
+static __thread uintptr_t root;
+
+static struct {
+    struct arena *arena;
+    struct live_contexts *live;
+    struct intern intern;
+    _Atomic uint32_t owned; // a spin lock; its holder has signals blocked
+    uintptr_t left_alone[LEFT_ALONE];
+    unsigned left_alone_count;
+} asked;
+
+void asked_start(struct arena *arena, struct live_contexts *live)
+{
+    // In a child, what the parent's numbers mean is not known here: its own are others.
+    live->first = asked.live ? asked.live->first + asked.intern.used : 0;
+    asked.arena = arena;
+    asked.live = live;
+    asked.intern = (struct intern){0};
+    atomic_store_explicit(&asked.owned, 0, memory_order_relaxed);
+    encode_context_restart();
+}
+
+void asked_leave_alone(const void *const *functions, unsigned count)
+{
+    for (unsigned i = 0; i < count && asked.left_alone_count < LEFT_ALONE; i++)
+        asked.left_alone[asked.left_alone_count++] = (uintptr_t)functions[i];
+}
+
+bool asked_is_left_alone(uintptr_t function)
+{
+    for (unsigned i = 0; i < asked.left_alone_count; i++)
+        if (asked.left_alone[i] == function)
+            return true;
+    return false;
+}
+
+void asked_begin_thread(uintptr_t function, struct asked_value by)
+{
+    root = function;
+    creator = by;
+}
+
+void asked_end_thread(void)
+{
+    struct asked_thread *thread = asked_current;
+    asked_current = NULL;
+    atomic_signal_fence(memory_order_seq_cst);
+    if (thread)
+        munmap(thread, sizeof *thread);
+}
+
+struct asked_value asked_creator(void)
+{
+    return creator;
+}
+
+void asked_lock(void)
+{
+    for (;;) {
+        uint32_t nobody = 0;
+        if (atomic_compare_exchange_weak_explicit(&asked.owned, &nobody, 1, memory_order_acquire,
+                                                  memory_order_relaxed))
+            return;
+        syscall(SYS_sched_yield);
+    }
+}
+
+void asked_unlock(void)
+{
+    atomic_store_explicit(&asked.owned, 0, memory_order_release);
+}
+
+const struct intern *asked_table(uint32_t *first)
+{
+    if (!asked.live || !atomic_load_explicit(&asked.live->nodes, memory_order_acquire))
+        return NULL;
+    *first = asked.live->first;
+    return &asked.intern;
+}
+
+struct intern *asked_intern(void)
+{
+    if (asked.intern.node)
+        return &asked.intern;
+    const size_t bytes = intern_bytes(arena_head(asked.arena)->limit / TABLE_PART);
+    struct intern intern;
+    const ref_t ref = arena_alloc(asked.arena, bytes);
+    if (!ref || intern_init(&intern, arena_at(asked.arena, ref), bytes) ||
+        asked.live->first > UINT32_MAX - intern.capacity)
+        return NULL;
+    asked.intern = intern;
+    asked.live->capacity = intern.capacity;
+    // Release: a reader that finds the nodes knows how many there can be.
+    atomic_store_explicit(&asked.live->nodes, ref, memory_order_release);
+    return &asked.intern;
+}
+
+uint64_t asked_handle(uint32_t stamp, uint32_t point)
+{
+    return point ? (uint64_t)stamp << 32 | (asked.live->first + point) : 0;
+}
+
+struct live_sections *asked_reserve(size_t bytes, ref_t *ref)
+{
+    struct live_sections *sections = NULL;
+    *ref = bytes < UINT32_MAX ? arena_alloc(asked.arena, sizeof *sections + bytes) : 0;
+    if (!*ref)
+        return NULL;
+    sections = arena_at(asked.arena, *ref);
+    sections->bytes = (uint32_t)bytes;
+    return sections;
+}
+
+void asked_publish(struct live_sections *sections, ref_t ref)
+{
+    live_push(&asked.live->sections, &sections->next, ref);
+}
+
+// ---- by a walk
+
+// Frames youngest first. *cut: there are more, which are not known.
+static uint32_t walk(struct asked_thread *thread, const struct asked_place *at, place_t *point,
+                     bool *cut)
+{
+    struct unwind_cursor cursor;
+    enum verdict verdict = VERDICT_BAD_STACK;
+    const bool own = at->sp >= at->stack.low && at->sp < at->stack.high;
+    unwind_start_here(&cursor, at->pc, at->sp, at->bp,
+                      (struct unwind_bounds){own ? at->sp : at->stack.high, at->stack.high});
+    *point = cursor.frame.place;
+    uint32_t count = 0;
+    for (bool on = true; on && count < ASKED_FRAMES;) {
+        on = unwind_step(&cursor, &verdict) == UNWIND_OK;
+        const struct unwind_frame *left = on ? &cursor.left : &cursor.frame;
+        // What the agent called was called, for the reader, from where the agent was.
+        if (!forbidden_is_agent(left->function))
+            thread->frames[count++] = (struct asked_frame){0, left->function};
+        if (on && marker_is_stub(cursor.frame.pc)) {
+            const uintptr_t truth = marker_truth(cursor.left.cfa);
+            on = truth != 0;
+            if (on)
+                unwind_correct(&cursor, truth);
+        }
+        if (on && count)
+            thread->frames[count - 1].site =
+                cursor.frame.place + (cursor.frame.flags & FRAME_INTERRUPTED ? 1 : 0);
+    }
+    *cut = verdict != VERDICT_COMPLETE;
+    return count;
+}
+
+// What called the function that the thread began in is none of the program's business.
+static uint32_t cut_at_root(struct asked_thread *thread, uint32_t count, bool *cut)
+{
+    const place_t place = root ? loadmap_place(root) : 0;
+    for (uint32_t i = count; place && i-- > 0;) {
+        if (thread->frames[i].function != place)
+            continue;
+        thread->frames[i].site = 0;
+        *cut = false;
+        return i + 1;
+    }
+    return count;
+}
+
+// Under the lock.
+static struct asked_value intern_frames(struct asked_thread *thread, uint32_t count, bool cut,
+                                        place_t point)
+{
+    struct intern *intern = asked_intern();
+    if (!intern)
+        return (struct asked_value){0};
+    if (!thread->walked_origin)
+        thread->walked_origin = intern_origin(
+            intern, &(struct intern_origin){creator.id, creator.handle, GRAPH_NONE, GRAPH_NONE});
+    uint32_t node = thread->walked_origin;
+    if (cut)
+        node = intern_frame(intern, node, 0, 0);
+    for (uint32_t i = count; i-- > 0;)
+        node = intern_frame(intern, node, thread->frames[i].site, thread->frames[i].function);
+    return (struct asked_value){0, asked_handle(0, intern_point(intern, node, point, GRAPH_NONE))};
+}
+
+static struct asked_value by_walk(struct asked_thread *thread, const struct asked_place *place)
+{
+    place_t point;
+    bool cut;
+    uint32_t count = walk(thread, place, &point, &cut);
+    count = cut_at_root(thread, count, &cut);
+    asked_lock();
+    const struct asked_value value = intern_frames(thread, count, cut, point);
+    asked_unlock();
+    return value;
+}
+
+// ---- either way
+
+static struct asked_thread *thread_here(void)
+{
+    struct asked_thread *thread = asked_current;
+    if (!thread) {
+        thread = mmap(NULL, sizeof *thread, PROT_READ | PROT_WRITE,
+                      MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+        if (thread == MAP_FAILED)
+            return NULL;
+        // A child that nobody tells us of must not hand out what is its parent's.
+        if (madvise(thread, sizeof *thread, MADV_WIPEONFORK)) {
+            munmap(thread, sizeof *thread);
+            return NULL;
+        }
+        asked_current = thread;
+    }
+    thread->stack.known = thread->known;
+    thread->stack.limit = ASKED_ENTRIES;
+    return thread;
+}
+
+static void block_signals(uint64_t *before)
+{
+    const uint64_t all = ~(UINT64_C(1) << (SIGTRAP - 1) | UINT64_C(1) << (SIGSTKFLT - 1) |
+                           UINT64_C(1) << (SIGSEGV - 1) | UINT64_C(1) << (SIGBUS - 1));
+    syscall(SYS_rt_sigprocmask, SIG_BLOCK, &all, before, sizeof all);
+}
+
+struct asked_value asked_here(const struct asked_place *place)
+{
+    struct asked_value value = {0};
+    uint64_t mask;
+    if (!asked.live || (asked_current && asked_current->busy))
+        return value;
+    block_signals(&mask);
+    struct asked_thread *thread = thread_here();
+    if (thread) {
+        thread->busy = 1;
+        const bool numbered = encode_context(thread, place, &value);
+        if (!numbered)
+            value = by_walk(thread, place);
+        _Atomic uint64_t *count = !value.handle ? &asked.live->unknown
+                                  : numbered    ? &asked.live->number
+                                                : &asked.live->walked;
+        atomic_fetch_add_explicit(count, 1, memory_order_relaxed);
+        thread->busy = 0;
+    }
+    syscall(SYS_rt_sigprocmask, SIG_SETMASK, &mask, NULL, sizeof mask);
+    return value;
+}

@@ -1,0 +1,225 @@
+// SPDX-License-Identifier: MIT
+// A context is told by the number of its thread only if a walk of the stack has said the same for
+// that number once, in that function, called from that place, with the stack pointer where it was.
+// So whatever makes a number wrong makes the stack pointer or the caller another one, too, or has
+// to be as unlucky as to come to a known context by both.
+
+#include "encode/serial.h"
+#include "loadmap/loadmap.h"
+#include "track/asked_known.h"
+#include "track/forbidden.h"
+
+// What was left for those who decode; under the lock.
+static struct {
+    uint32_t functions, edges, stamp;
+    bool has_stamp;
+} told;
+
+void encode_context_restart(void)
+{
+    told.functions = told.edges = 0;
+    told.has_stamp = false;
+}
+
+// The node of what is on ccStack; 0: it is not known.
+static uint32_t find_stack(struct asked_thread *asked, const struct machine *machine)
+{
+    uint32_t first;
+    const struct intern *table = asked_table(&first);
+    if (!table || !asked->origin)
+        return 0;
+    return intern_find_stack(table, asked->origin, machine->stack, machine->depth, &asked->stack);
+}
+
+bool asked_known(uintptr_t pc, uintptr_t sp, struct asked_value *value)
+{
+    struct asked_thread *asked = asked_current;
+    *value = (struct asked_value){0, 0};
+    if (!asked || asked->busy)
+        return false;
+    asked->busy = 1;
+    atomic_signal_fence(memory_order_seq_cst);
+    const struct machine *machine = &encode_state.machine;
+    const uint32_t stack = find_stack(asked, machine);
+    if (stack)
+        *value = asked_recall(asked, pc, sp, stack, machine->depth ? stack : 0);
+    atomic_signal_fence(memory_order_seq_cst);
+    asked->busy = 0;
+    return value->handle != 0;
+}
+
+static bool is_sound(const struct encode_thread *thread)
+{
+    const struct encode_state *state = thread->state;
+    return !encode.failed && !thread->jumping && !state->over && !state->attention &&
+           thread->root_slot && !encode_is_behind(thread);
+}
+
+// ---- the long way
+
+// A silent edge that the dictionary does not have is one of perhaps several ways, of which decoding
+// finds the shortest one: another one, when the graph has grown.
+static bool is_for_ever(const struct dictionary *dictionary, uint32_t edge)
+{
+    const struct graph_edge *silent = graph_edge(&encode.graph, edge);
+    if (!edge_is_silent(silent))
+        return true;
+    if (silent->callee >= dictionary->functions)
+        return false;
+    const struct dictionary_function *into = &dictionary->function[silent->callee];
+    for (uint32_t i = into->first; i < into->first + into->count; i++)
+        if (dictionary->step[i].edge == edge)
+            return true;
+    return false;
+}
+
+static bool path_is_for_ever(const struct encode_thread *thread)
+{
+    for (uint32_t i = ENCODE_FRAMES - thread->path_count; i < ENCODE_FRAMES; i++)
+        if (!is_for_ever(thread->epoch->dictionary, thread->path[i]))
+            return false;
+    return true;
+}
+
+// The function that the program called to jump is on the stack no more.
+static bool has_landed(const struct encode_thread *thread)
+{
+    for (uint32_t i = 0; i < thread->count; i++)
+        if (forbidden_is_agent(thread->frames[i].function))
+            return false;
+    return true;
+}
+
+// Whether the number says what a walk says; if it did not, it does now, or cannot. The walk is in
+// thread->frames, the path in thread->path.
+static bool confirm(struct encode_thread *thread, struct unwind_cursor *cursor)
+{
+    const place_t function = cursor->frame.function;
+    if (!encode_walk(thread, cursor) || thread->has_signal || thread->has_gap)
+        return false;
+    if (thread->jumping)
+        thread->jumping = !has_landed(thread);
+    if (thread->state->attention || encode_is_behind(thread))
+        encode_go_on(thread);
+    if (!is_sound(thread))
+        return false;
+    bool decoded = encode_decode_state(thread, function);
+    bool same = decoded && encode_compare(thread);
+    encode_count(&encode.counts->verified, decoded);
+    encode_count(&encode.counts->mismatches, decoded && !same);
+    if (!same) {
+        encode_go_on(thread);
+        same = is_sound(thread) && encode_decode_state(thread, function) && encode_compare(thread);
+    }
+    return same && path_is_for_ever(thread);
+}
+
+// Graph and dictionary, as far as they are new. False: no room.
+static bool tell(const struct encode_thread *thread)
+{
+    const struct graph *graph = &encode.graph;
+    const struct dictionary *dictionary = thread->epoch->dictionary;
+    const bool grown = graph->function_count > told.functions || graph->edge_count > told.edges;
+    const bool encoded = !told.has_stamp || told.stamp != dictionary->stamp;
+    if (!grown && !encoded)
+        return true;
+    struct serial out = {0};
+    struct live_sections *sections = NULL;
+    ref_t ref = 0;
+    for (unsigned pass = 0; pass < 2; pass++) { // the first one only counts
+        if (grown)
+            serial_graph(&out, graph, told.functions, told.edges);
+        if (encoded)
+            serial_dictionary(&out, dictionary, NULL);
+        if (pass == 1)
+            break;
+        sections = asked_reserve(out.size, &ref);
+        if (!sections)
+            return false;
+        out = (struct serial){sections->data, 0, out.size};
+    }
+    asked_publish(sections, ref);
+    told.functions = graph->function_count;
+    told.edges = graph->edge_count;
+    told.stamp = dictionary->stamp;
+    told.has_stamp = true;
+    return true;
+}
+
+// Under the lock: what was confirmed becomes two numbers. 0: no room.
+static uint64_t intern(struct asked_thread *asked, const struct encode_thread *thread,
+                       place_t point, uint32_t function, uint32_t *stack)
+{
+    const struct machine *machine = &thread->state->machine;
+    const struct asked_value creator = asked_creator();
+    struct intern *intern = tell(thread) ? asked_intern() : NULL;
+    if (!intern)
+        return 0;
+    if (!asked->origin)
+        asked->origin = intern_origin(
+            intern, &(struct intern_origin){creator.id, creator.handle, GRAPH_NONE, machine->root});
+    const uint32_t stamp = thread->epoch->dictionary->stamp;
+    *stack = (uint32_t)intern_stack(intern, stamp, asked->origin, machine->stack, machine->depth,
+                                    &asked->stack);
+    return asked_handle(stamp, intern_point(intern, *stack, point, function));
+}
+
+// Code that may be unloaded can be something else the next time.
+static bool is_permanent(uintptr_t pc)
+{
+    struct module_ref module;
+    bool unloading;
+    loadmap_enter();
+    const bool permanent = loadmap_find(pc, &module, &unloading) && module.permanent;
+    loadmap_leave();
+    return permanent;
+}
+
+static void remember(struct asked_thread *asked, const struct encode_thread *thread,
+                     const struct asked_place *place, const struct asked_value *value,
+                     uint32_t stack)
+{
+    const uintptr_t slot = thread->count ? thread->frames[0].slot : thread->root_slot;
+    if (!slot || !is_permanent(place->pc))
+        return;
+    const struct asked_memo *memo =
+        asked_memo_of(asked, place->pc, value->id, thread->state->machine.depth ? stack : 0);
+    *(struct asked_memo *)memo = (struct asked_memo){.pc = place->pc,
+                                                     .sp = place->sp,
+                                                     .slot = slot,
+                                                     .caller = *(const uintptr_t *)slot,
+                                                     .id = value->id,
+                                                     .handle = value->handle,
+                                                     .stack = stack,
+                                                     .stamp = thread->epoch->dictionary->stamp};
+    __atomic_store_n(&asked->changes, asked->changes + 1, __ATOMIC_RELAXED);
+}
+
+bool encode_context(struct asked_thread *asked, const struct asked_place *place,
+                    struct asked_value *value)
+{
+    struct encode_thread *thread = encode_current;
+    uint64_t mask;
+    if (!thread || place->sp < thread->stack.low || place->sp >= thread->stack.high ||
+        !encode_lock(thread, &mask))
+        return false;
+    struct unwind_cursor cursor;
+    unwind_start_here(&cursor, place->pc, place->sp, place->bp,
+                      (struct unwind_bounds){place->sp, thread->stack.high});
+    const place_t point = cursor.frame.place;
+    const uint32_t function = graph_find_function(&encode.graph, cursor.frame.function);
+    const bool confirmed = function != GRAPH_NONE && confirm(thread, &cursor);
+    if (confirmed) {
+        uint32_t stack = 0;
+        asked_lock();
+        value->id = thread->state->machine.id;
+        value->handle = intern(asked, thread, point, function, &stack);
+        asked_unlock();
+        if (value->handle)
+            remember(asked, thread, place, value, stack);
+        else
+            value->id = 0;
+    }
+    encode_unlock(thread, &mask);
+    return confirmed;
+}
