@@ -1,0 +1,208 @@
+// SPDX-License-Identifier: MIT
+
+// `cairn decode`
+
+#include "analyze/decoding.h"
+#include "base/memory.h"
+#include "cmd/cmd.h"
+#include "cmd/decode_show.h"
+#include <errno.h>
+#include <getopt.h>
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+
+struct decode_options {
+    const char *path;
+    uint32_t pid;
+    enum decode_style style;
+    bool debuginfod;
+    char **values; // NULL: they come in lines
+    int count;
+};
+
+static bool take_number(const char **at, uint64_t *number)
+{
+    char *end;
+    if (**at < '0' || **at > '9')
+        return false;
+    errno = 0;
+    *number = strtoull(*at, &end, 0);
+    *at = end;
+    return errno == 0;
+}
+
+// A context as the program may have printed it itself: two numbers.
+static bool parse_numbers(const char *text, struct value *value)
+{
+    return take_number(&text, &value->id) && *text++ == ':' && take_number(&text, &value->handle) &&
+           !*text;
+}
+
+static bool is_value(const char *text)
+{
+    struct value value;
+    return strncmp(text, "c:", 2) == 0 || parse_numbers(text, &value);
+}
+
+// The process that two numbers belong to.
+static uint32_t chosen_process(const struct decode_show *show, const struct decode_options *options)
+{
+    const uint32_t process = decoding_process_of(show->decoding, options->pid);
+    if (process == DECODING_NONE && options->pid)
+        complain("decode: %s has no contexts of a process %" PRIu32, options->path, options->pid);
+    else if (process == DECODING_NONE)
+        complain("decode: %s has contexts of several processes: say which with --pid PID",
+                 options->path);
+    return process;
+}
+
+static int decode_argument(struct decode_show *show, const struct decode_options *options,
+                           const char *text)
+{
+    struct decode_item item = {.text = text, .length = strlen(text)};
+    size_t length = 0;
+    if (parse_numbers(text, &item.value)) {
+        item.process = chosen_process(show, options);
+        if (item.process == DECODING_NONE)
+            return STATUS_FAILED;
+        item.verdict = item.value.handle ? VALUE_SOUND : VALUE_UNKNOWN;
+    } else {
+        item.verdict = value_parse(text, item.length, &item.value, &length);
+        if (item.verdict == VALUE_NONE || length != item.length)
+            item.verdict = VALUE_DAMAGED;
+        decode_show_find(show, &item);
+    }
+    if (item.verdict == VALUE_DAMAGED)
+        return misuse(&command_decode, "decode: '%s' is no context, or a damaged one", text);
+    decode_show_argument(show, &item);
+    return 0;
+}
+
+static int decode_arguments(struct decode_show *show, const struct decode_options *options)
+{
+    int status = 0;
+    for (int i = 0; i < options->count && status == 0; i++)
+        status = decode_argument(show, options, options->values[i]);
+    return status;
+}
+
+static int run(const struct decode_options *options)
+{
+    char *error = NULL;
+    struct profile *profile = profile_read(options->path, &error);
+    if (!profile) {
+        complain("%s", error);
+        free(error);
+        return STATUS_MISUSE;
+    }
+    struct decode_show show;
+    decode_show_open(&show, profile, options->style, options->debuginfod);
+    int status = 0;
+    if (!decoding_has_any(show.decoding)) {
+        complain("decode: %s holds no contexts: its program asked for none with cairn_context()",
+                 options->path);
+        status = STATUS_FAILED;
+    } else if (options->values) {
+        // Twice: names are looked up for all of them at once.
+        status = decode_arguments(&show, options);
+        if (status == 0) {
+            decode_show_resolve(&show);
+            status = decode_arguments(&show, options);
+        }
+    } else {
+        decode_show_all(&show);
+        decode_show_lines(&show, stdin);
+        if (ferror(stdin)) {
+            complain("decode: cannot read: %s", strerror(errno));
+            status = STATUS_FAILED;
+        }
+    }
+    const uint64_t failed = decode_show_close(&show);
+    if (failed && status == 0) {
+        complain("decode: %" PRIu64 " context%s could not be decoded by %s", failed,
+                 failed == 1 ? "" : "s", options->path);
+        status = STATUS_FAILED;
+    }
+    profile_free(profile);
+    if (fflush(stdout) != 0 || ferror(stdout)) {
+        complain("decode: cannot write: %s", strerror(errno));
+        return STATUS_FAILED;
+    }
+    return status;
+}
+
+static bool parse_pid(const char *text, uint32_t *pid)
+{
+    char *end;
+    errno = 0;
+    const unsigned long number = strtoul(text, &end, 10);
+    *pid = (uint32_t)number;
+    return *text >= '0' && *text <= '9' && !*end && !errno && number > 0 && number <= INT32_MAX;
+}
+
+static int run_decode(int argc, char **argv)
+{
+    enum { OPTION_JSON = 256, OPTION_FOLDED, OPTION_PID, OPTION_NO_DEBUGINFOD };
+    static const struct option options[] = {
+        {"json", no_argument, NULL, OPTION_JSON},
+        {"folded", no_argument, NULL, OPTION_FOLDED},
+        {"pid", required_argument, NULL, OPTION_PID},
+        {"no-debuginfod", no_argument, NULL, OPTION_NO_DEBUGINFOD},
+        {"help", no_argument, NULL, 'h'},
+        {NULL, 0, NULL, 0},
+    };
+    struct decode_options wanted = {.path = DEFAULT_PROFILE, .debuginfod = true};
+    opterr = 0;
+    optind = 0; // glibc: start anew
+    for (int option; (option = getopt_long(argc, argv, ":h", options, NULL)) != -1;) {
+        if (option == 'h')
+            return print_command_help(&command_decode);
+        if (option == OPTION_JSON)
+            wanted.style = DECODE_JSON;
+        else if (option == OPTION_FOLDED)
+            wanted.style = DECODE_FOLDED;
+        else if (option == OPTION_NO_DEBUGINFOD)
+            wanted.debuginfod = false;
+        else if (option != OPTION_PID)
+            return misuse_of_option(&command_decode, option, argv);
+        else if (!parse_pid(optarg, &wanted.pid))
+            return misuse(&command_decode, "decode: '%s' is no process id", optarg);
+    }
+    if (optind < argc && !is_value(argv[optind]))
+        wanted.path = argv[optind++];
+    if (optind < argc)
+        wanted.values = argv + optind;
+    wanted.count = argc - optind;
+    return run(&wanted);
+}
+
+static const char help[] =
+    "usage: cairn decode [FILE] [CONTEXT...] [--folded] [--json] [--pid PID] [--no-debuginfod]\n"
+    "\n"
+    "Tells the call paths behind contexts that a program asked for with cairn_context(), by the\n"
+    "profile of that run (cairn.out if not said). Without a CONTEXT, copies its input, and tells "
+    "the\n"
+    "path of each context in it below its line.\n"
+    "\n"
+    "    cairn decode c:9f3a01c2.1a.3.7.5e            one context\n"
+    "    cairn decode run.out <app.log                all those in a log\n"
+    "    cairn decode run.out --folded <app.log       each path beside its context\n"
+    "    cairn decode run.out --pid 4711 26:12884901895   id and handle, as the program printed "
+    "them\n"
+    "\n"
+    "      --folded         paths as main;serve;log, in brackets behind the context\n"
+    "      --json           for programs: each context with its frames, innermost first\n"
+    "      --pid PID        whose context it is, of those given as two numbers\n"
+    "      --no-debuginfod  ask no server for symbols\n"
+    "\n"
+    "A context as text (cairn_context_text()) names its process itself. c:? was not known when it\n"
+    "was asked for. A thread's path goes on with that of the thread that created it.\n"
+    "Exits with 1 if a context could not be decoded.\n";
+
+const struct command command_decode = {
+    .name = "decode",
+    .summary = "tell the call paths behind contexts in a log",
+    .help = help,
+    .run = run_decode,
+};
