@@ -199,9 +199,11 @@ bool encode_context(struct asked_thread *asked, const struct asked_place *place,
                     struct asked_value *value)
 {
     struct encode_thread *thread = encode_current;
+    struct stub_place stub;
     uint64_t mask;
-    if (!thread || place->sp < thread->stack.low || place->sp >= thread->stack.high ||
-        !encode_lock(thread, &mask))
+    // A call of ours that went through a hook is on ccStack, but not among the frames.
+    if (!thread || sites_locate(place->pc, &stub) || place->sp < thread->stack.low ||
+        place->sp >= thread->stack.high || !encode_lock(thread, &mask))
         return false;
     struct unwind_cursor cursor;
     unwind_start_here(&cursor, place->pc, place->sp, place->bp,
