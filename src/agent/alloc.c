@@ -11,6 +11,7 @@
 #define LIKELY(condition) __builtin_expect(!!(condition), 1)
 
 #define TABLE_LEAST 4096
+#define WALKS_WITHOUT 100 // a thread that allocates little does not remember its walks
 
 static const volatile uint32_t never = 0;
 const volatile uint32_t *alloc_switch = &never;
@@ -99,6 +100,13 @@ static inline void note_live(uint64_t size)
         }
 }
 
+static void *map_memory(size_t bytes)
+{
+    void *memory = mmap(NULL, bytes, PROT_READ | PROT_WRITE,
+                        MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    return memory == MAP_FAILED ? NULL : memory;
+}
+
 // Where the program has called the function that has this frame.
 struct caller {
     uintptr_t pc, sp, bp;
@@ -122,11 +130,40 @@ static ref_t sample_as_handler(struct thread *thread, const struct caller *calle
                          : encode_sample(encode_current, &thread->walker, &context, size);
 }
 
+// A walk. When there are some, they are worth to be remembered.
+static __attribute__((noinline)) ref_t walk(struct thread *thread, const struct caller *caller,
+                                            uint64_t size)
+{
+    struct walker *walker = &thread->walker;
+    const ref_t node = walk_here(walker, caller->pc, caller->sp, caller->bp, size);
+    if (thread->trails)
+        trail_keep(thread->trails, walker, caller->pc, caller->sp, caller->bp, node);
+    else if (alloc.keeps && thread->record->stats.samples > WALKS_WITHOUT)
+        thread->trails = map_memory(sizeof *thread->trails);
+    return node;
+}
+
+// What was remembered, and what a walk says, which holds.
+static ref_t verified(struct thread *thread, const struct caller *caller, uint64_t size,
+                      ref_t remembered)
+{
+    const ref_t node = walk_here(&thread->walker, caller->pc, caller->sp, caller->bp, size);
+    count((uint64_t *)&totals()->verified, 1);
+    count((uint64_t *)&totals()->mismatches, node != remembered);
+    return node;
+}
+
 static inline ref_t context_node(struct thread *thread, const struct caller *caller, uint64_t size)
 {
-    if (LIKELY(!thread->calls && !encode_current))
-        return walk_here(&thread->walker, caller->pc, caller->sp, caller->bp, size);
-    return sample_as_handler(thread, caller, size);
+    if (!LIKELY(!thread->calls && !encode_current))
+        return sample_as_handler(thread, caller, size);
+    const ref_t node =
+        LIKELY(thread->trails != NULL)
+            ? trail_find(thread->trails, &thread->walker, caller->pc, caller->sp, caller->bp)
+            : 0;
+    if (!LIKELY(node != 0))
+        return walk(thread, caller, size);
+    return LIKELY(!agent.session->options.verify) ? node : verified(thread, caller, size, node);
 }
 
 static inline void charge(ref_t ref, uint64_t size)
@@ -227,9 +264,8 @@ void alloc_freed(struct block_taken taken)
 
 static void *map_wiped(size_t bytes)
 {
-    void *memory = mmap(NULL, bytes, PROT_READ | PROT_WRITE,
-                        MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
-    if (memory == MAP_FAILED)
+    void *memory = map_memory(bytes);
+    if (!memory)
         return NULL;
     // Sparse it shall stay. And what a child inherits is none of its own doing.
     madvise(memory, bytes, MADV_NOHUGEPAGE);

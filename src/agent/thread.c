@@ -15,6 +15,7 @@
 #include <unistd.h>
 
 #define SHORTEST_NS 10000 // to a first tick that is due already: the kernel can do no shorter
+#define ALLOC_SLACK 16    // frames between the marker and where a block is allocated
 #define UNLIMITED_STACK (UINT64_C(64) << 30) // what a stack without a limit may reach
 
 __thread struct thread *thread_current;
@@ -44,8 +45,10 @@ static int open_walker(struct thread *thread, struct unwind_bounds stack)
         options->marker && options->tracker == LIVE_TRACKER_WALK && !arch_protects_returns());
     if (options->tree == LIVE_TREE_BOUNDED)
         thread->walker.limit = options->bounded_depth;
-    if (options->event == LIVE_EVENT_ALLOC) // bytes is what a report shows, not how often
-        thread->walker.keeps_returns = 0;
+    if (options->event == LIVE_EVENT_ALLOC) {
+        thread->walker.keeps_returns = 0; // bytes is what a report shows, not how often
+        thread->walker.slack = ALLOC_SLACK;
+    }
     if (error || !options->trigger)
         return error;
     thread->trigger = map_memory(sizeof *thread->trigger);
@@ -94,6 +97,9 @@ static void close_tracker(struct thread *thread)
     }
     if (thread->trigger)
         munmap(thread->trigger, sizeof *thread->trigger);
+    if (thread->trails)
+        munmap(thread->trails, sizeof *thread->trails);
+    thread->trails = NULL;
     thread->calls = NULL;
     thread->trigger = NULL;
 }

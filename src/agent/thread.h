@@ -8,6 +8,7 @@
 #include "event/clock.h"
 #include "track/asked.h"
 #include "track/calls.h"
+#include "track/trail.h"
 #include "track/trigger.h"
 #include "track/walk.h"
 
@@ -17,6 +18,7 @@ struct thread {
     struct walker walker;
     struct calls_thread *calls;     // with the calls tracker, instead of the walker
     struct trigger_thread *trigger; // with samples at every N-th call
+    struct trails *trails; // with the alloc event and the walk tracker, once there are some
     struct thread_clock clock;
     struct live_thread *record;
     // The event's clock at the last sample. May lie before its beginning (see pending in live.h),

@@ -244,6 +244,8 @@ static void put_alloc(struct json *json, const struct profile *profile,
     put_number(json, "without_room", known->unheld);
     put_number(json, "without_room_bytes", known->unheld_bytes);
     put_number(json, "unknown_frees", known->unknown);
+    put_number(json, "verified", known->verified);
+    put_number(json, "mismatches", known->mismatches);
     json_end_object(json);
 }
 

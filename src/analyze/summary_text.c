@@ -102,6 +102,9 @@ static void put_alloc(struct text_table *table, const struct profile *profile,
         put(table, "",
             "%s blocks (%s) found no room in the table: they count as live (see --memory)",
             text_count(known->unheld).text, text_bytes(known->unheld_bytes).text);
+    if (known->verified)
+        put(table, "", "%s remembered contexts compared with a walk, %s of them wrong",
+            text_count(known->verified).text, text_count(known->mismatches).text);
     if (known->unknown)
         put(table, "", "%s blocks freed that are not among these: from before, or from a parent",
             text_count(known->unknown).text);

@@ -43,7 +43,8 @@ const char record_help[] =
     "                              how contexts are known: by walking the stack (default), by\n"
     "                              following every call of a program built with 'cairn cc', or as\n"
     "                              numbers that rewritten call sites keep\n"
-    "      --verify                with --track encode: walk at each sample, too, and compare\n"
+    "      --verify                with --track encode, or -e alloc: walk each time, too, and\n"
+    "                              compare\n"
     "      --burst INTERVAL/LENGTH[,adaptive[:N]]\n"
     "                              with -e calls: follow calls for LENGTH out of each INTERVAL, "
     "as\n"
@@ -352,7 +353,8 @@ static int combine(struct parsing *parsing)
         return MISUSE(
             "--%s goes with events that are sampled by time: calls are followed from the first on",
             options->delay_ns ? "delay" : "duration");
-    if (options->verify && options->tracker != LIVE_TRACKER_ENCODE)
+    if (options->verify && options->tracker != LIVE_TRACKER_ENCODE &&
+        options->event != LIVE_EVENT_ALLOC)
         return MISUSE("--verify goes with --track encode: it compares numbers with walks");
     if (options->tracker == LIVE_TRACKER_ENCODE && options->trees.kind != LIVE_TREE_FULL &&
         options->trees.kind != LIVE_TREE_HOT)

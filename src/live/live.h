@@ -223,6 +223,8 @@ struct live_alloc {
     _Atomic uint64_t unheld, unheld_bytes; // blocks that found no room in the table
     _Atomic uint64_t unknown;              // blocks freed that are not in the table
     _Atomic uint64_t rootless;             // blocks allocated where no context can be known
+    // With verify: walks that were remembered and were walked again, and those that led elsewhere.
+    _Atomic uint64_t verified, mismatches;
 };
 
 // A part of what is needed to decode contexts: whole sections of src/encode/serial.h.

@@ -306,6 +306,8 @@ static struct profile_alloc describe_blocks(const struct live_alloc *alloc)
         .unheld_bytes = atomic_load_explicit(&alloc->unheld_bytes, memory_order_relaxed),
         .unknown = atomic_load_explicit(&alloc->unknown, memory_order_relaxed),
         .rootless = atomic_load_explicit(&alloc->rootless, memory_order_relaxed),
+        .verified = atomic_load_explicit(&alloc->verified, memory_order_relaxed),
+        .mismatches = atomic_load_explicit(&alloc->mismatches, memory_order_relaxed),
     };
 }
 

@@ -94,6 +94,7 @@ struct profile_alloc {
     uint64_t unheld, unheld_bytes; // blocks without room in the table: never known to be freed
     uint64_t unknown;              // blocks freed that were not known: allocated before, or unheld
     uint64_t rootless;             // blocks without a context
+    uint64_t verified, mismatches; // walks that were remembered: compared, and wrong
 };
 
 // What is needed to decode the contexts that a process asked for (src/encode/serial.h).

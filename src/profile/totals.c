@@ -64,6 +64,8 @@ static void add_blocks(struct profile_alloc *into, const struct profile_alloc *a
     into->unheld_bytes += alloc->unheld_bytes;
     into->unknown += alloc->unknown;
     into->rootless += alloc->rootless;
+    into->verified += alloc->verified;
+    into->mismatches += alloc->mismatches;
 }
 
 void profile_sum(const struct profile *profile, struct profile_totals *totals)

@@ -293,17 +293,26 @@ static void place_marker(struct walker *walker, size_t end)
         const struct walk_frame *frame = &walker->frames[i];
         // Set before the marker is there: once it is, a return uses it.
         walker->marked = i;
-        if (may_mark(frame) && marker_place(&walker->marker, frame->slot, frame->ra))
+        if (may_mark(frame) && marker_place(&walker->marker, frame->slot, frame->ra)) {
+            walker->serial += walker->serial == UINT32_MAX ? 2 : 1;
             return;
+        }
     }
+}
+
+// Some frames away from the leaf, where it is wanted so. None on a stack that is not that deep.
+static void place_apart(struct walker *walker, size_t slack)
+{
+    if (walker->count > slack)
+        place_marker(walker, walker->count - slack);
 }
 
 void pass_move_marker(struct walker *walker)
 {
-    if (walker->marker.entry && walker->marked + 1 == walker->count)
+    if (walker->marker.entry && walker->count - walker->marked <= 1 + 4 * walker->slack)
         return;
     marker_lift(&walker->marker);
-    place_marker(walker, walker->count);
+    place_apart(walker, 2 * walker->slack);
 }
 
 bool pass_bury_marker(struct pass *pass, uintptr_t leaf_sp)
@@ -536,7 +545,7 @@ bool walk_marker_returned(struct marker *marker, uintptr_t cfa)
     marker_lift(marker); // gives the table entry back; the slot was consumed by the return
     walker->count = returned;
     if (!walker->suspended)
-        place_marker(walker, returned);
+        place_apart(walker, walker->slack);
     atomic_signal_fence(memory_order_seq_cst);
     walker->in_stub = 0;
     return true;

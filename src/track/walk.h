@@ -65,6 +65,10 @@ struct walker {
     struct walk_frame *frames;
     size_t count, capacity;
     size_t marked; // index of the marked frame, while marker.entry is set
+    // How many frames the marker stays away from the leaf. Each return to it costs as much as a
+    // walk of some frames: for events that are more frequent than returns, it shall be rare.
+    size_t slack;
+    uint32_t serial; // of the marker: changes whenever one is placed; never 0 then
     struct marker marker;
     enum verdict rooted; // how the walk ended that frames[0] comes from
     size_t loose;        // how many of the oldest frames have nodes that may be forgotten

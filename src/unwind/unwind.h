@@ -114,6 +114,24 @@ enum unwind_result unwind_step(struct unwind_cursor *cursor, enum verdict *verdi
 // last one can have come to a frame that is not left by a fast recipe, such as a marker's stub.
 size_t unwind_run(struct unwind_cursor *cursor, struct unwind_frame *left, size_t most);
 
+// What a walk depends on: as long as pc and sp (and bp, if by_fp) are the same, and these words of
+// the stack are, and the load map is, it leads through the same frames.
+struct unwind_word {
+    uintptr_t place, value;
+};
+
+struct unwind_trail {
+    struct unwind_word *words;
+    size_t count, frames;
+    bool by_fp, stopped;
+};
+
+// Walks from a return address as unwind_start_here() does, to the root or to the frame whose return
+// address is at `stop`, and notes that: at most so many words. False: it meets something out of the
+// ordinary, or that no walk has met before. All of it on the stack of the bounds. Signal-safe.
+bool unwind_follow(struct unwind_trail *trail, size_t most, uintptr_t pc, uintptr_t sp,
+                   uintptr_t bp, struct unwind_bounds bounds, uintptr_t stop);
+
 // Replaces the pc of the current frame (the true return address behind a marker).
 void unwind_correct(struct unwind_cursor *cursor, uintptr_t pc);
 
