@@ -199,7 +199,10 @@ static uintptr_t part_at(uintptr_t target)
     struct patch_function *other = functions_at(target);
     if (other && other->whole)
         functions_examine(other);
-    if (other && (!other->whole || other->inside) && !functions_plt_slot(other->module, target))
+    // Or a whole function that is entered in the middle: libc's memory functions share their
+    // bodies.
+    if (other && (!other->whole || other->inside || target != other->start) &&
+        !functions_plt_slot(other->module, target))
         start = other->start;
     loadmap_leave();
     patch_unlock();
