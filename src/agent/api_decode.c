@@ -127,6 +127,8 @@ API int cairn_decode_1(struct cairn_context context, struct cairn_frame *frames,
         return -ENOENT;
     if (!agent.active || agent_in_vfork_child())
         return -EINVAL;
+    if ((uint32_t)context.handle < agent.process->contexts.first)
+        return -ESTALE;
     const int saved_errno = errno;
     pthread_mutex_lock(&decoder.lock);
     uint32_t first;

@@ -217,6 +217,20 @@ static void put_encoding(struct json *json, const struct profile *profile,
     json_end_object(json);
 }
 
+// Contexts that programs asked for.
+static void put_asked(struct json *json, const struct profile_totals *totals)
+{
+    if (!totals->asked_bytes && !totals->asked_unknown)
+        return;
+    json_key(json, "asked");
+    json_object(json);
+    put_number(json, "numbers", totals->asked_numbers);
+    put_number(json, "walked", totals->asked_walked);
+    put_number(json, "unknown", totals->asked_unknown);
+    put_number(json, "bytes", totals->asked_bytes);
+    json_end_object(json);
+}
+
 // What was allocated; only with that event. Null: trees of that kind do not know.
 static void put_alloc(struct json *json, const struct profile *profile,
                       const struct profile_totals *totals)
@@ -285,6 +299,7 @@ void summary_print_json(FILE *out, const struct analysis *analysis,
     put_number(json, "agent_peak_bytes", totals->agent_bytes);
     put_number(json, "file_bytes", profile->file_bytes);
     put_encoding(json, profile, totals);
+    put_asked(json, totals);
     put_alloc(json, profile, totals);
     put_modules(json, analysis);
     put_processes(json, profile);

@@ -145,6 +145,20 @@ static void put_samples(struct text_table *table, const struct profile *profile,
         text_percent((double)totals->handler_ns, (double)totals->cost_ns).text);
 }
 
+// Contexts that programs asked for.
+static void put_asked(struct text_table *table, const struct profile_totals *totals)
+{
+    if (!totals->asked_bytes && !totals->asked_unknown)
+        return;
+    put(table, "asked for", "contexts: %s told by a new number, %s by a walk; %s to decode them by",
+        text_count(totals->asked_numbers).text, text_count(totals->asked_walked).text,
+        text_bytes(totals->asked_bytes).text);
+    if (totals->asked_unknown)
+        put(table, "",
+            "%s could not be told and are not known, mostly for lack of room (see --memory)",
+            text_count(totals->asked_unknown).text);
+}
+
 // What the encode tracker did.
 static void put_encoding(struct text_table *table, const struct profile_totals *totals)
 {
@@ -299,6 +313,7 @@ void summary_print(FILE *out, const struct text_style *style, const struct analy
     put_alloc(table, analysis->profile, totals);
     put_samples(table, analysis->profile, totals);
     put_encoding(table, totals);
+    put_asked(table, totals);
     put_sizes(table, analysis->profile, totals);
     text_table_print(table, out, style);
     text_table_free(table);

@@ -81,6 +81,10 @@ void profile_sum(const struct profile *profile, struct profile_totals *totals)
         totals->threads += process->thread_starts;
         add_encoding(&totals->encode, &process->encode);
         add_blocks(&totals->alloc, &process->alloc);
+        totals->asked_numbers += process->contexts.number;
+        totals->asked_walked += process->contexts.walked;
+        totals->asked_unknown += process->contexts.unknown;
+        totals->asked_bytes += process->contexts.bytes;
         uint64_t bytes = process->agent_bytes + process->tree_bytes;
         if (bytes > totals->agent_bytes)
             totals->agent_bytes = bytes;

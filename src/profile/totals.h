@@ -17,7 +17,10 @@ struct profile_totals {
     uint64_t agent_bytes;       // of the process that needed most, its slice included
     struct live_encode encode;  // of all processes together; max_id is the largest
     struct profile_alloc alloc; // of all processes together; peak is the largest
-    uint64_t threads;           // that ever ran
+    // Contexts that programs asked for: told by numbers when they were new, by walks, not told; and
+    // the bytes to decode them by.
+    uint64_t asked_numbers, asked_walked, asked_unknown, asked_bytes;
+    uint64_t threads; // that ever ran
     unsigned processes;
 };
 
