@@ -43,10 +43,11 @@ static void order_by_search(struct acyclic *acyclic)
     acyclic->last_mark = 1;
 }
 
-int acyclic_init(struct acyclic *acyclic, const struct graph *graph)
+int acyclic_init(struct acyclic *acyclic, const struct graph *graph, const struct silent *silent)
 {
     uint32_t functions = graph->function_count, edges = graph->edge_count;
-    *acyclic = (struct acyclic){.graph = graph, .functions = functions, .edges = edges};
+    *acyclic =
+        (struct acyclic){.graph = graph, .silent = silent, .functions = functions, .edges = edges};
     acyclic->words = (size_t)functions * 7 + (size_t)edges * 2;
     acyclic->scratch = pool_map(graph->pool, acyclic->words * sizeof(uint32_t));
     if (!acyclic->scratch)
@@ -62,6 +63,9 @@ int acyclic_init(struct acyclic *acyclic, const struct graph *graph)
     order_by_search(acyclic);
     memset(acyclic->first_out, 0xff, functions * sizeof(uint32_t));
     memset(acyclic->first_in, 0xff, functions * sizeof(uint32_t));
+    for (uint32_t i = 0; i < edges && silent->same; i++)
+        if (edge_is_silent(graph_edge(graph, i)))
+            acyclic_take(acyclic, i);
     return 0;
 }
 
@@ -75,7 +79,7 @@ static bool search_forward(struct acyclic *acyclic, uint32_t *depth, uint32_t la
 {
     uint32_t function = acyclic->forward[--*depth];
     for (uint32_t i = acyclic->first_out[function]; i != GRAPH_NONE; i = acyclic->next_out[i]) {
-        uint32_t callee = graph_edge(acyclic->graph, i)->callee;
+        uint32_t callee = silent_same(acyclic->silent, graph_edge(acyclic->graph, i)->callee);
         if (acyclic->mark[callee] == acyclic->last_mark + 1)
             return true;
         if (acyclic->order[callee] > last || acyclic->mark[callee] == acyclic->last_mark)
@@ -90,7 +94,7 @@ static bool search_backward(struct acyclic *acyclic, uint32_t *depth, uint32_t f
 {
     uint32_t function = acyclic->backward[--*depth];
     for (uint32_t i = acyclic->first_in[function]; i != GRAPH_NONE; i = acyclic->next_in[i]) {
-        uint32_t caller = graph_edge(acyclic->graph, i)->caller;
+        uint32_t caller = silent_same(acyclic->silent, graph_edge(acyclic->graph, i)->caller);
         if (acyclic->mark[caller] == acyclic->last_mark)
             return true;
         if (acyclic->order[caller] < first || acyclic->mark[caller] == acyclic->last_mark + 1)
@@ -159,7 +163,8 @@ static bool make_way(struct acyclic *acyclic, uint32_t caller, uint32_t callee)
 bool acyclic_take(struct acyclic *acyclic, uint32_t index)
 {
     const struct graph_edge *edge = graph_edge(acyclic->graph, index);
-    uint32_t caller = edge->caller, callee = edge->callee;
+    uint32_t caller = silent_same(acyclic->silent, edge->caller);
+    uint32_t callee = silent_same(acyclic->silent, edge->callee);
     if (caller == callee ||
         (acyclic->order[callee] < acyclic->order[caller] && !make_way(acyclic, caller, callee)))
         return false;

@@ -10,10 +10,11 @@
 // that agrees with it is taken at once, another one searches the part of the order between its
 // ends.
 
-#include "encode/graph.h"
+#include "encode/silent.h"
 
 struct acyclic {
     const struct graph *graph;
+    const struct silent *silent; // functions in a circle of silent edges are one
     uint32_t functions, edges;
     uint32_t *order;                // by function
     uint32_t *at;                   // by order
@@ -26,7 +27,8 @@ struct acyclic {
     uint32_t *scratch;
 };
 
-int acyclic_init(struct acyclic *acyclic, const struct graph *graph); // 0 or -ENOMEM
+// 0 or -ENOMEM. The silent edges are taken.
+int acyclic_init(struct acyclic *acyclic, const struct graph *graph, const struct silent *silent);
 bool acyclic_take(struct acyclic *acyclic, uint32_t edge);
 void acyclic_free(struct acyclic *acyclic);
 

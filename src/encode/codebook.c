@@ -140,10 +140,10 @@ struct lists {
     const struct graph *graph;
     const struct dictionary *previous; // or NULL
     uint32_t functions, edges_known;
-    uint32_t *first, *edges; // see struct dictionary_plan
-    uint32_t count;          // edges so far
-    bool *used;              // by edge: it stands in a list
-    bool *reserved;          // by function
+    uint32_t *first, *edges;     // see struct dictionary_plan
+    uint32_t count;              // edges so far
+    bool *used;                  // by edge: it stands in a list
+    bool *reserved, *has_no_own; // by function
     void *memory;
     size_t bytes;
 };
@@ -151,7 +151,7 @@ struct lists {
 static bool lists_init(struct lists *lists)
 {
     size_t words = (size_t)lists->functions + 1 + lists->edges_known;
-    lists->bytes = words * sizeof(uint32_t) + lists->edges_known + lists->functions;
+    lists->bytes = words * sizeof(uint32_t) + lists->edges_known + 2 * (size_t)lists->functions;
     lists->memory = pool_map(lists->graph->pool, lists->bytes);
     if (!lists->memory)
         return false;
@@ -159,6 +159,7 @@ static bool lists_init(struct lists *lists)
     lists->edges = lists->first + lists->functions + 1;
     lists->used = (bool *)(lists->edges + lists->edges_known);
     lists->reserved = lists->used + lists->edges_known;
+    lists->has_no_own = lists->reserved + lists->functions;
     return true;
 }
 
@@ -182,10 +183,12 @@ static bool copy_lists(struct lists *lists, uint32_t from, uint32_t to)
         if (!previous || f >= previous->functions)
             continue;
         const struct dictionary_function *into = &previous->function[f];
-        lists->reserved[f] = dictionary_reserves(previous, f);
+        lists->reserved[f] = into->reserved;
+        lists->has_no_own[f] = into->has_no_own;
         for (uint32_t i = into->first; i < into->first + into->count && sound; i++)
-            sound = previous->step[i].edge < lists->edges_known &&
-                    add_edge(lists, f, previous->step[i].edge);
+            sound = previous->step[i].edge == GRAPH_NONE ||
+                    (previous->step[i].edge < lists->edges_known &&
+                     add_edge(lists, f, previous->step[i].edge));
     }
     lists->first[to] = lists->count;
     return sound;
@@ -202,7 +205,8 @@ static bool read_lists(struct lists *lists, struct source *source)
         uint32_t function = next + (uint32_t)gap, before = 0;
         uint64_t count = take(source);
         lists->reserved[function] = count & 1;
-        for (count /= 2; count > 0; count--) {
+        lists->has_no_own[function] = count >> 1 & 1;
+        for (count /= 4; count > 0; count--) {
             before = take_near(source, before, lists->edges_known);
             if (source->failed || !add_edge(lists, function, before))
                 return false;
@@ -217,16 +221,22 @@ static int build_from(struct codebook *codebook, struct lists *lists, struct sou
 {
     if (!read_lists(lists, source))
         return -EBADMSG;
+    struct silent silent;
+    if (silent_init(&silent, &codebook->graph, lists->functions, lists->edges_known) < 0)
+        return -ENOMEM;
     struct dictionary_plan plan = {.stamp = stamp,
                                    .functions = lists->functions,
                                    .edges_known = lists->edges_known,
                                    .first = lists->first,
                                    .edges = lists->edges,
                                    .reserved = lists->reserved,
+                                   .has_no_own = lists->has_no_own,
+                                   .silent = &silent,
                                    .id_bits = 64,
                                    .overflow = OVERFLOW_FAILS};
     struct dictionary *made = NULL;
     int status = dictionary_build(&codebook->graph, &plan, &made);
+    silent_free(&silent);
     if (status < 0)
         return status == -ENOMEM ? status : -EBADMSG;
     if (made->max_id != max_id)

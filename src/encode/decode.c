@@ -21,10 +21,10 @@ static int emit(struct decoding *decoding, uint32_t edge)
     return 0;
 }
 
-// The head has left by jumps that change nothing, which end in the function.
+// A function has left by jumps that change nothing, which end in the one that is decoded.
 static int decode_silent(struct decoding *decoding, uint32_t head)
 {
-    if (decoding->id != 0 || head >= graph_functions(decoding->graph))
+    if (head >= graph_functions(decoding->graph))
         return -EBADMSG;
     uint32_t edges[WAYS];
     struct ways ways = {.graph = decoding->graph, .kind = EDGE_SILENT_JUMP};
@@ -39,18 +39,22 @@ static int decode_silent(struct decoding *decoding, uint32_t head)
     return 0;
 }
 
-// The sub-path from its head to the function. Encoded edges make no circle, so the head is met
-// once.
-static int decode_part(struct decoding *decoding, uint32_t head)
+// The sub-path from its head, with its id there, to the function. Encoded edges make no circle, so
+// the head is met once.
+static int decode_part(struct decoding *decoding, uint32_t head, uint64_t id)
 {
-    while (decoding->id != 0 || decoding->function != head) {
+    while (decoding->id != id || decoding->function != head) {
         const struct dictionary_step *step =
             dictionary_find(decoding->dictionary, decoding->function, decoding->id);
+        // Who has no ids of his own has left silently.
         if (!step)
-            return decode_silent(decoding, head);
-        if (emit(decoding, step->edge) < 0)
-            return -ENOSPC;
-        decoding->id -= step->start;
+            return decoding->id == id ? decode_silent(decoding, head) : -EBADMSG;
+        int status = step->edge == GRAPH_NONE ? decode_silent(decoding, step->caller)
+                                              : emit(decoding, step->edge);
+        if (status < 0)
+            return status;
+        if (step->edge != GRAPH_NONE)
+            decoding->id -= step->start;
         decoding->function = step->caller;
     }
     return 0;
@@ -85,7 +89,9 @@ int64_t context_decode(const struct graph *graph, const struct dictionary *dicti
             return -EBADMSG;
         if (top)
             decoding.id -= dictionary_base(dictionary);
-        int status = decode_part(&decoding, edge ? edge->callee : context->root);
+        int status =
+            edge ? decode_part(&decoding, edge->callee, dictionary_own(dictionary, edge->callee))
+                 : decode_part(&decoding, context->root, 0);
         if (status < 0)
             return status;
         if (!edge)

@@ -2,94 +2,199 @@
 #include "encode/dictionary.h"
 #include <errno.h>
 
-// Scratch of one build: the encoded edges by caller, and how many are still awaited by a function.
+// Scratch of one build: who waits for whom. Circles of silent edges are one: the function that
+// stands for them.
 struct build {
     const struct graph *graph;
     const struct dictionary_plan *plan;
+    struct silent *silent;
     uint32_t *waiting; // by function: incoming edges whose caller is not done
     uint32_t *first;   // by function: where its outgoing edges begin in `out`
-    uint32_t *out;     // callees
+    uint32_t *out;     // those that wait for it
     uint32_t *ready;   // functions in topological order
     uint64_t limit;    // most contexts that a function may have
     uint64_t few;      // contexts that cold edges may make
-    uint32_t ready_count;
+    uint32_t ready_count, circles;
 };
+
+static uint32_t same(const struct build *build, uint32_t function)
+{
+    return silent_same(build->silent, function);
+}
+
+// The n-th dependency: first the edges of the plan, then the silent ones. False: there is none.
+static bool dependency(const struct build *build, uint32_t number, uint32_t *from, uint32_t *to)
+{
+    const struct dictionary_plan *plan = build->plan;
+    const uint32_t total = plan->first[plan->functions];
+    const uint32_t edge = number < total ? plan->edges[number] : number - total;
+    const struct graph_edge *one = graph_edge(build->graph, edge);
+    if (number >= total &&
+        (!edge_is_silent(one) || one->caller >= plan->functions || one->callee >= plan->functions))
+        return false;
+    *from = same(build, one->caller);
+    *to = same(build, one->callee);
+    return number < total || *from != *to;
+}
+
+static uint32_t dependencies(const struct build *build)
+{
+    const struct dictionary_plan *plan = build->plan;
+    return plan->first[plan->functions] + (build->silent->same ? plan->edges_known : 0);
+}
 
 static void list_outgoing(struct build *build)
 {
-    const struct dictionary_plan *plan = build->plan;
-    uint32_t total = plan->first[plan->functions], sum = 0;
-    for (uint32_t i = 0; i < total; i++)
-        build->first[graph_edge(build->graph, plan->edges[i])->caller + 1]++;
-    for (uint32_t f = 0; f <= plan->functions; f++)
-        sum = build->first[f] += sum;
-    // Filled from the back, so that first[f] ends where f begins.
-    for (uint32_t i = total; i-- > 0;) {
-        const struct graph_edge *edge = graph_edge(build->graph, plan->edges[i]);
-        build->out[--build->first[edge->caller + 1]] = edge->callee;
+    const uint32_t functions = build->plan->functions, total = dependencies(build);
+    uint32_t sum = 0, from, to;
+    for (uint32_t i = 0; i < total; i++) {
+        if (!dependency(build, i, &from, &to))
+            continue;
+        build->first[from + 1]++;
+        build->waiting[to]++;
     }
-    for (uint32_t f = 0; f < plan->functions; f++) {
-        build->waiting[f] = plan->first[f + 1] - plan->first[f];
+    for (uint32_t f = 0; f <= functions; f++)
+        sum = build->first[f] += sum;
+    // Filled from the back, so that first[f + 1] ends where f begins.
+    for (uint32_t i = total; i-- > 0;)
+        if (dependency(build, i, &from, &to))
+            build->out[--build->first[from + 1]] = to;
+    build->first[functions + 1] = sum;
+    for (uint32_t f = 0; f < functions; f++) {
+        if (same(build, f) != f)
+            continue;
+        build->circles++;
         if (build->waiting[f] == 0)
             build->ready[build->ready_count++] = f;
     }
 }
 
-// After list_outgoing() the edges of f lie in [first[f + 1], first[f + 2]), the last ones to the
-// end.
+// After list_outgoing() the edges of f lie in [first[f + 1], first[f + 2]).
 static void sort_topologically(struct build *build)
 {
-    const struct dictionary_plan *plan = build->plan;
-    uint32_t total = plan->first[plan->functions];
     for (uint32_t done = 0; done < build->ready_count; done++) {
-        uint32_t function = build->ready[done];
-        uint32_t end = function + 1 < plan->functions ? build->first[function + 2] : total;
-        for (uint32_t i = build->first[function + 1]; i < end; i++) {
+        const uint32_t function = build->ready[done];
+        for (uint32_t i = build->first[function + 1]; i < build->first[function + 2]; i++) {
             if (--build->waiting[build->out[i]] == 0)
                 build->ready[build->ready_count++] = build->out[i];
         }
     }
 }
 
-// Numbers the edges into a function whose callers are all done.
+static struct dictionary_function *function_of(struct dictionary *dictionary, uint32_t function)
+{
+    return (struct dictionary_function *)&dictionary->function[function];
+}
+
+static void add_step(struct dictionary *dictionary, uint32_t function, uint64_t start,
+                     uint32_t caller, uint32_t edge)
+{
+    struct dictionary_function *into = function_of(dictionary, function);
+    ((struct dictionary_step *)dictionary->step)[into->first + into->count++] =
+        (struct dictionary_step){start, caller, edge};
+}
+
+// Numbers the calls of a function from `own` on.
 static int number(const struct build *build, struct dictionary *dictionary, uint32_t function)
 {
     const struct dictionary_plan *plan = build->plan;
-    struct dictionary_function *functions = (struct dictionary_function *)dictionary->function;
-    struct dictionary_step *steps = (struct dictionary_step *)dictionary->step;
-    struct dictionary_function *into = &functions[function];
-    into->first = plan->first[function];
-    into->contexts = plan->reserved && plan->reserved[function];
+    struct dictionary_function *into = function_of(dictionary, function);
     for (uint32_t i = plan->first[function]; i < plan->first[function + 1]; i++) {
         const struct graph_edge *edge = graph_edge(build->graph, plan->edges[i]);
-        uint32_t caller = edge->caller;
-        uint64_t more = functions[caller].contexts;
+        uint64_t more = dictionary->function[edge->caller].contexts;
         // Few contexts do no harm, however cold.
-        if (into->count > 0 && edge->heat < plan->cold &&
-            (into->contexts > build->few || more > build->few - into->contexts))
+        if (into->calls > 0 && edge->heat < plan->cold &&
+            (into->own_end > build->few || more > build->few - into->own_end)) {
+            dictionary->left_out++;
             continue;
-        if (more > build->limit - into->contexts) {
+        }
+        if (into->own_end > build->limit || more > build->limit - into->own_end ||
+            into->has_no_own) {
             if (plan->overflow == OVERFLOW_FAILS)
                 return -EOVERFLOW;
             dictionary->overflows++;
             continue;
         }
-        steps[into->first + into->count++] =
-            (struct dictionary_step){into->contexts, caller, plan->edges[i]};
-        into->contexts += more;
+        add_step(dictionary, function, into->own_end, edge->caller, plan->edges[i]);
+        into->calls++;
+        into->own_end += more;
     }
-    dictionary->steps += into->count;
-    if (into->contexts == 0)
-        into->contexts = 1;
-    if (into->contexts - 1 > dictionary->max_id)
-        dictionary->max_id = into->contexts - 1;
+    dictionary->steps += into->calls;
     return 0;
 }
 
-static struct dictionary *allocate(const struct graph *graph, const struct dictionary_plan *plan)
+// Finds a place for the part of a function where those that it leads to have room, and tells them.
+static int settle(const struct build *build, struct dictionary *dictionary, uint32_t function)
+{
+    const struct dictionary_plan *plan = build->plan;
+    struct dictionary_function *into = function_of(dictionary, function);
+    const uint32_t reached = silent_reach(build->silent, function);
+    const uint32_t *list = build->silent->list;
+    uint64_t start = into->contexts; // so far: what leads here
+    for (uint32_t i = 0; i < reached; i++)
+        if (dictionary->function[list[i]].contexts > start)
+            start = dictionary->function[list[i]].contexts;
+    const bool related = reached > 0 || start > 0;
+    if (related && start >= build->limit && !into->has_no_own) {
+        if (plan->overflow == OVERFLOW_FAILS)
+            return -EOVERFLOW;
+        dictionary->homeless++;
+        into->has_no_own = plan->has_no_own[function] = true;
+    }
+    into->own = into->own_end = into->has_no_own ? 0 : start;
+    int status = number(build, dictionary, function);
+    if (status < 0 || into->has_no_own)
+        return status;
+    if (into->own_end == into->own && related)
+        into->own_end++; // for those who push
+    if (into->own_end > into->contexts)
+        into->contexts = into->own_end;
+    for (uint32_t i = 0; i < reached; i++) {
+        add_step(dictionary, list[i], into->own, function, GRAPH_NONE);
+        function_of(dictionary, list[i])->contexts = into->own_end;
+    }
+    return 0;
+}
+
+// A circle whose callers, and those who lead there silently, are all done.
+static int settle_circle(const struct build *build, struct dictionary *dictionary, uint32_t head)
+{
+    const struct silent *silent = build->silent;
+    int status = 0;
+    for (uint32_t f = head; f != GRAPH_NONE && status == 0;
+         f = silent->same ? silent->next[f] : GRAPH_NONE)
+        status = settle(build, dictionary, f);
+    for (uint32_t f = head; f != GRAPH_NONE; f = silent->same ? silent->next[f] : GRAPH_NONE) {
+        struct dictionary_function *into = function_of(dictionary, f);
+        if (into->contexts == 0)
+            into->contexts = 1;
+        if (into->contexts - 1 > dictionary->max_id)
+            dictionary->max_id = into->contexts - 1;
+    }
+    return status;
+}
+
+// How many steps each function has room for goes to `room`; returns the sum.
+static uint64_t count_steps(const struct dictionary_plan *plan, struct silent *silent,
+                            uint32_t *room)
+{
+    uint64_t sum = plan->first[plan->functions];
+    for (uint32_t f = 0; f < plan->functions; f++)
+        room[f] += plan->first[f + 1] - plan->first[f];
+    for (uint32_t f = 0; f < plan->functions && silent->same; f++) {
+        const uint32_t reached = silent_reach(silent, f);
+        for (uint32_t i = 0; i < reached; i++)
+            room[silent->list[i]]++;
+        sum += reached;
+    }
+    return sum;
+}
+
+static struct dictionary *allocate(const struct graph *graph, const struct dictionary_plan *plan,
+                                   const uint32_t *room, uint64_t total)
 {
     size_t functions = (size_t)plan->functions * sizeof(struct dictionary_function);
-    size_t steps = (size_t)plan->first[plan->functions] * sizeof(struct dictionary_step);
+    size_t steps = (size_t)total * sizeof(struct dictionary_step);
     size_t head = (sizeof(struct dictionary) + 15) & ~(size_t)15;
     struct dictionary *dictionary = pool_map(graph->pool, head + functions + steps);
     if (!dictionary)
@@ -100,32 +205,45 @@ static struct dictionary *allocate(const struct graph *graph, const struct dicti
     dictionary->bytes = head + functions + steps;
     dictionary->function = (void *)((char *)dictionary + head);
     dictionary->step = (void *)((char *)dictionary + head + functions);
+    uint32_t sum = 0;
+    for (uint32_t f = 0; f < plan->functions; sum += room[f++]) {
+        struct dictionary_function *into = function_of(dictionary, f);
+        into->first = sum;
+        into->reserved = plan->reserved && plan->reserved[f];
+        into->has_no_own = plan->has_no_own && plan->has_no_own[f];
+        into->contexts = into->reserved;
+    }
     return dictionary;
+}
+
+static int build_all(struct build *build, struct dictionary *dictionary)
+{
+    list_outgoing(build);
+    sort_topologically(build);
+    int status = build->ready_count < build->circles ? -ELOOP : 0;
+    for (uint32_t i = 0; status == 0 && i < build->ready_count; i++)
+        status = settle_circle(build, dictionary, build->ready[i]);
+    return status;
 }
 
 int dictionary_build(const struct graph *graph, const struct dictionary_plan *plan,
                      struct dictionary **result)
 {
-    uint32_t total = plan->first[plan->functions];
-    size_t words = (size_t)plan->functions * 3 + 2 + total;
+    struct build build = {.graph = graph, .plan = plan, .silent = plan->silent};
+    const size_t words = (size_t)plan->functions * 4 + 2 + dependencies(&build);
     uint32_t *scratch = pool_map(graph->pool, words * sizeof *scratch);
-    struct dictionary *dictionary = allocate(graph, plan);
-    int status = scratch && dictionary ? 0 : -ENOMEM;
-    if (status == 0) {
-        struct build build = {.graph = graph, .plan = plan};
-        build.waiting = scratch;
-        build.ready = build.waiting + plan->functions;
-        build.first = build.ready + plan->functions;
-        build.out = build.first + plan->functions + 2;
-        build.limit = UINT64_C(1) << (plan->id_bits - 1);
-        build.few = UINT64_C(1) << (plan->id_bits / 2);
-        list_outgoing(&build);
-        sort_topologically(&build);
-        if (build.ready_count < plan->functions)
-            status = -ELOOP;
-        for (uint32_t i = 0; status == 0 && i < plan->functions; i++)
-            status = number(&build, dictionary, build.ready[i]);
-    }
+    if (!scratch)
+        return -ENOMEM;
+    build.waiting = scratch;
+    build.ready = build.waiting + plan->functions;
+    build.first = build.ready + plan->functions;
+    build.out = build.first + plan->functions + 2;
+    build.limit = UINT64_C(1) << (plan->id_bits - 1);
+    build.few = UINT64_C(1) << (plan->id_bits / 2);
+    uint32_t *room = build.out + dependencies(&build);
+    const uint64_t steps = count_steps(plan, plan->silent, room);
+    struct dictionary *dictionary = steps < UINT32_MAX ? allocate(graph, plan, room, steps) : NULL;
+    int status = dictionary ? build_all(&build, dictionary) : -ENOMEM;
     pool_unmap(graph->pool, scratch, words * sizeof *scratch);
     if (status == 0)
         *result = dictionary;

@@ -13,32 +13,42 @@
 //   contexts of D = 3:   id 0 ........ 1 ........ 2
 //                        └─ from B ──┘ └─ from C ┘      B: 1 context, number 0; C: 2, number 1
 //
-// Numbers follow from the ordered lists of edges alone, so these are all that a profile needs to
-// keep. (A function that silent edges lead to may keep the id 0 for them: its first edge has 1.)
-// Ids go from 0 to max_id in a sub-path that began at the root of its thread, and from max_id + 1
-// to 2 * max_id + 1 in one that began with an unencoded edge.
+// Numbers follow from the ordered lists of edges and the silent edges of the graph alone, so these
+// are all that a profile needs to keep.
+//
+// Where silent edges lead to a function (silent.h), its range is made of parts, which need not
+// touch: one for each function that leads to it, and its own, for those who call it. Its edges'
+// numbers begin where its own part does, and so does a sub-path that begins with it (`own`). Ids go
+// from 0 to max_id in a sub-path that began at the root of its thread, and from max_id + 1 to 2 *
+// max_id + 1 in one that began with an unencoded edge.
 
-#include "encode/graph.h"
+#include "encode/silent.h"
 
 struct dictionary_step { // one encoded edge, into the function that owns it
     uint64_t start;      // the edge's number
     uint32_t caller;
-    uint32_t edge;
+    uint32_t edge; // GRAPH_NONE: `caller` has led here silently, start is where its own part begins
 };
 
 struct dictionary_function {
-    uint64_t contexts;
-    uint32_t first; // its steps
+    uint64_t contexts;     // all ids are below that
+    uint64_t own, own_end; // the part of those who call it
+    uint32_t first;        // its steps
     uint32_t count;
+    uint32_t calls;     // of these, those that are calls
+    uint8_t reserved;   // the id 0 is kept for a root
+    uint8_t has_no_own; // ids do not suffice for a part: see struct dictionary_plan
 };
 
 struct dictionary {
     uint32_t stamp;
     uint32_t functions; // those known when it was made; later ones have one context, no step
     uint32_t edges;     // known when it was made
-    uint32_t steps;
+    uint32_t steps;     // calls
     uint64_t max_id;
     uint32_t overflows; // edges that did not fit
+    uint32_t left_out;  // cold edges that would have
+    uint32_t homeless;  // functions whose own part did not fit
     size_t bytes;       // of this mapping
     const struct dictionary_function *function;
     const struct dictionary_step *step;
@@ -56,8 +66,12 @@ struct dictionary_plan {
     uint32_t functions, edges_known;
     const uint32_t *first;
     const uint32_t *edges;
-    const bool *reserved; // by function: its numbers begin with 1; NULL: all with 0
-    unsigned id_bits;     // 2 * max_id + 1 must fit
+    const bool *reserved; // by function: no number is 0, which is for a root that leads there
+                          // silently, or for those that have no part; NULL: none
+    bool *has_no_own; // by function: it has no part of its own, all calls of it push, and then its
+                      // id is 0. With OVERFLOW_CUTS those that do not fit are added
+    struct silent *silent;
+    unsigned id_bits; // 2 * max_id + 1 must fit
     enum dictionary_overflow overflow;
     uint64_t cold; // edges of less heat are left out, but for the first of each list
 };
@@ -89,14 +103,15 @@ static inline const struct dictionary_step *dictionary_find(const struct diction
         step = step[half].start <= id ? step + half : step;
         count -= half;
     }
-    return step->start <= id ? step : NULL;
+    const struct dictionary_function *from = &dictionary->function[step->caller];
+    const uint64_t length = step->edge == GRAPH_NONE ? from->own_end - step->start : from->contexts;
+    return step->start <= id && id - step->start < length ? step : NULL;
 }
 
-// Whether the id 0 of a function is kept for silent edges.
-static inline bool dictionary_reserves(const struct dictionary *dictionary, uint32_t function)
+// The id of a sub-path that begins with a function, without the base.
+static inline uint64_t dictionary_own(const struct dictionary *dictionary, uint32_t function)
 {
-    return function < dictionary->functions && dictionary->function[function].count > 0 &&
-           dictionary->step[dictionary->function[function].first].start > 0;
+    return function < dictionary->functions ? dictionary->function[function].own : 0;
 }
 
 #endif

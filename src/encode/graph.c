@@ -182,5 +182,6 @@ uint32_t graph_add_edge(struct graph *graph, place_t site, uint32_t caller, uint
 
 void graph_set_root(struct graph *graph, uint32_t function)
 {
+    graph->root_count += !graph_function(graph, function)->root;
     graph_function(graph, function)->root = true;
 }

@@ -74,6 +74,7 @@ struct graph {
     struct lookup function_lookup, site_lookup, edge_lookup;
     uint32_t last_mark;
     uint32_t silent_count; // edges that are silent
+    uint32_t root_count;
 };
 
 void graph_init(struct graph *graph, struct pool *pool);

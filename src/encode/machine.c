@@ -14,7 +14,7 @@ static int push(struct machine *machine, const struct numbering *numbering, uint
     if (machine->depth == machine->limit)
         return -ENOSPC;
     machine->stack[machine->depth++] = (struct cc_entry){machine->id, edge, count};
-    machine->id = dictionary_base(numbering->dictionary);
+    machine->id = dictionary_base(numbering->dictionary) + numbering_code(numbering, edge)->add;
     return 0;
 }
 
@@ -37,7 +37,7 @@ static int take(struct machine *machine, const struct numbering *numbering, uint
     if (code->action == ACTION_REPEAT && top && top->id == machine->id && top->edge == edge &&
         top->count < UINT32_MAX) {
         top->count++;
-        machine->id = dictionary_base(numbering->dictionary);
+        machine->id = dictionary_base(numbering->dictionary) + code->add;
         return 0;
     }
     bool keeps = graph_edge(numbering->graph, edge)->kind == EDGE_OUTSIDE;

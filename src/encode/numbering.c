@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
 #include "encode/numbering.h"
-#include "encode/silent.h"
+#include "encode/acyclic.h"
+#include "encode/ways.h"
 #include <errno.h>
 
 static struct code *code_at(struct numbering *numbering, uint32_t edge)
@@ -103,6 +104,15 @@ static bool is_hashed(const struct numbering *numbering, const struct graph_edge
            graph_site(numbering->graph, edge->site)->targets > numbering->options.chain_targets;
 }
 
+// What is pushed begins a part of the path, with the first id of the function called.
+static void begin_part(struct numbering *numbering, uint32_t edge)
+{
+    struct code *code = code_at(numbering, edge);
+    if (code->action != ACTION_ADD)
+        code->add =
+            dictionary_own(numbering->dictionary, graph_edge(numbering->graph, edge)->callee);
+}
+
 static void write_codes(struct numbering *numbering, const bool *taken)
 {
     const struct graph *graph = numbering->graph;
@@ -123,6 +133,8 @@ static void write_codes(struct numbering *numbering, const bool *taken)
         const struct dictionary_function *into = &dictionary->function[f];
         for (uint32_t i = into->first; i < into->first + into->count; i++) {
             const struct dictionary_step *step = &dictionary->step[i];
+            if (step->edge == GRAPH_NONE)
+                continue;
             *code_at(numbering, step->edge) =
                 (struct code){.add = step->start, .action = ACTION_ADD};
             numbering->encoded++;
@@ -132,10 +144,12 @@ static void write_codes(struct numbering *numbering, const bool *taken)
     }
     numbering->covered = graph->edge_count;
     numbering->covered_functions = graph->function_count;
+    numbering->covered_roots = graph->root_count;
     find_leaving(numbering, 0, 0);
     for (uint32_t i = 0; i < graph->edge_count; i++) {
         const struct graph_edge *edge = graph_edge(graph, i);
         code_at(numbering, i)->save = must_save(numbering, edge) || is_hashed(numbering, edge);
+        begin_part(numbering, i);
     }
 }
 
@@ -144,8 +158,10 @@ struct scratch {
     uint32_t *sorted; // edges from hot to cold; at last by callee, in the order of their numbers
     uint32_t *first;  // by function
     uint32_t *other;
-    bool *taken;    // by edge
-    bool *reserved; // by function
+    bool *taken;      // by edge
+    bool *reserved;   // by function
+    bool *has_no_own; // by function
+    struct silent silent;
     void *memory;
     size_t bytes;
 };
@@ -153,7 +169,7 @@ struct scratch {
 static bool scratch_init(struct scratch *scratch, const struct graph *graph)
 {
     size_t functions = graph->function_count, edges = graph->edge_count;
-    scratch->bytes = (edges * 2 + functions + 2) * sizeof(uint32_t) + edges + functions;
+    scratch->bytes = (edges * 2 + functions + 2) * sizeof(uint32_t) + edges + 2 * functions;
     scratch->memory = pool_map(graph->pool, scratch->bytes);
     scratch->sorted = scratch->memory;
     if (!scratch->memory)
@@ -162,41 +178,41 @@ static bool scratch_init(struct scratch *scratch, const struct graph *graph)
     scratch->first = scratch->other + edges;
     scratch->taken = (bool *)(scratch->first + functions + 2);
     scratch->reserved = scratch->taken + edges;
+    scratch->has_no_own = scratch->reserved + functions;
     return true;
 }
 
-static bool is_candidate(const struct silent *silent, const struct graph_edge *edge)
+static bool is_candidate(const struct graph_edge *edge)
 {
     return edge->kind != EDGE_OUTSIDE && !edge_is_silent(edge) &&
-           !(edge->flags & (EDGE_LOOPS | EDGE_UNENCODED)) && !silent_forbids(silent, edge);
+           !(edge->flags & (EDGE_LOOPS | EDGE_UNENCODED));
+}
+
+// A root begins with 0: where it leads to silently that must be its own.
+static void reserve_roots(const struct graph *graph, struct scratch *scratch)
+{
+    for (uint32_t f = 0; f < graph->function_count && scratch->silent.same; f++) {
+        if (!graph_function(graph, f)->root)
+            continue;
+        const uint32_t reached = silent_reach(&scratch->silent, f);
+        scratch->reserved[f] = scratch->reserved[f] || reached > 0;
+        for (uint32_t i = 0; i < reached; i++)
+            scratch->reserved[scratch->silent.list[i]] = true;
+    }
 }
 
 static int choose_edges(const struct graph *graph, struct scratch *scratch, uint32_t *count)
 {
     struct acyclic acyclic;
-    struct silent silent = {.graph = graph};
-    uint32_t first = 0;
-    int status = acyclic_init(&acyclic, graph);
-    if (status == 0)
-        status = silent_init(&silent, &acyclic);
-    for (uint32_t i = 0; status == 0 && i < graph->edge_count && graph->silent_count; i++) {
-        // Before all others: these have to be the first in their lists.
-        if (silent_is_simple(&silent, graph_edge(graph, i))) {
-            scratch->taken[i] = true;
-            scratch->sorted[first++] = i;
-        }
-    }
-    *count = first;
+    int status = acyclic_init(&acyclic, graph, &scratch->silent);
     for (uint32_t i = 0; status == 0 && i < graph->edge_count; i++) {
-        if (is_candidate(&silent, graph_edge(graph, i)))
+        if (is_candidate(graph_edge(graph, i)))
             scratch->sorted[(*count)++] = i;
     }
-    sort_by_heat(graph, scratch->sorted + first, *count - first, scratch->other);
-    for (uint32_t i = first; i < *count; i++)
+    sort_by_heat(graph, scratch->sorted, *count, scratch->other);
+    for (uint32_t i = 0; i < *count; i++)
         scratch->taken[scratch->sorted[i]] = acyclic_take(&acyclic, scratch->sorted[i]);
-    for (uint32_t i = 0; status == 0 && i < graph->function_count; i++)
-        scratch->reserved[i] = silent_reserves(&silent, i);
-    silent_free(&silent);
+    reserve_roots(graph, scratch);
     acyclic_free(&acyclic);
     return status;
 }
@@ -229,10 +245,53 @@ static uint64_t worth(const struct graph *graph, const struct dictionary *dictio
     uint64_t sum = 0;
     for (uint32_t f = 0; f < dictionary->functions; f++) {
         const struct dictionary_function *into = &dictionary->function[f];
-        for (uint32_t i = 0; i < into->count; i++)
-            sum += 16 * graph_edge(graph, dictionary->step[into->first + i].edge)->heat + 1;
+        for (uint32_t i = into->first; i < into->first + into->count; i++)
+            if (dictionary->step[i].edge != GRAPH_NONE)
+                sum += 16 * graph_edge(graph, dictionary->step[i].edge)->heat + 1;
     }
     return sum;
+}
+
+// The lists of the edges that have a number.
+static void keep_lists(const struct dictionary *dictionary, struct scratch *scratch)
+{
+    uint32_t count = 0;
+    for (uint32_t f = 0; f < dictionary->functions; f++) {
+        const struct dictionary_function *into = &dictionary->function[f];
+        scratch->first[f] = count;
+        for (uint32_t i = into->first; i < into->first + into->count; i++)
+            if (dictionary->step[i].edge != GRAPH_NONE)
+                scratch->other[count++] = dictionary->step[i].edge;
+    }
+    scratch->first[dictionary->functions] = count;
+    for (uint32_t f = 0; f < dictionary->functions; f++)
+        scratch->has_no_own[f] = dictionary->function[f].has_no_own;
+}
+
+// Where functions have no ids of their own, whoever leads on from them comes with the id 0.
+static void reserve_targets(const struct dictionary *dictionary, struct scratch *scratch)
+{
+    const struct silent *silent = &scratch->silent;
+    for (uint32_t i = 0; i < silent->first[dictionary->functions]; i++)
+        scratch->reserved[silent->to[i]] = true;
+}
+
+// Builds it again until it follows from its lists alone, as for whoever reads them.
+static int settle(const struct graph *graph, struct dictionary_plan *plan, struct scratch *scratch,
+                  struct dictionary **result)
+{
+    plan->cold = 0;
+    while ((*result)->overflows || (*result)->left_out || (*result)->homeless) {
+        keep_lists(*result, scratch);
+        if ((*result)->homeless)
+            reserve_targets(*result, scratch);
+        dictionary_free(graph, *result);
+        *result = NULL;
+        int status = dictionary_build(graph, plan, result);
+        if (status < 0)
+            return status;
+    }
+    return 0;
 }
 
 // Where ids overflow, the function at which they do is only the last straw. Leaving out cold edges
@@ -246,6 +305,8 @@ static int build(const struct graph *graph, struct dictionary_plan *plan,
     bool overflows = (*result)->overflows > 0;
     for (plan->cold = 1; overflows && plan->cold < UINT64_C(1) << 62; plan->cold *= 2) {
         struct dictionary *other;
+        for (uint32_t f = 0; f < plan->functions; f++)
+            plan->has_no_own[f] = false;
         if (dictionary_build(graph, plan, &other) < 0)
             break; // what there is will do
         overflows = other->overflows > 0;
@@ -271,11 +332,15 @@ int numbering_make(struct numbering *numbering, const struct graph *graph,
                    const struct numbering_options *options)
 {
     numbering_init(numbering, graph, options);
-    struct scratch scratch;
+    struct scratch scratch = {.silent = {.graph = graph}};
     uint32_t count = 0;
     if (!scratch_init(&scratch, graph))
         return -ENOMEM;
-    int status = reach(numbering) ? choose_edges(graph, &scratch, &count) : -ENOMEM;
+    int status = reach(numbering) ? 0 : -ENOMEM;
+    if (status == 0)
+        status = silent_init(&scratch.silent, graph, graph->function_count, graph->edge_count);
+    if (status == 0)
+        status = choose_edges(graph, &scratch, &count);
     if (status == 0) {
         list_by_callee(graph, &scratch, count);
         struct dictionary_plan plan = {.stamp = options->stamp,
@@ -284,12 +349,17 @@ int numbering_make(struct numbering *numbering, const struct graph *graph,
                                        .first = scratch.first,
                                        .edges = scratch.other,
                                        .reserved = scratch.reserved,
+                                       .has_no_own = scratch.has_no_own,
+                                       .silent = &scratch.silent,
                                        .id_bits = options->id_bits,
                                        .overflow = OVERFLOW_CUTS};
         status = build(graph, &plan, &numbering->dictionary);
+        if (status == 0)
+            status = settle(graph, &plan, &scratch, &numbering->dictionary);
     }
     if (status == 0)
         write_codes(numbering, scratch.taken);
+    silent_free(&scratch.silent);
     pool_unmap(graph->pool, scratch.memory, scratch.bytes);
     if (status < 0)
         numbering_free(numbering);
@@ -301,24 +371,56 @@ int numbering_start(struct numbering *numbering, const struct graph *graph,
 {
     numbering_init(numbering, graph, options);
     uint32_t first = 0;
+    struct silent silent = {.graph = graph};
     struct dictionary_plan plan = {
-        .stamp = options->stamp, .first = &first, .id_bits = options->id_bits};
+        .stamp = options->stamp, .first = &first, .id_bits = options->id_bits, .silent = &silent};
     int status = dictionary_build(graph, &plan, &numbering->dictionary);
     enum cover cover;
     return status < 0 ? status : numbering_cover(numbering, &cover);
 }
 
-// Whether a silent edge that is new fits: its function is not encoded, so calls of it push, and
-// where it leads to there is no edge with the number 0.
+// Whether an id 0, of a function that nobody has numbered, means nothing else in a function, or in
+// those that it leads to silently.
+static bool zero_is_free(const struct numbering *numbering, uint32_t function)
+{
+    struct ways ways = {.graph = numbering->graph, .kind = EDGE_SILENT_JUMP};
+    uint32_t edges[WAYS];
+    ways_from_function(&ways, function);
+    ways_find(&ways, GRAPH_NONE, edges);
+    for (uint32_t i = 0; i < ways.count; i++)
+        if (dictionary_find(numbering->dictionary, ways.way[i].function, 0))
+            return false;
+    return ways.count < WAYS;
+}
+
+// Whether a silent edge that is new fits: its function is not known to the encoding, so calls of it
+// push, and the id 0 that they begin with tells.
 static bool silent_fits(const struct numbering *numbering, const struct graph_edge *edge)
 {
+    return edge->caller >= numbering->dictionary->functions &&
+           zero_is_free(numbering, edge->callee);
+}
+
+// Whether a path can begin in a function with the id 0.
+static bool root_fits(const struct numbering *numbering, uint32_t function)
+{
     const struct dictionary *dictionary = numbering->dictionary;
-    bool calls_push =
-        edge->caller >= dictionary->functions || dictionary->function[edge->caller].count == 0;
-    bool free_zero = edge->callee >= dictionary->functions ||
-                     dictionary->function[edge->callee].count == 0 ||
-                     dictionary_reserves(dictionary, edge->callee);
-    return calls_push && free_zero;
+    if (function >= dictionary->functions)
+        return zero_is_free(numbering, function);
+    const struct dictionary_function *root = &dictionary->function[function];
+    return root->reserved || (root->own == 0 && !root->has_no_own) ||
+           zero_is_free(numbering, function);
+}
+
+static bool roots_fit(struct numbering *numbering)
+{
+    const struct graph *graph = numbering->graph;
+    bool fit = true;
+    for (uint32_t f = 0; f < graph->function_count && numbering->covered_roots < graph->root_count;
+         f++)
+        fit = fit && (!graph_function(graph, f)->root || root_fits(numbering, f));
+    numbering->covered_roots = graph->root_count;
+    return fit;
 }
 
 int numbering_cover(struct numbering *numbering, enum cover *cover)
@@ -329,7 +431,7 @@ int numbering_cover(struct numbering *numbering, enum cover *cover)
         return -ENOMEM;
     bool tails = numbering->covered_functions < graph->function_count &&
                  numbering->options.save_unseen_tails;
-    bool stale = false;
+    bool stale = !roots_fit(numbering);
     for (uint32_t i = numbering->covered; i < graph->edge_count; i++) {
         const struct graph_edge *edge = graph_edge(graph, i);
         tails |= edge_is_tail(edge);
@@ -350,6 +452,7 @@ int numbering_cover(struct numbering *numbering, enum cover *cover)
     for (uint32_t i = numbering->covered; i < graph->edge_count; i++) {
         const struct graph_edge *edge = graph_edge(graph, i);
         code_at(numbering, i)->save = edge->kind == EDGE_INDIRECT || must_save(numbering, edge);
+        begin_part(numbering, i);
     }
     numbering->covered = graph->edge_count;
     numbering->covered_functions = graph->function_count;

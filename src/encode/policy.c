@@ -6,10 +6,14 @@ enum { MOST_PATIENCE = 16 };
 static uint64_t hottest_into(const struct graph *graph, const struct dictionary *dictionary,
                              uint32_t function)
 {
-    if (function >= dictionary->functions || dictionary->function[function].count == 0)
+    if (function >= dictionary->functions)
         return 0;
-    // Numbers were given from hot to cold: the first has 0.
-    return graph_edge(graph, dictionary->step[dictionary->function[function].first].edge)->heat;
+    const struct dictionary_function *into = &dictionary->function[function];
+    // Numbers were given from hot to cold.
+    for (uint32_t i = into->first; i < into->first + into->count; i++)
+        if (dictionary->step[i].edge != GRAPH_NONE)
+            return graph_edge(graph, dictionary->step[i].edge)->heat;
+    return 0;
 }
 
 void observe_path(const struct graph *graph, const struct numbering *numbering,

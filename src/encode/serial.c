@@ -43,21 +43,49 @@ void serial_graph(struct serial *out, const struct graph *graph, uint32_t from_f
     }
 }
 
+// The next call among the steps of a function, from one on; the end if there is none.
+static uint32_t next_call(const struct dictionary *dictionary, uint32_t function, uint32_t step)
+{
+    const struct dictionary_function *into = &dictionary->function[function];
+    while (step < into->first + into->count && dictionary->step[step].edge == GRAPH_NONE)
+        step++;
+    return step;
+}
+
+static unsigned flags_of(const struct dictionary_function *function)
+{
+    return function->reserved + 2u * function->has_no_own;
+}
+
 static bool list_changed(const struct dictionary *dictionary, const struct dictionary *previous,
                          uint32_t function)
 {
     const struct dictionary_function *now = &dictionary->function[function];
     if (!previous || function >= previous->functions)
-        return now->count > 0;
+        return now->calls > 0 || flags_of(now);
     const struct dictionary_function *then = &previous->function[function];
-    if (now->count != then->count ||
-        dictionary_reserves(dictionary, function) != dictionary_reserves(previous, function))
+    if (now->calls != then->calls || flags_of(now) != flags_of(then))
         return true;
-    for (uint32_t i = 0; i < now->count; i++) {
-        if (dictionary->step[now->first + i].edge != previous->step[then->first + i].edge)
+    uint32_t mine = now->first, other = then->first;
+    for (uint32_t i = 0; i < now->calls; i++) {
+        mine = next_call(dictionary, function, mine);
+        other = next_call(previous, function, other);
+        if (dictionary->step[mine++].edge != previous->step[other++].edge)
             return true;
     }
     return false;
+}
+
+static void put_list(struct serial *out, const struct dictionary *dictionary, uint32_t function)
+{
+    const struct dictionary_function *into = &dictionary->function[function];
+    uint32_t before = 0, step = into->first;
+    put(out, 4ull * into->calls + flags_of(into));
+    for (uint32_t i = 0; i < into->calls; i++) {
+        step = next_call(dictionary, function, step);
+        put_signed(out, (uint64_t)dictionary->step[step].edge - before);
+        before = dictionary->step[step++].edge;
+    }
 }
 
 void serial_dictionary(struct serial *out, const struct dictionary *dictionary,
@@ -76,15 +104,8 @@ void serial_dictionary(struct serial *out, const struct dictionary *dictionary,
     for (uint32_t f = 0; f < dictionary->functions; f++) {
         if (!list_changed(dictionary, previous, f))
             continue;
-        const struct dictionary_function *function = &dictionary->function[f];
         put(out, f - next);
-        put(out, 2ull * function->count + dictionary_reserves(dictionary, f));
-        uint32_t before = 0;
-        for (uint32_t i = 0; i < function->count; i++) {
-            uint32_t edge = dictionary->step[function->first + i].edge;
-            put_signed(out, (uint64_t)edge - before);
-            before = edge;
-        }
+        put_list(out, dictionary, f);
         next = f + 1;
     }
 }

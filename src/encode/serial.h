@@ -12,8 +12,8 @@
 //                   - caller (signed), site - entry of the caller (signed), kind + 8 * flags
 //   2  dictionary   stamp, distance back to the stamp that it is told by (0: none), functions,
 //                   edges known, max id, changed functions; for each: its number - that of the one
-//                   before - 1, twice how many edges (+ 1 if the first has the number 1), for
-//                   each: its number - that before (signed)
+//                   before - 1, four times how many edges (+ 1 if it keeps the id 0 for others, + 2
+//                   if it has no ids of its own), for each: its number - that before (signed)
 //   3  stacks       first node, count, for each:
 //                   0, id, root + 1, function + 1, handle     of an origin
 //                   1, place, function + 1, parent            of a point
@@ -22,7 +22,7 @@
 //                   with parent - number of the node (signed)
 //
 // A dictionary is told by the lists of encoded edges of those functions whose list has changed; the
-// numbers follow from the lists. So the reader need not believe any number, and what it accepts can
+// numbers follow from the lists and the silent edges. So the reader need not believe any number, and what it accepts can
 // be decoded.
 
 #include "encode/intern.h"

@@ -3,35 +3,39 @@
 #define CAIRN_ENCODE_SILENT_H
 
 // Jumps between functions, and calls, that cannot be patched change nothing, so the id in the
-// function that they lead to is that of the function they left. Functions that are connected by
-// silent edges form a group:
+// function that they lead to is that of the function they left. Whoever is led to a function by
+// silent edges must come with an id of his own, then that says who it was:
 //
-//   simple   no function is reached by two, and there is no circle. Then each is an edge
-//            with the number 0, the first in its list, and all is as usual.
-//   mixed    else. Then all calls of functions with a silent edge push, so that such a function is
-//            always the head of a sub-path, with the id 0; and the functions that they lead to keep
-//            their id 0 for them. The head tells where it came from.
+//   f ─┄─► h ◄─┄─ g        ids of f: 0 1 2, of g: 3 4, of h: those, and 5 ... by calls of h
+//
+// So each function has a part of the ids for those who call it, and the parts of all functions that
+// lead silently to the same one do not overlap. Functions in a circle of silent edges lead to each
+// other, and are numbered together.
 
-#include "encode/acyclic.h"
+#include "encode/graph.h"
 
 struct silent {
     const struct graph *graph;
-    uint32_t *group; // by function: another one of its group, itself at last; NULL: no silent jumps
-    uint8_t *flags;
+    uint32_t functions, edges; // those that are looked at
+    uint32_t *same;       // by function: the one that stands for its circle; NULL: no silent edges
+    uint32_t *next;       // by function: another one of the circle; GRAPH_NONE
+    uint32_t *list;       // what silent_reach() has found
+    uint32_t *first, *to; // where the edges of a function begin, and where they lead to
+    uint32_t *mark, last_mark;
     size_t bytes;
 };
 
-// Takes the edges of simple groups. 0 or -ENOMEM.
-int silent_init(struct silent *silent, struct acyclic *acyclic);
+// 0 or -ENOMEM.
+int silent_init(struct silent *silent, const struct graph *graph, uint32_t functions,
+                uint32_t edges);
 void silent_free(struct silent *silent);
 
-// Whether a silent edge is one of a simple group.
-bool silent_is_simple(const struct silent *silent, const struct graph_edge *edge);
+// How many functions one leads to by silent edges, itself not counted: they are in silent->list.
+uint32_t silent_reach(struct silent *silent, uint32_t function);
 
-// Whether an edge must push, because of what the function called does.
-bool silent_forbids(const struct silent *silent, const struct graph_edge *edge);
-
-// Whether a function keeps the id 0.
-bool silent_reserves(const struct silent *silent, uint32_t function);
+static inline uint32_t silent_same(const struct silent *silent, uint32_t function)
+{
+    return silent->same ? silent->same[function] : function;
+}
 
 #endif

@@ -34,9 +34,10 @@ void dictionary_count(struct encoding_statistics *statistics, const struct dicti
         .max_id = dictionary->max_id,
         .dictionary_bytes = dictionary->bytes,
     };
-    for (uint32_t i = 0; i < dictionary->functions; i++)
-        statistics->zero +=
-            dictionary->function[i].count > 0 && !dictionary_reserves(dictionary, i);
+    for (uint32_t f = 0; f < dictionary->functions; f++) {
+        const struct dictionary_function *into = &dictionary->function[f];
+        statistics->zero += into->calls > 0 && into->own == 0;
+    }
 }
 
 static unsigned class_of(uint32_t depth)

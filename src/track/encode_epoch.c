@@ -76,6 +76,7 @@ bool encode_publish(struct numbering *next)
     if (old)
         numbering_free(&encode.numbering);
     encode.numbering = *next;
+    encode_forget_targets();
     epoch->older = epochs;
     epochs = epoch;
     // Release: who sees it sees its words.

@@ -6,9 +6,12 @@
 #include <errno.h>
 
 // From a stub's address, and the target of an indirect call, to the edge: one word, so that threads
-// need no lock. Its upper part is that of the hash, then the edge, and whether it repeats.
+// need no lock. Its upper part is that of the hash, then the edge, whether the function called has
+// a first id other than 0, and whether it repeats.
 #define TABLE_BITS 16
-#define EDGE_BITS 23
+#define EDGE_BITS 22
+#define FLAG_BITS 2
+#define TAG_SHIFT (EDGE_BITS + FLAG_BITS)
 _Atomic uint64_t encode_table[1 << TABLE_BITS];
 
 // The short way knows where things are.
@@ -45,11 +48,11 @@ bool encode_before_known(uintptr_t stub, uintptr_t target, uintptr_t sp)
     // Relaxed: the word is all there is.
     const uint64_t word =
         atomic_load_explicit(&encode_table[hash & ((1 << TABLE_BITS) - 1)], memory_order_relaxed);
-    if ((word ^ hash) >> (EDGE_BITS + 1) || !word ||
+    if ((word ^ hash) >> TAG_SHIFT || !word ||
         (state->attention && !(state->in_flight && sp < state->throw_sp)) ||
         atomic_load_explicit(&encode.wanted, memory_order_relaxed))
         return false;
-    const uint32_t edge = (uint32_t)(word >> 1) & ((1 << EDGE_BITS) - 1);
+    const uint32_t edge = (uint32_t)(word >> FLAG_BITS) & ((1 << EDGE_BITS) - 1);
     if (state->countdown < 0)
         encode_count_push(state, edge);
     encode_push(state, edge, word & 1);
@@ -61,8 +64,9 @@ static void remember(uintptr_t stub, uintptr_t target, uint32_t edge)
     const uint64_t hash = mix(stub, target);
     if (edge >> EDGE_BITS)
         return;
-    const uint64_t word =
-        hash >> (EDGE_BITS + 1) << (EDGE_BITS + 1) | (uint64_t)edge << 1 | encode_repeats(edge);
+    const bool begins = numbering_own(&encode.numbering, edge) != 0;
+    const uint64_t word = hash >> TAG_SHIFT << TAG_SHIFT | (uint64_t)edge << FLAG_BITS |
+                          (uint64_t)begins << 1 | encode_repeats(edge);
     atomic_store_explicit(&encode_table[hash & ((1 << TABLE_BITS) - 1)], word,
                           memory_order_relaxed);
 }
@@ -97,7 +101,7 @@ static void lead_sites(void)
         encode.failed = true;
 }
 
-static void forget_targets(void)
+void encode_forget_targets(void)
 {
     for (size_t i = 0; i < 1 << TABLE_BITS; i++)
         atomic_store_explicit(&encode_table[i], 0, memory_order_relaxed);
@@ -135,7 +139,6 @@ static bool renumber(struct encode_thread *thread)
     if (encode.company) {
         encode_lead_out();
     } else {
-        forget_targets();
         lead_sites();
     }
     encode_move_returns(thread);
@@ -332,7 +335,7 @@ bool encode_tail_known(uintptr_t stub, uintptr_t target, uintptr_t sp)
     const uint64_t hash = mix(stub, target);
     const uint64_t word =
         atomic_load_explicit(&encode_table[hash & ((1 << TABLE_BITS) - 1)], memory_order_relaxed);
-    return (word && !((word ^ hash) >> (EDGE_BITS + 1))) || encode_in_handler ||
+    return (word && !((word ^ hash) >> TAG_SHIFT)) || encode_in_handler ||
            is_elsewhere(encode_current, sp);
 }
 

@@ -260,7 +260,12 @@ uint64_t encode_now(void); // nanoseconds
 // Whether exceptions are thrown by this function, or land with it.
 bool encode_watches(uintptr_t function);
 
-// encode_hook.c, for the stubs
+// encode_hook.c
+
+// What the short ways know was by another encoding.
+void encode_forget_targets(void);
+
+// For the stubs.
 void encode_push_direct(void);
 void encode_push_indirect(void);
 void encode_before_table(void);

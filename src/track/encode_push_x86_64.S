@@ -23,6 +23,9 @@
 // Of the words of the table: see encode_hook.c.
 #define TAG_SHIFT 24
 #define EDGE_MASK 0xffffff
+#define FLAG_REPEATS 1
+#define FLAG_BEGINS 2
+#define FLAG_BITS 2
 
     .hidden encode, encode_table, encode_state
     .hidden encode_push_direct, encode_push_indirect
@@ -62,6 +65,8 @@
     xorq %rsi, %rdx
     shrq $TAG_SHIFT, %rdx
     jne 9f                          // not in the table
+    testb $FLAG_BEGINS, %sil
+    jne 9f
     movl %fs:ATTENTION(%rax), %ecx
     orl encode+WANTED(%rip), %ecx
     jne 9f
@@ -82,8 +87,9 @@
     addq %fs:STACK(%rax), %rcx
     movq %fs:ID(%rax), %rdx
     andl $EDGE_MASK, %esi
-    shrl $1, %esi
-    jc 3f
+    testb $FLAG_REPEATS, %sil
+    jne 3f
+    shrl $FLAG_BITS, %esi
     // The entry is whole before the top moves, and that before the number changes.
 1:  movq %rdx, (%rcx)
     movq %rsi, ENTRY_EDGE(%rcx)     // and the count, 0
@@ -97,7 +103,8 @@
     ret
     .cfi_adjust_cfa_offset 32
     // It repeats: if the same is on top, that is counted.
-3:  cmpl $0, %fs:DEPTH(%rax)
+3:  shrl $FLAG_BITS, %esi
+    cmpl $0, %fs:DEPTH(%rax)
     je 1b
     cmpq %rdx, -ENTRY_BYTES(%rcx)
     jne 1b

@@ -78,6 +78,15 @@ bool encode_repeats(uint32_t edge)
            numbering_code(&encode.numbering, edge)->action == ACTION_REPEAT;
 }
 
+// What the function that is called begins with, in the encoding that the thread is on.
+static uint64_t own_of(const struct encode_state *state, uint32_t edge)
+{
+    if (edge == GRAPH_NONE || !state->thread)
+        return 0;
+    return dictionary_own(state->thread->epoch->dictionary,
+                          graph_edge(&encode.graph, edge)->callee);
+}
+
 void encode_push(struct encode_state *state, uint32_t edge, bool repeats)
 {
     struct machine *machine = &state->machine;
@@ -97,7 +106,7 @@ void encode_push(struct encode_state *state, uint32_t edge, bool repeats)
         machine->depth++;
     }
     atomic_signal_fence(memory_order_seq_cst);
-    machine->id = state->base;
+    machine->id = state->base + own_of(state, edge);
 }
 
 // The edge by which a frame was called through a hook. What runs may not be what was called.

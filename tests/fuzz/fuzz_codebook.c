@@ -38,17 +38,21 @@ static void check_dictionary(const struct codebook *codebook, const struct dicti
     uint64_t most = 0;
     for (uint32_t f = 0; f < dictionary->functions; f++) {
         const struct dictionary_function *into = &dictionary->function[f];
-        uint64_t sum = dictionary_reserves(dictionary, f);
+        uint64_t end = into->reserved;
         for (uint32_t i = into->first; i < into->first + into->count; i++) {
             const struct dictionary_step *step = &dictionary->step[i];
-            check(step->start == sum && step->caller < dictionary->functions);
-            check(graph_edge(&codebook->graph, step->edge)->callee == f);
-            sum += dictionary->function[step->caller].contexts;
+            check(step->start >= end && step->caller < dictionary->functions);
+            check(step->edge == GRAPH_NONE ||
+                  graph_edge(&codebook->graph, step->edge)->callee == f);
+            end = step->edge == GRAPH_NONE
+                      ? dictionary->function[step->caller].own_end
+                      : step->start + dictionary->function[step->caller].contexts;
+            check(end > step->start && end <= into->contexts);
             check(dictionary_find(dictionary, f, step->start) == step);
-            check(dictionary_find(dictionary, f, sum - 1) == step);
+            check(dictionary_find(dictionary, f, end - 1) == step);
         }
-        check(into->contexts == (sum ? sum : 1) && !dictionary_find(dictionary, f, into->contexts));
-        check(!dictionary_reserves(dictionary, f) || !dictionary_find(dictionary, f, 0));
+        check(into->contexts > 0 && !dictionary_find(dictionary, f, into->contexts));
+        check(!into->reserved || !dictionary_find(dictionary, f, 0));
         if (into->contexts - 1 > most)
             most = into->contexts - 1;
     }
