@@ -32,6 +32,10 @@ static struct encode_epoch *new_epoch(struct dictionary *dictionary)
         return NULL;
     epoch->bytes = bytes;
     epoch->dictionary = dictionary;
+    epoch->own_bytes = dictionary->edges * sizeof *epoch->own;
+    epoch->own = epoch->own_bytes ? encode.pool.map(epoch->own_bytes) : NULL;
+    for (uint32_t i = 0; epoch->own && i < dictionary->edges; i++)
+        epoch->own[i] = dictionary_own(dictionary, graph_edge(&encode.graph, i)->callee);
     return epoch;
 }
 
@@ -44,6 +48,8 @@ static void free_epoch(struct encode_epoch *epoch)
     if (*link)
         *link = epoch->older;
     dictionary_free(&encode.graph, epoch->dictionary);
+    if (epoch->own)
+        encode.pool.unmap(epoch->own, epoch->own_bytes);
     encode.pool.unmap(epoch, epoch->bytes);
 }
 
@@ -54,7 +60,8 @@ static int64_t word_of(const struct numbering *numbering, const struct encode_si
     const struct code *code = numbering_code(numbering, site->edge);
     if (code->action == ACTION_ADD)
         return (int64_t)code->add;
-    return WORD_PUSH | (code->action == ACTION_REPEAT ? WORD_REPEATS : 0) | site->edge;
+    return WORD_PUSH | (code->action == ACTION_REPEAT ? WORD_REPEATS : 0) |
+           (code->add ? WORD_BEGINS : 0) | site->edge;
 }
 
 static void fill_words(struct encode_epoch *epoch, const struct numbering *numbering)
@@ -102,9 +109,14 @@ void encode_join(struct encode_thread *thread)
 {
     struct encode_epoch *epoch = atomic_load_explicit(&encode.epoch, memory_order_relaxed);
     epoch->users++;
+    thread->state->own_count = 0; // for hooks in handlers that come meanwhile
+    atomic_signal_fence(memory_order_seq_cst);
     encode_leave(thread);
     thread->epoch = epoch;
     thread->state->base = dictionary_base(epoch->dictionary);
+    thread->state->own = epoch->own;
+    atomic_signal_fence(memory_order_seq_cst);
+    thread->state->own_count = epoch->own ? epoch->dictionary->edges : 0;
     encode_calm(thread->state);
 }
 
@@ -120,8 +132,13 @@ void encode_set_word(const struct encode_site *site, int64_t word)
         return;
     // Relaxed: the word is all there is. The site is led to its stub by a system call later.
     atomic_store_explicit(&long_ways[number], WORD_LONG, memory_order_relaxed);
-    for (struct encode_epoch *epoch = epochs; epoch; epoch = epoch->older)
-        atomic_store_explicit(&epoch->word[number], word, memory_order_relaxed);
+    for (struct encode_epoch *epoch = epochs; epoch; epoch = epoch->older) {
+        const bool begins =
+            word < 0 && !word_is_long(word) &&
+            dictionary_own(epoch->dictionary, graph_edge(&encode.graph, site->edge)->callee) != 0;
+        atomic_store_explicit(&epoch->word[number], word | (begins ? WORD_BEGINS : 0),
+                              memory_order_relaxed);
+    }
 }
 
 void encode_notice(struct encode_state *state)

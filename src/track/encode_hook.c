@@ -19,6 +19,8 @@ _Static_assert(offsetof(struct encode, wanted) == 0, "");
 _Static_assert(offsetof(struct encode_state, stack_low) == 88, "");
 _Static_assert(offsetof(struct encode_state, countdown) == 104, "");
 _Static_assert(offsetof(struct encode_state, base) == 128, "");
+_Static_assert(offsetof(struct encode_state, own_count) == 144, "");
+_Static_assert(WORD_BEGINS == INT64_C(1) << 33, "");
 _Static_assert(WORD_LONG == (INT64_MIN | INT64_C(1) << 62) && WORD_REPEATS == INT64_C(1) << 32, "");
 
 static uint64_t mix(uintptr_t stub, uintptr_t target)

@@ -25,7 +25,9 @@ struct encode_state {
     // What table stubs read: the thread's own words, or those that lead to the long way. The thread
     // writes; so does who publishes a new encoding, under the lock, the latter ones.
     const _Atomic int64_t *_Atomic table;
-    uint64_t base; // what an id is after a push, in the encoding that the thread is on
+    uint64_t base;       // what an id is after a push, in the encoding that the thread is on
+    const uint64_t *own; // and what is added to that, by edge
+    uint32_t own_count;
 };
 
 extern __thread struct encode_state encode_state;
@@ -39,6 +41,7 @@ struct encode_frame {
 // A word of a table, by site: what its call adds, or if it is negative what the hook does.
 #define WORD_PUSH INT64_MIN                      // pushes the edge in the lower half
 #define WORD_REPEATS (INT64_C(1) << 32)          // counting it, if that is on top already
+#define WORD_BEGINS (INT64_C(1) << 33)           // what is called begins with an id other than 0
 #define WORD_LONG (INT64_MIN | INT64_C(1) << 62) // not known, or to be looked at each time
 
 static inline bool word_is_long(int64_t word)
@@ -52,7 +55,8 @@ struct encode_epoch {
     struct encode_epoch *older; // of those that somebody is on
     struct dictionary *dictionary;
     uint32_t users; // threads
-    size_t bytes;
+    uint64_t *own;  // by edge: what the function called begins with, of those in the dictionary
+    size_t bytes, own_bytes;
     _Atomic int64_t word[]; // by number of the site; only in company
 };
 

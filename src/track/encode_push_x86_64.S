@@ -13,6 +13,8 @@
 #define STACK_BYTES 96
 #define COUNTDOWN 104
 #define BASE 128
+#define OWN 136
+#define OWN_COUNT 144
 #define ENTRY_EDGE 8
 #define ENTRY_COUNT 12
 #define ENTRY_BYTES 16
@@ -66,8 +68,8 @@
     shrq $TAG_SHIFT, %rdx
     jne 9f                          // not in the table
     testb $FLAG_BEGINS, %sil
-    jne 9f
-    movl %fs:ATTENTION(%rax), %ecx
+    jne 8f
+7:  movl %fs:ATTENTION(%rax), %ecx
     orl encode+WANTED(%rip), %ecx
     jne 9f
     .if \indirect
@@ -95,7 +97,11 @@
     movq %rsi, ENTRY_EDGE(%rcx)     // and the count, 0
     incl %fs:DEPTH(%rax)
 2:  movq %fs:BASE(%rax), %rcx
-    movq %rcx, %fs:ID(%rax)
+    cmpl %fs:OWN_COUNT(%rax), %esi
+    jae 4f
+    movq %fs:OWN(%rax), %rdx
+    addq (%rdx,%rsi,8), %rcx        // what the function called begins with
+4:  movq %rcx, %fs:ID(%rax)
     RESTORE %rsi
     RESTORE %rdx
     RESTORE %rcx
@@ -112,6 +118,12 @@
     jne 1b
     incl ENTRY_COUNT-ENTRY_BYTES(%rcx)
     jmp 2b
+    // What it begins with is known here of edges that are older than the encoding.
+8:  movl %esi, %ecx
+    andl $EDGE_MASK, %ecx
+    shrl $FLAG_BITS, %ecx
+    cmpl %fs:OWN_COUNT(%rax), %ecx
+    jb 7b
 9:  RESTORE %rsi
     RESTORE %rdx
     RESTORE %rcx
@@ -136,6 +148,7 @@ encode_push_indirect:
 // The same with the word of a table in rax, of which the stub has saved the program's.
 #define WORD_LONG 62
 #define WORD_REPEATS 32
+#define WORD_BEGINS 33
 
     .p2align 5
     .type encode_before_table, @function
@@ -147,7 +160,9 @@ encode_before_table:
     SAVE %rdx
     SAVE %rsi
     movq encode_state@gottpoff(%rip), %rsi
-    decl %fs:COUNTDOWN(%rsi)
+    btq $WORD_BEGINS, %rax
+    jc 8f
+7:  decl %fs:COUNTDOWN(%rsi)
     js 9f
     movl %fs:DEPTH(%rsi), %ecx
     cmpl %fs:LIMIT(%rsi), %ecx
@@ -162,7 +177,11 @@ encode_before_table:
     movq %rax, ENTRY_EDGE(%rcx)     // and the count, 0
     incl %fs:DEPTH(%rsi)
 2:  movq %fs:BASE(%rsi), %rcx
-    movq %rcx, %fs:ID(%rsi)
+    cmpl %fs:OWN_COUNT(%rsi), %eax
+    jae 4f
+    movq %fs:OWN(%rsi), %rdx
+    addq (%rdx,%rax,8), %rcx
+4:  movq %rcx, %fs:ID(%rsi)
     RESTORE %rsi
     RESTORE %rdx
     RESTORE %rcx
@@ -176,6 +195,8 @@ encode_before_table:
     jne 1b
     incl ENTRY_COUNT-ENTRY_BYTES(%rcx)
     jmp 2b
+8:  cmpl %fs:OWN_COUNT(%rsi), %eax
+    jb 7b
 9:  RESTORE %rsi
     RESTORE %rdx
     RESTORE %rcx

@@ -205,6 +205,7 @@ void encode_close(struct encode_thread *thread)
     lock_and_wait(&mask);
     state->thread = encode_current = NULL;
     state->stack_bytes = 0;
+    state->own_count = 0;
     // From here on calls are only counted.
     encode_forget_table(state);
     state->machine.limit = 0;
