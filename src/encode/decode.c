@@ -39,6 +39,22 @@ static int decode_silent(struct decoding *decoding, uint32_t head)
     return 0;
 }
 
+// The head has no ids of its own, and has left silently. If the id 0 means something else in any
+// function that it may have come to, it is not known where it is.
+static int decode_head(struct decoding *decoding, uint32_t head)
+{
+    if (decoding->id != 0 || head >= graph_functions(decoding->graph))
+        return -EBADMSG;
+    uint32_t edges[WAYS];
+    struct ways ways = {.graph = decoding->graph, .kind = EDGE_SILENT_JUMP};
+    ways_from_function(&ways, head);
+    ways_find(&ways, GRAPH_NONE, edges);
+    for (uint32_t i = 0; i < ways.count; i++)
+        if (dictionary_find(decoding->dictionary, ways.way[i].function, 0))
+            return -EBADMSG;
+    return ways.count < WAYS ? decode_silent(decoding, head) : -EBADMSG;
+}
+
 // The sub-path from its head, with its id there, to the function. Encoded edges make no circle, so
 // the head is met once.
 static int decode_part(struct decoding *decoding, uint32_t head, uint64_t id)
@@ -46,9 +62,8 @@ static int decode_part(struct decoding *decoding, uint32_t head, uint64_t id)
     while (decoding->id != id || decoding->function != head) {
         const struct dictionary_step *step =
             dictionary_find(decoding->dictionary, decoding->function, decoding->id);
-        // Who has no ids of his own has left silently.
         if (!step)
-            return decoding->id == id ? decode_silent(decoding, head) : -EBADMSG;
+            return id == 0 ? decode_head(decoding, head) : -EBADMSG;
         int status = step->edge == GRAPH_NONE ? decode_silent(decoding, step->caller)
                                               : emit(decoding, step->edge);
         if (status < 0)
