@@ -22,8 +22,8 @@
 //                   with parent - number of the node (signed)
 //
 // A dictionary is told by the lists of encoded edges of those functions whose list has changed; the
-// numbers follow from the lists and the silent edges. So the reader need not believe any number, and what it accepts can
-// be decoded.
+// numbers follow from the lists and the silent edges. So the reader need not believe any number,
+// and what it accepts can be decoded.
 
 #include "encode/intern.h"
 
