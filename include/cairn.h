@@ -267,8 +267,8 @@ static inline const char *cairn_context_text(struct cairn_context context, char 
  * The path of a context of this process: fills frames[0 .. most), innermost first, and returns how
  * many there are, which may be more. A frame without a site began its thread; if more follow it,
  * these are the path on which the thread was created. A frame without a function stands for all
- * that could not be found out. -ENOENT: not known; -EINVAL: no context of this process; -ESTALE: one
- * of the process that this one was forked from.
+ * that could not be found out. -ENOENT: not known; -EINVAL: no context of this process; -ESTALE:
+ * one of the process that this one was forked from.
  */
 static inline int cairn_decode(struct cairn_context context, struct cairn_frame *frames,
                                unsigned most)

@@ -119,6 +119,24 @@ class LimitTest(DecodeTest):
         self.assertEqual(json.loads(Run([CAIRN, "info", self.out, "--json"]).text)["asked"]["unknown"], self.unknown)
 
 
+class ExampleTest(DecodeTest):
+    def test_a_log_whose_lines_know_where_they_come_from(self):
+        plain = Run([example("logger")], cwd=self.folder)
+        self.out = self.file("shop.out")
+        run = Run([CAIRN, "record", "-q", "--track", "encode", "-o", self.out, "--", example("logger")], cwd=self.folder)
+        self.assertEqual((plain.status, run.status), (0, 0), run.words)
+        lines = run.text.splitlines()
+        self.assertEqual([line.split(" ", 1)[1] for line in lines], plain.text.splitlines())
+        # One message, three ways to it.
+        boats = "".join(line + "\n" for line in lines if "boat" in line)
+        ways = [re.search(r"\[(.*)\]", line).group(1).split(";")
+                for line in self.decode(self.out, "--folded", stdin=boats).text.splitlines()]
+        self.assertEqual([[name for name in way if name in ("offer", "sell", "serve")] for way in ways],
+                         [["serve", "offer"], ["serve", "sell"], ["serve", "sell"]])
+        self.assertNotEqual(ways[0], ways[1])
+        self.assertIn("logger.c:", self.decode(self.out, stdin=boats).text)
+
+
 class CommandTest(DecodeTest):
     def setUp(self):
         super().setUp()
