@@ -2,7 +2,7 @@
 #include "agent/alloc.h"
 #include "agent/thread.h"
 #include "event/blocks.h"
-#include "track/encode.h"
+#include "track/encode_here.h"
 #include "unwind/arch.h"
 #include <errno.h>
 #include <sys/mman.h>
@@ -118,16 +118,15 @@ static inline struct caller caller_of(const void *frame)
     return (struct caller){.pc = words[1], .sp = (uintptr_t)(words + 2), .bp = words[0]};
 }
 
-// As a handler would see it that has interrupted the call, for trackers that know no other way.
-static ref_t sample_as_handler(struct thread *thread, const struct caller *caller, uint64_t size)
+// As a handler would see it that has interrupted the call.
+static ref_t calls_node(struct thread *thread, const struct caller *caller)
 {
     ucontext_t context = {.uc_flags = 0};
     char *registers = (char *)&context;
     *(uintptr_t *)(registers + arch_context_offset(ARCH_RA)) = caller->pc - 1;
     *(uintptr_t *)(registers + arch_context_offset(ARCH_SP)) = caller->sp;
     *(uintptr_t *)(registers + arch_context_offset(ARCH_FP)) = caller->bp;
-    return thread->calls ? calls_sample(thread->calls, &context)
-                         : encode_sample(encode_current, &thread->walker, &context, size);
+    return calls_sample(thread->calls, &context);
 }
 
 // A walk. When there are some, they are worth to be remembered.
@@ -136,10 +135,10 @@ static __attribute__((noinline)) ref_t walk(struct thread *thread, const struct 
 {
     struct walker *walker = &thread->walker;
     const ref_t node = walk_here(walker, caller->pc, caller->sp, caller->bp, size);
+    if (!thread->trails && alloc.keeps && thread->record->stats.samples > WALKS_WITHOUT)
+        thread->trails = map_memory(sizeof *thread->trails);
     if (thread->trails)
         trail_keep(thread->trails, walker, caller->pc, caller->sp, caller->bp, node);
-    else if (alloc.keeps && thread->record->stats.samples > WALKS_WITHOUT)
-        thread->trails = map_memory(sizeof *thread->trails);
     return node;
 }
 
@@ -153,10 +152,8 @@ static ref_t verified(struct thread *thread, const struct caller *caller, uint64
     return node;
 }
 
-static inline ref_t context_node(struct thread *thread, const struct caller *caller, uint64_t size)
+static inline ref_t walked_node(struct thread *thread, const struct caller *caller, uint64_t size)
 {
-    if (!LIKELY(!thread->calls && !encode_current))
-        return sample_as_handler(thread, caller, size);
     const ref_t node =
         LIKELY(thread->trails != NULL)
             ? trail_find(thread->trails, &thread->walker, caller->pc, caller->sp, caller->bp)
@@ -164,6 +161,34 @@ static inline ref_t context_node(struct thread *thread, const struct caller *cal
     if (!LIKELY(node != 0))
         return walk(thread, caller, size);
     return LIKELY(!agent.session->options.verify) ? node : verified(thread, caller, size, node);
+}
+
+// By the number; where that does not tell, by a walk.
+static ref_t encoded_node(struct thread *thread, const struct caller *caller, uint64_t size)
+{
+    struct walker *walker = &thread->walker;
+    if (!thread->notes) {
+        thread->notes = map_memory(sizeof *thread->notes);
+        if (!thread->notes)
+            return walk_here(walker, caller->pc, caller->sp, caller->bp, size);
+    }
+    ref_t node = encode_here(thread->notes, walker, caller->pc, caller->sp);
+    if (LIKELY(node != 0))
+        return node;
+    encode_in_handler++; // what we call in libc may be patched, and means nothing
+    atomic_signal_fence(memory_order_seq_cst);
+    node = walked_node(thread, caller, size);
+    encode_here_walked(thread->notes, walker, caller->pc, caller->sp, caller->bp, node);
+    atomic_signal_fence(memory_order_seq_cst);
+    encode_in_handler--;
+    return node;
+}
+
+static inline ref_t context_node(struct thread *thread, const struct caller *caller, uint64_t size)
+{
+    if (LIKELY(!thread->calls && !encode_current))
+        return walked_node(thread, caller, size);
+    return thread->calls ? calls_node(thread, caller) : encoded_node(thread, caller, size);
 }
 
 static inline void charge(ref_t ref, uint64_t size)
@@ -293,11 +318,29 @@ static int map_table(void)
     return 0;
 }
 
+// Only in the build that has them.
+#pragma weak alloc_functions
+#pragma weak alloc_reaches_us
+
+static void find_functions(void)
+{
+    uintptr_t functions[16];
+    if (!alloc_functions)
+        agent_note("libcairn.so sees no allocations: libcairn-alloc.so does");
+    else if (!alloc_reaches_us())
+        agent_note("a program has an allocator inside of its executable: what that allocates is "
+                   "not seen");
+    else
+        encode_leave_calls(functions, alloc_functions(functions, 16));
+}
+
 int alloc_start(void)
 {
     const struct live_thread *record = thread_current ? thread_current->record : NULL;
     if (!record)
         return -ENOSPC;
+    if (!alloc.page)
+        find_functions();
     int error = alloc.page ? 0 : map_table();
     if (error)
         return error;

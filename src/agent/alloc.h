@@ -47,6 +47,11 @@ int alloc_start(void);
 // The program was given a block, by a function of ours that has this frame pointer.
 void alloc_note(const void *block, size_t size, const void *frame);
 
+// malloc.c: the functions that are interposed, and whether those that the program calls are among
+// them. Before it is on.
+unsigned alloc_functions(uintptr_t *functions, unsigned most);
+bool alloc_reaches_us(void);
+
 // It is about to give one back. What is taken out can be put back, if the allocator refuses, or be
 // counted as freed.
 struct block_taken alloc_take(const void *block);

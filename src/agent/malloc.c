@@ -89,6 +89,8 @@ static inline bool is_inner(const void *frame)
 
 #define FRAME __builtin_frame_address(0)
 
+static bool probed; // malloc() was called before blocks were counted
+
 // The rest of a function that allocates by `call`.
 #define ALLOCATE(call, size)                                                                       \
     ({                                                                                             \
@@ -109,8 +111,12 @@ INTERPOSED void *malloc(size_t size)
     if (!is_ready())
         return take_before(size);
     void *block = real.malloc(size);
-    if (block && alloc_is_on() && !is_inner(FRAME))
-        alloc_note(block, size, FRAME);
+    if (block && alloc_is_on()) {
+        if (!is_inner(FRAME))
+            alloc_note(block, size, FRAME);
+    } else {
+        probed = true;
+    }
     return block;
 }
 
@@ -206,4 +212,45 @@ INTERPOSED void *valloc(size_t size)
 INTERPOSED void *pvalloc(size_t size)
 {
     return is_ready() ? ALLOCATE(real.pvalloc(size), size) : NULL;
+}
+
+// Where ours are, whatever the program's own names lead to: programs that are not independent of
+// their position have an entry of their PLT stand for a function.
+#define OURS(name)                                                                                 \
+    extern __typeof__(name) our_##name                                                             \
+        __attribute__((alias(#name), visibility("hidden"), copy(name)))
+
+OURS(malloc);
+OURS(calloc);
+OURS(realloc);
+OURS(free);
+OURS(posix_memalign);
+OURS(aligned_alloc);
+OURS(memalign);
+OURS(valloc);
+OURS(pvalloc);
+OURS(reallocarray);
+
+unsigned alloc_functions(uintptr_t *functions, unsigned most)
+{
+    const uintptr_t all[] = {
+        (uintptr_t)our_malloc,       (uintptr_t)our_calloc,         (uintptr_t)our_realloc,
+        (uintptr_t)our_free,         (uintptr_t)our_posix_memalign, (uintptr_t)our_aligned_alloc,
+        (uintptr_t)our_memalign,     (uintptr_t)our_valloc,         (uintptr_t)our_pvalloc,
+        (uintptr_t)our_reallocarray,
+    };
+    unsigned count = 0;
+    for (; count < sizeof all / sizeof *all && count < most; count++)
+        functions[count] = all[count];
+    return count;
+}
+
+bool alloc_reaches_us(void)
+{
+    __typeof__(&malloc) programs_malloc = (__typeof__(&malloc))dlsym(RTLD_DEFAULT, "malloc");
+    __typeof__(&free) programs_free = (__typeof__(&free))dlsym(RTLD_DEFAULT, "free");
+    probed = false;
+    if (programs_malloc && programs_free)
+        programs_free(programs_malloc(1));
+    return probed;
 }

@@ -3,7 +3,7 @@
 #include "agent/real.h"
 #include "agent/signals.h"
 #include "loadmap/loadmap.h"
-#include "track/encode.h"
+#include "track/encode_here.h"
 #include "unwind/arch.h"
 #include <errno.h>
 #include <limits.h>
@@ -99,7 +99,10 @@ static void close_tracker(struct thread *thread)
         munmap(thread->trigger, sizeof *thread->trigger);
     if (thread->trails)
         munmap(thread->trails, sizeof *thread->trails);
+    if (thread->notes)
+        munmap(thread->notes, sizeof *thread->notes);
     thread->trails = NULL;
+    thread->notes = NULL;
     thread->calls = NULL;
     thread->trigger = NULL;
 }

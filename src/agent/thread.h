@@ -18,7 +18,8 @@ struct thread {
     struct walker walker;
     struct calls_thread *calls;     // with the calls tracker, instead of the walker
     struct trigger_thread *trigger; // with samples at every N-th call
-    struct trails *trails; // with the alloc event and the walk tracker, once there are some
+    struct trails *trails;      // with the alloc event and the walk tracker, once there are some
+    struct encode_notes *notes; // the same with the encode tracker
     struct thread_clock clock;
     struct live_thread *record;
     // The event's clock at the last sample. May lie before its beginning (see pending in live.h),

@@ -12,6 +12,7 @@
 #include "patch/functions.h"
 #include "patch/lock.h"
 #include "track/asked.h"
+#include "track/encode_here.h"
 #include "track/encode_parts.h"
 #include <dlfcn.h>
 #include <errno.h>
@@ -354,6 +355,24 @@ static void apply(uint32_t function, size_t count)
         facts_of(function)->flags |= OPEN;
 }
 
+#define LEFT_MOST 16
+static uintptr_t left[LEFT_MOST]; // functions whose calls are left as they are
+static unsigned left_count;
+
+void encode_leave_calls(const uintptr_t *functions, unsigned count)
+{
+    for (unsigned i = 0; i < count && left_count < LEFT_MOST; i++)
+        left[left_count++] = functions[i];
+}
+
+static bool is_left(uintptr_t target)
+{
+    for (unsigned i = 0; i < left_count; i++)
+        if (left[i] == target)
+            return true;
+    return false;
+}
+
 static void add_sites(uint32_t function, const struct site_list *list)
 {
     size_t count = 0;
@@ -365,6 +384,8 @@ static void add_sites(uint32_t function, const struct site_list *list)
         const uintptr_t target =
             direct ? site->target : target_behind(site->address, 0, site->slot);
         if (asked_is_left_alone(target))
+            continue;
+        if (is_left(target))
             continue;
         struct stub *stub = tail && target ? NULL : hook_for(site);
         if (tail && stub)

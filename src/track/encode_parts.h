@@ -228,6 +228,8 @@ bool encode_repeats(uint32_t edge);
 // Decodes the state for a thread that is in the function; into thread->path. False: it means
 // nothing.
 bool encode_decode_state(struct encode_thread *thread, place_t place);
+// Heats the edges of the path in thread->path that are new since the last one. Signal-safe.
+void encode_observe(struct encode_thread *thread);
 
 // A newer encoding is in force: until the thread has gone over, its number is not even that of the
 // one that it is on, since sites may do already what the newer one says.

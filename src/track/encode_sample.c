@@ -67,8 +67,7 @@ static void decide(void)
         encode_notice(&encode_state);
 }
 
-// Heats the edges that are new since the thread's last path.
-static void observe(struct encode_thread *thread)
+void encode_observe(struct encode_thread *thread)
 {
     const uint32_t *path = thread->path + ENCODE_FRAMES - thread->path_count;
     uint32_t shared = paths_share(path, thread->path_count, thread->before, thread->before_count);
@@ -165,7 +164,7 @@ static ref_t confirm(struct encode_thread *thread, struct walker *walker, void *
     const bool same = decoded && walked && encode_compare(thread);
     ref_t node = walk_sample(walker, ucontext, weight);
     if (decoded)
-        observe(thread);
+        encode_observe(thread);
     // A walk that does not reach the root, or crosses a signal's frame, is no judge.
     if (walked && !thread->has_signal && !thread->has_gap) {
         encode_count(&encode.counts->verified, decoded);

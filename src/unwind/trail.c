@@ -98,6 +98,11 @@ bool unwind_follow(struct unwind_trail *trail, size_t most, uintptr_t pc, uintpt
         trail->stopped = slot == stop;
         if (trail->stopped)
             return true;
+        uintptr_t behind = cfa;
+        bool interrupted = false;
+        if (unwind_truth && unwind_truth(&pc, &behind, &interrupted) &&
+            (behind != cfa || interrupted))
+            return false;
         walk.sp = cfa;
     }
 }

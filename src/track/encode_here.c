@@ -1,0 +1,146 @@
+// SPDX-License-Identifier: MIT
+#include "track/encode_here.h"
+#include "track/encode_parts.h"
+#include "track/forbidden.h"
+
+#define MISSES_TRIED 8  // of contexts that no number told, one in so many is looked at
+#define HITS_WALKED 256 // of those that one told: so that the edges of hot paths are known
+
+static uint64_t hash_word(uint64_t hash, uint64_t word)
+{
+    hash = (hash ^ word) * UINT64_C(0x9e3779b97f4a7c15);
+    return hash ^ hash >> 32;
+}
+
+static uint64_t key_of(const struct machine *machine, uintptr_t pc)
+{
+    uint64_t key = hash_word(pc, machine->id);
+    for (uint32_t i = 0; i < machine->depth; i++) {
+        const struct cc_entry *entry = &machine->stack[i];
+        key = hash_word(key, entry->id);
+        key = hash_word(key, (uint64_t)entry->edge << 32 | entry->count);
+    }
+    return key ^ machine->depth;
+}
+
+static bool is_sound(const struct encode_thread *thread, uintptr_t sp)
+{
+    const struct encode_state *state = thread->state;
+    return !encode.failed && !thread->busy && !thread->jumping && !state->over &&
+           !state->attention && thread->root_slot && sp >= thread->stack.low &&
+           sp <= thread->root_slot && !encode_is_behind(thread);
+}
+
+static bool is_of(const struct encode_note *note, const struct encode_thread *thread,
+                  const struct walker *walker, uintptr_t pc, uintptr_t sp)
+{
+    const struct machine *machine = &thread->state->machine;
+    return note->pc == pc && note->id == machine->id && note->depth == machine->depth &&
+           note->tree == walker->tree && note->stamp == thread->epoch->dictionary->stamp &&
+           sp + note->distance < thread->stack.high &&
+           *(const uintptr_t *)(sp + note->distance) == note->caller;
+}
+
+ref_t encode_here(struct encode_notes *notes, struct walker *walker, uintptr_t pc, uintptr_t sp)
+{
+    const struct encode_thread *thread = encode_current;
+    const uint64_t key = key_of(&thread->state->machine, pc);
+    const struct encode_note *note = &notes->note[key % ENCODE_NOTES];
+    if (note->key != key || !is_sound(thread, sp) || !is_of(note, thread, walker, pc, sp)) {
+        // What did not tell may do so later: new edges are numbered.
+        notes->due = notes->misses++ % MISSES_TRIED == 0 || encode.verify;
+        return 0;
+    }
+    notes->due = ++notes->hits % HITS_WALKED == 0 || encode.verify;
+    if (notes->due)
+        return 0;
+    encode.counts->decoded++; // one may be lost, with threads
+    walker->stats->verdicts[VERDICT_COMPLETE]++;
+    return note->node;
+}
+
+// The function that the program called to jump is on the stack no more.
+static bool has_landed(const struct encode_thread *thread)
+{
+    for (uint32_t i = 0; i < thread->count; i++)
+        if (forbidden_is_agent(thread->frames[i].function))
+            return false;
+    return true;
+}
+
+// Whether the number says what a walk says; if it did not, it will, or cannot. Under the lock.
+static bool confirm(struct encode_thread *thread, struct unwind_cursor *cursor)
+{
+    const place_t function = cursor->frame.function;
+    if (!encode_walk(thread, cursor) || thread->has_signal || thread->has_gap)
+        return false;
+    if (thread->jumping)
+        thread->jumping = !has_landed(thread);
+    if (thread->jumping || thread->state->in_flight)
+        return false;
+    if (thread->state->attention || encode_is_behind(thread)) {
+        encode_go_on(thread);
+        return false;
+    }
+    if (thread->state->over || encode.failed)
+        return false;
+    const bool decoded = encode_decode_state(thread, function);
+    const bool same = decoded && encode_compare(thread);
+    encode_count(&encode.counts->verified, decoded);
+    encode_count(&encode.counts->mismatches, decoded && !same);
+    encode_count(&encode.counts->undecoded, !decoded);
+    if (!same)
+        encode_go_on(thread);
+    return same;
+}
+
+static void keep(struct encode_notes *notes, const struct encode_thread *thread,
+                 const struct walker *walker, uintptr_t pc, uintptr_t sp, ref_t node)
+{
+    const struct machine *machine = &thread->state->machine;
+    const uintptr_t slot = thread->count ? thread->frames[0].slot : thread->root_slot;
+    const uint64_t key = key_of(machine, pc);
+    if (slot < sp || slot - sp > INT32_MAX)
+        return;
+    notes->note[key % ENCODE_NOTES] = (struct encode_note){
+        .key = key,
+        .id = machine->id,
+        .pc = pc,
+        .caller = *(const uintptr_t *)slot,
+        .distance = (uint32_t)(slot - sp),
+        .depth = machine->depth,
+        .stamp = thread->epoch->dictionary->stamp,
+        .tree = walker->tree,
+        .node = node,
+    };
+}
+
+void encode_here_walked(struct encode_notes *notes, const struct walker *walker, uintptr_t pc,
+                        uintptr_t sp, uintptr_t bp, ref_t node)
+{
+    struct encode_thread *thread = encode_current;
+    struct stub_place stub;
+    struct unwind_cursor cursor;
+    uint64_t mask;
+    if (!notes->due) {
+        encode_count(&encode.counts->walked, 1);
+        return;
+    }
+    // A call of ours that went through a stub has changed the number.
+    const bool told = !sites_locate(pc, &stub) && sp >= thread->stack.low &&
+                      sp < thread->stack.high && encode_lock(thread, &mask);
+    if (told) {
+        unwind_start_here(&cursor, pc, sp, bp, (struct unwind_bounds){sp, thread->stack.high});
+        if (confirm(thread, &cursor)) {
+            encode_count(&encode.counts->confirmed, 1);
+            keep(notes, thread, walker, pc, sp, node);
+            encode_unlock(thread, &mask);
+            encode_observe(thread);
+            return;
+        }
+        encode_unlock(thread, &mask);
+    } else {
+        encode_count(&encode.counts->in_hooks, 1);
+    }
+    encode_count(&encode.counts->walked, 1);
+}

@@ -1,0 +1,43 @@
+// SPDX-License-Identifier: MIT
+#ifndef CAIRN_TRACK_ENCODE_HERE_H
+#define CAIRN_TRACK_ENCODE_HERE_H
+
+// The context of a thread that has called us, by its number: for events that come from the program
+// itself. A number is believed if a walk has once said the same for it, at that place; then the
+// function there must have been called from where it was, too. So the cost is that of a look into a
+// table, and whatever makes a number wrong costs a walk.
+
+#include "track/encode.h"
+
+#define ENCODE_NOTES 8192
+
+struct encode_note {
+    uint64_t key, id; // of ccStack, id and pc; and id itself
+    uintptr_t pc;
+    uintptr_t caller;  // the word that the function at pc returns by,
+    uint32_t distance; // so far above the stack pointer
+    uint32_t depth, stamp;
+    ref_t tree, node;
+};
+
+// Of one thread; zeroed memory.
+struct encode_notes {
+    uint32_t hits, misses;
+    bool due; // to be told of the walk that comes
+    struct encode_note note[ENCODE_NOTES];
+};
+
+// Calls of these functions, which are ours and call nothing of the program's, are left as they are:
+// in them, the number is that of their caller. Before there is a thread.
+void encode_leave_calls(const uintptr_t *functions, unsigned count);
+
+// The node of the place that a call returns to, if the calling thread's number tells it; else 0.
+// Now and then, and always to verify, it is not told, for a walk to look at it.
+ref_t encode_here(struct encode_notes *notes, struct walker *walker, uintptr_t pc, uintptr_t sp);
+
+// The same place has been walked to, and this is its node: notes what the number says, if that was
+// due and says the same.
+void encode_here_walked(struct encode_notes *notes, const struct walker *walker, uintptr_t pc,
+                        uintptr_t sp, uintptr_t bp, ref_t node);
+
+#endif
