@@ -78,7 +78,7 @@ struct cairn_context {
     uint64_t handle;
 };
 
-#define CAIRN_CONTEXT_TEXT 48 /* bytes that the text of one takes at most */
+#define CAIRN_CONTEXT_TEXT 56 /* bytes that the text of one takes at most */
 
 /* What libcairn defines; the functions further down are for use. */
 #define CAIRN_WEAK __attribute__((weak))

@@ -11,6 +11,7 @@ struct decoding {
     uint32_t edges;
     uint64_t id;
     uint32_t function;
+    bool confirmed;
 };
 
 static int emit(struct decoding *decoding, uint32_t edge)
@@ -27,7 +28,8 @@ static int decode_silent(struct decoding *decoding, uint32_t head)
     if (head >= graph_functions(decoding->graph))
         return -EBADMSG;
     uint32_t edges[WAYS];
-    struct ways ways = {.graph = decoding->graph, .kind = EDGE_SILENT_JUMP};
+    struct ways ways = {.graph = decoding->graph,
+                        .kind = decoding->confirmed ? WAYS_OF_JUMPS : EDGE_SILENT_JUMP};
     ways_from_function(&ways, head);
     int count = ways_find(&ways, decoding->function, edges);
     if (count < 0)
@@ -45,6 +47,8 @@ static int decode_head(struct decoding *decoding, uint32_t head)
 {
     if (decoding->id != 0 || head >= graph_functions(decoding->graph))
         return -EBADMSG;
+    if (decoding->confirmed)
+        return decode_silent(decoding, head);
     uint32_t edges[WAYS];
     struct ways ways = {.graph = decoding->graph, .kind = EDGE_SILENT_JUMP};
     ways_from_function(&ways, head);
@@ -87,14 +91,17 @@ static const struct graph_edge *entry_edge(const struct decoding *decoding,
     return edge;
 }
 
-int64_t context_decode(const struct graph *graph, const struct dictionary *dictionary,
-                       const struct context *context, uint32_t *path, uint32_t limit)
+static int64_t decode(const struct graph *graph, const struct dictionary *dictionary,
+                      const struct context *context, uint32_t *path, uint32_t limit, bool confirmed)
 {
-    struct decoding decoding = {
-        .graph = graph, .dictionary = dictionary, .path = path, .at = limit};
-    decoding.edges = graph_edges(graph);
-    decoding.id = context->id;
-    decoding.function = context->function;
+    struct decoding decoding = {.graph = graph,
+                                .dictionary = dictionary,
+                                .path = path,
+                                .at = limit,
+                                .edges = graph_edges(graph),
+                                .id = context->id,
+                                .function = context->function,
+                                .confirmed = confirmed};
     uint32_t depth = context->depth, repeated = 0; // of the entry on top: how often it was decoded
     for (;;) {
         const struct cc_entry *top = depth > 0 ? &context->stack[depth - 1] : NULL;
@@ -123,6 +130,18 @@ int64_t context_decode(const struct graph *graph, const struct dictionary *dicti
             depth--;
         }
     }
+}
+
+int64_t context_decode(const struct graph *graph, const struct dictionary *dictionary,
+                       const struct context *context, uint32_t *path, uint32_t limit)
+{
+    return decode(graph, dictionary, context, path, limit, false);
+}
+
+int64_t context_decode_confirmed(const struct graph *graph, const struct dictionary *dictionary,
+                                 const struct context *context, uint32_t *path, uint32_t limit)
+{
+    return decode(graph, dictionary, context, path, limit, true);
 }
 
 int64_t context_translate(struct machine *machine, uint32_t function, const struct dictionary *old,

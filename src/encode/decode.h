@@ -30,6 +30,12 @@ static inline struct context context_of(const struct machine *machine, uint32_t 
 int64_t context_decode(const struct graph *graph, const struct dictionary *dictionary,
                        const struct context *context, uint32_t *path, uint32_t limit);
 
+// The same for a context that a walk has confirmed to be without silent calls, when the graph may
+// have grown since: silent jumps are gone from the stack, so of several ways by these any will do,
+// and what they might have led to otherwise does not matter.
+int64_t context_decode_confirmed(const struct graph *graph, const struct dictionary *dictionary,
+                                 const struct context *context, uint32_t *path, uint32_t limit);
+
 // Re-encodes the state of a thread that is in a function: decodes it by the old dictionary, replays
 // it under the new numbering. `path` is scratch. The length of the path, or what context_decode()
 // or machine_replay() said; after -EBADMSG and -ENOSPC from context_decode() the state is as it

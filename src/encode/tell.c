@@ -68,7 +68,7 @@ static int tell_encoded(const struct codebook *codebook, uint64_t id, uint32_t s
     if (!dictionary || function >= graph_functions(graph) || context.root >= graph_functions(graph))
         return -EBADMSG;
     const uint32_t most = telling->limit - 1; // the root is a frame, too
-    int64_t count = context_decode(graph, dictionary, &context, telling->path, most);
+    int64_t count = context_decode_confirmed(graph, dictionary, &context, telling->path, most);
     if (count < 0)
         return (int)count;
     path_to_frames(graph, telling->path + most - count, (uint32_t)count, context.root, telling);

@@ -14,7 +14,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-enum { VALUE_TEXT = 48 }; // bytes that are enough
+enum { VALUE_TEXT = 56 }; // bytes that are enough
 
 struct value {
     uint32_t process; // as live_process_key() has it

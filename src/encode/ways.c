@@ -24,6 +24,13 @@ void ways_from_edge(struct ways *ways, uint32_t edge)
     add_way(ways, graph_edge(ways->graph, edge)->callee, edge, GRAPH_NONE);
 }
 
+static bool goes(enum edge_kind kind, const struct graph_edge *edge)
+{
+    return kind == EDGE_SILENT_JUMP ? edge_is_silent(edge)
+           : kind == EDGE_TAIL      ? edge_is_tail(edge)
+                                    : edge->kind == EDGE_SILENT_JUMP;
+}
+
 int ways_find(struct ways *ways, uint32_t function, uint32_t *edges)
 {
     for (uint32_t i = 0; i < ways->count; i++) {
@@ -38,7 +45,7 @@ int ways_find(struct ways *ways, uint32_t function, uint32_t *edges)
         uint32_t next = __atomic_load_n(&from->first_out, __ATOMIC_ACQUIRE);
         while (next != GRAPH_NONE) {
             const struct graph_edge *edge = graph_edge(ways->graph, next);
-            if (ways->kind == EDGE_SILENT_JUMP ? edge_is_silent(edge) : edge_is_tail(edge))
+            if (goes(ways->kind, edge))
                 add_way(ways, edge->callee, next, i);
             next = edge->next_out;
         }

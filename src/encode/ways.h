@@ -10,9 +10,12 @@
 // Longer ways are not looked for: tail calls of tail calls are rare.
 enum { WAYS = 128 };
 
+#define WAYS_OF_JUMPS EDGE_KINDS
+
 struct ways {
     const struct graph *graph;
-    enum edge_kind kind; // EDGE_SILENT_JUMP: by silent edges; EDGE_TAIL: by tail calls
+    enum edge_kind kind; // EDGE_SILENT_JUMP: by silent edges; EDGE_TAIL: by tail calls;
+                         // WAYS_OF_JUMPS: by silent jumps alone
     uint32_t count;
     struct {
         uint32_t function, edge, before; // before: the index of the way that it goes on from

@@ -89,7 +89,8 @@ static bool take_sections(struct loader *loader, struct cursor *cursor,
         cursor->failed || size > cursor_left(cursor) ? NULL : cursor_bytes(cursor, size);
     if (!data || !grow(loader, &contexts->sections, contexts->bytes, contexts->bytes + size, 1))
         return false;
-    memcpy(contexts->sections + contexts->bytes, data, size);
+    if (size > 0)
+        memcpy(contexts->sections + contexts->bytes, data, size);
     contexts->bytes += size;
     return true;
 }

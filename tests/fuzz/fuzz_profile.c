@@ -48,6 +48,7 @@ static void check_tree(const struct profile *profile, const struct profile_tree 
 
 static void check_profile(const struct profile *profile)
 {
+    volatile uint64_t sum = 0;
     check(profile->command && profile->tracker && profile->tree_kind);
     check(profile->metric_count > 0 && profile->module_count >= MODULE_FIRST_FILE);
     for (unsigned i = 0; i < profile->metric_count; i++)
@@ -59,6 +60,13 @@ static void check_profile(const struct profile *profile)
               (profile->processes[i].merged_into == PROFILE_NOT_MERGED ||
                profile->processes[profile->processes[i].merged_into].merged_into ==
                    PROFILE_NOT_MERGED));
+    for (unsigned i = 0; i < profile->process_count; i++) {
+        const struct profile_contexts *contexts = &profile->processes[i].contexts;
+        for (unsigned j = 0; j < contexts->module_count; j++)
+            check(contexts->modules[j] < profile->module_count);
+        for (size_t j = 0; j < contexts->bytes; j++)
+            sum += contexts->sections[j];
+    }
     for (unsigned i = 0; i < profile->tree_count; i++)
         check_tree(profile, &profile->trees[i]);
     for (unsigned i = 0; i < profile->note_count; i++)
@@ -99,6 +107,8 @@ static void examine(const uint8_t *data, size_t size)
     struct profile *again =
         profile_parse(batch.out.data, batch.out.size, WRITER_NONE, "fuzz", NULL);
     check(again != NULL && again->tree_count == profile->tree_count);
+    for (unsigned i = 0; i < again->process_count; i++)
+        check(again->processes[i].contexts.bytes == profile->processes[i].contexts.bytes);
     for (unsigned i = 0; i < again->tree_count; i++)
         check(again->trees[i].count == profile->trees[i].count);
     profile_free(again);
@@ -169,6 +179,16 @@ static struct profile *seed_profile(void)
             make_statement(profile, tree, frame, place_make(app, depth * 32 + 9), 1000);
         }
     }
+    struct profile_contexts *contexts = &profile->processes[1].contexts;
+    contexts->bytes = 40;
+    contexts->sections = calloc(64, 1);
+    contexts->modules = calloc(8, sizeof *contexts->modules);
+    check(contexts->sections && contexts->modules);
+    for (unsigned i = 0; i < contexts->bytes; i++)
+        contexts->sections[i] = (uint8_t)(i * 7);
+    contexts->module_count = 5;
+    contexts->modules[3] = (uint16_t)app;
+    contexts->first = 17;
     make_note(profile, "a note");
     return profile;
 }
