@@ -101,7 +101,9 @@ void environment_show(char *const *environment, const char **shown, char *text, 
     for (; environment && *environment; environment++)
         if (!value_of(*environment, PRELOAD) && !value_of(*environment, LIVE_ENVIRONMENT))
             *shown++ = *environment;
-    if (agent.session->options.tracker == LIVE_TRACKER_ENCODE && !find(given, "LD_BIND_NOW"))
+    const struct live_options *options = &agent.session->options;
+    if ((options->tracker == LIVE_TRACKER_ENCODE || options->calls_by != LIVE_CALLS_BY_ENTRIES) &&
+        !find(given, "LD_BIND_NOW"))
         *shown++ = LIVE_BIND_NOW;
     *shown++ = text;
     text = stpcpy(stpcpy(stpcpy(text, LIVE_ENVIRONMENT "="), agent.session_path), "@");

@@ -12,6 +12,7 @@
 #include "patch/entries.h"
 #include "track/asked.h"
 #include "track/burst.h"
+#include "track/calls_sites.h"
 #include "track/encode.h"
 #include "track/forbidden.h"
 #include "track/marker.h"
@@ -212,7 +213,13 @@ static void set_state(enum live_state state)
 static int follow_calls(void)
 {
     const struct live_options *options = &agent.session->options;
-    int64_t functions = options->tracker == LIVE_TRACKER_CALLS ? calls_start() : trigger_start();
+    int64_t functions = options->tracker == LIVE_TRACKER_CALLS
+                            ? calls_start(options->calls_by, &agent.process->encode)
+                            : trigger_start();
+    if (functions < 0 && options->calls_by != LIVE_CALLS_BY_ENTRIES) {
+        agent_note("call sites cannot be rewritten in a process: its calls were not followed");
+        return 0;
+    }
     if (functions > 0 && options->burst_interval_ns) {
         const struct burst_options bursts = {.interval_ns = options->burst_interval_ns,
                                              .length_ns = options->burst_length_ns,
@@ -287,11 +294,13 @@ static int join_session(int argc, char **argv, uint64_t charged)
         return -EBUSY;
     }
     error = arm();
-    if (!error)
-        error = thread_start_main(charged);
+    // What the hooks take to be put in place is none of the program's time.
+    const uint64_t before = clock_now(LIVE_EVENT_CPU);
     if (!error &&
         (agent.session->options.tracker == LIVE_TRACKER_CALLS || agent.session->options.trigger))
         error = follow_calls();
+    if (!error)
+        error = thread_start_main(charged + clock_now(LIVE_EVENT_CPU) - before);
     if (!error && agent.session->options.tracker == LIVE_TRACKER_ENCODE &&
         encode_start(&agent.process->encode, agent.session->options.verify,
                      agent.session->options.restless))
@@ -345,6 +354,7 @@ static void join_as_child(struct live_process *parent, const struct arena *paren
     }
     set_state(LIVE_STARTING);
     encode_after_fork(&agent.process->encode);
+    calls_sites_after_fork(&agent.process->encode);
     copy_command(parent, parent_arena);
     copy_modules(parent_arena, atomic_load_explicit(&parent->modules, memory_order_acquire));
     thread_after_fork();

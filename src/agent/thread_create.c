@@ -14,6 +14,11 @@ static struct unwind_bounds thread_stack(const struct thread *thread)
     return (struct unwind_bounds){.low = high - thread->stack_bytes, .high = high};
 }
 
+// It will find its return address where ours is.
+#define NOTE_ROOT(start)                                                                           \
+    calls_enter_root((uintptr_t)(start), (uintptr_t *)__builtin_frame_address(0) + 1,              \
+                     *(uintptr_t *)__builtin_frame_address(0))
+
 // The start routine of every thread. Ends in a jump to the program's own, so no frame of ours stays
 // on the stack.
 __attribute__((optimize("O2"))) static void *thread_entry(void *argument)
@@ -22,6 +27,7 @@ __attribute__((optimize("O2"))) static void *thread_entry(void *argument)
     void *(*start)(void *) = thread->start;
     argument = thread->argument;
     thread_enter(thread, thread_stack(thread));
+    NOTE_ROOT(start);
     return start(argument);
 }
 
@@ -72,6 +78,7 @@ __attribute__((optimize("O2"))) static int c11_thread_entry(void *argument)
     thrd_start_t start = (thrd_start_t)(void *)thread->start;
     argument = thread->argument;
     thread_enter(thread, thread_stack(thread));
+    NOTE_ROOT(start);
     return start(argument);
 }
 

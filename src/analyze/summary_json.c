@@ -180,6 +180,24 @@ static void put_thread_list(struct json *json, const struct profile *profile)
     json_end_array(json);
 }
 
+// By which call sites the calls of programs were followed that were not built for it.
+static void put_sites(struct json *json, const struct live_encode *sites)
+{
+    json_key(json, "call_sites");
+    json_object(json);
+    put_number(json, "modules", sites->modules);
+    put_number(json, "functions", sites->functions);
+    put_number(json, "patched", sites->sites_patched);
+    put_number(json, "stubs", sites->stubs);
+    put_number(json, "traps", sites->traps);
+    put_number(json, "callbacks", sites->callbacks);
+    put_number(json, "left", sites->sites_skipped);
+    put_number(json, "left_tables", sites->tables);
+    put_number(json, "undecoded", sites->opaque);
+    put_number(json, "late_modules", sites->late);
+    json_end_object(json);
+}
+
 static void put_encoding(struct json *json, const struct profile *profile,
                          const struct profile_totals *totals)
 {
@@ -188,6 +206,10 @@ static void put_encoding(struct json *json, const struct profile *profile,
     char text[32];
     if (!encode->functions)
         return;
+    if (encode->modules) {
+        put_sites(json, encode);
+        return;
+    }
     json_key(json, "encode");
     json_object(json);
     put_number(json, "nodes", encode->functions);

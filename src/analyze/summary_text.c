@@ -159,12 +159,34 @@ static void put_asked(struct text_table *table, const struct profile_totals *tot
             text_count(totals->asked_unknown).text);
 }
 
+// By which call sites the calls of programs were followed that were not built for it.
+static void put_sites(struct text_table *table, const struct live_encode *sites)
+{
+    put(table, "call sites", "%s patched, of %s functions in %s file%s; %s more that call back",
+        text_count(sites->sites_patched).text, text_count(sites->functions).text,
+        text_count(sites->modules).text, sites->modules == 1 ? "" : "s",
+        text_count(sites->callbacks).text);
+    put(table, "", "%s left as they are, of which %s jumps by a table; %s cost a signal each time",
+        text_count(sites->sites_skipped).text, text_count(sites->tables).text,
+        text_count(sites->traps).text);
+    if (sites->opaque)
+        put(table, "", "%s functions or files cannot be decoded: their calls were not followed",
+            text_count(sites->opaque).text);
+    if (sites->late)
+        put(table, "", "%s libraries came when there were threads: their calls were not followed",
+            text_count(sites->late).text);
+}
+
 // What the encode tracker did.
 static void put_encoding(struct text_table *table, const struct profile_totals *totals)
 {
     const struct live_encode *encode = &totals->encode;
     if (!encode->functions)
         return;
+    if (encode->modules) {
+        put_sites(table, encode);
+        return;
+    }
     put(table, "encoding", "%s functions, %s edges, ids up to %s; %s times anew, %s in all",
         text_count(encode->functions).text, text_count(encode->edges).text,
         text_count(encode->max_id).text, text_count(encode->reencodings).text,

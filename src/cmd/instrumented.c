@@ -7,10 +7,13 @@
 #include <gelf.h>
 #include <libelf.h>
 #include <limits.h>
+#include <linux/membarrier.h>
 #include <spawn.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
+#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -144,15 +147,54 @@ static bool libraries_are_instrumented(const char *loader, const char *path)
     return found;
 }
 
-int check_instrumented(const char *path)
+static bool is_instrumented(const char *path)
 {
     char loader[PATH_MAX] = "";
-    if (look_at(path, loader, sizeof loader) != PLAIN)
+    return look_at(path, loader, sizeof loader) != PLAIN ||
+           (*loader && libraries_are_instrumented(loader, path));
+}
+
+// Whether the kernel lets a process rewrite its own code. NULL, or why not.
+static const char *why_sites_cannot_be_patched(void)
+{
+#ifndef __x86_64__
+    return "it needs a processor of the x86-64 kind";
+#else
+    static const unsigned char code[16] = {0xc3};
+    const long commands = syscall(SYS_membarrier, MEMBARRIER_CMD_QUERY, 0, 0);
+    if (commands < 0 || !(commands & MEMBARRIER_CMD_PRIVATE_EXPEDITED_SYNC_CORE))
+        return "this kernel has no membarrier for code";
+    void *page = mmap(NULL, 4096, PROT_READ | PROT_EXEC, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    if (page == MAP_FAILED)
+        return "memory cannot be made executable here";
+    const int memory = open("/proc/self/mem", O_RDWR | O_CLOEXEC);
+    const bool written =
+        memory >= 0 && pwrite(memory, code, sizeof code, (off_t)(uintptr_t)page) == sizeof code;
+    if (memory >= 0)
+        close(memory);
+    munmap(page, 4096);
+    return written ? NULL : "/proc/self/mem is closed";
+#endif
+}
+
+int choose_calls(const char *path, struct record_options *options)
+{
+    const bool instrumented = !options->calls_by_given && is_instrumented(path);
+    const bool needs_entries = options->trigger || options->burst_interval_ns;
+    if (!options->calls_by_given && !needs_entries)
+        options->calls_by = instrumented ? LIVE_CALLS_BY_ENTRIES : LIVE_CALLS_BY_LIBRARIES;
+    if (needs_entries && !instrumented) {
+        complain("%s needs a program built for it, and neither %s nor a library of it is: build it "
+                 "with CC='cairn cc gcc' (or g++, clang, ...)",
+                 options->trigger ? "a stack sample at calls" : "--burst", path);
+        return STATUS_MISUSE;
+    }
+    const char *why =
+        options->calls_by == LIVE_CALLS_BY_ENTRIES ? NULL : why_sites_cannot_be_patched();
+    if (!why)
         return 0;
-    if (*loader && libraries_are_instrumented(loader, path))
-        return 0;
-    complain("cannot follow the calls of %s: neither it nor a library of it is instrumented; build "
-             "it with CC='cairn cc gcc' (or g++, clang, ...)",
-             path);
+    complain("cannot follow the calls of %s by its call sites: %s; build it with CC='cairn cc gcc' "
+             "(or g++, clang, ...), or sample it (-e cpu)",
+             path, why);
     return STATUS_MISUSE;
 }

@@ -2,10 +2,13 @@
 #ifndef CAIRN_CMD_INSTRUMENTED_H
 #define CAIRN_CMD_INSTRUMENTED_H
 
-// Whether a program was built so that its calls can be followed.
+// How the calls of a program can be followed.
 
-// Looks at the program and the libraries that it is linked with. 0, or the exit status after the
-// user has been told. Scripts pass: what matters is what they start.
-int check_instrumented(const char *path);
+#include "cmd/record_options.h"
+
+// Looks at the program and the libraries that it is linked with: those that were built for it are
+// followed by their entries, all others by their call sites (options->calls_by). Scripts pass: what
+// matters is what they start. 0, or the exit status after the user has been told.
+int choose_calls(const char *path, struct record_options *options);
 
 #endif

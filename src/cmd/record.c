@@ -118,12 +118,13 @@ static int run_record(int argc, char **argv)
     if (status != PROCEED)
         return status;
     if ((status = launch_check(&launch, options.command)) ||
-        (needs_hooks(&options) && (status = check_instrumented(launch.path))) ||
+        (needs_hooks(&options) && (status = choose_calls(launch.path, &options))) ||
         (status = launch_find_agent(&launch, options.event == LIVE_EVENT_ALLOC ? ALLOC_AGENT_NAME
                                                                                : AGENT_NAME)) ||
         (status = check_sources(&options)))
         return status;
-    launch.bind_now = options.tracker == LIVE_TRACKER_ENCODE;
+    launch.bind_now =
+        options.tracker == LIVE_TRACKER_ENCODE || options.calls_by != LIVE_CALLS_BY_ENTRIES;
 
     struct inherited inherited;
     sigset_t watched;

@@ -41,8 +41,13 @@ const char record_help[] =
     "      --duration SEC          sample for SEC seconds; COMMAND itself is not stopped\n"
     "      --track walk|calls|encode\n"
     "                              how contexts are known: by walking the stack (default), by\n"
-    "                              following every call of a program built with 'cairn cc', or as\n"
-    "                              numbers that rewritten call sites keep\n"
+    "                              following every call, or as numbers that rewritten call sites\n"
+    "                              keep\n"
+    "      --calls-by WHOM         with --track calls: whose calls are followed if the program "
+    "was\n"
+    "                              not built with 'cairn cc': its own file's (program), those of\n"
+    "                              its libraries but libc, too (libraries, the default), or all;\n"
+    "                              entries: only those of functions built with 'cairn cc'\n"
     "      --verify                with --track encode, or -e alloc: walk each time, too, and\n"
     "                              compare\n"
     "      --burst INTERVAL/LENGTH[,adaptive[:N]]\n"
@@ -90,6 +95,7 @@ enum {
     OPTION_RANDOM_PERIODS,
     OPTION_FOLD_RECURSION,
     OPTION_VERIFY,
+    OPTION_CALLS_BY,
     OPTION_JSON,
     OPTION_SOURCE,
     OPTION_EMPTY_HANDLER,
@@ -117,6 +123,7 @@ static const struct option long_options[] = {
     {"purge", required_argument, NULL, OPTION_PURGE},
     {"tree-memory", required_argument, NULL, OPTION_TREE_MEMORY},
     {"verify", no_argument, NULL, OPTION_VERIFY},
+    {"calls-by", required_argument, NULL, OPTION_CALLS_BY},
     {"json", no_argument, NULL, OPTION_JSON},
     {"quiet", no_argument, NULL, 'q'},
     {"help", no_argument, NULL, 'h'},
@@ -294,6 +301,18 @@ static int set_tracker(struct parsing *parsing, const char *text)
     return PROCEED;
 }
 
+static int set_calls_by(struct parsing *parsing, const char *text)
+{
+    static const char *const names[] = {"entries", "program", "libraries", "all"};
+    for (unsigned i = 0; i < sizeof names / sizeof *names; i++)
+        if (!strcmp(text, names[i])) {
+            parsing->options->calls_by = (enum live_calls_by)i;
+            parsing->options->calls_by_given = true;
+            return PROCEED;
+        }
+    return MISUSE("--calls-by takes entries, program, libraries or all, not '%s'", text);
+}
+
 // What goes with the events that count calls.
 static int combine_calls(struct parsing *parsing)
 {
@@ -353,6 +372,10 @@ static int combine(struct parsing *parsing)
         return MISUSE(
             "--%s goes with events that are sampled by time: calls are followed from the first on",
             options->delay_ns ? "delay" : "duration");
+    if (options->calls_by_given && options->tracker != LIVE_TRACKER_CALLS)
+        return MISUSE("--calls-by goes with --track calls: it says whose calls are followed");
+    if (options->calls_by != LIVE_CALLS_BY_ENTRIES && options->burst_interval_ns)
+        return MISUSE("--burst goes with programs built with 'cairn cc', not with --calls-by");
     if (options->verify && options->tracker != LIVE_TRACKER_ENCODE &&
         options->event != LIVE_EVENT_ALLOC)
         return MISUSE("--verify goes with --track encode: it compares numbers with walks");
@@ -419,6 +442,8 @@ static int set_option(struct parsing *parsing, int option, char *value)
     case OPTION_VERIFY:
         options->verify = true;
         return PROCEED;
+    case OPTION_CALLS_BY:
+        return set_calls_by(parsing, value);
     case OPTION_JSON:
         options->json = true;
         return PROCEED;

@@ -67,6 +67,7 @@ int session_create(struct session *session, const struct record_options *options
         .empty_handler = options->empty_handler,
         .verify = options->verify,
         .restless = options->restless,
+        .calls_by = options->calls_by,
     };
     fill_tree_options(&shared->options, &options->trees);
     const struct tree_name kind = tree_name(&options->trees);

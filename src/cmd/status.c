@@ -122,9 +122,10 @@ static void print_why_empty(const struct record_options *options,
     else if (!summary->started)
         complain("nothing was recorded: %s ended within the --delay", options->command[0]);
     else if (options->event == LIVE_EVENT_CALLS)
-        complain("no call was followed: no function that %s ran is instrumented; 'cairn cc' builds "
-                 "programs so",
-                 options->command[0]);
+        complain("no call was followed: %s ran no function that %s; see --calls-by",
+                 options->command[0],
+                 options->calls_by == LIVE_CALLS_BY_ENTRIES ? "was built with 'cairn cc'"
+                                                            : "could be followed");
     else if (options->event == LIVE_EVENT_ALLOC)
         complain("no allocation was seen: %s has an allocator of its own, perhaps",
                  options->command[0]);

@@ -26,8 +26,8 @@
 #define LIVE_MAGIC UINT64_C(0x0065766c6e726963) // "cirnlve"
 #define LIVE_VERSION 2
 #define LIVE_SESSION_BYTES 4096
-// With the encode tracker, targets of calls are bound before they are made: LD_BIND_NOW, in our
-// words if the user has none of it.
+// Where call sites are patched, targets of calls are bound before they are made: LD_BIND_NOW, in
+// our words if the user has none of it.
 #define LIVE_BIND_NOW "LD_BIND_NOW=cairn"
 #define LIVE_ENVIRONMENT "CAIRN_SESSION" // its value: the path of the memory file
 
@@ -91,6 +91,14 @@ static inline const char *live_source_name(unsigned source)
     return source < sizeof names / sizeof *names ? names[source] : "unknown";
 }
 
+// Whose calls are followed in a program that was not built for it.
+enum live_calls_by {
+    LIVE_CALLS_BY_ENTRIES,   // nobody's: only what was built with 'cairn cc'
+    LIVE_CALLS_BY_PROGRAM,   // of the program's own file
+    LIVE_CALLS_BY_LIBRARIES, // of that and its libraries, but for libc
+    LIVE_CALLS_BY_ALL,
+};
+
 struct live_options {
     uint32_t event;  // enum live_event
     uint32_t source; // enum live_source that is asked for
@@ -116,6 +124,7 @@ struct live_options {
     uint64_t bounded_bytes; // of a bounded tree's buffer
     uint32_t verify;        // encode: walk at each sample, and compare
     uint32_t restless;      // encode: for tests, encode anew all the time
+    uint32_t calls_by;      // enum live_calls_by
 };
 
 // Written by the tool before the program starts, but for the atomics.
@@ -196,7 +205,8 @@ struct live_note {
     char text[];
 };
 
-// What the encode tracker counts; written by any thread, without order: an increment may be lost.
+// What trackers that patch call sites count; written by any thread, without order: an increment may
+// be lost.
 struct live_encode {
     uint64_t functions, edges, max_id; // of the encoding in force
     uint64_t pushes;                   // on ccStacks
@@ -212,6 +222,11 @@ struct live_encode {
     // Why samples were walked: in a hook or stub; outside of main or of the stack, or at a time
     // when the state is not known; the number has no meaning in that function. The rest differed.
     uint64_t in_hooks, outside, undecoded;
+    // With the calls tracker, where call sites are patched: modules whose calls are followed; of
+    // their sites (sites_patched) those through stubs, and by a signal each time; sites of other
+    // modules that call back; of what was left (sites_skipped) indirect jumps that may be tail
+    // calls; functions that cannot be decoded; modules that came too late.
+    uint64_t modules, stubs, traps, callbacks, tables, opaque, late;
 };
 
 // What is known of the blocks of a process, with the alloc event; any thread writes.
@@ -266,7 +281,7 @@ struct live_process {
     _Atomic ref_t notes;            // struct live_note
     _Atomic uint64_t agent_bytes;   // private memory of the agent besides the slice
     _Atomic uint64_t thread_starts; // threads that ever ran
-    struct live_encode encode;      // of the encode tracker
+    struct live_encode encode;      // of trackers that patch call sites
     struct live_alloc alloc;        // with the alloc event
     struct live_contexts contexts;
 };

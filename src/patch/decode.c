@@ -431,3 +431,12 @@ bool decode_is_padding(const struct instruction *in)
                (in->opcode == 0x90 && !(in->rex & 1) && !(in->prefixes & PREFIX_F3));
     return in->map == MAP_0F && in->opcode == 0x1f;
 }
+
+bool decode_restores_stack(const struct instruction *in)
+{
+    if (in->map != MAP_ONE || in->vector)
+        return false;
+    const bool adds = (in->opcode == 0x81 || in->opcode == 0x83) && (in->reg & 7) == 0;
+    return (in->opcode & 0xf8) == 0x58 || in->opcode == 0xc9 ||
+           (adds && in->mod == 3 && in->rm == REGISTER_STACK);
+}

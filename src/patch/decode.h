@@ -74,4 +74,7 @@ static inline uintptr_t decode_target(const struct instruction *instruction, uin
 bool decode_is_landing_pad(const struct instruction *instruction);
 bool decode_is_padding(const struct instruction *instruction);
 
+// pop, leave, or an addition to the stack pointer: an epilogue.
+bool decode_restores_stack(const struct instruction *instruction);
+
 #endif

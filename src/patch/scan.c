@@ -311,7 +311,7 @@ static void take_jump(struct scan *scan, uintptr_t pc, const struct instruction 
         functions_examine(other);
         functions_examine(function);
         // Hot and cold parts of one function jump into each other.
-        leads = !other->inside && function->inside != other->start;
+        leads = other->inside != function->start && function->inside != other->start;
         why = STAYS_MIDDLE;
     }
     if (leads && !functions_stack_is_empty(function, pc)) {

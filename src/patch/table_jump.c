@@ -97,6 +97,9 @@ bool trail_leaves(const struct trail *trail, const struct instruction *jump)
 {
     if (jump->prefixes & PREFIX_SEGMENT)
         return false; // notrack: compilers put it on switches alone
+    // The frame is gone.
+    if (trail->count && decode_restores_stack(&trail->last[(trail->count - 1) % TRAIL]))
+        return true;
     if (jump->mod != 3)
         return jump->rip_relative || (jump->index == NO_REGISTER && jump->base != NO_REGISTER &&
                                       !base_is_indexed(trail, jump->base, 0));

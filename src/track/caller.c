@@ -2,10 +2,16 @@
 #include "track/caller.h"
 #include "loadmap/loadmap.h"
 #include "patch/entries.h"
+#include "track/calls_sites.h"
 #include "unwind/arch.h"
 #include "unwind/recipe.h"
 
 #define FURTHEST 65536 // how far anything here looks that has no other end
+
+static uintptr_t begin_of(const struct unwind_frame *frame)
+{
+    return frame->pc - (place_offset(frame->place) - place_offset(frame->function));
+}
 
 // True if frames of this function are followed by hooks: it has an entry, at its begin or after an
 // endbr.
@@ -13,7 +19,9 @@ static bool is_followed(const struct unwind_frame *frame)
 {
     if (place_offset(frame->function) == PLACE_OFFSET_UNKNOWN)
         return false;
-    uintptr_t begin = frame->pc - (place_offset(frame->place) - place_offset(frame->function));
+    const uintptr_t begin = begin_of(frame);
+    if (calls_by_sites)
+        return calls_sites_follows(begin);
     return entries_is_return(begin + ENTRY_BYTES) || entries_is_return(begin + 4 + ENTRY_BYTES);
 }
 
@@ -31,6 +39,20 @@ struct search {
     enum verdict verdict;
 };
 
+// By call sites: the frame that the walk has left was noticed when it began.
+static bool was_noticed(const struct unwind_cursor *cursor)
+{
+    const struct unwind_frame *left = &cursor->left;
+    return place_offset(left->function) != PLACE_OFFSET_UNKNOWN &&
+           calls_sites_notices(cursor->frame.pc, begin_of(left));
+}
+
+// True if the frame that the walk has left has a node, whether or not there is a cell that tells.
+static bool has_node(const struct unwind_cursor *cursor)
+{
+    return is_followed(&cursor->left) || (calls_by_sites && was_noticed(cursor));
+}
+
 // A frame becomes an edge, until the tree gives the node.
 static void note_frame(struct search *search)
 {
@@ -39,7 +61,8 @@ static void note_frame(struct search *search)
     if (search->walked == calls->walked_capacity)
         return;
     calls->walked[search->walked++] = (struct walked_frame){
-        .slot = cursor->left.ra_slot,
+        // What nobody notices has no cell, or it would stay when another such call comes.
+        .slot = !calls_by_sites || was_noticed(cursor) ? cursor->left.ra_slot : 0,
         .edge = tree_edge(calls->arena, calls->tree, cursor->frame.place, cursor->left.function),
     };
 }
@@ -66,7 +89,7 @@ struct node *caller_resync(struct calls_thread *calls, struct unwind_cursor *cur
     struct search search = {.calls = calls, .cursor = *cursor};
     shadow_forget_all(calls, cursor->sp);
     while (unwind_step(&search.cursor, &search.verdict) == UNWIND_OK)
-        if (search.cursor.left.ra_slot && is_followed(&search.cursor.left))
+        if (search.cursor.left.ra_slot && has_node(&search.cursor))
             note_frame(&search);
     return take_walked(&search, calls->root, true);
 }
@@ -134,7 +157,7 @@ static bool walk_to_entry(struct search *search)
         if (meets_entry(search))
             return true;
         search->pier = left->ra_slot;
-        if (search->all || is_followed(left))
+        if (search->all || has_node(&search->cursor))
             note_frame(search);
     }
 }
@@ -164,10 +187,24 @@ static struct node *nearest_above(struct calls_thread *calls, uintptr_t slot)
         if (!node)
             continue;
         const struct edge *edge = shadow_edge(calls, node);
-        if (edge->site == loadmap_place(*(const uintptr_t *)slot))
+        if (edge->site == loadmap_place(calls_sites_true(*(const uintptr_t *)slot)))
             return node;
     }
     return calls->root;
+}
+
+// The walk begins at the frame of the caller. False: it cannot be found.
+static bool start_at_caller(struct search *search, const struct known_call *call,
+                            struct unwind_bounds own)
+{
+    const uintptr_t slot = (uintptr_t)call->slot;
+    if (calls_by_sites) {
+        const struct site_call resolved = calls_sites_resolve(*call->slot, call->back);
+        unwind_start_here(&search->cursor, resolved.site, slot + sizeof slot, call->bp, own);
+        return true;
+    }
+    unwind_start_here(&search->cursor, call->back, slot, call->bp, own);
+    return unwind_step(&search->cursor, &search->verdict) == UNWIND_OK;
 }
 
 bool caller_find(struct calls_thread *calls, struct known_call *call, union unwind_recipe *recipe)
@@ -178,10 +215,10 @@ bool caller_find(struct calls_thread *calls, struct known_call *call, union unwi
     if (shadow_holds(&calls->own, slot))
         own.low = slot; // below may be the guard page
     start_search(&search, calls, false);
-    unwind_start_here(&search.cursor, call->back, slot, call->bp, own);
     bool met = false, followed = false;
-    if (unwind_step(&search.cursor, &search.verdict) == UNWIND_OK) {
+    if (start_at_caller(&search, call, own)) {
         followed = is_followed(&search.cursor.frame);
+        call->function = calls_by_sites && followed ? search.cursor.frame.function : 0;
         *recipe = search.cursor.recipe;
         met = walk_to_entry(&search);
     }

@@ -5,6 +5,7 @@
 #include "patch/loader.h"
 #include "track/burst.h"
 #include "track/caller.h"
+#include "track/calls_sites.h"
 #include "unwind/arch.h"
 #include <errno.h>
 #include <stdatomic.h>
@@ -96,7 +97,8 @@ calls_enter_known(struct calls_thread *calls, uintptr_t *slot, uintptr_t back, u
     if (call.caller_slot <= address || !on_stack(calls, call.caller_slot))
         return false;
     call.caller = shadow_at(calls, shadow_cell(calls->active, call.caller_slot));
-    if (!call.caller) // it was entered when nobody followed
+    // It was entered when nobody followed, or noticed.
+    if (!call.caller || (memo->caller && shadow_edge(calls, call.caller)->function != memo->caller))
         return false;
     calls_shut(calls, address);
     struct node *child = calls_count(calls, call.caller, address, memo->edge);
@@ -162,7 +164,7 @@ static void count_missed(struct calls_thread *calls)
             if (on_stack(calls, call->slot))
                 nodes[done] =
                     calls_count(calls, caller_of_missed(calls, done, nodes, interrupted),
-                                call->slot, memo_edge(calls, call->site, call->back, NULL));
+                                call->slot, memo_edge(calls, call->site, call->back, NULL, 0));
             else
                 calls->stats->lost++;
         }
@@ -186,7 +188,7 @@ static void enter_by_walk(struct calls_thread *calls, uintptr_t *slot, uintptr_t
     union unwind_recipe recipe;
     struct known_call call = {.slot = slot, .back = back, .bp = bp};
     const bool followed = caller_find(calls, &call, &recipe);
-    ref_t edge = memo_edge(calls, *slot, back, followed ? &recipe : NULL);
+    ref_t edge = memo_edge(calls, *slot, back, followed ? &recipe : NULL, call.function);
     struct node *child = calls_count(calls, call.caller, (uintptr_t)slot, edge);
     if (child)
         context_keep(calls, &call, child);
@@ -197,6 +199,14 @@ static void enter_by_walk(struct calls_thread *calls, uintptr_t *slot, uintptr_t
 static bool was_abandoned(const struct calls_thread *calls, uintptr_t slot)
 {
     return on_stack(calls, slot) && on_stack(calls, calls->shut_slot) && slot >= calls->shut_slot;
+}
+
+static void take_pending(void)
+{
+    if (atomic_load_explicit(&followed_threads, memory_order_relaxed) == 1)
+        calls_sites_take_pending();
+    else
+        calls_sites_leave_pending();
 }
 
 // Everything else. The caller has saved all registers.
@@ -218,6 +228,8 @@ calls_enter_unknown(struct calls_thread *calls, uintptr_t *slot, uintptr_t back,
         errno = saved;
         return;
     }
+    if (calls_by_sites && calls_sites_are_pending())
+        take_pending();
     const uint32_t generation = atomic_load_explicit(&calls_generation, memory_order_relaxed);
     const bool stale = calls->open_generation != generation;
     calls_shut(calls, address);
@@ -240,12 +252,15 @@ static void on_libraries_changed(void)
 {
     const int saved = errno;
     burst_hold();
-    entries_find_new();
+    if (calls_by_sites)
+        calls_sites_changed();
+    else
+        entries_find_new();
     burst_release();
     errno = saved;
 }
 
-int64_t calls_start(void)
+int64_t calls_start(enum live_calls_by by, struct live_encode *counts)
 {
     uint64_t skipped = 0;
     calls_vector_start();
@@ -253,10 +268,24 @@ int64_t calls_start(void)
     int64_t found = entries_find(calls_enter, &skipped);
     if (found < 0)
         return found;
-    int error = entries_switch(true, true);
+    int error = 0;
+    if (found > 0 || by == LIVE_CALLS_BY_ENTRIES) {
+        error = entries_switch(true, true);
+    } else {
+        error = calls_sites_start(by, counts);
+        found = (int64_t)counts->functions;
+    }
     if (!error)
         loader_watch(on_libraries_changed); // without it, what comes later is not followed
     return error ? error : found;
+}
+
+void calls_enter_root(uintptr_t function, uintptr_t *slot, uintptr_t bp)
+{
+    if (!calls_by_sites || !calls_current || !calls_sites_follows(function))
+        return;
+    calls_sites_note_root(*slot);
+    calls_enter_unknown(calls_current, slot, function, bp);
 }
 
 void calls_note_unload(void)

@@ -43,12 +43,13 @@ enum caller_rule {
 
 // A call site and the function entered, as raw addresses, and their edge.
 struct edge_memo {
-    uintptr_t site;
+    uintptr_t site; // what lies in the slot: the return address, but for calls_sites.h
     uintptr_t back; // where the hook returns to, in the function
     ref_t edge;
     int32_t distance;
-    uint32_t rule; // enum caller_rule
-    int32_t inner; // of CALLER_LOADED
+    uint32_t rule;  // enum caller_rule
+    int32_t inner;  // of CALLER_LOADED
+    place_t caller; // the function that makes the call; 0: it is noticed whenever it is entered
 };
 
 // A call that the hook's short way knows: context.h.
@@ -140,9 +141,14 @@ extern _Atomic uint32_t calls_generation;
 // The calling thread's, NULL if it is not followed.
 extern __thread struct calls_thread *calls_current;
 
-// Finds the instrumented functions of the program and switches them on. In normal context, before
-// the program runs. The number of functions, or -errno.
-int64_t calls_start(void);
+// Finds the instrumented functions of the program and switches them on; if it has none, its call
+// sites are patched instead, unless `by` says otherwise. In normal context, before the program
+// runs. The number of functions, or -errno: sites cannot be patched here.
+int64_t calls_start(enum live_calls_by by, struct live_encode *counts);
+
+// A thread begins in the function, whose return address will lie in the slot, and which nobody
+// else tells of. In normal context.
+void calls_enter_root(uintptr_t function, uintptr_t *slot, uintptr_t bp);
 
 // A library was unloaded. In normal context.
 void calls_note_unload(void);

@@ -42,14 +42,14 @@
 
 // Goes on at KNOWN if the context is that of the call, and its child is one of the caller's (eax), and makes rcx the
 // child and rdx the cell.
-    .macro COMPARE_WITH_CALLER known
-    movq 48(%rsp), %rcx
+    .macro COMPARE_WITH_CALLER known, above
+    movq 48+\above(%rsp), %rcx
     cmpq %rcx, SITE(%rsi)
     jne 103f
-    movl 40(%rsp), %ecx
+    movl 40+\above(%rsp), %ecx
     cmpl %ecx, BACK(%rsi)
     jne 103f
-    leaq 48(%rsp), %rdx
+    leaq 48+\above(%rsp), %rdx
     movq PLACE(%rsi), %rcx
     xorq %rdx, %rcx
     testq $-8, %rcx
@@ -64,18 +64,16 @@
 103:
     .endm
 
-    .hidden calls_enter, calls_vector_start, calls_enter_known, calls_enter_unknown
+    .hidden calls_enter, calls_enter_indirect, calls_callback, calls_callback_indirect, calls_vector_start, calls_enter_known, calls_enter_unknown
     .hidden calls_current, calls_generation
-    .globl calls_enter, calls_vector_start
+    .hidden calls_followed
+    .globl calls_enter, calls_enter_indirect, calls_callback, calls_callback_indirect, calls_vector_start
 
-    .text
 // On entry: (%rsp) is where we return to, in the function; 8(%rsp) the function's own return address, and its place
 // is the slot. No register may change, nor any flag matters. Five registers do for a call that is in the table
 // (context.h). What is compared is read from one line of memory, and hardly anything waits for a result: the processor
-// goes on with the function meanwhile.
-    .p2align 6
-    .type calls_enter, @function
-calls_enter:
+// goes on with the function meanwhile. ABOVE: so many bytes lie between the hook's return address and these two.
+    .macro ENTER above
     .cfi_startproc
     SAVE %rdi
     movq calls_current@gottpoff(%rip), %rdi
@@ -86,9 +84,9 @@ calls_enter:
     SAVE %rdx
     SAVE %rcx
     SAVE %rax
-    leaq 48(%rsp), %rdx             // the slot
-    movq 48(%rsp), %rcx             // the call site
-    movl 40(%rsp), %eax             // the function
+    leaq 48+\above(%rsp), %rdx             // the slot
+    movq 48+\above(%rsp), %rcx             // the call site
+    movl 40+\above(%rsp), %eax             // the function
     imull $SPREAD, %edx, %esi
     shrl $16, %esi
     addl %ecx, %esi
@@ -133,8 +131,8 @@ calls_enter:
     // With a condition.
     .p2align 4
 3:  CHECK_CONDITION 0b
-    movq 48(%rsp), %rcx
-    movl 40(%rsp), %eax
+    movq 48+\above(%rsp), %rcx
+    movl 40+\above(%rsp), %eax
     // In the place beside.
     .p2align 4
 6:  xorq $BESIDE, %rsi
@@ -156,13 +154,13 @@ calls_enter:
     xorq %rcx, %rsi
     andq $~BESIDE, %rsi
     addq %rdi, %rsi
-    COMPARE_WITH_CALLER 1b
+    COMPARE_WITH_CALLER 1b, \above
     xorq $BESIDE, %rsi
-    COMPARE_WITH_CALLER 1b
+    COMPARE_WITH_CALLER 1b, \above
 
     // A call that is not in the table, or a node that is new. Our own code: no vector register is touched.
     .p2align 4
-5:  leaq 48(%rsp), %rsi
+5:  leaq 48+\above(%rsp), %rsi
     SAVE %r8
     SAVE %r9
     SAVE %r10
@@ -172,7 +170,7 @@ calls_enter:
     movq %rsp, %rbp
     .cfi_def_cfa_register rbp
     andq $-16, %rsp
-    movq 80(%rbp), %rdx
+    movq 80+\above(%rbp), %rdx
     movq (%rbp), %rcx
     call calls_enter_known
     testb %al, %al
@@ -190,10 +188,64 @@ calls_enter:
     // What asks libc and the loader: all vector state is saved, arguments may be in any of it.
 7:  .cfi_def_cfa rbp, 96
     .cfi_offset rbp, -96
-    CALL_WITH_VECTORS_SAVED calls_enter_unknown, calls_current
+    CALL_WITH_VECTORS_SAVED calls_enter_unknown, calls_current, \above
     jmp 6b
     .cfi_endproc
+    .endm
+
+    .text
+    .p2align 6
+    .type calls_enter, @function
+calls_enter:
+    ENTER 0
     .size calls_enter, . - calls_enter
+
+// The same from a detour that knows the function at run time alone: above the hook's return address lies the function
+// itself, which stands for where other hooks return to, and then its return address.
+    .p2align 6
+    .type calls_enter_indirect, @function
+calls_enter_indirect:
+    ENTER 8
+    .size calls_enter_indirect, . - calls_enter_indirect
+
+// From code whose own calls are not followed, with the target above the return address: only calls of followed code
+// count. calls_followed has the bounds of that, and ends with zeroes.
+    .macro CALLBACK enter
+    .cfi_startproc
+    SAVE %rdi
+    SAVE %rsi
+    movq 24(%rsp), %rdi
+    leaq calls_followed(%rip), %rsi
+1:  cmpq $0, 8(%rsi)
+    je 3f
+    cmpq (%rsi), %rdi
+    jb 2f
+    cmpq 8(%rsi), %rdi
+    jb 4f
+2:  addq $16, %rsi
+    jmp 1b
+    .cfi_remember_state
+3:  RESTORE %rsi
+    RESTORE %rdi
+    ret
+    .cfi_restore_state
+4:  RESTORE %rsi
+    RESTORE %rdi
+    jmp \enter
+    .cfi_endproc
+    .endm
+
+    .p2align 4
+    .type calls_callback, @function
+calls_callback:
+    CALLBACK calls_enter
+    .size calls_callback, . - calls_callback
+
+    .p2align 4
+    .type calls_callback_indirect, @function
+calls_callback_indirect:
+    CALLBACK calls_enter_indirect
+    .size calls_callback_indirect, . - calls_callback_indirect
 
 // What there is to save on this processor: SSE, AVX and AVX-512 state, as far as the system uses it.
     .p2align 4

@@ -44,13 +44,13 @@
 
 // Calls FUNCTION(the thread's own, the slot, where the hook returns to, the frame pointer) with all vector state saved: what it
 // calls may use any, and the function's arguments may be in any. The hook's frame: rbp points to the saved rbp, ten more
-// words above are registers and the hook's return address, then comes the slot.
-    .macro CALL_WITH_VECTORS_SAVED function, current
+// words above are registers and the hook's return address, then comes the slot. ABOVE: both lie so much higher.
+    .macro CALL_WITH_VECTORS_SAVED function, current, above=0
     SAVE_VECTORS
     movq \current@gottpoff(%rip), %rdi
     movq %fs:(%rdi), %rdi
-    leaq 88(%rbp), %rsi
-    movq 80(%rbp), %rdx
+    leaq 88+\above(%rbp), %rsi
+    movq 80+\above(%rbp), %rdx
     movq (%rbp), %rcx
     call \function
     RESTORE_VECTORS

@@ -2,6 +2,7 @@
 #include "track/shadow.h"
 #include "loadmap/loadmap.h"
 #include "patch/entries.h"
+#include "track/calls_sites.h"
 #include "track/context.h"
 #include "unwind/arch.h"
 #include "unwind/recipe.h"
@@ -54,13 +55,16 @@ struct edge_memo *memo_keep(struct calls_thread *calls, uintptr_t site, uintptr_
 }
 
 ref_t memo_edge(struct calls_thread *calls, uintptr_t site, uintptr_t back,
-                const union unwind_recipe *caller)
+                const union unwind_recipe *caller, place_t function)
 {
-    ref_t edge =
-        tree_edge(calls->arena, calls->tree, loadmap_place(site), loadmap_place(function_of(back)));
+    struct site_call call = calls_by_sites ? calls_sites_resolve(site, back)
+                                           : (struct site_call){site, function_of(back)};
+    ref_t edge = tree_edge(calls->arena, calls->tree, loadmap_place(calls_sites_true(call.site)),
+                           loadmap_place(call.function));
     if (!edge)
         return 0;
     struct edge_memo *memo = memo_keep(calls, site, back, edge);
+    memo->caller = function;
     if (caller)
         learn_caller(memo, caller);
     return edge;

@@ -80,10 +80,11 @@ static inline struct edge_memo *memo_of(struct calls_thread *calls, uintptr_t si
 struct edge_memo *memo_keep(struct calls_thread *calls, uintptr_t site, uintptr_t back, ref_t edge);
 
 // The edge of a call of the function whose hook returns to `back`, remembered together with the
-// recipe of its caller's frame (NULL: not known, or not followed). 0: no memory. Takes the load
-// map's word, which may take the loader's: vector registers do not survive this.
+// recipe of its caller's frame (NULL: not known, or not followed), and the function that the
+// caller's cell must be of (0: any). 0: no memory. Takes the load map's word, which may take the
+// loader's: vector registers do not survive this.
 ref_t memo_edge(struct calls_thread *calls, uintptr_t site, uintptr_t back,
-                const union unwind_recipe *caller);
+                const union unwind_recipe *caller, place_t function);
 
 // While the tree is being changed no hook may enter it: a signal's handler may call functions too.
 // After that, what such handlers called is counted, where vector registers are saved. `slot` is of

@@ -114,7 +114,8 @@ class Contexts(CallsTest):
         trees = []
         for _ in range(2):
             _, profile = self.follow([program, "wander"])
-            trees.append([(node.path(), node.line, node.calls, node.own) for node in profile.nodes])
+            trees.append([(node.path(), node.line or 0, node.calls or 0, node.own)
+                          for node in profile.nodes])
         self.assertEqual(*map(sorted, trees))
         self.assertGreater(len(trees[0]), 200)
 

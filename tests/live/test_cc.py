@@ -170,14 +170,17 @@ class Refusals(LiveTest):
         return run.words
 
     def test_of_programs_that_are_not_instrumented(self):
-        self.assertIn("cairn cc", self.refused("--track", "calls", program("figure1")))
-        self.assertIn("cairn cc", self.refused("-e", "calls", "/bin/true"))
-        self.assertIn("cairn cc", self.refused("-e", "cpu", "--track", "calls", "/bin/true"))
+        """What needs entries says so; all else goes by call sites (test_calls_sites.py)."""
+        self.assertIn("cairn cc", self.refused("-e", "calls:100", program("figure1")))
+        self.assertIn("cairn cc", self.refused("-e", "calls", "--burst", "2ms/1ms", "/bin/true"))
 
     def test_of_what_does_not_go_together(self):
         self.assertIn("-F", self.refused("-e", "calls", "-F", "100", "true"))
         self.assertIn("period", self.refused("--track", "calls", "-c", "1000000", "true"))
         self.assertIn("--track calls", self.refused("-e", "calls", "--track", "walk", "true"))
+        self.assertIn("--track calls", self.refused("--calls-by", "all", "true"))
+        self.assertIn("libraries", self.refused("--track", "calls", "--calls-by", "nobody", "true"))
+        self.assertIn("--burst", self.refused("-e", "calls", "--calls-by", "all", "--burst", "2ms/1ms", "true"))
 
     def test_not_of_libraries_that_are(self):
         """A program that is not, but a library of it is: that one is followed."""

@@ -1,0 +1,551 @@
+// SPDX-License-Identifier: MIT
+#include "patch/detour.h"
+#include "patch/functions.h"
+#include "patch/lock.h"
+#include "patch/moved.h"
+#include "patch/text.h"
+#include <errno.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#define CELL 64
+#define POOL_BYTES (UINT64_C(1) << 20)
+#define WINDOW 4096 // bytes of code that one system call writes
+#define CALL_BYTES 5
+#define ADDRESS_SIZE 0x67 // a prefix that changes nothing about a call
+
+enum { KIND_DIRECT = 1, KIND_SLOT, KIND_CALL, KIND_JUMP };
+
+// A detour: its code, then what it stands for. Never writable; read by anybody once it is reached.
+struct cell {
+    unsigned char code[32];
+    uintptr_t truth;  // the function, where its address lies, or the site
+    uintptr_t target; // of a direct one
+    uint8_t kind;
+    uint8_t pushed;  // from this offset on the target is on the stack
+    uint8_t dropped; // and from this one on no more
+    uint8_t back;    // where the hook returns to
+    unsigned char unused[12];
+};
+_Static_assert(sizeof(struct cell) == CELL, "one line of memory each");
+
+// Within reach of all of a module. The first cell holds the hooks' addresses.
+struct pool {
+    struct pool *_Atomic next; // release, when it is whole
+    uintptr_t start, end;
+    uint32_t used;                  // cells; under the lock
+    struct address_index by_target; // under the lock
+};
+
+struct change {
+    uintptr_t address;
+    uint8_t bytes;
+    unsigned char code[15];
+};
+
+// Code that is to be written, in a window that moves on.
+struct window {
+    uintptr_t start;
+    size_t used;
+    unsigned char bytes[WINDOW];
+};
+
+static struct pool *_Atomic pools;
+static struct detour_hooks hooks;
+static struct change *planned;
+static size_t planned_count, planned_room;
+static struct window cells; // of the pool in use
+
+void detours_start(const struct detour_hooks *given)
+{
+    hooks = *given;
+}
+
+// ---- writing
+
+static int window_flush(struct window *window)
+{
+    if (!window->used)
+        return 0;
+    int fd = text_open();
+    if (fd < 0)
+        return fd;
+    int error = text_write(fd, window->start, window->bytes, window->used);
+    text_close(fd);
+    window->used = 0;
+    return error;
+}
+
+static int window_put(struct window *window, uintptr_t address, const void *bytes, size_t count)
+{
+    const size_t offset = address - window->start;
+    int error = 0;
+    if (!window->used || address < window->start + window->used || offset + count > WINDOW) {
+        error = window_flush(window);
+        window->start = address;
+    }
+    const size_t at = address - window->start;
+    // What lies between is written as it is.
+    memcpy(window->bytes + window->used, (const void *)(window->start + window->used),
+           at - window->used);
+    memcpy(window->bytes + at, bytes, count);
+    window->used = at + count;
+    return error;
+}
+
+// ---- detours
+
+static bool reaches(const struct pool *pool, uintptr_t address)
+{
+    int32_t distance;
+    return moved_distance(address, pool->start, &distance) &&
+           moved_distance(address, pool->end + INSTRUCTION_MOST, &distance) &&
+           moved_distance(address + INSTRUCTION_MOST, pool->start, &distance);
+}
+
+static struct pool *add_pool(uintptr_t address)
+{
+    const struct patch_module *module = functions_module(address);
+    struct pool *pool = module ? heap_take(sizeof *pool) : NULL;
+    void *memory = pool ? text_map_near(module->ref.start, module->ref.end, POOL_BYTES) : NULL;
+    if (!memory)
+        return NULL;
+    pool->start = (uintptr_t)memory;
+    pool->end = pool->start + POOL_BYTES;
+    pool->used = 1;
+    pool->next = atomic_load_explicit(&pools, memory_order_relaxed);
+    if (window_put(&cells, pool->start, &hooks, sizeof hooks) || !reaches(pool, address))
+        return NULL;
+    atomic_store_explicit(&pools, pool, memory_order_release);
+    return pool;
+}
+
+// A pool with room, within reach of the address.
+static struct pool *pool_for(uintptr_t address)
+{
+    for (struct pool *pool = atomic_load_explicit(&pools, memory_order_relaxed); pool;
+         pool = pool->next)
+        if (reaches(pool, address) && pool->used < POOL_BYTES / CELL)
+            return pool;
+    return add_pool(address);
+}
+
+static int32_t distance_to(uintptr_t end, uintptr_t target)
+{
+    return (int32_t)(target - end);
+}
+
+static void put_distance(unsigned char *code, size_t *at, uintptr_t cell, uintptr_t target)
+{
+    const int32_t distance = distance_to(cell + *at + 4, target);
+    memcpy(code + *at, &distance, sizeof distance);
+    *at += sizeof distance;
+}
+
+static void put_bytes(unsigned char *code, size_t *at, const void *bytes, size_t count)
+{
+    memcpy(code + *at, bytes, count);
+    *at += count;
+}
+
+// call *hook(%rip)
+static void put_hook(struct cell *cell, size_t *at, uintptr_t place, uintptr_t literal)
+{
+    put_bytes(cell->code, at, "\xff\x15", 2);
+    put_distance(cell->code, at, place, literal);
+    cell->back = (uint8_t)*at;
+}
+
+static void make_direct(struct cell *cell, const struct pool *pool, uintptr_t place,
+                        uintptr_t target, uintptr_t function)
+{
+    int32_t distance;
+    size_t at = 0;
+    memset(cell, 0, sizeof *cell);
+    cell->truth = function;
+    cell->target = target;
+    cell->kind = KIND_DIRECT;
+    put_hook(cell, &at, place, pool->start + offsetof(struct detour_hooks, direct));
+    if (moved_distance(place + at + CALL_BYTES, target, &distance)) {
+        put_bytes(cell->code, &at, "\xe9", 1);
+        put_distance(cell->code, &at, place, target);
+    } else { // jmp *target(%rip)
+        put_bytes(cell->code, &at, "\xff\x25", 2);
+        put_distance(cell->code, &at, place, place + offsetof(struct cell, target));
+    }
+}
+
+// What comes behind the push of a target: the hook, and the jump there.
+static bool put_rest(struct cell *cell, size_t at, uintptr_t place, uintptr_t literal)
+{
+    cell->pushed = (uint8_t)at;
+    put_hook(cell, &at, place, literal);
+    put_bytes(cell->code, &at, "\x48\x8d\x64\x24\x08", 5); // lea 8(%rsp), %rsp
+    cell->dropped = (uint8_t)at;
+    // What a signal's handler leaves alone: the red zone.
+    put_bytes(cell->code, &at, "\xff\x64\x24\xf8", 4); // jmp *-8(%rsp)
+    return at <= sizeof cell->code;
+}
+
+// push *slot(%rip)
+static bool make_slot(struct cell *cell, const struct pool *pool, uintptr_t place, uintptr_t slot)
+{
+    int32_t distance;
+    size_t at = 0;
+    memset(cell, 0, sizeof *cell);
+    cell->truth = slot;
+    cell->kind = KIND_SLOT;
+    put_bytes(cell->code, &at, "\xff\x35", 2);
+    if (!moved_distance(place + at + 4, slot, &distance))
+        return false;
+    put_distance(cell->code, &at, place, slot);
+    return put_rest(cell, at, place, pool->start + offsetof(struct detour_hooks, indirect));
+}
+
+// The operand, pushed: the same with another number in its ModRM byte.
+static bool put_push(struct cell *cell, size_t *at, uintptr_t place, uintptr_t site,
+                     const struct instruction *in)
+{
+    unsigned char push[INSTRUCTION_MOST], moved[MOVED_MOST];
+    struct instruction as_push = *in;
+    memcpy(push, (const void *)site, in->length);
+    push[in->opcode_at + 1] = (unsigned char)((push[in->opcode_at + 1] & 0xc7) | 0x30);
+    as_push.flow = FLOW_NEXT;
+    const size_t size = moved_make(moved, &as_push, push, site, place);
+    put_bytes(cell->code, at, moved, size);
+    return size != 0;
+}
+
+static bool make_indirect(struct cell *cell, const struct pool *pool, uintptr_t place,
+                          uintptr_t site, const struct instruction *in, enum detour_hook hook)
+{
+    size_t at = 0;
+    memset(cell, 0, sizeof *cell);
+    cell->truth = site;
+    cell->kind = in->flow == FLOW_CALL_INDIRECT ? KIND_CALL : KIND_JUMP;
+    if (!put_push(cell, &at, place, site, in))
+        return false;
+    return put_rest(cell, at, place,
+                    pool->start + (hook == DETOUR_WITHIN
+                                       ? offsetof(struct detour_hooks, within)
+                                       : offsetof(struct detour_hooks, indirect)));
+}
+
+static uintptr_t next_place(const struct pool *pool)
+{
+    return pool->start + (uintptr_t)pool->used * CELL;
+}
+
+// ---- planning
+
+static int add_change(uintptr_t address, const void *code, size_t bytes)
+{
+    if (planned_count == planned_room) {
+        const size_t room = planned_room ? planned_room * 2 : 4096;
+        const size_t old = planned_room * sizeof *planned;
+        // Plain system calls: the functions of libc may be what is being changed.
+        const long memory = syscall(SYS_mmap, 0, room * sizeof *planned, PROT_READ | PROT_WRITE,
+                                    MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+        if (memory == -1)
+            return -ENOMEM;
+        if (old) {
+            memcpy((void *)memory, planned, planned_count * sizeof *planned);
+            syscall(SYS_munmap, planned, old);
+        }
+        planned = (struct change *)memory;
+        planned_room = room;
+    }
+    struct change *change = &planned[planned_count++];
+    change->address = address;
+    change->bytes = (uint8_t)bytes;
+    memcpy(change->code, code, bytes);
+    return 0;
+}
+
+// What a detour leads to: a function, or one whose address lies in a word.
+struct goal {
+    uintptr_t target, function, slot;
+};
+
+// The detour of a goal within reach, made if there is none; 0: no memory.
+static uintptr_t detour_of(uintptr_t instruction, const struct goal *goal)
+{
+    const uintptr_t key = goal->slot ? goal->slot : goal->target;
+    for (struct pool *pool = atomic_load_explicit(&pools, memory_order_relaxed); pool;
+         pool = pool->next) {
+        void *known = reaches(pool, instruction) ? index_find(&pool->by_target, key) : NULL;
+        if (known)
+            return (uintptr_t)known;
+    }
+    struct pool *pool = pool_for(instruction);
+    if (!pool)
+        return 0;
+    struct cell cell;
+    const uintptr_t place = next_place(pool);
+    if (!goal->slot)
+        make_direct(&cell, pool, place, goal->target, goal->function);
+    else if (!make_slot(&cell, pool, place, goal->slot))
+        return 0;
+    if (window_put(&cells, place, &cell, sizeof cell) ||
+        index_put(&pool->by_target, key, (void *)place))
+        return 0;
+    pool->used++;
+    return place;
+}
+
+// ---- hops: a jump of two bytes reaches the padding between functions, where one of five has room
+
+#define HOPS_MOST 3
+#define GAP_MOST 64
+
+struct gap {
+    uintptr_t end, next; // what is free
+    unsigned count;
+    struct {
+        uintptr_t at, to;
+    } hop[HOPS_MOST];
+};
+
+static struct address_index gaps; // by start; under the lock
+
+// True if control never runs past the end of the function.
+static bool ends_for_good(const struct patch_function *function)
+{
+    struct instruction in = {.flow = FLOW_NEXT};
+    for (uintptr_t pc = function->start; pc < function->end; pc += in.length)
+        if (!decode((const unsigned char *)pc, function->end - pc, &in))
+            return false;
+    return in.flow == FLOW_JUMP || in.flow == FLOW_RETURN || in.flow == FLOW_STOP ||
+           in.flow == FLOW_CALL; // of one that does not return
+}
+
+// Where padding that begins at `start` ends; 0: something else is there.
+static uintptr_t end_of_padding(uintptr_t start)
+{
+    struct instruction in;
+    uintptr_t pc = start;
+    for (; pc - start < GAP_MOST && !functions_at(pc); pc += in.length)
+        if (!decode((const unsigned char *)pc, INSTRUCTION_MOST, &in) ||
+            !(decode_is_padding(&in) || *(const unsigned char *)pc == 0xcc))
+            return 0;
+    const struct patch_function *next = functions_at(pc);
+    return next && next->start == pc ? pc : 0;
+}
+
+// The padding behind a function; NULL: there is none, or it is executed.
+static struct gap *gap_behind(const struct patch_function *function)
+{
+    struct gap *gap = index_find(&gaps, function->end);
+    if (gap)
+        return gap;
+    gap = heap_take(sizeof *gap);
+    if (!gap || index_put(&gaps, function->end, gap))
+        return NULL;
+    gap->next = function->end;
+    gap->end = ends_for_good(function) ? end_of_padding(function->end) : 0;
+    return gap;
+}
+
+static bool is_near(uintptr_t end, uintptr_t hop)
+{
+    return (intptr_t)(hop - end) == (int8_t)(hop - end);
+}
+
+// A hop in the gap, an old one or a new one; 0.
+static uintptr_t hop_in(struct gap *gap, uintptr_t end, uintptr_t place)
+{
+    for (unsigned i = 0; i < gap->count; i++)
+        if (gap->hop[i].to == place && is_near(end, gap->hop[i].at))
+            return gap->hop[i].at;
+    const uintptr_t at = gap->next;
+    if (gap->count == HOPS_MOST || at + CALL_BYTES > gap->end || !is_near(end, at))
+        return 0;
+    unsigned char jump[CALL_BYTES] = {0xe9};
+    const int32_t distance = distance_to(at + CALL_BYTES, place);
+    memcpy(jump + 1, &distance, sizeof distance);
+    if (add_change(at, jump, sizeof jump))
+        return 0;
+    gap->hop[gap->count].at = at;
+    gap->hop[gap->count++].to = place;
+    gap->next += CALL_BYTES;
+    return at;
+}
+
+// Within reach of a jump of two bytes that ends at `end`.
+static uintptr_t hop_to(uintptr_t end, uintptr_t place)
+{
+    uintptr_t hop = 0;
+    for (uintptr_t pc = end + INT8_MIN; pc <= end + INT8_MAX && !hop;) {
+        const struct patch_function *function = functions_at(pc);
+        struct gap *gap = function && is_near(end, function->end) ? gap_behind(function) : NULL;
+        if (gap)
+            hop = hop_in(gap, end, place);
+        pc = function ? function->end : pc + 1;
+    }
+    return hop;
+}
+
+static int plan_locked(uintptr_t instruction, const struct goal *goal)
+{
+    struct instruction in;
+    if (!decode((const unsigned char *)instruction, INSTRUCTION_MOST, &in) ||
+        (in.flow != FLOW_CALL && in.flow != FLOW_JUMP && in.flow != FLOW_BRANCH))
+        return -ENOTSUP;
+    const uintptr_t end = instruction + in.length, place = detour_of(instruction, goal);
+    if (!place)
+        return -ENOMEM;
+    if (in.immediate_bytes == 1) {
+        const uintptr_t hop = hop_to(end, place);
+        const int8_t near = (int8_t)(hop - end);
+        return hop ? add_change(end - sizeof near, &near, sizeof near) : -ENOTSUP;
+    }
+    const int32_t distance = distance_to(end, place);
+    return add_change(end - sizeof distance, &distance, sizeof distance);
+}
+
+static int plan_indirect_locked(uintptr_t instruction, enum detour_hook hook)
+{
+    struct instruction in;
+    if (!decode((const unsigned char *)instruction, INSTRUCTION_MOST, &in) ||
+        (in.flow != FLOW_CALL_INDIRECT && in.flow != FLOW_JUMP_INDIRECT) ||
+        in.length < CALL_BYTES || in.base == REGISTER_STACK || in.index == REGISTER_STACK)
+        return -ENOTSUP;
+    struct pool *pool = pool_for(instruction);
+    if (!pool)
+        return -ENOMEM;
+    struct cell cell;
+    const uintptr_t place = next_place(pool);
+    if (!make_indirect(&cell, pool, place, instruction, &in, hook))
+        return -ENOTSUP;
+    if (window_put(&cells, place, &cell, sizeof cell))
+        return -ENOMEM;
+    pool->used++;
+    // Prefixes first, so that it returns to where it did.
+    unsigned char code[INSTRUCTION_MOST];
+    const size_t lead = in.length - CALL_BYTES;
+    const int32_t distance = distance_to(instruction + in.length, place);
+    memset(code, ADDRESS_SIZE, lead);
+    code[lead] = in.flow == FLOW_CALL_INDIRECT ? 0xe8 : 0xe9;
+    memcpy(code + lead + 1, &distance, sizeof distance);
+    return add_change(instruction, code, in.length);
+}
+
+static int begin(void)
+{
+    int error = patch_lock();
+    if (error)
+        return error;
+    loadmap_enter();
+    return 0;
+}
+
+static void end(void)
+{
+    loadmap_leave();
+    patch_unlock();
+}
+
+static int plan(uintptr_t instruction, const struct goal *goal)
+{
+    int error = begin();
+    if (error)
+        return error;
+    error = plan_locked(instruction, goal);
+    end();
+    return error;
+}
+
+int detour_plan(uintptr_t instruction, uintptr_t target, uintptr_t function)
+{
+    return plan(instruction, &(struct goal){.target = target, .function = function});
+}
+
+int detour_plan_slot(uintptr_t instruction, uintptr_t slot)
+{
+    return plan(instruction, &(struct goal){.slot = slot});
+}
+
+int detour_plan_indirect(uintptr_t instruction, enum detour_hook hook)
+{
+    int error = begin();
+    if (error)
+        return error;
+    error = plan_indirect_locked(instruction, hook);
+    end();
+    return error;
+}
+
+int detours_make(void)
+{
+    static struct window code;
+    int error = patch_lock();
+    if (error)
+        return error;
+    error = window_flush(&cells); // first: nobody reaches what is not there
+    for (size_t i = 0; i < planned_count && !error; i++)
+        error = window_put(&code, planned[i].address, planned[i].code, planned[i].bytes);
+    if (!error)
+        error = window_flush(&code);
+    planned_count = 0;
+    if (planned)
+        syscall(SYS_munmap, planned, planned_room * sizeof *planned);
+    planned = NULL;
+    planned_room = 0;
+    patch_unlock();
+    return error;
+}
+
+// ---- looking up
+
+static const struct cell *cell_at(uintptr_t pc)
+{
+    for (const struct pool *pool = atomic_load_explicit(&pools, memory_order_acquire); pool;
+         pool = pool->next)
+        if (pc >= pool->start + CELL && pc < pool->end)
+            return (const struct cell *)(pc & -(uintptr_t)CELL);
+    return NULL;
+}
+
+uintptr_t detour_function(uintptr_t back)
+{
+    const struct cell *cell = cell_at(back);
+    return cell && cell->kind == KIND_DIRECT ? cell->truth : 0;
+}
+
+bool detour_is_before(uintptr_t return_address)
+{
+    int32_t distance;
+    const unsigned char *call = (const unsigned char *)return_address - CALL_BYTES;
+    if (*call != 0xe8)
+        return false;
+    memcpy(&distance, call + 1, sizeof distance);
+    return cell_at(return_address + (uintptr_t)(intptr_t)distance) != NULL;
+}
+
+bool detour_truth(uintptr_t *pc, uintptr_t *sp, bool *interrupted)
+{
+    const struct cell *cell = cell_at(*pc);
+    if (!cell || !cell->kind)
+        return false;
+    const uintptr_t offset = *pc - (uintptr_t)cell;
+    if (cell->kind != KIND_DIRECT) {
+        if (offset >= cell->pushed && offset < cell->dropped)
+            *sp += sizeof *sp;
+        if (cell->kind == KIND_CALL) // the return address, which the call at the site has pushed
+            *sp += sizeof *sp;
+    }
+    *pc = cell->kind == KIND_SLOT ? *(const uintptr_t *)cell->truth : cell->truth;
+    *interrupted = true;
+    return true;
+}
+
+uint64_t detour_bytes(void)
+{
+    uint64_t bytes = 0;
+    for (const struct pool *pool = atomic_load_explicit(&pools, memory_order_acquire); pool;
+         pool = pool->next)
+        bytes += (uint64_t)pool->used * CELL;
+    return bytes;
+}

@@ -1,0 +1,62 @@
+// SPDX-License-Identifier: MIT
+#ifndef CAIRN_PATCH_DETOUR_H
+#define CAIRN_PATCH_DETOUR_H
+
+// Calls that come by a hook on their way, and return to where they always did.
+//
+//   f:  call g          f:  call detour of g ──►  detour of g:  call hook
+//       ...      ──►        ...  ◄──────┐                       jmp  g
+//                                   g:  └─ ret
+//
+// Of a direct call, jump or conditional jump only the distance changes: all that lead to g share
+// one detour, and whatever looks at a return address finds the true one: unwinders, setjmp, dlsym.
+// An indirect call of five bytes or more becomes a direct one of the same length, to a detour of
+// its own which pushes the operand for the hook. What is shorter needs a stub (sites.h).
+//
+// No thread may be running in the code that is changed. Planning takes the lock of sites.h.
+
+#include "patch/sites.h"
+
+// Hooks are called with everything as it is when the function is entered; they preserve all
+// registers. Above the return address of `direct`, which lies in the detour, is that of the
+// function; of `indirect`, the target lies between them. `within` is another hook for indirect
+// ones.
+struct detour_hooks {
+    void (*direct)(void), (*indirect)(void), (*within)(void);
+};
+
+enum detour_hook { DETOUR_INDIRECT, DETOUR_WITHIN };
+
+void detours_start(const struct detour_hooks *hooks);
+
+// The direct call or jump at `instruction` shall come by the hook and go on to `target`, which
+// stands for `function` (mostly the same). One of two
+// bytes does so by a jump in the padding between functions nearby. -ENOMEM: no memory within reach;
+// -ENOTSUP: it is no such instruction, or there is no padding.
+int detour_plan(uintptr_t instruction, uintptr_t target, uintptr_t function);
+
+// The same for one whose function lies in a word of the GOT that the loader has not filled yet. The
+// hook is that of indirect ones.
+int detour_plan_slot(uintptr_t instruction, uintptr_t slot);
+
+// The indirect call or jump at `instruction` (as decoded: `length` bytes). -ENOTSUP: it is short,
+// or its operand is found by the stack pointer.
+int detour_plan_indirect(uintptr_t instruction, enum detour_hook hook);
+
+// Does all that was planned since, or nothing of it can be written: -errno.
+int detours_make(void);
+
+// The function that a detour stands for, from the address that its hook returns to; 0: it is no
+// detour, or not a direct one. Signal-safe.
+uintptr_t detour_function(uintptr_t back);
+
+// True if a direct call that ends at this address goes by a detour. Signal-safe.
+bool detour_is_before(uintptr_t return_address);
+
+// For a thread in a detour, or a hook that returns there: where it would be without. The function
+// it enters, or, of an indirect one, its site. False: not in a detour. Signal-safe.
+bool detour_truth(uintptr_t *pc, uintptr_t *sp, bool *interrupted);
+
+uint64_t detour_bytes(void); // of memory for all this
+
+#endif

@@ -1,0 +1,101 @@
+# SPDX-License-Identifier: MIT
+"""Every call of a program that was never prepared is followed, by its call sites."""
+
+import os
+import unittest
+from collections import defaultdict
+
+import test_calls
+from test_calls import HELPERS, MODES, CallsTest, true_edges
+
+# The kernel calls handlers, and coroutines begin by a return: nobody notices. What they call is counted.
+UNNOTICED = {"handles", "interrupts", "coroutine"}
+# Of the compiler, in each program.
+STARTUP = {"frame_dummy", "register_tm_clones", "deregister_tm_clones"}
+
+
+class SitesTest(CallsTest):
+    """The same programs as those built with 'cairn cc', compiled as anybody would."""
+
+    def build(self, source, *flags, compiler="gcc", name=None, through=()):
+        return super().build(source, *flags, compiler=compiler, name=name, through=through)
+
+    def own(self, node):
+        return node.module.split(".so")[0] in ("calls", "libcalls_plugin", "calls_exceptions",
+                                               "calls_registers")
+
+    def edges(self, profile, modes=MODES):
+        """As with entries: what libraries do in between is left out."""
+        edges = defaultdict(int)
+        for node in profile.nodes[1:]:
+            if node.inlined or not node.calls or not self.own(node) or node.name in modes | HELPERS | STARTUP:
+                continue
+            caller = node.parent
+            while caller is not None and caller.parent and (caller.inlined or not self.own(caller)):
+                caller = caller.parent
+            name = caller.name if caller and caller.parent else ""
+            if not name.startswith("_") and not node.name.startswith("_"):
+                edges["main" if name in modes or name in HELPERS else name, node.name] += node.calls
+        return edges
+
+    def assert_edges(self, run, seen, unknown):
+        self.assertEqual(run.status, 0, run.words)
+        truth = {edge: calls for edge, calls in true_edges(run.text).items() if edge[1] not in UNNOTICED}
+        for caller, callee in list(truth):
+            if caller in unknown:
+                count = truth.pop((caller, callee))
+                got = sum(seen.pop(edge) for edge in list(seen) if edge[1] == callee)
+                self.assertEqual(got, count, callee)
+        self.assertEqual(dict(seen), dict(truth))
+
+
+class Contexts(SitesTest, test_calls.Contexts):
+    test_in_bursts = test_bursts_of_a_large_program = test_with_instrumented_functions = None
+
+    def test_of_every_build(self):
+        for compiler, flags in (("gcc", "-O0"), ("gcc", "-O3"), ("gcc", "-Os"),
+                                ("gcc", "-O2 -fno-pie -no-pie"), ("gcc", "-O2 -fcf-protection -fno-plt"),
+                                ("gcc", "-O2 -mindirect-branch=thunk"), ("clang", "-O2")):
+            if compiler == "clang" and not os.path.exists("/usr/bin/clang"):
+                continue
+            with self.subTest(compiler=compiler, flags=flags):
+                for mode in ("stale", "wander"):
+                    self.mode(mode, *flags.split(), compiler=compiler)
+
+    def test_of_arguments(self):
+        """Whatever register an argument is in, it arrives."""
+        program = self.build("calls_registers.c", "-O2")
+        run, profile = self.follow([program])
+        self.assert_same(run, self.native([program]))
+        self.assertEqual(run.status, 0)
+        self.assertEqual(sum(node.calls for node in profile.named("doubles")), 3)
+
+    def test_of_handlers_at_any_moment(self):
+        """Not one call is lost, though handlers come in the middle of a hook."""
+        program = self.build("calls.c")
+        run, profile = self.follow([program, "storm"])
+        seen = self.edges(profile)
+        leaves = sum(seen.pop(edge) for edge in list(seen) if edge[1] == "leaf")
+        truth = {edge: calls for edge, calls in true_edges(run.text).items() if edge[1] not in UNNOTICED}
+        self.assertEqual(leaves, sum(truth.pop(edge) for edge in list(truth) if edge[1] == "leaf"))
+        self.assertEqual(seen, truth)
+
+    def test_of_libraries_loaded_later(self):
+        """Patched at the first call into them: after their constructors."""
+        self.build("calls_plugin.c", "-O2", "-shared", "-fPIC", name="libcalls_plugin.so")
+        program = self.build("calls.c")
+        run, profile = self.follow([program, "libraries"])
+        edges = self.edges(profile)
+        self.assertEqual(edges["main", "plugin_main"], 20)
+        self.assertEqual(edges["plugin_main", "recurse"], 20)
+        self.assertEqual(edges["recurse", "recurse"], 190)
+        self.assertEqual(sum(node.calls for node in profile.named("dlclose")), 20)
+        self.assertEqual(run.status, 0)
+
+
+class CpuTime(SitesTest, test_calls.CpuTime):
+    pass
+
+
+if __name__ == "__main__":
+    unittest.main()
