@@ -144,13 +144,22 @@ static void pass_on(int index, siginfo_t *info, void *context)
         action.sa_handler(signal);
 }
 
+// Whether a trap was there that is not there any more: the instruction runs again.
+static bool is_over(const siginfo_t *info, uintptr_t pc)
+{
+    const unsigned char *behind = (const unsigned char *)pc;
+    return info->si_code == SI_KERNEL && sites_exist() && behind[-1] != 0xcc && behind[-2] != 0xcd;
+}
+
 // An entry that is being switched: the thread goes on behind it. A call site: in its stub.
-static bool skip_patch(void *context)
+static bool skip_patch(const siginfo_t *info, void *context)
 {
     uintptr_t *pc = (uintptr_t *)((char *)context + arch_context_offset(ARCH_RA));
     uintptr_t behind = entries_trapped(*pc);
     if (!behind)
         behind = sites_trapped(*pc);
+    if (!behind && is_over(info, *pc))
+        behind = *pc - 1;
     if (behind)
         *pc = behind;
     return behind != 0;
@@ -164,7 +173,7 @@ static void on_signal(int signal, siginfo_t *info, void *context)
         if (clock_is_last_tick(info))
             arch_repeat_call(context); // the only tick that interrupts a system call
         errno = saved_errno;
-    } else if (signal != SIGTRAP || !skip_patch(context)) {
+    } else if (signal != SIGTRAP || !skip_patch(info, context)) {
         pass_on(index_of(signal), info, context);
     }
 }

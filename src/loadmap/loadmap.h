@@ -64,6 +64,10 @@ bool loadmap_find(uintptr_t pc, struct module_ref *module, bool *unloading);
 // or can be had from the loader for nothing; never reads /proc. Signal-safe.
 bool loadmap_peek(uintptr_t pc, struct module_ref *module);
 
+// Whether the module at an address was loaded by the program, and not by libc for itself, which
+// unloads it when it likes (conversions, name services). False: in doubt. Signal-safe.
+bool loadmap_is_programs(uintptr_t pc);
+
 // The place of an address; code of no file has places of its own. Signal-safe.
 place_t loadmap_place(uintptr_t address);
 

@@ -224,3 +224,14 @@ void modules_forget(uintptr_t start, uintptr_t end)
         else
             i++;
 }
+
+bool modules_loaded_later(uintptr_t range[2])
+{
+    for (unsigned i = 0; i < module_count; i++)
+        if (!modules[i]->ref.permanent) {
+            range[0] = modules[i]->ref.start;
+            range[1] = modules[i]->ref.end;
+            return true;
+        }
+    return false;
+}

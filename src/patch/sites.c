@@ -2,6 +2,7 @@
 #include "patch/sites.h"
 #include "patch/assemble.h"
 #include "patch/lock.h"
+#include "patch/modules.h"
 #include "patch/scan.h"
 #include "patch/text.h"
 #include <errno.h>
@@ -314,6 +315,18 @@ void sites_forget(uintptr_t start, uintptr_t end)
         }
     index_each(&patch_sites, forget_site, range);
     functions_forget(start, end);
+    patch_unlock();
+}
+
+void sites_abandon_loaded(void)
+{
+    uintptr_t range[2];
+    if (patch_lock())
+        return;
+    while (modules_loaded_later(range)) {
+        index_each(&patch_sites, forget_site, range);
+        functions_forget(range[0], range[1]);
+    }
     patch_unlock();
 }
 

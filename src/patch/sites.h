@@ -197,6 +197,10 @@ void sites_release_traps(void);
 // A library has been unloaded: forgets its functions, sites and stubs. In normal context.
 void sites_forget(uintptr_t start, uintptr_t end);
 
+// A library that was loaded later may be unloaded: forgets what is known of all of them. Their
+// sites run their original code by now. Stubs stay, since somebody may return there.
+void sites_abandon_loaded(void);
+
 // A thread has met a trap (pc behind it, as the signal's context says): where it goes on. 0: not
 // ours. Signal-safe.
 uintptr_t sites_trapped(uintptr_t pc);

@@ -51,6 +51,10 @@ void encode_before_fork(void);
 void encode_after_fork_in_parent(void);
 void encode_after_fork(struct live_encode *counts);
 
+// Around dlclose. `frame` is the frame address of the function that the program has called.
+void encode_before_unload(const void *frame);
+void encode_after_unload(void);
+
 // The calling thread is about to longjmp: the state is that of where it lands. `frame` is the frame
 // address of the function that the program called for it.
 void encode_jump(const void *buffer, const void *frame);

@@ -186,7 +186,7 @@ static int lead(const struct numbering *numbering, enum direction direction)
     int error = 0;
     for (uint32_t i = 0; (site = encode_site_number(i)) && !error; i++) {
         struct stub *stub = stub_in_company(site, numbering);
-        if (stub == atomic_load_explicit(&site->site->stub, memory_order_relaxed) ||
+        if (site->dead || stub == atomic_load_explicit(&site->site->stub, memory_order_relaxed) ||
             (direction != LEAD_ALL && (site->fixed || site->edge == GRAPH_NONE ||
                                        (stub == NULL) != (direction == LEAD_OUT))))
             continue;
@@ -225,7 +225,8 @@ static bool make_tables(void)
         return false;
     for (uint32_t i = 0; (site = encode_site_number(i)); i++) {
         atomic_store_explicit(&long_ways[i], WORD_LONG, memory_order_relaxed);
-        if (i >= ENCODE_SITES || (encode_is_direct(site) && !encode_table_stub(site)))
+        if (i >= ENCODE_SITES ||
+            (!site->dead && encode_is_direct(site) && !encode_table_stub(site)))
             return false;
         site->fixed = encode_is_fixed(site->site->address);
     }

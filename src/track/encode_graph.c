@@ -77,8 +77,6 @@ static struct facts *facts_of(uint32_t function)
     return series_at(&facts, function);
 }
 
-// Code that may be unloaded is not patched: another library could be in its place before anybody
-// knows.
 static bool is_permanent(uintptr_t address)
 {
     struct module_ref module;
@@ -89,12 +87,25 @@ static bool is_permanent(uintptr_t address)
     return permanent;
 }
 
+// Libraries that were loaded later are patched until the first one is unloaded: then another one
+// could be in the place of any of them.
+static bool is_here_to_stay(uintptr_t address)
+{
+    struct module_ref module;
+    bool unloading;
+    loadmap_enter();
+    const bool here = loadmap_find(address, &module, &unloading) &&
+                      (module.permanent || (!encode.unloads && loadmap_is_programs(address)));
+    loadmap_leave();
+    return here;
+}
+
 // Where the function begins that a call of this address enters; the address itself if no table
 // covers it, or that may be unloaded.
 static uintptr_t start_of(uintptr_t address)
 {
     uintptr_t start = address;
-    if (!is_permanent(address) || patch_lock())
+    if (!is_here_to_stay(address) || patch_lock())
         return start;
     loadmap_enter();
     struct patch_function *function = functions_at(address);
@@ -313,7 +324,8 @@ static struct encode_site *add_site(struct site *site)
     *added = (struct encode_site){.site = site,
                                   .number = known_count,
                                   .edge = GRAPH_NONE,
-                                  .fixed = encode_is_fixed(site->address)};
+                                  .fixed = encode_is_fixed(site->address),
+                                  .loaded = !is_permanent(site->address)};
     return added;
 }
 
@@ -414,7 +426,7 @@ static void look_at(uint32_t function)
     const bool stays =
         encode.frozen || (encode.company && encode_is_fixed(address)) || is_in(&unwinder, address);
     // Where nothing would be patched, nothing is missed.
-    if (!is_permanent(address) || sites_find(address, &list, &found) ||
+    if (!is_here_to_stay(address) || sites_find(address, &list, &found) ||
         (stays && list.count + stayed_count > 0)) {
         facts_of(function)->flags |= OPEN;
         return;
@@ -484,6 +496,18 @@ uint32_t encode_edge(struct encode_site *site, uintptr_t target)
         encode_know_target(site, target, edge);
     }
     return edge;
+}
+
+void encode_open_loaded(void)
+{
+    const struct graph *graph = &encode.graph;
+    for (uint32_t i = 0; i < graph->function_count; i++)
+        if (!is_permanent(facts_of(i)->address))
+            facts_of(i)->flags |= OPEN;
+    spread_open(0);
+    for (uint32_t i = 0; i < graph->edge_count; i++)
+        if (!edge_is_silent(graph_edge(graph, i)) && !encode_may_number(i))
+            graph_edge(graph, i)->flags |= EDGE_UNENCODED;
 }
 
 bool encode_may_number(uint32_t edge)

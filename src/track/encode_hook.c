@@ -91,8 +91,8 @@ static void lead_sites(void)
 {
     struct encode_site *site;
     for (uint32_t i = 0; (site = encode_site_number(i)); i++) {
-        struct stub *stub = encode_stub_for(site);
-        if (stub == atomic_load(&site->site->stub))
+        struct stub *stub = site->dead ? NULL : encode_stub_for(site);
+        if (site->dead || stub == atomic_load(&site->site->stub))
             continue;
         changes[change_count++] = (struct site_change){site->site, stub};
         if (change_count == CHANGES)
@@ -121,8 +121,7 @@ static void shuffle_heat(void)
     }
 }
 
-// The stack was walked. False: no memory, nothing has changed.
-static bool renumber(struct encode_thread *thread)
+bool encode_renumber(struct encode_thread *thread)
 {
     struct numbering_options options = encode.numbering.options;
     struct numbering next;
@@ -153,7 +152,7 @@ static void reencode(struct encode_thread *thread, enum reencode reason)
 {
     const uint64_t begin = encode_now();
     struct policy_counters *counters = &encode.policy_counters;
-    if (thread->has_signal || thread->has_gap || !renumber(thread))
+    if (thread->has_signal || thread->has_gap || !encode_renumber(thread))
         return;
     policy_encoded(&encode.policy, reason, counters);
     graph_cool(&encode.graph);

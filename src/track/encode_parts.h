@@ -122,6 +122,8 @@ struct encode_site {
     uint32_t edge;                  // of a direct call, once it was made; GRAPH_NONE
     struct stub *table;             // in company, of a direct call: instead of both
     bool fixed;                     // in company it cannot be rewritten: libc's own
+    bool loaded;                    // in a library that was loaded later
+    bool dead;                      // and may be gone: never touched again
     bool watched;                   // goes the long way each time: exceptions are thrown, or land
     uint32_t number;                // among all
 };
@@ -131,6 +133,7 @@ struct encode {
     bool started, verify;
     bool frozen;   // there are threads, and fixed numbers: nothing is encoded anew
     bool company;  // there may be threads: numbers stand in tables
+    bool unloads;  // libraries are unloaded: those that were loaded later are not patched any more
     bool restless; // for tests: encodes anew all the time, at random
     struct encode_epoch *_Atomic epoch; // in force; handlers read it
     struct encode_thread *threads;
@@ -177,6 +180,8 @@ int encode_graph_start(void);
 uint32_t encode_meet(uintptr_t address);
 struct stub *encode_table_stub(struct encode_site *site); // NULL: no memory
 bool encode_is_direct(const struct encode_site *site);    // a call of one target
+// All functions of libraries that were loaded later are open from now on.
+void encode_open_loaded(void);
 // Whether the function's code is never rewritten in company.
 bool encode_is_fixed(uintptr_t address);
 // The edge of a call that goes to `target` now; GRAPH_NONE: no memory.
@@ -253,8 +258,14 @@ static inline void encode_count(uint64_t *counter, uint64_t amount)
     __atomic_fetch_add(counter, amount, __ATOMIC_RELAXED);
 }
 
+// encode_hook.c: a new encoding. The stack was walked. False: no memory, nothing has changed.
+bool encode_renumber(struct encode_thread *thread);
+
 // encode_thread.c
 
+// The stack of the calling thread, which is in a function of ours that the program has called: its
+// frame is the first. False: it cannot be walked, or not all of its return addresses be moved.
+bool encode_walk_from_ours(struct encode_thread *thread, const void *frame);
 // False: the thread has it already, and was interrupted, or must not wait for it.
 bool encode_lock(struct encode_thread *thread, uint64_t *mask);
 void encode_unlock(struct encode_thread *thread, const uint64_t *mask);

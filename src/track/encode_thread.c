@@ -216,9 +216,7 @@ void encode_close(struct encode_thread *thread)
     encode_unlock(NULL, &mask);
 }
 
-// The stack of the calling thread, which is in a function of ours that the program has called: its
-// frame is the first.
-static bool walk_from_ours(struct encode_thread *thread, const void *frame)
+bool encode_walk_from_ours(struct encode_thread *thread, const void *frame)
 {
     const uintptr_t *words = frame, sp = (uintptr_t)(words + 2);
     struct unwind_cursor cursor;
@@ -238,7 +236,7 @@ void encode_expect_threads(const void *frame)
     if (!encode.started || encode.company || encode.frozen)
         return;
     if (thread && encode_lock(thread, &mask)) {
-        if (!walk_from_ours(thread, frame) || !encode_begin_company(thread))
+        if (!encode_walk_from_ours(thread, frame) || !encode_begin_company(thread))
             encode.frozen = true;
         encode_unlock(thread, &mask);
     } else {
