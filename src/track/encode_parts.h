@@ -88,7 +88,11 @@ struct encode_thread {
     bool jumping;             // the state is that of where a longjmp lands: perhaps not there yet
     uintptr_t jump_sp;        // where it was called
     uint32_t count;           // frames of the last walk, youngest first
-    uint32_t path_count;      // of the last path that was decoded: at the end of `path`
+    // The last path that was decoded leads through an open function, which may have been left
+    // silently, and come back to by ways that nobody saw, before it made the next call: a walk is
+    // to say the same each time.
+    bool is_guess;
+    uint32_t path_count; // of the last path that was decoded: at the end of `path`
     uint32_t ticks;
     struct encode_frame frames[ENCODE_FRAMES];
     struct walked walked[ENCODE_FRAMES];

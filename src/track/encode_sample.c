@@ -43,11 +43,13 @@ bool encode_decode_state(struct encode_thread *thread, place_t place)
     thread->path_count = (uint32_t)count;
     // What changes nothing may have led here in several ways, of which one is told; and if not all
     // of them are known, by another one.
+    thread->is_guess = false;
     for (uint32_t i = ENCODE_FRAMES - thread->path_count; i < ENCODE_FRAMES; i++) {
         const struct graph_edge *edge = graph_edge(&encode.graph, thread->path[i]);
-        if (edge->kind == EDGE_SILENT_CALL ||
-            (edge->kind == EDGE_SILENT_JUMP && encode_is_open(edge->caller)))
+        const bool open = encode_is_open(edge->caller);
+        if (edge->kind == EDGE_SILENT_CALL || (edge->kind == EDGE_SILENT_JUMP && open))
             return false;
+        thread->is_guess |= open;
     }
     return true;
 }
@@ -167,12 +169,12 @@ static ref_t confirm(struct encode_thread *thread, struct walker *walker, void *
         encode_observe(thread);
     // A walk that does not reach the root, or crosses a signal's frame, is no judge.
     if (walked && !thread->has_signal && !thread->has_gap) {
-        encode_count(&encode.counts->verified, decoded);
-        encode_count(&encode.counts->mismatches, decoded && !same);
+        encode_count(&encode.counts->verified, decoded && (same || !thread->is_guess));
+        encode_count(&encode.counts->mismatches, decoded && !same && !thread->is_guess);
     }
     if (!same) {
         encode_count(&encode.counts->walked, 1);
-        encode_count(&encode.counts->undecoded, !decoded);
+        encode_count(&encode.counts->undecoded, !decoded || thread->is_guess);
         if (hit)
             hit->node = 0;
         if (walked)
@@ -186,7 +188,7 @@ static ref_t confirm(struct encode_thread *thread, struct walker *walker, void *
     if (tree_forgets(walker->arena, walker->tree) && !thread->has_signal)
         encode_learn_above(thread, walker, node);
     struct node *statement = arena_at(walker->arena, node);
-    if (thread->count && tree_node_edge(statement))
+    if (thread->count && tree_node_edge(statement) && !thread->is_guess)
         *memo_of(thread, key) = (struct encode_memo){
             .key = key,
             .id = thread->state->machine.id,
