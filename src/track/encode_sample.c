@@ -43,7 +43,7 @@ bool encode_decode_state(struct encode_thread *thread, place_t place)
     thread->path_count = (uint32_t)count;
     // What changes nothing may have led here in several ways, of which one is told; and if not all
     // of them are known, by another one.
-    thread->is_guess = false;
+    thread->is_guess = encode_is_open(function);
     for (uint32_t i = ENCODE_FRAMES - thread->path_count; i < ENCODE_FRAMES; i++) {
         const struct graph_edge *edge = graph_edge(&encode.graph, thread->path[i]);
         const bool open = encode_is_open(edge->caller);
