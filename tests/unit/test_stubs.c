@@ -50,7 +50,8 @@ static void check_step(uintptr_t pc, uintptr_t sp)
 static void test_numbers_in_stubs(void **state)
 {
     (void)state;
-    const struct stub_arm arms[] = {{(uintptr_t)other_target, 3, false}, {(uintptr_t)callee, 5, false}};
+    const struct stub_arm arms[] = {{(uintptr_t)other_target, 3, false},
+                                    {(uintptr_t)callee, 5, false}};
     struct stub_plan chain = chain_plan(arms, 2);
     chain.wide = true;
     const struct stub_plan plans[] = {wide_plan(INT64_C(0x1fffffff3)), wide_plan(5), delta_plan(77),
