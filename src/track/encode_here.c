@@ -68,28 +68,73 @@ static bool has_landed(const struct encode_thread *thread)
     return true;
 }
 
-// Whether the number says what a walk says; if it did not, it will, or cannot. Under the lock.
-static bool confirm(struct encode_thread *thread, struct unwind_cursor *cursor)
+// Whether the number says what a walk says. If it is wrong, *wrong is set. Under the lock.
+static bool confirm(struct encode_thread *thread, struct unwind_cursor *cursor, bool *wrong)
 {
     const place_t function = cursor->frame.function;
+    const uintptr_t sp = cursor->sp;
     if (!encode_walk(thread, cursor) || thread->has_signal || thread->has_gap)
         return false;
     if (thread->jumping)
         thread->jumping = !has_landed(thread);
-    if (thread->jumping || thread->state->in_flight)
-        return false;
-    if (thread->state->attention || encode_is_behind(thread)) {
-        encode_go_on(thread);
-        return false;
-    }
-    if (thread->state->over || encode.failed)
+    *wrong = !is_sound(thread, sp);
+    if (*wrong)
         return false;
     const bool decoded = encode_decode_state(thread, function);
     const bool same = decoded && encode_compare(thread);
     encode_count(&encode.counts->verified, decoded);
     encode_count(&encode.counts->mismatches, decoded && !same);
     encode_count(&encode.counts->undecoded, !decoded);
-    if (!same)
+    *wrong = !same;
+    return same;
+}
+
+// What the call that led to us has done to the state, undone: it went through a stub. In us ends a
+// jump of what that called, or it is an indirect call of ours.
+static bool undo_call(struct encode_thread *thread, const struct stub_place *place)
+{
+    struct encode_state *state = thread->state;
+    const struct encode_site *site = place->returns ? encode_site_of(place->site) : NULL;
+    if (!site)
+        return false;
+    if (place->stub == site->table)
+        encode_undo(state, encode_word(thread, site));
+    else if (place->hooked)
+        encode_undo(state, WORD_PUSH);
+    else
+        state->machine.id -= (uint64_t)place->delta;
+    return true;
+}
+
+// The same where that is so. The state stays as it is; who undoes it later finds it.
+static bool confirm_in_stub(struct encode_thread *thread, const struct stub_place *place,
+                            struct unwind_cursor *cursor)
+{
+    struct machine *machine = &thread->state->machine;
+    const uint32_t depth = machine->depth, over = thread->state->over;
+    const uint64_t id = machine->id;
+    struct cc_entry *top = depth ? &machine->stack[depth - 1] : NULL;
+    const struct cc_entry kept = top ? *top : (struct cc_entry){0};
+    bool wrong = false;
+    const bool same = undo_call(thread, place) && confirm(thread, cursor, &wrong);
+    machine->id = id;
+    machine->depth = depth;
+    thread->state->over = over;
+    if (top)
+        *top = kept;
+    return same;
+}
+
+static bool says_the_same(struct encode_thread *thread, uintptr_t pc, uintptr_t sp, uintptr_t bp)
+{
+    struct unwind_cursor cursor;
+    struct stub_place place;
+    bool wrong = false;
+    unwind_start_here(&cursor, pc, sp, bp, (struct unwind_bounds){sp, thread->stack.high});
+    if (sites_locate(pc, &place))
+        return confirm_in_stub(thread, &place, &cursor);
+    const bool same = confirm(thread, &cursor, &wrong);
+    if (wrong) // what the stack says holds
         encode_go_on(thread);
     return same;
 }
@@ -119,28 +164,18 @@ void encode_here_walked(struct encode_notes *notes, const struct walker *walker,
                         uintptr_t sp, uintptr_t bp, ref_t node)
 {
     struct encode_thread *thread = encode_current;
-    struct stub_place stub;
-    struct unwind_cursor cursor;
     uint64_t mask;
-    if (!notes->due) {
-        encode_count(&encode.counts->walked, 1);
-        return;
-    }
-    // A call of ours that went through a stub has changed the number.
-    const bool told = !sites_locate(pc, &stub) && sp >= thread->stack.low &&
-                      sp < thread->stack.high && encode_lock(thread, &mask);
-    if (told) {
-        unwind_start_here(&cursor, pc, sp, bp, (struct unwind_bounds){sp, thread->stack.high});
-        if (confirm(thread, &cursor)) {
-            encode_count(&encode.counts->confirmed, 1);
+    bool same = false;
+    if (notes->due && sp >= thread->stack.low && sp < thread->stack.high &&
+        encode_lock(thread, &mask)) {
+        thread->busy = false; // we are, and nobody else
+        same = says_the_same(thread, pc, sp, bp);
+        if (same)
             keep(notes, thread, walker, pc, sp, node);
-            encode_unlock(thread, &mask);
-            encode_observe(thread);
-            return;
-        }
+        thread->busy = true;
         encode_unlock(thread, &mask);
-    } else {
-        encode_count(&encode.counts->in_hooks, 1);
+        if (same)
+            encode_observe(thread);
     }
-    encode_count(&encode.counts->walked, 1);
+    encode_count(same ? &encode.counts->confirmed : &encode.counts->walked, 1);
 }

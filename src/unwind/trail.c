@@ -75,12 +75,23 @@ static bool find_fp(struct tracker *walk, const union unwind_recipe *recipe, uin
     return true;
 }
 
+// A return address as it would be if nobody led calls through code of his own.
+static bool is_plain(uintptr_t *pc, uintptr_t sp)
+{
+    uintptr_t behind = sp;
+    bool interrupted = false;
+    return !unwind_truth || !unwind_truth(pc, &behind, &interrupted) ||
+           (behind == sp && !interrupted);
+}
+
 bool unwind_follow(struct unwind_trail *trail, size_t most, uintptr_t pc, uintptr_t sp,
                    uintptr_t bp, struct unwind_bounds bounds, uintptr_t stop)
 {
     struct tracker walk = {.trail = trail, .bounds = bounds, .most = most, .sp = sp, .fp = bp};
     trail->count = trail->frames = 0;
     trail->by_fp = trail->stopped = false;
+    if (!is_plain(&pc, sp))
+        return false;
     for (;;) {
         union unwind_recipe recipe;
         uintptr_t cfa;
@@ -98,10 +109,7 @@ bool unwind_follow(struct unwind_trail *trail, size_t most, uintptr_t pc, uintpt
         trail->stopped = slot == stop;
         if (trail->stopped)
             return true;
-        uintptr_t behind = cfa;
-        bool interrupted = false;
-        if (unwind_truth && unwind_truth(&pc, &behind, &interrupted) &&
-            (behind != cfa || interrupted))
+        if (!is_plain(&pc, cfa))
             return false;
         walk.sp = cfa;
     }
