@@ -22,6 +22,7 @@ struct scan {
     uint64_t calls;             // that are new
     uint32_t at;                // index of the node that comes next
     uint32_t run;               // that it should lie in, if it is known
+    uint32_t parent_run;        // that the last parent was found in
     struct profile_node *nodes; // new ones
     uint32_t new_count;
     uint32_t *changed; // indices of known nodes
@@ -60,12 +61,13 @@ static bool in_run(const struct scan *scan, uint32_t run, uint32_t count, ref_t 
 
 // The index of a node by its reference. Runs ascend, but for the last one, which may be the
 // reserve.
-static bool find_index(const struct scan *scan, ref_t ref, uint32_t *index)
+static bool find_index(struct scan *scan, ref_t ref, uint32_t *index)
 {
     const struct live_tree *tree = scan->tree;
     if (tree->run_count == 0)
         return false;
-    if (in_run(scan, tree->run_count - 1, scan->at, ref, index))
+    if (in_run(scan, tree->run_count - 1, scan->at, ref, index) ||
+        in_run(scan, scan->parent_run, scan->at, ref, index))
         return true;
     uint32_t low = 0, high = tree->run_count - 1;
     while (low < high) { // the last run that starts at or before ref
@@ -75,6 +77,7 @@ static bool find_index(const struct scan *scan, ref_t ref, uint32_t *index)
         else
             high = middle;
     }
+    scan->parent_run = low > 0 ? low - 1 : 0;
     return low > 0 && in_run(scan, low - 1, scan->at, ref, index);
 }
 
@@ -149,10 +152,10 @@ static bool known_node(struct scan *scan, ref_t ref, const struct node *node)
         values[metric] = value;
     }
     if (changed) {
-        if (!profile_grow((void **)&scan->changed, scan->changed_count, scan->changed_count + 1u,
-                          sizeof *scan->changed) ||
-            !profile_grow((void **)&scan->changed_values, scan->changed_count,
-                          scan->changed_count + 1u, scan->metrics * sizeof *values))
+        if (!profile_grow_by_one((void **)&scan->changed, scan->changed_count,
+                                 sizeof *scan->changed) ||
+            !profile_grow_by_one((void **)&scan->changed_values, scan->changed_count,
+                                 scan->metrics * sizeof *values))
             return spoil(tree);
         scan->changed[scan->changed_count] = scan->at;
         memcpy(&scan->changed_values[(size_t)scan->changed_count * scan->metrics], values,
@@ -193,12 +196,10 @@ static bool new_node(struct scan *scan, ref_t ref, const struct node *node)
     if (parent_ref && (!find_index(scan, parent_ref, &parent) || !tree->is_frame[parent]))
         return spoil(tree);
     if (scan->at == UINT32_MAX - 1 || !extend_runs(scan, ref) ||
-        !profile_grow((void **)&scan->nodes, scan->new_count, scan->new_count + 1u,
-                      sizeof *scan->nodes) ||
-        !profile_grow((void **)&tree->is_frame, scan->at, scan->at + (size_t)1,
-                      sizeof *tree->is_frame) ||
-        !profile_grow((void **)&tree->values, scan->at, scan->at + (size_t)1,
-                      scan->metrics * sizeof *tree->values))
+        !profile_grow_by_one((void **)&scan->nodes, scan->new_count, sizeof *scan->nodes) ||
+        !profile_grow_by_one((void **)&tree->is_frame, scan->at, sizeof *tree->is_frame) ||
+        !profile_grow_by_one((void **)&tree->values, scan->at,
+                             scan->metrics * sizeof *tree->values))
         return spoil(tree);
     scan->nodes[scan->new_count++] = (struct profile_node){
         .parent = parent,

@@ -31,6 +31,11 @@ struct profile_process *loader_process(struct loader *loader, uint32_t index);
 
 // Growing arrays whose capacity is the next power of two of their count. False: out of memory.
 bool profile_grow(void **array, size_t count, size_t wanted, size_t each);
+// For one more: most of the time there is room, for capacities are powers of two.
+static inline bool profile_grow_by_one(void **array, size_t count, size_t each)
+{
+    return (count & (count - 1)) != 0 || profile_grow(array, count, count + 1, each);
+}
 bool profile_grow_tree(struct profile_tree *tree, uint32_t wanted, unsigned metrics);
 
 // Gives each node of a tree more values, which are 0. False: out of memory.
