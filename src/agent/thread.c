@@ -77,6 +77,7 @@ static int open_tracker(struct thread *thread, struct unwind_bounds stack)
                            &thread->record->stats, stack);
     thread->calls->folds = agent.session->options.fold_recursion;
     thread->calls->beside = agent.session->options.event != LIVE_EVENT_CALLS;
+    thread->calls->exact = follows_exactly(&agent.session->options);
     if (thread->calls->beside && agent.session->options.tree == LIVE_TREE_HOT)
         thread->calls->amount = 0; // its counts are the event's
     return error;

@@ -81,6 +81,12 @@ uint64_t thread_charged(void);
 // own, so that thread_entry() can end in a jump.
 void thread_enter(struct thread *thread, struct unwind_bounds stack);
 
+// Calls count for one each, in trees whose nodes are what they are for good.
+static inline bool follows_exactly(const struct live_options *options)
+{
+    return options->tree == LIVE_TREE_FULL && !options->burst_one_in;
+}
+
 // Records of threads: thread_pool.c. NULL: no memory.
 struct thread *thread_take(void);
 void thread_give(struct thread *thread);

@@ -246,6 +246,7 @@ calls_enter_unknown(struct calls_thread *calls, uintptr_t *slot, uintptr_t back,
 
 // In calls_x86_64.S.
 void calls_enter(void);
+void calls_enter_exact(void);
 void calls_vector_start(void);
 
 static void on_libraries_changed(void)
@@ -260,12 +261,12 @@ static void on_libraries_changed(void)
     errno = saved;
 }
 
-int64_t calls_start(enum live_calls_by by, struct live_encode *counts)
+int64_t calls_start(enum live_calls_by by, bool exact, struct live_encode *counts)
 {
     uint64_t skipped = 0;
     calls_vector_start();
     caller_start((uintptr_t)calls_enter);
-    int64_t found = entries_find(calls_enter, &skipped);
+    int64_t found = entries_find(exact ? calls_enter_exact : calls_enter, &skipped);
     if (found < 0)
         return found;
     int error = 0;

@@ -132,6 +132,7 @@ struct calls_thread {
     uint32_t burst_changes, burst_ticks; // burst.c's
     bool folds;                          // recursion: a function has one node on a path
     bool beside; // the event is another one: calls are counted where there is a place
+    bool exact;  // the hook takes every node that it knows for what it was: none may be forgotten
 };
 
 // Changes when cursors or memos may be wrong: a library went, or calls were not followed for a
@@ -143,8 +144,9 @@ extern __thread struct calls_thread *calls_current;
 
 // Finds the instrumented functions of the program and switches them on; if it has none, its call
 // sites are patched instead, unless `by` says otherwise. In normal context, before the program
-// runs. The number of functions, or -errno: sites cannot be patched here.
-int64_t calls_start(enum live_calls_by by, struct live_encode *counts);
+// runs. Exact: in full trees, calls count for one each. The number of functions, or -errno: sites
+// cannot be patched here.
+int64_t calls_start(enum live_calls_by by, bool exact, struct live_encode *counts);
 
 // A thread begins in the function, whose return address will lie in the slot, and which nobody
 // else tells of. In normal context.

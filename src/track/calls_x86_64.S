@@ -64,16 +64,17 @@
 103:
     .endm
 
-    .hidden calls_enter, calls_enter_indirect, calls_callback, calls_callback_indirect, calls_vector_start, calls_enter_known, calls_enter_unknown
+    .hidden calls_enter, calls_enter_exact, calls_enter_indirect, calls_callback, calls_callback_indirect, calls_vector_start, calls_enter_known, calls_enter_unknown
     .hidden calls_current, calls_generation
     .hidden calls_followed
-    .globl calls_enter, calls_enter_indirect, calls_callback, calls_callback_indirect, calls_vector_start
+    .globl calls_enter, calls_enter_exact, calls_enter_indirect, calls_callback, calls_callback_indirect, calls_vector_start
 
 // On entry: (%rsp) is where we return to, in the function; 8(%rsp) the function's own return address, and its place
 // is the slot. No register may change, nor any flag matters. Five registers do for a call that is in the table
 // (context.h). What is compared is read from one line of memory, and hardly anything waits for a result: the processor
 // goes on with the function meanwhile. ABOVE: so many bytes lie between the hook's return address and these two.
-    .macro ENTER above
+// EXACT: in a full tree whose calls count for one each, nodes stay what they are, and 1 is what is added.
+    .macro ENTER above, exact
     .cfi_startproc
     SAVE %rdi
     movq calls_current@gottpoff(%rip), %rdi
@@ -112,13 +113,20 @@
     movl (%rdx, %rax), %eax         // the caller
     cmpl %eax, 4(%rcx)
     jne 4f
-1:  movl EDGE(%rsi), %eax           // nodes of a tree that forgets become others
+1:
+    .ifeq \exact
+    movl EDGE(%rsi), %eax           // nodes of a tree that forgets become others
     cmpl %eax, (%rcx)
     jne 5f
+    .endif
     movl CHILD(%rsi), %eax
     movl %eax, (%rdx)               // first: a handler that comes in between finds us in our place
+    .if \exact
+    incq 16(%rcx)
+    .else
     movq AMOUNT(%rdi), %rax
     addq %rax, 16(%rcx)
+    .endif
     .cfi_remember_state
 2:  RESTORE %rax
     RESTORE %rcx
@@ -197,15 +205,21 @@
     .p2align 6
     .type calls_enter, @function
 calls_enter:
-    ENTER 0
+    ENTER 0, 0
     .size calls_enter, . - calls_enter
+
+    .p2align 6
+    .type calls_enter_exact, @function
+calls_enter_exact:
+    ENTER 0, 1
+    .size calls_enter_exact, . - calls_enter_exact
 
 // The same from a detour that knows the function at run time alone: above the hook's return address lies the function
 // itself, which stands for where other hooks return to, and then its return address.
     .p2align 6
     .type calls_enter_indirect, @function
 calls_enter_indirect:
-    ENTER 8
+    ENTER 8, 0
     .size calls_enter_indirect, . - calls_enter_indirect
 
 // From code whose own calls are not followed, with the target above the return address: only calls of followed code

@@ -107,7 +107,8 @@ void context_keep(struct calls_thread *calls, const struct known_call *call, str
                             // The short way may not count on a node that has the bit.
                             .edge = child->edge & ~TREE_UNMONITORED};
     if (calls->active != &calls->own || child->parent != caller || entries_are_ambiguous() ||
-        !is_counted(calls) || is_frozen(calls, slot) || !describe(call, &fresh, &condition))
+        !is_counted(calls) || is_frozen(calls, slot) || !describe(call, &fresh, &condition) ||
+        (calls->exact && !tree_node_stays(calls->arena, calls->tree, fresh.child)))
         return;
     uint32_t place = hash_call(site, call->back, slot);
     if (hides(calls, &calls->contexts[place], &fresh) ||

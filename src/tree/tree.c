@@ -180,6 +180,12 @@ bool tree_forgets(const struct arena *arena, ref_t tree)
     return tree_is_forgetting(tree_at(arena, tree));
 }
 
+bool tree_node_stays(const struct arena *arena, ref_t ref, ref_t node)
+{
+    const struct tree *tree = tree_at(arena, ref);
+    return tree->kind == TREE_FULL && !hot_comes_and_goes(tree, node);
+}
+
 ref_t tree_root(const struct arena *arena, ref_t tree)
 {
     return tree_at(arena, tree)->root;

@@ -85,6 +85,9 @@ enum tree_kind tree_kind(const struct arena *arena, ref_t tree);
 // True if nodes of the tree come and go: it is of a kind that forgets, or its arena was full.
 bool tree_forgets(const struct arena *arena, ref_t tree);
 
+// True if the node is what it is for as long as the tree is.
+bool tree_node_stays(const struct arena *arena, ref_t tree, ref_t node);
+
 ref_t tree_root(const struct arena *arena, ref_t tree);
 
 // The id of an edge; interned on first use. 0 when full. Safe in a signal handler.
