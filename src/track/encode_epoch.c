@@ -240,6 +240,7 @@ bool encode_begin_company(struct encode_thread *thread)
     options.stamp++;
     if (!make_tables())
         return false;
+    encode_settle();
     push_indirect();
     if (numbering_make(&next, &encode.graph, &options))
         return false;

@@ -10,6 +10,7 @@
 #include "loadmap/loadmap.h"
 #include "patch/decode.h"
 #include "patch/functions.h"
+#include "patch/jump_table.h"
 #include "patch/lock.h"
 #include "track/asked.h"
 #include "track/encode_here.h"
@@ -18,9 +19,18 @@
 #include <errno.h>
 
 enum {
-    OPEN = 1,   // may go silently to where nobody knows
-    PUSHES = 2, // may go silently to where nobody knew before: its hook tells
+    OPEN = 1,     // may go silently to where nobody knows
+    PUSHES = 2,   // may go silently to where nobody knew before: its hook tells
+    TAILS = 4,    // has a jump with such a hook
+    LEFT = 8,     // has left by it
+    NEWS = 16,    // to where nobody knew when the encoding in force was made
+    LOOSE = 32,   // and did so when that was not expected any more
+    DOUBTED = 64, // somebody has come here whom the encoding in force does not know
 };
+
+// Encodings that were made because a jump went where nobody knew. So many, and no more.
+#define SURPRISES_MOST 64
+static uint32_t surprises;
 
 struct facts { // by function of the graph
     uintptr_t address;
@@ -170,6 +180,17 @@ static bool stack_is_empty(uintptr_t pc)
     return empty;
 }
 
+struct switch_parts {
+    uint32_t function;
+    uintptr_t behind;
+};
+
+static void add_switch_part(uintptr_t part, void *context)
+{
+    const struct switch_parts *parts = context;
+    add_silent(parts->function, parts->behind, part, EDGE_SILENT_JUMP);
+}
+
 static void add_stays(uint32_t function, uintptr_t address, enum site_stays why)
 {
     struct instruction in;
@@ -177,7 +198,8 @@ static void add_stays(uint32_t function, uintptr_t address, enum site_stays why)
     if (why == STAYS_PREFIXED)
         return;
     if (why == STAYS_TABLE) {
-        if (stack_is_empty(address))
+        struct switch_parts parts = {function, address + 1};
+        if (!jump_table_stays(address, add_switch_part, &parts) && stack_is_empty(address))
             facts_of(function)->flags |= OPEN;
         return;
     }
@@ -401,7 +423,7 @@ static void add_sites(uint32_t function, const struct site_list *list)
             continue;
         struct stub *stub = tail && target ? NULL : hook_for(site);
         if (tail && stub)
-            facts_of(function)->flags |= PUSHES;
+            facts_of(function)->flags |= PUSHES | TAILS;
         else if (!stub)
             add_silent(function, behind, target, tail ? EDGE_SILENT_JUMP : EDGE_SILENT_CALL);
         if (!stub) {
@@ -448,10 +470,10 @@ static void spread_open(uint32_t first_edge)
         changed = false;
         for (uint32_t i = first_edge; i < graph->edge_count; i++) {
             const struct graph_edge *edge = graph_edge(graph, i);
-            if (!edge_is_silent(edge) ||
-                !(facts_of(edge->callee)->flags & ~facts_of(edge->caller)->flags))
+            const unsigned more = facts_of(edge->callee)->flags & ~facts_of(edge->caller)->flags;
+            if (!edge_is_silent(edge) || !(more & (OPEN | PUSHES)))
                 continue;
-            facts_of(edge->caller)->flags |= facts_of(edge->callee)->flags;
+            facts_of(edge->caller)->flags |= more & (OPEN | PUSHES);
             changed = true;
         }
     }
@@ -513,20 +535,63 @@ void encode_open_loaded(void)
 bool encode_may_number(uint32_t edge)
 {
     const struct graph_edge *one = graph_edge(&encode.graph, edge);
-    return !facts_of(one->callee)->flags && !facts_of(one->caller)->flags;
+    return !((facts_of(one->callee)->flags | facts_of(one->caller)->flags) & (OPEN | PUSHES));
 }
 
-void encode_tail(struct encode_site *site, uintptr_t target)
+bool encode_is_doubted(uint32_t function)
+{
+    return facts_of(function)->flags & DOUBTED;
+}
+
+// Whether all places that a function leaves for by hooked jumps seem to be known.
+static bool is_steady(unsigned flags)
+{
+    return (flags & LEFT) && !(flags & (NEWS | LOOSE)) && surprises < SURPRISES_MOST;
+}
+
+void encode_settle(void)
+{
+    struct encode_site *site;
+    for (uint32_t f = 0; f < encode.graph.function_count; f++) {
+        struct facts *facts = facts_of(f);
+        if ((facts->flags & TAILS) && !is_steady(facts->flags))
+            facts->flags |= PUSHES;
+        else
+            facts->flags &= (uint8_t)~PUSHES;
+        facts->flags &= (uint8_t) ~(NEWS | DOUBTED);
+    }
+    spread_open(0);
+    for (uint32_t i = 0; (site = encode_site_number(i)); i++) {
+        if (site->edge == GRAPH_NONE)
+            continue;
+        struct graph_edge *edge = graph_edge(&encode.graph, site->edge);
+        if (encode_may_number(site->edge) && !site->watched)
+            edge->flags &= (uint8_t)~EDGE_UNENCODED;
+        else
+            edge->flags |= EDGE_UNENCODED;
+    }
+}
+
+bool encode_tail(struct encode_site *site, uintptr_t target)
 {
     const uint32_t caller = add_function(site->site->function);
-    if (caller == GRAPH_NONE || encode_meet(target) == GRAPH_NONE)
-        return;
+    const uint32_t callee = caller == GRAPH_NONE ? caller : encode_meet(target);
+    if (callee == GRAPH_NONE)
+        return false;
     const uintptr_t behind = site->site->address + site->site->length;
+    const uint32_t known = encode.graph.edge_count;
     add_silent(caller, behind, target, EDGE_SILENT_JUMP);
-    const uint32_t edge =
-        graph_find_edge(&encode.graph, loadmap_place(behind), add_function(target));
+    const uint32_t edge = graph_find_edge(&encode.graph, loadmap_place(behind), callee);
     if (edge != GRAPH_NONE)
         encode_know_target(site, target, edge);
+    struct facts *facts = facts_of(caller);
+    if (encode.graph.edge_count == known)
+        return false;
+    const bool surprise = !(facts->flags & PUSHES);
+    facts->flags |= LEFT | NEWS | (surprise ? LOOSE : 0);
+    facts_of(callee)->flags |= DOUBTED;
+    surprises += surprise;
+    return surprise;
 }
 
 void encode_count_graph(void)

@@ -128,6 +128,7 @@ bool encode_renumber(struct encode_thread *thread)
     options.stamp++;
     if (encode.restless)
         shuffle_heat();
+    encode_settle();
     if (!encode.company)
         encode_choose_arms();
     if (numbering_make(&next, &encode.graph, &options))
@@ -329,7 +330,7 @@ void encode_table_after(uintptr_t stub)
 }
 
 bool encode_tail_known(uintptr_t stub, uintptr_t target, uintptr_t sp);
-void encode_tail_slow(uintptr_t stub, uintptr_t target, uintptr_t sp);
+void encode_tail_slow(uintptr_t stub, uintptr_t target, uintptr_t sp, uintptr_t bp);
 
 bool encode_tail_known(uintptr_t stub, uintptr_t target, uintptr_t sp)
 {
@@ -340,7 +341,7 @@ bool encode_tail_known(uintptr_t stub, uintptr_t target, uintptr_t sp)
            is_elsewhere(encode_current, sp);
 }
 
-void encode_tail_slow(uintptr_t stub, uintptr_t target, uintptr_t sp)
+void encode_tail_slow(uintptr_t stub, uintptr_t target, uintptr_t sp, uintptr_t bp)
 {
     const int saved_errno = errno;
     struct encode_thread *thread = encode_current;
@@ -350,8 +351,11 @@ void encode_tail_slow(uintptr_t stub, uintptr_t target, uintptr_t sp)
         thread && sites_locate(stub, &place) ? encode_site_of(place.site) : NULL;
     if (site && encode_lock(thread, &mask)) {
         enum cover cover;
-        encode_tail(site, target);
-        if (!numbering_cover(&encode.numbering, &cover))
+        const bool surprise = encode_tail(site, target);
+        const bool covered = !numbering_cover(&encode.numbering, &cover);
+        if (surprise && !encode.frozen && walk_from(thread, site->site, sp, bp))
+            reencode(thread, REENCODE_EDGES);
+        if (covered)
             remember(stub, target, 0);
         // The root leaves: its return address is on top of the stack.
         if (!thread->root_slot && loadmap_place(site->site->function) == thread->root)

@@ -191,7 +191,13 @@ bool encode_is_fixed(uintptr_t address);
 // The edge of a call that goes to `target` now; GRAPH_NONE: no memory.
 uint32_t encode_edge(struct encode_site *site, uintptr_t target);
 // A jump to where nobody could know before: the edge is silent.
-void encode_tail(struct encode_site *site, uintptr_t target);
+// True: it comes from a function that has numbers, so that it is to be encoded before anything
+// else.
+bool encode_tail(struct encode_site *site, uintptr_t target);
+// Whether somebody may have come to a function in a way that is not encoded. Signal-safe.
+bool encode_is_doubted(uint32_t function);
+// Before the edges are numbered: which of them may be.
+void encode_settle(void);
 struct encode_site *encode_site_of(const struct site *site);
 // Whether a function may be left silently in ways that are not in the graph. Signal-safe.
 bool encode_is_open(uint32_t function);

@@ -47,7 +47,8 @@ bool encode_decode_state(struct encode_thread *thread, place_t place)
     for (uint32_t i = ENCODE_FRAMES - thread->path_count; i < ENCODE_FRAMES; i++) {
         const struct graph_edge *edge = graph_edge(&encode.graph, thread->path[i]);
         const bool open = encode_is_open(edge->caller);
-        if (edge->kind == EDGE_SILENT_CALL || (edge->kind == EDGE_SILENT_JUMP && open))
+        if (edge->kind == EDGE_SILENT_CALL || encode_is_doubted(edge->callee) ||
+            (edge->kind == EDGE_SILENT_JUMP && open))
             return false;
         thread->is_guess |= open;
     }

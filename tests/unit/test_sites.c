@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT
 // Every form of call in running code: found, led through stubs of every kind, and back.
+#include "patch/jump_table.h"
 #include "sites_forms.h"
 #include "sites_support.h"
 #include <dlfcn.h>
@@ -214,6 +215,78 @@ static void test_chain_by_target(void **state)
     unpatch((const void *)form_probe);
 }
 
+// Arms are switched off and on, and get other numbers, where they are.
+static void test_renewed_chain(void **state)
+{
+    (void)state;
+    struct stub_arm arms[] = {{(uintptr_t)other_target, 0, false}, {(uintptr_t)callee, 5, false}};
+    const struct stub_plan plan = chain_plan(arms, 2);
+    struct site *site = sites_of((const void *)form_probe).site;
+    struct stub *stub;
+    assert_int_equal(stub_make(site, &plan, &stub), 0);
+    const uintptr_t back = stub_return_address(stub, (uintptr_t)callee);
+    struct site_change change = {site, stub};
+    assert_int_equal(sites_apply(&change, 1, COMPANY_NONE), 0);
+    const uint64_t hooks = hook_calls;
+    number = 0;
+    assert_int_equal(form_probe(1), 8);
+    arms[0].delta = 9;
+    arms[1].delta = 0;
+    assert_int_equal(stub_renew(stub, &plan), 0);
+    assert_int_equal(sites_flush(), 0);
+    assert_int_equal(form_probe(1), 8);
+    assert_int_equal(hook_calls, hooks);
+    arms[1].off = true;
+    assert_int_equal(stub_renew(stub, &plan), 0);
+    assert_int_equal(sites_flush(), 0);
+    assert_int_equal(form_probe(1), 8);
+    assert_int_equal(hook_calls, hooks + 2);
+    arms[1].delta = INT64_C(1) << 40; // there is no room for that
+    assert_int_equal(stub_renew(stub, &plan), -EINVAL);
+    assert_int_equal(number, 0);
+    assert_ptr_equal((void *)stub_return_address(stub, (uintptr_t)callee), (void *)back);
+    unpatch((const void *)form_probe);
+}
+
+static uintptr_t table_jumps[64];
+static unsigned table_jump_count, parts_told;
+
+static void note_table(uintptr_t address, enum site_stays why)
+{
+    if (why == STAYS_TABLE && table_jump_count < 64)
+        table_jumps[table_jump_count++] = address;
+}
+
+static void note_part(uintptr_t part, void *context)
+{
+    (void)part;
+    (void)context;
+    parts_told++;
+}
+
+static int find_tables(uintptr_t function, void *context)
+{
+    struct site_counts counts = {.stayed = note_table};
+    struct site_list list;
+    (void)context;
+    sites_find(function, &list, &counts);
+    return table_jump_count == 64;
+}
+
+// libc has switches of all kinds.
+static void test_jump_tables(void **state)
+{
+    (void)state;
+    unsigned stay = 0;
+    sites_functions((uintptr_t)labs, find_tables, NULL);
+    for (unsigned i = 0; i < table_jump_count; i++)
+        stay += jump_table_stays(table_jumps[i], note_part, NULL);
+    assert_int_equal(table_jump_count, 64);
+    assert_in_range(stay, 48, 64);
+    // What is no jump goes nowhere.
+    assert_false(jump_table_stays((uintptr_t)labs, note_part, NULL));
+}
+
 static int start(void **state)
 {
     (void)state;
@@ -224,10 +297,11 @@ static int start(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_what_stays), cmocka_unit_test(test_forms_are_found),
-        cmocka_unit_test(test_bad_places), cmocka_unit_test(test_every_form_and_stub),
-        cmocka_unit_test(test_tables),     cmocka_unit_test(test_hooks_are_told_the_target),
-        cmocka_unit_test(test_chains),     cmocka_unit_test(test_chain_by_target),
+        cmocka_unit_test(test_what_stays),    cmocka_unit_test(test_forms_are_found),
+        cmocka_unit_test(test_bad_places),    cmocka_unit_test(test_every_form_and_stub),
+        cmocka_unit_test(test_tables),        cmocka_unit_test(test_hooks_are_told_the_target),
+        cmocka_unit_test(test_chains),        cmocka_unit_test(test_chain_by_target),
+        cmocka_unit_test(test_renewed_chain), cmocka_unit_test(test_jump_tables),
     };
     return cmocka_run_group_tests(tests, start, NULL);
 }
