@@ -97,7 +97,8 @@ static unsigned read_entries(const struct table *table, uint32_t first, uintptr_
 }
 
 // Whether an entry leads to the function, or to a part of it.
-static bool belongs(const struct patch_function *function, uintptr_t target, uintptr_t *part)
+static bool belongs(const struct patch_function *function, const struct table *table,
+                    uintptr_t target, uintptr_t *part)
 {
     *part = 0;
     if (target >= function->start && target < function->end)
@@ -107,7 +108,7 @@ static bool belongs(const struct patch_function *function, uintptr_t target, uin
         return false;
     functions_examine(other);
     *part = other->start;
-    return other->inside == function->start;
+    return other->inside == function->start || (table->count && !other->whole);
 }
 
 static bool check(const struct patch_function *function, const struct table *table,
@@ -119,7 +120,7 @@ static bool check(const struct patch_function *function, const struct table *tab
         const unsigned count = read_entries(table, first, target);
         for (unsigned i = 0; i < count && first + i < most; i++) {
             // If nobody told how many there are, the first that makes no sense is behind the last.
-            if (!belongs(function, target[i], &part))
+            if (!belongs(function, table, target[i], &part))
                 return !table->count && first + i > 0;
             if (part)
                 each(part, context);
