@@ -9,6 +9,9 @@ struct asked_value thread_context(uintptr_t pc, uintptr_t sp, uintptr_t bp); // 
 
 __attribute__((noinline)) static struct cairn_context ask(uintptr_t pc, uintptr_t sp, uintptr_t bp)
 {
+    struct asked_value known;
+    if (asked_known(pc, sp, &known)) // what is on ccStack is known
+        return (struct cairn_context){known.id, known.handle};
     if (!agent.active)
         return (struct cairn_context){0, 0};
     atomic_store_explicit(&agent.process->contexts.asked, 1, memory_order_relaxed);

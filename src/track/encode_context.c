@@ -40,9 +40,12 @@ bool asked_known(uintptr_t pc, uintptr_t sp, struct asked_value *value)
     asked->busy = 1;
     atomic_signal_fence(memory_order_seq_cst);
     const struct machine *machine = &encode_state.machine;
+    // Whom this interrupts will notice.
+    __atomic_store_n(&asked->changes, asked->changes + 1, __ATOMIC_RELAXED);
     const uint32_t stack = find_stack(asked, machine);
     if (stack)
-        *value = asked_recall(asked, pc, sp, stack, machine->depth ? stack : 0);
+        *value =
+            asked_recall(asked, pc, sp, stack, machine->depth ? stack : 0, asked_changes(asked));
     atomic_signal_fence(memory_order_seq_cst);
     asked->busy = 0;
     return value->handle != 0;
