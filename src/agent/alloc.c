@@ -19,7 +19,6 @@ const volatile uint32_t *alloc_switch = &never;
 static struct {
     uint32_t *page; // wiped in children of fork
     struct blocks blocks;
-    size_t table_bytes;
     ref_t rootless; // statement for blocks of no context: the root's, in the first tree
     bool keeps;     // trees are full: their statements have all values
 } alloc;
@@ -313,7 +312,6 @@ static int map_table(void)
     alloc.page = table ? map_wiped(4096) : NULL;
     if (!alloc.page)
         return -ENOMEM;
-    alloc.table_bytes = bytes;
     blocks_open(&alloc.blocks, table, bytes);
     return 0;
 }
@@ -321,6 +319,7 @@ static int map_table(void)
 // Only in the build that has them.
 #pragma weak alloc_functions
 #pragma weak alloc_reaches_us
+#pragma weak alloc_misses_new
 
 static void find_functions(void)
 {
@@ -330,7 +329,10 @@ static void find_functions(void)
     else if (!alloc_reaches_us())
         agent_note("a program has an allocator inside of its executable: what that allocates is "
                    "not seen");
-    else
+    else if (alloc_misses_new())
+        agent_note("the allocator of a program has an operator new of its own: what C++ code "
+                   "allocates is not seen");
+    if (alloc_functions)
         encode_leave_calls(functions, alloc_functions(functions, 16));
 }
 

@@ -51,6 +51,8 @@ void alloc_note(const void *block, size_t size, const void *frame);
 // them. Before it is on.
 unsigned alloc_functions(uintptr_t *functions, unsigned most);
 bool alloc_reaches_us(void);
+// The allocator brings an operator new of its own, which need not call malloc().
+bool alloc_misses_new(void);
 
 // It is about to give one back. What is taken out can be put back, if the allocator refuses, or be
 // counted as freed.

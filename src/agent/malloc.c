@@ -254,3 +254,13 @@ bool alloc_reaches_us(void)
         programs_free(programs_malloc(1));
     return probed;
 }
+
+bool alloc_misses_new(void)
+{
+    Dl_info allocator, new;
+    const void *operator_new = dlsym(RTLD_NEXT, "_Znwm");
+    dlerror(); // told once, it is forgotten
+    dlerror();
+    return operator_new && is_ready() && dladdr((const void *)real.malloc, &allocator) &&
+           dladdr(operator_new, &new) && allocator.dli_fbase == new.dli_fbase;
+}

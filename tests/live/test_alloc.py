@@ -19,7 +19,7 @@ METRICS = ["alloc", "allocs", "freed", "frees", "live", "live-blocks", "peak", "
 class Allocations:
     """A recording with `-e alloc`, beside what another library in the same run has counted."""
 
-    def __init__(self, folder, argv, *options, counted=True, work=None):
+    def __init__(self, folder, argv, *options, counted=True, work=None, preload=None):
         path = os.path.join(folder, "alloc.out")
         sums = os.path.join(folder, "sums")
         with open(sums, "wb") as file:
@@ -27,6 +27,8 @@ class Allocations:
         environment = dict(os.environ)
         if counted:
             environment.update(LD_PRELOAD=program("count_allocs.so"), COUNT_ALLOCS=sums)
+        if preload:
+            environment.update(LD_PRELOAD=preload)
         self.run = Run([CAIRN, "record", "-q", "-e", "alloc", "-o", path, *options, "--", *argv],
                        cwd=work or folder, env=environment)
         self.profile = Profile(path)
@@ -234,6 +236,73 @@ class Harmless(AllocTest):
         self.assertNotIn("malloc", symbols)
 
 
+class Allocators(AllocTest):
+    """A program keeps its allocator, whichever it is."""
+
+    FOLDER = "/usr/lib/x86_64-linux-gnu"
+
+    def test_preloaded(self):
+        for name in ("libjemalloc.so.2", "libtcmalloc_minimal.so.4", "libmimalloc.so.2"):
+            library = os.path.join(self.FOLDER, name)
+            if not os.path.exists(library):
+                continue
+            with self.subTest(library=name):
+                native = Run([program("allocs"), "threads"], env=dict(os.environ, LD_PRELOAD=library))
+                recorded = self.record([program("allocs"), "threads"], preload=library)
+                self.assertEqual(recorded.run.status, native.status)
+                found = recorded.by_path("take", "by_first")
+                self.assert_values(found, allocs=60000, frees=54000, live_blocks=6000)
+
+    def test_of_the_executable(self):
+        recorded = self.record([program("own_allocator")], counted=False)
+        self.assertEqual(recorded.run.status, 0)
+        self.assertEqual(recorded.sums["allocations"], 0)
+        self.assertTrue(any("inside of its executable" in note
+                            for note in recorded.profile.info["notes"]))
+
+
+class Hostile(AllocTest):
+    """Programs that leave functions in strange ways, or live in strange places."""
+
+    MODES = {"exceptions": ("nested", "destructors", "threads"), "coroutines": ("migrate", "switch"),
+             "jumps": ("handler", "alternate"), "threads": ("cancel", "exit", "own-stacks"),
+             "processes": ("threaded-fork", "vfork", "spawn"), "ends": ("quick", "abort", "segv"),
+             "limits": ("close-all", "memory-limit")}
+
+    def test_all(self):
+        for name, modes in self.MODES.items():
+            for mode in modes:
+                native = Run([program(name), mode])
+                for tracker in ("walk", "encode"):
+                    with self.subTest(program=name, mode=mode, tracker=tracker):
+                        recorded = self.record([program(name), mode], "--track", tracker,
+                                               counted=False)
+                        self.assertEqual(recorded.run.status, native.status, recorded.run.words)
+                        self.assertEqual(recorded.sums["mismatches"], 0)
+
+
+class Views(AllocTest):
+    """Each metric can be shown, exported and merged."""
+
+    def test_export_and_merge(self):
+        recorded = self.record([program("allocs"), "peak"])
+        path, both = recorded.profile.path, os.path.join(self.folder, "both")
+        keys = dict(zip(METRICS, ("allocated", "allocations", "freed", "frees", "live",
+                                  "live_blocks", "peak", "peak_blocks")))
+        for metric in METRICS:
+            folded = Run([CAIRN, "export", "-f", "folded", "--metric", metric, path])
+            self.assertEqual(folded.status, 0, folded.words)
+            total = sum(int(line.rsplit(" ", 1)[1]) for line in folded.text.splitlines())
+            self.assertEqual(total, recorded.sums[keys[metric]], metric)
+            text = Run([CAIRN, "report", "--metric", metric, path])
+            self.assertEqual(text.status, 0, text.words)
+        merged = Run([CAIRN, "merge", "-o", both, path, path])
+        self.assertEqual(merged.status, 0, merged.words)
+        sums = Profile(both).info["alloc"]
+        self.assertEqual(sums["allocated"], 2 * recorded.sums["allocated"])
+        self.assertEqual(sums["frees"], 2 * recorded.sums["frees"])
+
+
 class RealPrograms(AllocTest):
     """Programs that nobody here wrote: the same sums as another library's, in the same run."""
 
@@ -251,8 +320,19 @@ class RealPrograms(AllocTest):
                 self.assertEqual(recorded.run.out, native.out)
                 self.assert_same_sums(recorded)
                 self.assertEqual(recorded.sums["without_context"], 0)
+                self.assert_verified(argv, options, work)
                 self.assertGreater(recorded.profile.info["walks"]["complete_pct"], 99.9)
         return recorded
+
+    def assert_verified(self, argv, options, work):
+        """What is remembered of walks, and told by numbers, is what a walk says each time."""
+        recorded = self.record(argv, *options, "--verify", counted=False, work=work)
+        self.assertGreater(recorded.sums["verified"], 0)
+        self.assertEqual(recorded.sums["mismatches"], 0)
+        if "encode" in options:
+            encode = recorded.profile.info["encode"]
+            self.assertGreater(encode["verified"], 0)
+            self.assertEqual(encode["mismatches"], 0)
 
     @installed("sqlite3")
     def test_sqlite3(self):
