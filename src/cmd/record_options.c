@@ -340,8 +340,6 @@ static int combine_alloc(const struct parsing *parsing)
     if (parsing->frequency_given || parsing->period_given)
         return MISUSE("%s goes with events that are sampled by time; -e alloc counts every block",
                       parsing->frequency_given ? "-F" : "a period");
-    if (parsing->options->tracker == LIVE_TRACKER_CALLS)
-        return MISUSE("-e alloc goes with --track walk and --track encode");
     return PROCEED;
 }
 

@@ -122,8 +122,10 @@ static bool only_grows(const struct scan *scan, unsigned metric)
 static uint64_t value_of(const struct scan *scan, const struct node *node, bool is_frame,
                          unsigned metric)
 {
-    if (scan->allocates)
-        return is_frame ? 0 : alloc_value(scan, node, metric);
+    if (scan->allocates && !is_frame)
+        return alloc_value(scan, node, metric);
+    if (scan->allocates && !scan->follows_calls)
+        return 0;
     if (!scan->follows_calls)
         return metric < scan->live_metrics ? __atomic_load_n(&node->value[metric], __ATOMIC_RELAXED)
                                            : 0;

@@ -21,7 +21,7 @@ enum {
     COMPACT_AFTER = 16 << 20,  // bytes appended, at least
     COMPACT_GROWTH = 3,        // or this many times the compact size
     IDLE_STATE_SECONDS = 10,   // how often the time is told when nothing else happens
-    MOST_RECORDED_METRICS = 9, // of a process: costs, calls, and what bounds the last of them
+    MOST_RECORDED_METRICS = 10, // of a process: costs, calls, and what bounds the last of them
 };
 
 static uint64_t clock_ns(clockid_t clock)

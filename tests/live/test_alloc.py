@@ -14,6 +14,7 @@ from collections import defaultdict
 from support import CAIRN, Profile, Run, installed, program
 
 METRICS = ["alloc", "allocs", "freed", "frees", "live", "live-blocks", "peak", "peak-blocks"]
+COUNTED = [*METRICS, "calls"]
 
 
 class Allocations:
@@ -40,7 +41,7 @@ class Allocations:
         """What functions have allocated themselves: values by metric."""
         report = self.profile.report("--view", "flat", "--min", "0", *options)
         names = [metric["name"] for metric in report["metrics"]]
-        found = defaultdict(lambda: dict.fromkeys(METRICS, 0))
+        found = defaultdict(lambda: dict.fromkeys(COUNTED, 0))
         for node in report["nodes"]:
             for name, value in zip(names, node["self"]):
                 found[node["function"]][name] += value
@@ -51,7 +52,7 @@ class Allocations:
         report = self.profile.report("--min", "0", "--no-inlines")
         names = [metric["name"] for metric in report["metrics"]]
         functions = {node["id"]: node for node in report["nodes"]}
-        found = dict.fromkeys(METRICS, 0)
+        found = dict.fromkeys(COUNTED, 0)
         for node in report["nodes"]:
             caller = functions.get(node["parent"])
             if node["function"] == inner and caller and caller["function"] == outer:
@@ -61,7 +62,8 @@ class Allocations:
 
 
 class AllocTest(unittest.TestCase):
-    TRACKERS = (("--track", "walk"), ("--track", "walk", "--marker=off"), ("--track", "encode"))
+    TRACKERS = (("--track", "walk"), ("--track", "walk", "--marker=off"), ("--track", "encode"),
+                ("--track", "calls"))
 
     def setUp(self):
         self.folder = tempfile.mkdtemp(prefix="cairn-alloc-")
@@ -81,7 +83,8 @@ class AllocTest(unittest.TestCase):
     def each_tracker(self, mode, check):
         for options in self.TRACKERS:
             with self.subTest(options=options):
-                recorded = self.record([program("allocs"), mode], *options)
+                name = "allocs-calls" if "calls" in options else "allocs"
+                recorded = self.record([program(name), mode], *options)
                 self.assertEqual(recorded.run.status, 0, recorded.run.words)
                 self.assert_same_sums(recorded)
                 check(recorded)
@@ -101,6 +104,8 @@ class Contexts(AllocTest):
                                freed=75000, frees=75, live=0, live_blocks=0)
             self.assert_values(recorded.by_path("take", "by_second"), alloc=250, allocs=25,
                                freed=250, frees=25, live=0)
+            if recorded.profile.info["tracker"] == "calls":
+                self.assert_values(recorded.by_path("take", "by_first"), calls=75)
             functions = recorded.by_function()
             self.assert_values(functions["leak"], alloc=2100, allocs=7, freed=0, live=2100,
                                live_blocks=7)
@@ -175,12 +180,15 @@ class Contexts(AllocTest):
     def test_trackers_agree(self):
         trees = []
         def check(recorded):
-            trees.append({(tuple(node.path()), node.line, node.own)
-                          for node in recorded.profile.nodes if node.own})
+            # Where calls are followed, nothing is known of what comes before the first of them.
+            trees.append({(tuple(path[path.index("paths"):]), node.line, node.own)
+                          for node, path in ((node, node.path()) for node in recorded.profile.nodes)
+                          if node.own})
 
         self.each_tracker("paths", check)
         self.assertEqual(trees[0], trees[1])
         self.assertEqual(trees[0], trees[2])
+        self.assertEqual(trees[0], trees[3])
 
 
 class Trees(AllocTest):
@@ -224,7 +232,7 @@ class Harmless(AllocTest):
         self.assert_same_sums(recorded)
 
     def test_misuse(self):
-        for options in (("-F", "100"), ("-c", "1ms"), ("--track", "calls")):
+        for options in (("-F", "100"), ("-c", "1ms"), ("--burst", "20ms/2ms")):
             run = Run([CAIRN, "record", "-e", "alloc", *options, "true"])
             self.assertEqual(run.status, 2)
 
