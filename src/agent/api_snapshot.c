@@ -7,6 +7,7 @@
 
 #include "agent/api.h"
 #include "agent/api_contexts.h"
+#include "agent/api_snapshot_contexts.h"
 #include "tree/copy.h"
 #include <errno.h>
 #include <fcntl.h>
@@ -198,6 +199,8 @@ static int take(struct picture *picture)
         return error;
     describe(picture);
     error = copy_trees(picture);
+    if (!error)
+        error = api_copy_contexts(&picture->arena, &picture->process->contexts);
     // After the trees: what they name is on the lists by now.
     copy_modules(picture);
     copy_notes(picture);

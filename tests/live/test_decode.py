@@ -100,6 +100,17 @@ class TruthTest(DecodeTest):
         self.assert_true_paths(self.ask("threads", seed=9, count=1600, tracker="walk"), 3000, creators=False)
         self.assertEqual(self.info()["asked"]["numbers"], 0)
 
+    def test_a_program_that_records_itself(self):
+        self.out = self.file("own.cairn")
+        run = Run([program("asking-linked"), "own", "10", "1500", self.out], cwd=self.folder)
+        self.assertEqual(run.status, 0, run.words)
+        self.assertRegex(run.words, r"^asked \d+ wrong 0 unknown 0$")
+        self.assert_true_paths(run.text, 1400)
+        # As a profile like any other.
+        snapshot, self.out = self.out, self.file("own.out")
+        self.assertEqual(Run([CAIRN, "merge", "-o", self.out, snapshot], cwd=self.folder).status, 0)
+        self.assert_true_paths(run.text, 1400)
+
     def test_without_cairn_nothing_is_known(self):
         run = Run([program("asking"), "all", "1", "500"], cwd=self.folder)
         self.assertEqual((run.status, run.text), (0, ""))

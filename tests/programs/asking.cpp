@@ -3,7 +3,7 @@
 // knows the answer: each function notes that it has been entered. Calls of all kinds, recursion,
 // exceptions, longjmp, callbacks of libc, signal handlers, coroutines, threads.
 //
-//   asking MODE SEED COUNT      MODE: plain, all, threads, fork, kill, few
+//   asking MODE SEED COUNT [FILE]    MODE: plain, all, threads, fork, kill, few, own
 //
 // Writes a line for each: the context as text, and the path, outermost function first. What it
 // cannot know itself ("*") is what backtrace() says. Decodes all of them at the end, too.
@@ -388,6 +388,8 @@ int main(int argc, char **argv)
     is_shallow = mode == "few";
     signal(SIGUSR1, on_signal);
     struct here here("main", (uintptr_t)main);
+    if (mode == "own" && cairn_start("tree=full", NULL, 0))
+        return 2;
     walk();
     long wrong = 0;
     if (mode == "threads")
@@ -395,6 +397,8 @@ int main(int argc, char **argv)
     if (mode == "fork")
         wrong = run_child(count / 4);
     write_all();
+    if (mode == "own" && cairn_snapshot(argv[4]))
+        return 3;
     if (mode == "kill")
         raise(SIGKILL);
     return own.wrong || wrong;
