@@ -14,6 +14,11 @@ size_t intern_bytes(size_t bytes)
     return EACH * capacity;
 }
 
+size_t intern_bytes_for(uint32_t nodes)
+{
+    return (size_t)nodes * EACH;
+}
+
 int intern_init(struct intern *intern, void *memory, size_t bytes)
 {
     const size_t used = intern_bytes(bytes);

@@ -67,8 +67,9 @@ struct intern_memo {
     uint32_t origin;
 };
 
-// What it makes use of, of so many bytes.
+// What it makes use of, of so many bytes; and what so many nodes take.
 size_t intern_bytes(size_t bytes);
+size_t intern_bytes_for(uint32_t nodes);
 
 // As many nodes as fit into zeroed memory (aligned to 8). -ENOSPC: fewer than two.
 int intern_init(struct intern *intern, void *memory, size_t bytes);

@@ -31,6 +31,24 @@ uint32_t live_contexts_ready(const struct live_contexts_told *told,
     return ready;
 }
 
+uint64_t live_contexts_reserved(const struct live_contexts *contexts, const struct arena *arena,
+                                uint64_t bytes)
+{
+    uint32_t capacity, low = 0, high;
+    const struct intern_node *nodes = nodes_of(contexts, arena, bytes, &capacity);
+    if (!nodes)
+        return 0;
+    // They are whole from the first to the last that there is.
+    for (high = capacity; low < high;) {
+        const uint32_t middle = low + (high - low) / 2;
+        if (middle == 0 || __atomic_load_n(&nodes[middle].level, __ATOMIC_RELAXED))
+            low = middle + 1;
+        else
+            high = middle;
+    }
+    return intern_bytes_for(capacity - low);
+}
+
 static bool tell_sections(const struct live_contexts_news *news, struct batch *batch,
                           uint32_t process)
 {

@@ -316,6 +316,9 @@ static struct profile_process describe(const struct live_reader *reader,
 {
     const struct live_process *process = process_of(reader);
     uint64_t used = atomic_load_explicit(&process->arena.used, memory_order_relaxed);
+    const uint64_t reserved =
+        live_contexts_reserved(&process->contexts, &reader->arena, reader->bytes);
+    used = used > reserved ? used - reserved : used;
     struct profile_process now = {
         .pid = __atomic_load_n(&process->pid, __ATOMIC_RELAXED),
         .parent_pid = __atomic_load_n(&process->parent_pid, __ATOMIC_RELAXED),

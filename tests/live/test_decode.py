@@ -8,7 +8,7 @@ import signal
 import subprocess
 import unittest
 
-from support import CAIRN, LiveTest, Run, program
+from support import CAIRN, LiveTest, Run, installed, program
 
 
 def example(name):
@@ -118,6 +118,43 @@ class TruthTest(DecodeTest):
 
     def info(self):
         return json.loads(Run([CAIRN, "info", self.out, "--json"], cwd=self.folder).text)
+
+
+class RealTest(DecodeTest):
+    """Programs that know nothing of cairn, asked by a library in their allocator."""
+
+    def check(self, least, *argv):
+        if not installed(argv[0]):
+            self.skipTest(f"{argv[0]} is not installed")
+        log, out = self.file("asked.log"), self.file("asked.out")
+        plain = Run(argv, cwd=self.folder)
+        run = Run([CAIRN, "record", "-q", "--track", "encode", "-F", "2000", "-o", out, "--", "env",
+                   "LD_PRELOAD=" + program("ask_malloc.so"), "ASK_MALLOC=" + log, *argv], cwd=self.folder)
+        self.assertEqual((run.status, run.text), (plain.status, plain.text), run.words)
+        with open(log, encoding="utf-8") as file:
+            lines = file.read().splitlines()
+        self.assertRegex(lines[-1], r"^asked \d+ wrong 0 unknown 0$")
+        asked = dict(line.split() for line in lines[:-1])
+        self.assertGreaterEqual(len(lines) - 1, least)
+        answer = json.loads(self.decode(out, "--json", "--no-debuginfod", stdin="\n".join(asked)).text)
+        self.assertEqual(len(answer["contexts"]), len(asked))
+        for context in answer["contexts"]:
+            offsets = [f"{frame['offset']:x}" for frame in context["frames"] if not frame["inlined"]]
+            self.assertEqual(";".join(offsets), asked[context["context"]])
+
+    def test_perl(self):
+        self.check(200, "perl", "-e", "my %h; $h{$_ % 377} .= $_ for 1..3000; sub f { my $n = shift; $n < 2 ? [$n] : [f($n-1), f($n-2)] } f(11);"
+                                      " eval { die [$_] } for 1..50; print scalar(keys %h)")
+
+    def test_sqlite(self):
+        self.check(100, "sqlite3", ":memory:", "create table t(a, b); with recursive c(x) as (values(1) union all select x + 1 from c"
+                                               " where x < 900) insert into t select x, x * x % 100 from c; select b, count(*) from t group by b order by 2;")
+
+    def test_lua(self):
+        self.check(300, "lua5.4", "-e", "local t = {} for i = 1, 3000 do t[i] = {tostring(i)} end print(#t, pcall(error, 'x'))")
+
+    def test_bash(self):
+        self.check(100, "bash", "-c", "f() { local i; for i in 1 2 3 4 5; do x=$x$((i * $1)); done; }; for j in {1..40}; do f $j; done; echo ${#x}")
 
 
 class LimitTest(DecodeTest):
