@@ -19,6 +19,7 @@ const volatile uint32_t *alloc_switch = &never;
 static struct {
     uint32_t *page; // wiped in children of fork
     struct blocks blocks;
+    size_t table_bytes;
     ref_t rootless; // statement for blocks of no context: the root's, in the first tree
     bool keeps;     // trees are full: their statements have all values
 } alloc;
@@ -117,15 +118,23 @@ static inline struct caller caller_of(const void *frame)
     return (struct caller){.pc = words[1], .sp = (uintptr_t)(words + 2), .bp = words[0]};
 }
 
-// As a handler would see it that has interrupted the call.
-static ref_t calls_node(struct thread *thread, const struct caller *caller)
+// As a handler would see it that has interrupted the call: followed calls, and numbers in trees
+// that forget.
+static ref_t sampled_node(struct thread *thread, const struct caller *caller, uint64_t size)
 {
     ucontext_t context = {.uc_flags = 0};
     char *registers = (char *)&context;
     *(uintptr_t *)(registers + arch_context_offset(ARCH_RA)) = caller->pc - 1;
     *(uintptr_t *)(registers + arch_context_offset(ARCH_SP)) = caller->sp;
     *(uintptr_t *)(registers + arch_context_offset(ARCH_FP)) = caller->bp;
-    return calls_sample(thread->calls, &context);
+    if (thread->calls)
+        return calls_sample(thread->calls, &context);
+    encode_in_handler++; // what we call in libc may be patched, and means nothing
+    atomic_signal_fence(memory_order_seq_cst);
+    const ref_t node = encode_sample(encode_current, &thread->walker, &context, size);
+    atomic_signal_fence(memory_order_seq_cst);
+    encode_in_handler--;
+    return node;
 }
 
 // A walk. When there are some, they are worth to be remembered.
@@ -174,7 +183,7 @@ static ref_t encoded_node(struct thread *thread, const struct caller *caller, ui
     ref_t node = encode_here(thread->notes, walker, caller->pc, caller->sp);
     if (LIKELY(node != 0))
         return node;
-    encode_in_handler++; // what we call in libc may be patched, and means nothing
+    encode_in_handler++; // as above
     atomic_signal_fence(memory_order_seq_cst);
     node = walked_node(thread, caller, size);
     encode_here_walked(thread->notes, walker, caller->pc, caller->sp, caller->bp, node);
@@ -187,7 +196,8 @@ static inline ref_t context_node(struct thread *thread, const struct caller *cal
 {
     if (LIKELY(!thread->calls && !encode_current))
         return walked_node(thread, caller, size);
-    return thread->calls ? calls_node(thread, caller) : encoded_node(thread, caller, size);
+    return alloc.keeps && !thread->calls ? encoded_node(thread, caller, size)
+                                         : sampled_node(thread, caller, size);
 }
 
 static inline void charge(ref_t ref, uint64_t size)
@@ -312,6 +322,7 @@ static int map_table(void)
     alloc.page = table ? map_wiped(4096) : NULL;
     if (!alloc.page)
         return -ENOMEM;
+    alloc.table_bytes = bytes;
     blocks_open(&alloc.blocks, table, bytes);
     return 0;
 }
@@ -334,6 +345,24 @@ static void find_functions(void)
                    "allocates is not seen");
     if (alloc_functions)
         encode_leave_calls(functions, alloc_functions(functions, 16));
+}
+
+void alloc_count_memory(void)
+{
+    static _Atomic uint64_t told;
+    unsigned char there[1024];
+    const size_t piece = sizeof there * 4096;
+    uint64_t pages = 0;
+    for (size_t at = 0; at < alloc.table_bytes; at += piece) {
+        const size_t left = alloc.table_bytes - at, bytes = left < piece ? left : piece;
+        if (mincore((char *)alloc.blocks.table + at, bytes, there))
+            break;
+        for (size_t i = 0; i < bytes / 4096; i++)
+            pages += there[i] & 1;
+    }
+    const uint64_t before = atomic_exchange_explicit(&told, pages * 4096, memory_order_relaxed);
+    atomic_fetch_add_explicit(&agent.process->agent_bytes, pages * 4096 - before,
+                              memory_order_relaxed);
 }
 
 int alloc_start(void)

@@ -44,6 +44,9 @@ static inline bool alloc_is_on(void)
 // Once, when the main thread is known; and in a child of fork. 0 or -errno.
 int alloc_start(void);
 
+// Tells what memory the table has taken so far.
+void alloc_count_memory(void);
+
 // The program was given a block, by a function of ours that has this frame pointer.
 void alloc_note(const void *block, size_t size, const void *frame);
 

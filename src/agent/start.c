@@ -421,6 +421,7 @@ void agent_finish(void)
     if (!agent.active || agent_in_vfork_child())
         return;
     thread_settle_all();
+    alloc_count_memory();
     atomic_store_explicit(&agent.process->end_ns, clock_now(LIVE_EVENT_WALL), memory_order_relaxed);
 }
 

@@ -196,9 +196,11 @@ class Trees(AllocTest):
 
     def test_kinds(self):
         full = self.record([program("allocs"), "peak"])
-        for kind in ("hot", "bounded", "functions"):
-            with self.subTest(kind=kind):
-                recorded = self.record([program("allocs"), "peak"], "--tree", kind)
+        for kind, tracker in (("hot", "walk"), ("bounded", "walk"), ("functions", "walk"),
+                              ("hot", "encode"), ("hot", "calls")):
+            with self.subTest(kind=kind, tracker=tracker):
+                name = "allocs-calls" if tracker == "calls" else "allocs"
+                recorded = self.record([program(name), "peak"], "--tree", kind, "--track", tracker)
                 self.assertEqual(recorded.sums["allocated"], full.sums["allocated"])
                 self.assertEqual(recorded.sums["allocations"], full.sums["allocations"])
                 self.assertEqual(recorded.sums["live"], full.sums["live"])
