@@ -251,6 +251,8 @@ bool encode_begin_company(struct encode_thread *thread)
     }
     if (lead(&encode.numbering, LEAD_ALL))
         encode.failed = true;
+    if (!thread)
+        return true;
     encode_move_returns(thread);
     encode_join(thread);
     encode_replay(thread, 0);

@@ -384,8 +384,8 @@ static struct site_change changes[CHANGES];
 // If that fails, calls are as silent as any that cannot be patched.
 static void apply(uint32_t function, size_t count)
 {
-    const enum company company = encode.company ? COMPANY_THREADS : COMPANY_NONE;
-    if (count && sites_apply(changes, count, company))
+    const enum company company = encode_is_alone() ? COMPANY_NONE : COMPANY_THREADS;
+    if (count && (encode.frozen || sites_apply(changes, count, company)))
         facts_of(function)->flags |= OPEN;
 }
 

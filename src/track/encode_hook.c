@@ -171,7 +171,7 @@ static void reencode(struct encode_thread *thread, enum reencode reason)
 static enum reencode decide(void)
 {
     struct policy_counters *counters = &encode.policy_counters;
-    if (encode.frozen)
+    if (!encode_is_alone() && encode.frozen)
         return REENCODE_NOT;
     counters->edges = encode.graph.edge_count;
     counters->nanoseconds = encode_now() - encode.encoded_at;

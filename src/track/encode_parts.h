@@ -170,7 +170,8 @@ void encode_set_word(const struct encode_site *site, int64_t word);
 void encode_notice(struct encode_state *state);
 void encode_calm(struct encode_state *state);
 void encode_forget_table(struct encode_state *state); // the thread ends
-// Tables instead of fixed numbers; there is one thread. False: it cannot be done.
+// Tables instead of fixed numbers; there is one thread, or none yet (NULL). False: it cannot be
+// done.
 bool encode_begin_company(struct encode_thread *thread);
 // Around publishing: sites that will do something are led to their stubs, before; those that do
 // nothing any more run their original code, after. If that fails, they go on as they did.
@@ -283,6 +284,9 @@ void encode_unlock(struct encode_thread *thread, const uint64_t *mask);
 bool encode_try_lock(void);
 void encode_give_up_lock(void);
 uint64_t encode_now(void); // nanoseconds
+// Whether the process has no thread but the one that numbers stand in the code for; if there is one
+// that nobody has told of, all is frozen.
+bool encode_is_alone(void);
 
 // Whether exceptions are thrown by this function, or land with it.
 bool encode_watches(uintptr_t function);

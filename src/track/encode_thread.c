@@ -120,6 +120,8 @@ static bool truth(uintptr_t *pc, uintptr_t *sp, bool *interrupted)
     return true;
 }
 
+static bool has_threads(void);
+
 int encode_start(struct live_encode *counts, bool verify, bool restless)
 {
     int error = sites_start();
@@ -147,6 +149,8 @@ int encode_start(struct live_encode *counts, bool verify, bool restless)
     calls_vector_start();
     unwind_truth = truth;
     encode.started = true;
+    if (has_threads()) // libraries have constructors
+        encode_expect_threads(NULL);
     return 0;
 }
 
@@ -229,18 +233,35 @@ bool encode_walk_from_ours(struct encode_thread *thread, const void *frame)
     return encode_walk_on(thread, &cursor) && !thread->has_signal && !thread->has_gap;
 }
 
+// Whether libc has made a thread, told of or not.
+static bool has_threads(void)
+{
+    extern char __libc_single_threaded __attribute__((weak)); // in glibc 2.32 and later
+    return &__libc_single_threaded && !__libc_single_threaded;
+}
+
+bool encode_is_alone(void)
+{
+    if (encode.company)
+        return false;
+    encode.frozen |= has_threads();
+    encode.counts->frozen = encode.frozen;
+    return !encode.frozen;
+}
+
 void encode_expect_threads(const void *frame)
 {
     struct encode_thread *thread = encode_current;
     uint64_t mask;
-    if (!encode.started || encode.company || encode.frozen)
+    if (!encode.started || encode.company || (encode.threads && !encode_is_alone()))
         return;
-    if (thread && encode_lock(thread, &mask)) {
-        if (!encode_walk_from_ours(thread, frame) || !encode_begin_company(thread))
+    if (encode.threads && !thread) {
+        encode.frozen = true;
+    } else if (encode_lock(thread, &mask)) {
+        // Before there is any, nothing has to be moved.
+        if ((thread && !encode_walk_from_ours(thread, frame)) || !encode_begin_company(thread))
             encode.frozen = true;
         encode_unlock(thread, &mask);
-    } else {
-        encode.frozen = true;
     }
     encode.counts->frozen = encode.frozen;
 }

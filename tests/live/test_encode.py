@@ -104,6 +104,10 @@ class OwnPrograms(EncodeTest):
                 counts = self.assert_right([program("threads"), mode], least=0)
                 self.assertEqual(counts["frozen"], 0)
 
+    def test_threads_that_libc_makes(self):
+        """Some of them run the program's code with our signals blocked: no trap may be met there."""
+        self.assert_right([program("hidden_threads")], least=0)
+
     def test_processes(self):
         for mode in "fork", "vfork", "spawn", "system", "popen", "exec":
             with self.subTest(mode):
