@@ -208,11 +208,12 @@ static uintptr_t target_of(const struct encode_site *site, const struct stub_pla
                            const struct encode_frame *frame)
 {
     const struct encode_targets *targets = site->targets;
-    if (place->target || !targets)
-        return place->target;
-    const uint32_t edge = edge_of(site, frame);
-    for (uint32_t i = 0; i < targets->arm_count; i++)
-        if (targets->arm[i].edge == edge && !targets->arm[i].off)
+    const uint32_t edge = place->target ? GRAPH_NONE : edge_of(site, frame);
+    // An arm that is off by now does not take off what it never added: the hook pops.
+    for (uint32_t i = 0; targets && i < targets->arm_count; i++)
+        if ((place->target ? targets->arm[i].target == place->target
+                           : targets->arm[i].edge == edge) &&
+            !targets->arm[i].off)
             return targets->arm[i].target;
     return 0;
 }
