@@ -200,7 +200,7 @@ static void test_misuse(void **state)
         {"-e calls:59 --weights some x", "last or all-new"},
         {"--random-periods x", "-e calls:N"},
         {"--fold-recursion x", "--track calls"},
-        {"--track encode --tree hot x", "full trees"},
+        {"--track encode --tree bounded x", "whole paths"},
         {"--track guess x", "walk"},
         {"--tree oak x", "functions"},
         {"--tree full:3 x", "no number"},
