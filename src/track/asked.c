@@ -144,12 +144,18 @@ static uint32_t walk(struct asked_thread *thread, const struct asked_place *at, 
                       (struct unwind_bounds){own ? at->sp : at->stack.high, at->stack.high});
     *point = cursor.frame.place;
     uint32_t count = 0;
+    const uintptr_t root_slot = encode_context_root_slot();
     for (bool on = true; on && count < ASKED_FRAMES;) {
         on = unwind_step(&cursor, &verdict) == UNWIND_OK;
         const struct unwind_frame *left = on ? &cursor.left : &cursor.frame;
         // What the agent called was called, for the reader, from where the agent was.
         if (!forbidden_is_agent(left->function))
             thread->frames[count++] = (struct asked_frame){0, left->function};
+        // The thread's first function may have left by a jump, and be known by its slot alone.
+        if (on && left->ra_slot && left->ra_slot == root_slot) {
+            *cut = false;
+            return count;
+        }
         if (on && marker_is_stub(cursor.frame.pc)) {
             const uintptr_t truth = marker_truth(cursor.left.cfa);
             on = truth != 0;

@@ -45,6 +45,9 @@ extern __thread struct asked_thread *asked_current;
 bool encode_context(struct asked_thread *asked, const struct asked_place *place,
                     struct asked_value *value);
 
+// Where the return address of the calling thread's first function lies; 0: not known.
+uintptr_t encode_context_root_slot(void);
+
 // Nothing was told yet, in a new slice.
 void encode_context_restart(void);
 

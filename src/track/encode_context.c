@@ -21,6 +21,11 @@ void encode_context_restart(void)
     told.has_stamp = false;
 }
 
+uintptr_t encode_context_root_slot(void)
+{
+    return encode_current ? encode_current->root_slot : 0;
+}
+
 // The node of what is on ccStack; 0: it is not known.
 static uint32_t find_stack(struct asked_thread *asked, const struct machine *machine)
 {

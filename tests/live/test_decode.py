@@ -87,6 +87,14 @@ class TruthTest(DecodeTest):
     def test_threads_while_it_is_encoded_anew(self):
         self.assert_true_paths(self.ask("threads", seed=6, count=3000, options=("--restless", "-F", "4000")), 5000)
 
+    def test_threads_whose_contexts_come_again(self):
+        self.assert_true_paths(self.ask("crowd", seed=7, count=8000, options=("--restless", "-F", "4000")), 14000)
+
+    def test_jumps_that_nobody_is_told_of(self):
+        run = Run([CAIRN, "record", "-q", "--track", "encode", "-o", self.file("odd.out"), "--", program("asking-odd")], cwd=self.folder)
+        self.assertEqual(run.status, 0, run.words)
+        self.assertRegex(run.text, r"^asked \d{5} wrong 0 unknown 0$")
+
     def test_children_of_fork_tell_their_parents_contexts_too(self):
         lines = self.ask("fork", seed=7, count=1600)
         self.assertEqual(len({line.split(".")[0] for line in lines.splitlines()}), 2)

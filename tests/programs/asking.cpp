@@ -3,7 +3,7 @@
 // knows the answer: each function notes that it has been entered. Calls of all kinds, recursion,
 // exceptions, longjmp, callbacks of libc, signal handlers, coroutines, threads.
 //
-//   asking MODE SEED COUNT [FILE]    MODE: plain, all, threads, fork, kill, few, own
+//   asking MODE SEED COUNT [FILE]    MODE: plain, all, threads, fork, kill, few, crowd, own
 //
 // Writes a line for each: the context as text, and the path, outermost function first. What it
 // cannot know itself ("*") is what backtrace() says. Decodes all of them at the end, too.
@@ -385,14 +385,14 @@ int main(int argc, char **argv)
     const long count = own.left;
     self = &own;
     is_noisy = mode != "plain";
-    is_shallow = mode == "few";
+    is_shallow = mode == "few" || mode == "crowd";
     signal(SIGUSR1, on_signal);
     struct here here("main", (uintptr_t)main);
     if (mode == "own" && cairn_start("tree=full", NULL, 0))
         return 2;
     walk();
     long wrong = 0;
-    if (mode == "threads")
+    if (mode == "threads" || mode == "crowd")
         wrong = run_threads(seed, count);
     if (mode == "fork")
         wrong = run_child(count / 4);
