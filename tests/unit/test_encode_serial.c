@@ -47,6 +47,15 @@ static void log_context(struct writing *writing, unsigned number)
     logged->id = thread->machine.id;
     logged->handle = intern_stack(&writing->intern, writing->program.options.stamp, node,
                                   thread->stack, thread->machine.depth, &writing->memo[number]);
+    // What is there is found, by the same memory of the last one, and not added to.
+    const uint32_t used = writing->intern.used;
+    assert_int_equal(intern_find_stack(&writing->intern, node, thread->stack, thread->machine.depth,
+                                       &writing->memo[number]),
+                     (uint32_t)logged->handle);
+    struct cc_entry other = {UINT64_MAX, 1, 7};
+    assert_int_equal(intern_find_stack(&writing->intern, node, &other, 1, &writing->memo[number]),
+                     0);
+    assert_int_equal(writing->intern.used, used);
     logged->function = thread->function;
     logged->count = thread->count;
     logged->path = memcpy(malloc(thread->count * 4ul + 1), thread->path, thread->count * 4ul);
