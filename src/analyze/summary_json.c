@@ -198,6 +198,38 @@ static void put_sites(struct json *json, const struct live_encode *sites)
     json_end_object(json);
 }
 
+// Depths by powers of two, of the stack and of the ccStack, at samples that were decoded.
+static void put_depths(struct json *json, const struct live_encode *encode)
+{
+    json_key(json, "stack_depth_avg");
+    json_real(json,
+              encode->path_samples ? (double)encode->path_sum / (double)encode->path_samples : 0);
+    for (unsigned which = 0; which < 2; which++) {
+        json_key(json, which ? "ccstack_depths" : "stack_depths");
+        json_array(json);
+        for (unsigned i = 0; i < LIVE_DEPTHS; i++)
+            json_unsigned(json, which ? encode->stack_class[i] : encode->path_class[i]);
+        json_end_array(json);
+    }
+}
+
+static void put_progress(struct json *json, const struct live_encode *encode)
+{
+    json_key(json, "progress");
+    json_array(json);
+    for (uint64_t i = 0; i < encode->progress_count && i < LIVE_PROGRESS; i++) {
+        char text[32];
+        snprintf(text, sizeof text, "%" PRIu64, encode->progress[i].max_id);
+        json_object(json);
+        put_number(json, "samples", encode->progress[i].samples);
+        put_number(json, "nodes", encode->progress[i].functions);
+        put_number(json, "edges", encode->progress[i].edges);
+        put_text(json, "max_id", text);
+        json_end_object(json);
+    }
+    json_end_array(json);
+}
+
 static void put_encoding(struct json *json, const struct profile *profile,
                          const struct profile_totals *totals)
 {
@@ -236,6 +268,8 @@ static void put_encoding(struct json *json, const struct profile *profile,
     put_number(json, "samples_in_hooks", encode->in_hooks);
     put_number(json, "samples_outside", encode->outside);
     put_number(json, "samples_undecoded", encode->undecoded);
+    put_depths(json, encode);
+    put_progress(json, encode);
     json_end_object(json);
 }
 

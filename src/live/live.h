@@ -207,6 +207,17 @@ struct live_note {
 
 // What trackers that patch call sites count; written by any thread, without order: an increment may
 // be lost.
+enum {
+    LIVE_DEPTHS = 24, // class k: depths in [2^(k-1), 2^k); class 0: none
+    LIVE_PROGRESS =
+        48, // encodings that are told of one by one; of more, every second one, and so on
+};
+
+struct live_progress { // when an encoding was made
+    uint64_t samples, functions, edges, max_id;
+};
+
+// Numbers of 64 bits alone.
 struct live_encode {
     uint64_t functions, edges, max_id; // of the encoding in force
     uint64_t pushes;                   // on ccStacks
@@ -227,6 +238,12 @@ struct live_encode {
     // modules that call back; of what was left (sites_skipped) indirect jumps that may be tail
     // calls; functions that cannot be decoded; modules that came too late.
     uint64_t modules, stubs, traps, callbacks, tables, opaque, late;
+    // How deep the stack is where a sample was decoded, and the ccStack: the sum of the former, and
+    // how often which.
+    uint64_t path_sum, path_samples;
+    uint64_t path_class[LIVE_DEPTHS], stack_class[LIVE_DEPTHS];
+    uint64_t progress_count, progress_every; // one in so many encodings
+    struct live_progress progress[LIVE_PROGRESS];
 };
 
 // What is known of the blocks of a process, with the alloc event; any thread writes.

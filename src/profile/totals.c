@@ -51,9 +51,17 @@ void hot_add(struct profile_hot *into, const struct profile_hot *hot)
 static void add_encoding(struct live_encode *into, const struct live_encode *encode)
 {
     uint64_t *sums = (uint64_t *)into, most = into->max_id;
+    // How it went on can be told of one process.
+    const struct live_encode *longest =
+        encode->progress_count > into->progress_count ? encode : into;
+    struct live_progress progress[LIVE_PROGRESS];
+    const uint64_t progress_count = longest->progress_count;
+    memcpy(progress, longest->progress, sizeof progress);
     for (unsigned i = 0; i < sizeof *into / sizeof *sums; i++)
         sums[i] += ((const uint64_t *)encode)[i];
     into->max_id = encode->max_id > most ? encode->max_id : most;
+    into->progress_count = progress_count;
+    memcpy(into->progress, progress, sizeof progress);
 }
 
 static void add_blocks(struct profile_alloc *into, const struct profile_alloc *alloc)

@@ -35,3 +35,39 @@ void encode_count_push(struct encode_state *state, uint32_t edge)
     atomic_store_explicit(&encode.wanted, REENCODE_STACK, memory_order_relaxed);
     encode_notice(state);
 }
+
+static unsigned class_of(uint32_t depth)
+{
+    const unsigned class = depth ? 32 - (unsigned)__builtin_clz(depth) : 0;
+    return class < LIVE_DEPTHS ? class : LIVE_DEPTHS - 1;
+}
+
+void encode_count_depths(uint32_t frames, uint32_t entries)
+{
+    struct live_encode *counts = encode.counts;
+    encode_count(&counts->path_sum, frames);
+    encode_count(&counts->path_samples, 1);
+    encode_count(&counts->path_class[class_of(frames)], 1);
+    encode_count(&counts->stack_class[class_of(entries)], 1);
+}
+
+void encode_count_progress(void)
+{
+    struct live_encode *counts = encode.counts;
+    if (counts->progress_count == LIVE_PROGRESS) {
+        counts->progress_count /= 2;
+        counts->progress_every *= 2;
+        for (unsigned i = 0; i < LIVE_PROGRESS / 2; i++)
+            counts->progress[i] = counts->progress[2 * i];
+    }
+    if (!counts->progress_every)
+        counts->progress_every = 1;
+    if (counts->reencodings % counts->progress_every)
+        return;
+    counts->progress[counts->progress_count++] = (struct live_progress){
+        .samples = counts->decoded + counts->confirmed + counts->walked,
+        .functions = encode.graph.function_count,
+        .edges = encode.graph.edge_count,
+        .max_id = encode.numbering.dictionary->max_id,
+    };
+}

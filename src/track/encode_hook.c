@@ -163,6 +163,7 @@ static void reencode(struct encode_thread *thread, enum reencode reason)
     encode.encoded_at = end;
     encode.counts->reencodings++;
     encode.counts->reencode_ns += end - begin;
+    encode_count_progress();
     thread->before_count = 0;
 }
 

@@ -256,6 +256,10 @@ static inline bool encode_is_behind(const struct encode_thread *thread)
 
 // encode_heat.c: a push that was looked at. Signal-safe.
 void encode_count_push(struct encode_state *state, uint32_t edge);
+// A sample was decoded. Signal-safe.
+void encode_count_depths(uint32_t frames, uint32_t entries);
+// An encoding was made. Under the lock.
+void encode_count_progress(void);
 
 // encode_place.c: for trees that forget
 

@@ -170,6 +170,8 @@ static ref_t confirm(struct encode_thread *thread, struct walker *walker, void *
         encode_observe(thread);
     // A walk that does not reach the root, or crosses a signal's frame, is no judge.
     if (walked && !thread->has_signal && !thread->has_gap) {
+        if (same)
+            encode_count_depths(thread->count, thread->state->machine.depth);
         encode_count(&encode.counts->verified, decoded && (same || !thread->is_guess));
         encode_count(&encode.counts->mismatches, decoded && !same && !thread->is_guess);
     }

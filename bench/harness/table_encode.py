@@ -1,0 +1,374 @@
+# SPDX-License-Identifier: MIT
+"""DACCE's figures (Li, Wang, Wu, Hsu, Xu: Dynamic and adaptive calling context encoding, CGO 2014): what it costs to keep
+contexts as numbers, Table 1, Figures 9 and 10, and whether the numbers say the truth."""
+
+import json
+import math
+import os
+import re
+import shutil
+import subprocess
+
+from . import profilers, workloads
+from .measure import median, run, spread
+
+NAMES = ("perl", "python3", "lua5.4", "sqlite3", "cc1", "bzip2", "xz -T1", "git")
+QUIET = "1"  # Hz: as good as no sampling
+MEAN_BAR, WORST_BAR, READ_BAR, DECODE_BAR, SAMPLES_BAR = 1.02, 1.10, 5.0, 1e6, 10000
+PICTURES = "pictures"
+# Table 1 of the paper, DACCE's columns: nodes, edges, maxID, ccStack/s, depth of the ccStack, encodings, their cost in µs, calls/s.
+PAPER = (("400.perlbench", 684, 3911, "1.4E+11", 3095100, 0.20, 23, 1747514, 29205101),
+         ("401.bzip2", 50, 109, "61", 38753, 0.05, 5, 3475, 7687097),
+         ("403.gcc", 1931, 11518, "7.0E+13", 315406, 0.00, 110, 2866850, 14710894),
+         ("445.gobmk", 1378, 4808, "2.4E+11", 250321, 2.47, 76, 1732161, 13355556),
+         ("458.sjeng", 54, 232, "2945", 233, 0.00, 23, 19560, 18248384),
+         ("471.omnetpp", 506, 4135, "8654", 149146, 0.04, 11, 205585, 11656043),
+         ("483.xalancbmk", 2170, 7321, "1422838", 596197, 6.01, 27, 3551342, 25341805),
+         ("453.povray", 548, 2201, "548645", 69109, 0.76, 6, 113456, 34335309))
+THROWS = """#include <cstdio>
+#include <stdexcept>
+#include <vector>
+struct guard { int *n; ~guard() { ++*n; } };
+__attribute__((noinline)) int leaf(int i, int *n) {
+    guard g{n};
+    volatile unsigned x = i;
+    for (int k = 0; k < 300; k++) x = x * 1664525u + 1013904223u;
+    if (i % 7 == 0) throw std::runtime_error("seventh");
+    return (int)(x >> 24);
+}
+__attribute__((noinline)) int middle(int i, int *n) { guard g{n}; return leaf(i, n) + leaf(i + 1, n); }
+__attribute__((noinline)) int top(int i, int *n) {
+    try { return middle(i, n); } catch (const std::runtime_error &) { return middle(i - i % 7 + 1, n); }
+}
+int main() {
+    long sum = 0; int n = 0;
+    for (int i = 0; i < 2500000; i++) sum += top(i, &n);
+    std::printf("%ld %d\\n", sum, n);
+}
+"""
+PLUGIN = """int plugin(int i) { volatile unsigned x = i; for (int k = 0; k < 2000; k++) x = x * 1664525u + NUMBER; return (int)(x >> 20); }
+"""
+LOADS = """#include <dlfcn.h>
+#include <stdio.h>
+__attribute__((noinline)) static int use(const char *path, int i) {
+    void *library = dlopen(path, RTLD_NOW);
+    int (*plugin)(int) = library ? (int (*)(int))dlsym(library, "plugin") : NULL;
+    int sum = 0;
+    for (int k = 0; plugin && k < 100; k++) sum ^= plugin(i + k);
+    if (library) dlclose(library);
+    return sum;
+}
+int main(int argc, char **argv) {
+    long sum = 0;
+    for (int i = 0; i < 12000; i++) sum += use(argv[1 + i % (argc - 1)], i);
+    printf("%ld\\n", sum);
+    return 0;
+}
+"""
+
+
+def _json(*command):
+    return json.loads(subprocess.run(command, capture_output=True, check=True).stdout)
+
+
+def _compile(place, name, source, compiler, *flags):
+    path, target = place.at(name + (".cc" if compiler == "c++" else ".c")), place.program(name)
+    os.makedirs(os.path.dirname(target), exist_ok=True)
+    with open(path, "w", encoding="ascii") as file:
+        file.write(source)
+    subprocess.run([compiler, "-O2", "-g", *flags, path, "-o", target, "-ldl"], check=True)
+    return target
+
+
+def _programs(place):
+    by_name = {program.name: program.argv for program in workloads.all_workloads(place)[0]}
+    if "xz -T2" in by_name:
+        by_name["xz -T1"] = [by_name["xz -T2"][0], "-T1", "-3", "-c", place.at("inputs", "text5")]
+    return by_name
+
+
+def _verified_programs(place, by_name):
+    """Ten programs: of the eight, xz with threads; one that throws, one that loads and unloads libraries."""
+    chosen = [(name, by_name[name]) for name in (*NAMES[:6], "xz -T2", "git") if name in by_name]
+    if shutil.which("c++"):
+        chosen.append(("throws (C++)", [_compile(place, "encode-throws", THROWS, "c++")]))
+    plugins = [_compile(place, f"encode-plugin{number}.so", PLUGIN.replace("NUMBER", str(number)), "cc", "-shared", "-fPIC")
+               for number in (1, 2, 3)]
+    chosen.append(("plugins (dlopen)", [_compile(place, "encode-loads", LOADS, "cc"), *plugins]))
+    return chosen
+
+
+def _rounds(place, options, argv):
+    """Native and encoded in turns."""
+    tool = profilers.Cairn("encode", "encode", place.cairn, "--track", "encode", "-F", QUIET)
+    times, same = {"native": [], "encode": []}, True
+    for number in range(options.rounds):
+        digests = set()
+        for name in ("native", "encode") if number % 2 == 0 else ("encode", "native"):
+            command = argv if name == "native" else tool.command(argv, place.profile())[0]
+            result = options.patience.run(command, place.work)
+            times[name].append(result.cpu)
+            digests.add((result.status, result.digest))
+        same &= len(digests) == 1
+    return times, same
+
+
+def _calls_a_second(place, argv, seconds):
+    """By a run that follows every call; None where that cannot be done."""
+    output = place.profile()
+    done = run([place.cairn, "record", "-q", "--track", "calls", "-e", "calls", "-o", output, "--", *argv], place.work)
+    if done.status or not os.path.exists(output):
+        return None
+    nodes = _json(place.cairn, "report", "--json", "--min", "0", output)["nodes"]
+    return sum(node.get("calls") or 0 for node in nodes) / max(seconds, 1e-9)
+
+
+def _numbers(place, argv):
+    """Table 1, from a run that is sampled, and all samples of which are decoded."""
+    tool = profilers.Cairn("encode", "encode", place.cairn, "--track", "encode", "-F", "1000", "--verify")
+    output = place.profile()
+    run(tool.command(argv, output)[0], place.work)
+    return tool.info(output)["encode"]
+
+
+def _verify(place, name, argv, least):
+    """Runs until there are so many samples: mismatches, and whether the output is the same."""
+    tool = profilers.Cairn("encode", "encode", place.cairn, "--track", "encode", "-F", "5000", "--verify")
+    native = run(argv, place.work)
+    sums = {"name": name, "samples": 0, "told": 0, "verified": 0, "mismatches": 0, "runs": 0, "same": True}
+    while sums["samples"] < least and sums["runs"] < 20:
+        output = place.profile()
+        result = run(tool.command(argv, output)[0], place.work)
+        info = tool.info(output)
+        encode = info["encode"]
+        sums["runs"] += 1
+        sums["samples"] += info["samples"]
+        sums["told"] += encode["samples_decoded"] + encode["samples_confirmed"]
+        sums["verified"] += encode["verified"]
+        sums["mismatches"] += encode["mismatches"]
+        sums["same"] &= (result.status, result.digest) == (native.status, native.digest)
+    return sums
+
+
+def _start(place, options):
+    """What a program that does nothing costs, and a site that is patched."""
+    tool = profilers.Cairn("encode", "encode", place.cairn, "--track", "encode", "-F", QUIET)
+    plain = profilers.Cairn("walk", "walk", place.cairn, "-F", QUIET)
+    argv, times, sites = [workloads.find("true")], {"native": [], "walk": [], "encode": []}, 0
+    for _ in range(max(options.rounds, 5)):
+        for name, command in (("native", argv), ("walk", plain.command(argv, place.profile())[0]),
+                              ("encode", tool.command(argv, place.at("start-profile"))[0])):
+            times[name].append(run(command, place.work).cpu)
+    sites = tool.info(place.at("start-profile"))["encode"]["sites_patched"]
+    return {"times": {name: median(values) for name, values in times.items()}, "sites": sites}
+
+
+def _reading(place):
+    path = workloads.compile_c(place, "context_read.c", "context_read", "-I" + os.path.join(place.source, "..", "include"))
+    found = {}
+    for depth in (5, 50):
+        done = subprocess.run([place.cairn, "record", "-q", "--track", "encode", "-F", QUIET, "-o", place.profile(), "--",
+                               path, str(depth)], capture_output=True, check=True)
+        found[str(depth)] = json.loads(done.stdout)
+    return found
+
+
+def _decoding(place):
+    path = os.path.join(place.build, "bench", "decode_contexts")
+    if not os.access(path, os.X_OK):
+        return None
+    text = subprocess.run([path], capture_output=True, text=True, check=True).stdout
+    lines = text.splitlines()
+    column = lines[0].replace("max id", "max-id").replace("M ctx/s", "rate").split().index("rate")
+    return [float(line.split()[column]) for line in lines[1:]]
+
+
+# ---- pictures
+
+def _svg(width, height, body):
+    return (f'<svg xmlns="http://www.w3.org/2000/svg" width="{width}" height="{height}" font-family="sans-serif" '
+            f'font-size="11"><rect width="100%" height="100%" fill="white"/>{body}</svg>\n')
+
+
+def _line(points, colour):
+    return (f'<polyline fill="none" stroke="{colour}" stroke-width="1.5" points="'
+            + " ".join(f"{x:.1f},{y:.1f}" for x, y in points) + '"/>')
+
+
+def _plot(title, lines, x_label, log_x=False):
+    """Lines of (name, colour, [(x, y)]), each scaled to its own largest y; steps, not slopes."""
+    width, height, left, bottom = 360, 230, 40, 200
+    most = max((x for _, _, points in lines for x, _ in points), default=1) or 1
+    scale = (lambda x: math.log2(x + 1) / math.log2(most + 1)) if log_x else (lambda x: x / most)
+    body = f'<text x="{left}" y="16" font-size="13">{title}</text>'
+    body += f'<line x1="{left}" y1="{bottom}" x2="345" y2="{bottom}" stroke="#888"/><line x1="{left}" y1="30" x2="{left}" y2="{bottom}" stroke="#888"/>'
+    body += f'<text x="{left}" y="222">0</text><text x="345" y="222" text-anchor="end">{most:,.0f} {x_label}</text>'
+    for number, (name, colour, points) in enumerate(lines):
+        top = max((y for _, y in points), default=1) or 1
+        path, before = [], None
+        for x, y in points:
+            at = left + scale(x) * 305
+            if before is not None:
+                path.append((at, before))
+            before = bottom - y / top * 160
+            path.append((at, before))
+        if path:
+            path.append((345, path[-1][1]))
+        body += _line(path, colour)
+        body += f'<text x="{left + 6}" y="{34 + 13 * number}" fill="{colour}">{name}</text>'
+    return _svg(width, height, body)
+
+
+def _progress_picture(name, progress):
+    lines = []
+    for key, colour in (("nodes", "#1b6ca8"), ("edges", "#c0392b"), ("max_id", "#27824a")):
+        points = [(step["samples"], int(step[key])) for step in progress]
+        last = f"{points[-1][1]:,}" if points[-1][1] < 10 ** 9 else f"{points[-1][1]:.1e}"
+        lines.append((f"{key.replace('_', ' ')} (to {last})", colour, points))
+    return _plot(f"{name}: progress of the encoding", lines, "samples")
+
+
+def _cumulative(counts):
+    total, sum_, points = sum(counts) or 1, 0, []
+    for number, count in enumerate(counts):
+        sum_ += count
+        points.append((0 if number == 0 else 2 ** number - 1, 100 * sum_ / total))
+        if sum_ == total:
+            break
+    return points
+
+
+def _depth_picture(name, numbers):
+    lines = [("stack, % of samples not deeper", "#1b6ca8", _cumulative(numbers["stack_depths"])),
+             ("ccStack", "#c0392b", _cumulative(numbers["ccstack_depths"]))]
+    return _plot(f"{name}: depth", lines, "(powers of two)", log_x=True)
+
+
+def _file(name):
+    return re.sub(r"\W+", "-", name).strip("-")
+
+
+def _draw(folder, row):
+    numbers = row["numbers"]
+    os.makedirs(folder, exist_ok=True)
+    for kind, svg in (("progress", _progress_picture(row["name"], numbers["progress"]) if numbers["progress"] else None),
+                      ("depth", _depth_picture(row["name"], numbers) if sum(numbers["stack_depths"]) else None)):
+        if svg:
+            with open(os.path.join(folder, f"encode-{kind}-{_file(row['name'])}.svg"), "w", encoding="utf-8") as file:
+                file.write(svg)
+
+
+# ---- the table
+
+def measure(place, options, say):
+    by_name = _programs(place)
+    folder = place.at(PICTURES) if options.quick or options.programs else os.path.join(place.source, PICTURES)
+    wanted = lambda name: not options.programs or name.split()[0] in options.programs
+    rows, verified = [], []
+    for name in NAMES:
+        if name not in by_name or not wanted(name):
+            continue
+        times, same = _rounds(place, options, by_name[name])
+        row = {"name": name, "times": times, "same": same, "numbers": _numbers(place, by_name[name]),
+               "calls_per_s": None if options.quick else _calls_a_second(place, by_name[name], median(times["native"]))}
+        rows.append(row)
+        _draw(folder, row)
+        say(f"  {name}: {_ratio(row):.3f}")
+    for name, argv in _verified_programs(place, by_name):
+        if wanted(name):
+            verified.append(_verify(place, name, argv, 500 if options.quick else SAMPLES_BAR))
+            say(f"  {name}: {verified[-1]['verified']} verified, {verified[-1]['mismatches']} mismatches")
+    return {"rounds": options.rounds, "rows": rows, "verified": verified, "start": _start(place, options),
+            "reading": _reading(place), "decoding": _decoding(place)}
+
+
+def _ratio(row):
+    return median([mine / native for mine, native in zip(row["times"]["encode"], row["times"]["native"])])
+
+
+def _mean(rows):
+    return math.exp(sum(math.log(_ratio(row)) for row in rows) / len(rows))
+
+
+def _count(number):
+    return "–" if number is None else f"{number:,.0f}"
+
+
+def _id(text):
+    return f"{int(text):,}" if int(text) < 10 ** 7 else f"{int(text):.1E}"
+
+
+def _table_1(data):
+    yield ("Table 1 of the paper: functions and edges met, the largest number, pushes on ccStack a second, average depth of the "
+           "stack and of ccStack at a sample, encodings and what they cost together, calls a second (in a run that counts them).")
+    yield ""
+    yield "| program | nodes | edges | max id | ccStack/s | stack depth | ccStack depth | encodings | cost, µs | calls/s |"
+    yield "|---|---:|---:|---:|---:|---:|---:|---:|---:|---:|"
+    for row in data["rows"]:
+        numbers = row["numbers"]
+        yield (f"| {row['name']} | {numbers['nodes']:,} | {numbers['edges']:,} | {_id(numbers['max_id'])} | "
+               f"{numbers['ccstack_per_s']:,.0f} | {numbers['stack_depth_avg']:.1f} | {numbers['ccstack_depth_avg']:.2f} | "
+               f"{numbers['reencodings']} | {numbers['reencode_us']:,} | {_count(row['calls_per_s'])} |")
+    for name, nodes, edges, most, pushes, depth, stamps, cost, calls in PAPER:
+        yield (f"| *paper: {name}* | {nodes:,} | {edges:,} | {most} | {pushes:,} | | {depth:.2f} | {stamps} | {cost:,} | "
+               f"{calls:,} |")
+
+
+def render(data):
+    yield "## Contexts as numbers"
+    yield ""
+    yield (f"CPU time with `--track encode` as a ratio to native, without sampling (one sample a second), medians of {data['rounds']} "
+           "interleaved rounds. The paper has 2 % on average, of programs that run for minutes.")
+    yield ""
+    yield "| program | native | ± | encoded |"
+    yield "|---|---:|---:|---:|"
+    for row in data["rows"]:
+        native = row["times"]["native"]
+        yield (f"| {row['name']} | {median(native):.2f} s | {spread(native) * 100:.1f} % | {_ratio(row):.3f}"
+               f"{'' if row['same'] else ' ✗'} |")
+    if data["rows"]:
+        yield f"| mean | | | {_mean(data['rows']):.3f} |"
+    yield ""
+    yield from _table_1(data)
+    yield ""
+    start = data["start"]
+    extra = start["times"]["encode"] - start["times"]["walk"]
+    yield (f"Starting and ending (`true`): {1000 * start['times']['native']:.1f} ms native, {1000 * start['times']['walk']:.1f} ms "
+           f"recorded by walks, {1000 * start['times']['encode']:.1f} ms with numbers; {start['sites']:,} sites were patched, "
+           f"{1e6 * max(extra, 0) / max(start['sites'], 1):.1f} µs each. Reading a context: "
+           + ", ".join(f"{found['ns'] - found['empty_ns']:.1f} ns at depth {depth}" for depth, found in data["reading"].items())
+           + "." + (f" Decoding: {min(data['decoding']):.1f} million contexts a second." if data["decoding"] else ""))
+    yield ""
+    yield "Numbers compared with walks (`--verify`, 5 kHz; a number that was not believed is walked, and not compared):"
+    yield ""
+    yield "| program | samples | told by numbers | compared | mismatches | output |"
+    yield "|---|---:|---:|---:|---:|---|"
+    for row in data["verified"]:
+        yield (f"| {row['name']} | {row['samples']:,} | {100 * row['told'] / max(row['samples'], 1):.0f} % | {row['verified']:,} | "
+               f"{row['mismatches']} | {'same' if row['same'] else '**differs**'} |")
+    yield ""
+    yield "Figures 9 (progress) and 10 (depth of the stack and of ccStack, cumulative):"
+    yield ""
+    for row in data["rows"]:
+        if row["numbers"]["progress"]:
+            yield f"![progress of {row['name']}]({PICTURES}/encode-progress-{_file(row['name'])}.svg)"
+        if sum(row["numbers"]["stack_depths"]):
+            yield f"![depth of {row['name']}]({PICTURES}/encode-depth-{_file(row['name'])}.svg)"
+
+
+def bars(data):
+    if data["rows"]:
+        worst = max(data["rows"], key=_ratio)
+        yield "contexts as numbers: 2 % on average without sampling", _mean(data["rows"]) <= MEAN_BAR, f"{_mean(data['rows']):.3f}"
+        yield "… 10 % at worst", _ratio(worst) <= WORST_BAR, f"{worst['name']} {_ratio(worst):.3f}"
+    reads = [found["ns"] - found["empty_ns"] for found in data["reading"].values() if found["known"]]
+    if reads:
+        yield "reading a context in 5 ns", max(reads) <= READ_BAR, f"{max(reads):.1f} ns"
+    if data["decoding"]:
+        yield "a million contexts decoded a second", min(data["decoding"]) * 1e6 >= DECODE_BAR, f"{min(data['decoding']):.1f} million"
+    if data["verified"]:
+        wrong = sum(row["mismatches"] for row in data["verified"])
+        few = min(row["samples"] for row in data["verified"])
+        yield (f"no number that a walk contradicts, in {len(data['verified'])} programs", wrong == 0 and few >= SAMPLES_BAR,
+               f"{wrong}, of {few:,} samples each at least")
+        yield "their outputs are the same", all(row["same"] for row in data["verified"]), ""
