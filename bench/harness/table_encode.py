@@ -16,6 +16,7 @@ NAMES = ("perl", "python3", "lua5.4", "sqlite3", "cc1", "bzip2", "xz -T1", "git"
 QUIET = "1"  # Hz: as good as no sampling
 MEAN_BAR, WORST_BAR, READ_BAR, DECODE_BAR, SAMPLES_BAR = 1.02, 1.10, 5.0, 1e6, 10000
 PICTURES = "pictures"
+READS = {"chain": "where all calls have numbers", "recursion": "below a recursion, which is on ccStack"}
 # Table 1 of the paper, DACCE's columns: nodes, edges, maxID, ccStack/s, depth of the ccStack, encodings, their cost in µs, calls/s.
 PAPER = (("400.perlbench", 684, 3911, "1.4E+11", 3095100, 0.20, 23, 1747514, 29205101),
          ("401.bzip2", 50, 109, "61", 38753, 0.05, 5, 3475, 7687097),
@@ -166,10 +167,10 @@ def _start(place, options):
 def _reading(place):
     path = workloads.compile_c(place, "context_read.c", "context_read", "-I" + os.path.join(place.source, "..", "include"))
     found = {}
-    for depth in (5, 50):
+    for mode in ("chain", "recursion"):
         done = subprocess.run([place.cairn, "record", "-q", "--track", "encode", "-F", QUIET, "-o", place.profile(), "--",
-                               path, str(depth)], capture_output=True, check=True)
-        found[str(depth)] = json.loads(done.stdout)
+                               path, mode], capture_output=True, check=True)
+        found[mode] = json.loads(done.stdout)
     return found
 
 
@@ -336,7 +337,7 @@ def render(data):
     yield (f"Starting and ending (`true`): {1000 * start['times']['native']:.1f} ms native, {1000 * start['times']['walk']:.1f} ms "
            f"recorded by walks, {1000 * start['times']['encode']:.1f} ms with numbers; {start['sites']:,} sites were patched, "
            f"{1e6 * max(extra, 0) / max(start['sites'], 1):.1f} µs each. Reading a context: "
-           + ", ".join(f"{found['ns'] - found['empty_ns']:.1f} ns at depth {depth}" for depth, found in data["reading"].items())
+           + ", ".join(f"{found['ns'] - found['empty_ns']:.1f} ns {READS[mode]}" for mode, found in data["reading"].items())
            + "." + (f" Decoding: {min(data['decoding']):.1f} million contexts a second." if data["decoding"] else ""))
     yield ""
     yield "Numbers compared with walks (`--verify`, 5 kHz; a number that was not believed is walked, and not compared):"
@@ -361,9 +362,10 @@ def bars(data):
         worst = max(data["rows"], key=_ratio)
         yield "contexts as numbers: 2 % on average without sampling", _mean(data["rows"]) <= MEAN_BAR, f"{_mean(data['rows']):.3f}"
         yield "… 10 % at worst", _ratio(worst) <= WORST_BAR, f"{worst['name']} {_ratio(worst):.3f}"
-    reads = [found["ns"] - found["empty_ns"] for found in data["reading"].values() if found["known"]]
-    if reads:
-        yield "reading a context in 5 ns", max(reads) <= READ_BAR, f"{max(reads):.1f} ns"
+    read = data["reading"]["chain"]
+    if read["known"]:
+        cost = read["ns"] - read["empty_ns"]
+        yield "reading a context in 5 ns", cost <= READ_BAR, f"{cost:.1f} ns where all calls have numbers"
     if data["decoding"]:
         yield "a million contexts decoded a second", min(data["decoding"]) * 1e6 >= DECODE_BAR, f"{min(data['decoding']):.1f} million"
     if data["verified"]:
