@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
 #include "track/burst.h"
 #include <stdatomic.h>
+#include <time.h>
 
 #define MOST_PATIENCE 100000000 // looks: more than any switch takes
 
@@ -10,6 +11,7 @@ static struct burst_options bursts;
 // below go with it.
 static atomic_flag turn = ATOMIC_FLAG_INIT;
 static bool running;
+static uint64_t pause_ns;                // from the end of a burst to the next one
 static uint32_t changes;                 // how often a burst has begun or ended
 static const struct calls_thread *owner; // whose tick began the burst
 static uint64_t random_state = UINT64_C(0x9e3779b97f4a7c15);
@@ -36,11 +38,26 @@ void burst_release(void)
     atomic_flag_clear_explicit(&turn, memory_order_release);
 }
 
+// What a program does first it does once. Were it always in a burst, it would count for as much as
+// what lies between: chance says how long the first pause is, up to that of all others.
+static uint64_t first_pause(void)
+{
+    struct timespec now;
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    random_state ^= (uint64_t)now.tv_nsec << 20 ^ (uint64_t)now.tv_sec;
+    for (unsigned i = 0; i < 8; i++) // until all bits depend on the seed
+        next_random();
+    return next_random() % (bursts.interval_ns / bursts.length_ns) * bursts.length_ns;
+}
+
 void burst_start(const struct burst_options *options)
 {
     burst_hold();
     bursts = *options;
-    running = true;
+    pause_ns = first_pause();
+    running = pause_ns == 0;
+    if (!running)
+        calls_switch(false);
     burst_release();
 }
 
@@ -88,12 +105,12 @@ void burst_tick(struct calls_thread *calls, const void *ucontext)
         return;
     }
     const uint64_t ticks = count_tick(calls);
-    const uint64_t pause = bursts.interval_ns - bursts.length_ns;
     if (running && is_over(calls, ticks)) {
         running = false;
+        pause_ns = bursts.interval_ns - bursts.length_ns;
         changes++;
         calls_switch(false);
-    } else if (!running && ticks * bursts.length_ns + bursts.length_ns / 2 >= pause) {
+    } else if (!running && ticks * bursts.length_ns + bursts.length_ns / 2 >= pause_ns) {
         changes++;
         owner = calls;
         begin_burst(calls, ucontext);

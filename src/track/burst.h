@@ -24,7 +24,8 @@ struct burst_options {
                      // this many
 };
 
-// Bursts from now on, the first at once. In normal context, after calls_start().
+// Bursts from now on, the first after a part of an interval, by chance. In normal context, after
+// calls_start().
 void burst_start(const struct burst_options *options);
 
 // While code is being rewritten in normal context, no burst may begin or end and rewrite it, too.

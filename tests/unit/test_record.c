@@ -233,8 +233,6 @@ static void test_misuse(void **state)
         {"--tree bounded --purge some x", "age or all"},
         {"--miner lossy x", "--tree hot"},
         {"--tree hot --miner gold x", "space-saving"},
-        {"--tree hot --track calls -e cpu x", "--track walk"},
-        {"--tree hot --track calls -e wall x", "-e calls"},
         {"--tree bounded --track calls x", "for samples"},
         {"--tree bounded -e calls x", "for samples"},
         {"--tree functions --track calls -e cpu x", "for samples"},
