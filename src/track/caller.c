@@ -34,6 +34,7 @@ struct search {
     size_t walked;         // frames whose cells do not tell of them: the last of calls->walked[]
     bool all;              // frames that are not followed, too
     bool signal;           // the walk has come through a signal frame
+    bool ours;             // the agent itself has called
     uintptr_t pc;          // of the sample
     uintptr_t pier;        // slot of the frame left before
     enum verdict verdict;
@@ -147,6 +148,11 @@ static bool walk_to_entry(struct search *search)
             search->pc = search->cursor.frame.pc;
             continue;
         }
+        // Whatever libc does for us is nobody's call; but a handler may have interrupted us.
+        if (calls_by_sites && !search->signal && is_ours(left)) {
+            search->ours = true;
+            return false;
+        }
         if (!left->ra_slot) { // a signal frame
             search->signal = true;
             // The hook that was interrupted may be looking at a context.
@@ -169,7 +175,7 @@ static void start_search(struct search *search, struct calls_thread *calls, bool
     search->met = NULL;
     search->walked = 0;
     search->all = all;
-    search->signal = false;
+    search->signal = search->ours = false;
     search->pier = 0;
     search->verdict = VERDICT_COMPLETE;
 }
@@ -222,6 +228,7 @@ bool caller_find(struct calls_thread *calls, struct known_call *call, union unwi
         *recipe = search.cursor.recipe;
         met = walk_to_entry(&search);
     }
+    call->ours = search.ours;
     struct node *node = calls->root;
     if (met) {
         node = search.met;
@@ -237,7 +244,8 @@ bool caller_find(struct calls_thread *calls, struct known_call *call, union unwi
         node = nearest_above(calls, slot);
         search.walked = 0;
     }
-    call->caller = take_walked(&search, node, true);
+    if (!call->ours)
+        call->caller = take_walked(&search, node, true);
     return followed;
 }
 

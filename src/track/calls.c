@@ -188,6 +188,8 @@ static void enter_by_walk(struct calls_thread *calls, uintptr_t *slot, uintptr_t
     union unwind_recipe recipe;
     struct known_call call = {.slot = slot, .back = back, .bp = bp};
     const bool followed = caller_find(calls, &call, &recipe);
+    if (call.ours)
+        return;
     ref_t edge = memo_edge(calls, *slot, back, followed ? &recipe : NULL, call.function);
     struct node *child = calls_count(calls, call.caller, (uintptr_t)slot, edge);
     if (child)
@@ -215,7 +217,7 @@ calls_enter_unknown(struct calls_thread *calls, uintptr_t *slot, uintptr_t back,
 {
     const uintptr_t address = (uintptr_t)slot;
     // Wiped: a child of a fork that nobody told us of. It is not followed.
-    if (!calls->stats)
+    if (!calls->stats || (calls_by_sites && calls_sites_are_ours(*slot)))
         return;
     if (is_shut(calls) && !was_abandoned(calls, address)) {
         remember_missed(calls, slot, back);

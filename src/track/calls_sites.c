@@ -640,6 +640,12 @@ bool calls_sites_notices(uintptr_t return_address, uintptr_t function)
            detour_is_before(return_address);
 }
 
+bool calls_sites_are_ours(uintptr_t return_address)
+{
+    const struct follow_module *module = module_at(return_address);
+    return module && module == module_at((uintptr_t)&calls_sites_start);
+}
+
 uintptr_t calls_sites_true(uintptr_t address)
 {
     return calls_by_sites ? sites_true_pc(address) : address;

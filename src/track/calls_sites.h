@@ -49,6 +49,9 @@ bool calls_sites_follows(uintptr_t function);
 // True if the function that returns to this address was noticed when it was called.
 bool calls_sites_notices(uintptr_t return_address, uintptr_t function);
 
+// True if the agent is called back there: tail jumps of libc on our way.
+bool calls_sites_are_ours(uintptr_t return_address);
+
 // Start routines of threads return there, and are noticed by us.
 void calls_sites_note_root(uintptr_t return_address);
 

@@ -29,6 +29,7 @@ struct known_call {
     uintptr_t caller_slot; // 0: not on this stack
     uintptr_t pier;        // slot of the function that the caller called, 0: the one entered
     struct node *caller;
+    bool ours;        // made by the agent: not to be counted
     place_t function; // that its memo shall check the caller's cell by, or 0
 };
 
