@@ -9,8 +9,8 @@ import subprocess
 from . import calls_programs, hot_programs, workloads
 from .measure import median, run, spread
 
-COLUMNS = ("native", "moved", "off", "empty", "full", "bursts", "gprof")
-NAMES = {"moved": "native, moved", "off": "built, not recorded", "empty": "empty hooks", "full": "every call", "bursts": "bursts 20 ms/2 ms", "gprof": "gprof",
+COLUMNS = ("native", "moved", "off", "empty", "full", "sites", "bursts", "gprof")
+NAMES = {"moved": "native, moved", "off": "built, not recorded", "empty": "empty hooks", "full": "every call", "sites": "every call, by sites", "bursts": "bursts 20 ms/2 ms", "gprof": "gprof",
          "uftrace": "uftrace", "callgrind": "callgrind"}
 BURST_BAR = 1.1
 NOISE = 0.02
@@ -19,10 +19,11 @@ PAPER = (("every call (CCT)", "2.45 (most: 3.56; without three programs that ran
 
 
 def _command(place, program, column, arguments, output):
-    path = program.paths[{"native": "native", "moved": "moved", "callgrind": "native", "gprof": "gprof",
+    path = program.paths[{"native": "native", "moved": "moved", "callgrind": "native", "sites": "native", "gprof": "gprof",
                           "uftrace": "gprof"}.get(column, "cairn")]
     record = [place.cairn, "record", "-q", "--track", "calls", "-e", "calls", "-o", output]
-    before = {"empty": record + ["--empty-handler", "--"], "full": record + ["--"], "bursts": record + ["--burst", "20ms/2ms", "--"],
+    before = {"empty": record + ["--empty-handler", "--"], "full": record + ["--"],
+              "sites": record + ["--calls-by", "program", "--"], "bursts": record + ["--burst", "20ms/2ms", "--"],
               "uftrace": [workloads.find("uftrace"), "record", "--no-libcall", "-d", output],
               "callgrind": [workloads.find("valgrind"), "-q", "--tool=callgrind",
                             f"--callgrind-out-file={output}"]}
@@ -82,7 +83,7 @@ def measure(place, options, say):
     peers = [name for name, tool in (("uftrace", "uftrace"), ("callgrind", "valgrind")) if workloads.find(tool)]
     for program in programs:
         if program.short and peers:
-            row = _rounds(place, options, program, ("native", "full", "gprof", *peers), program.short,
+            row = _rounds(place, options, program, ("native", "full", "sites", "gprof", *peers), program.short,
                           min(3, options.rounds))
             slow.append(row)
             say(f"  {program.name}, short: {row['native']:.2f} s, " +
@@ -98,13 +99,14 @@ def render(data):
     yield ("Programs built by `gcc -O2`, again with `-falign-functions=32` (*native, moved*: the same code, elsewhere in memory; what that "
            "alone changes), by `cairn cc gcc -O2`, and by `gcc -O2 -pg`; total CPU time over that of the first "
            f"build, medians of {data['rounds']} interleaved rounds, with half the distance of the quartiles. "
-           f"{data['disturbed']} of {data['runs']} runs were disturbed by others.")
+           f"{data['disturbed']} of {data['runs']} runs were disturbed by others. *By sites* is the first build, followed by its "
+           "call sites (`--calls-by program`): calls of functions in libraries count, too.")
     if data.get("note"):
         yield ""
         yield data["note"]
     yield ""
-    yield "| program | native | calls | contexts | native, moved | built, not recorded | empty hooks | every call | ns a call | bursts 20 ms/2 ms | gprof |"
-    yield "|---|---:|---:|---:|---:|---:|---:|---:|---:|---:|---:|"
+    yield "| program | native | calls | contexts | native, moved | built, not recorded | empty hooks | every call | ns a call | every call, by sites | bursts 20 ms/2 ms | gprof |"
+    yield "|---|---:|---:|---:|---:|---:|---:|---:|---:|---:|---:|---:|"
     for row in data["programs"]:
         cell = lambda column: (f"{row['ratio'][column]:.3f}" +
                                (f" ± {row['spread'][column]:.3f}" if row["spread"] else "")
@@ -112,7 +114,7 @@ def render(data):
         each = (row["ratio"]["full"] - 1) * row["native"] / max(row["calls"], 1) * 1e9
         yield (f"| {row['name']}{'' if row['real'] else ' *'}{'' if row['same'] else ' (**output differs**)'} | "
                f"{row['native']:.2f} s | {row['calls']:,} | {row['contexts']:,} | {cell('moved')} | {cell('off')} | {cell('empty')} | {cell('full')} | "
-               f"{each:.1f} | {cell('bursts')} | {cell('gprof')} |")
+               f"{each:.1f} | {cell('sites')} | {cell('bursts')} | {cell('gprof')} |")
     yield ""
     yield ("\\* small programs of our own that do little but call. `callbacks` is called by `qsort()`, which was not built "
            "to be followed. Contexts are those of the report, which takes the calls of one function by the same caller together. "

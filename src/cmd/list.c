@@ -15,7 +15,7 @@ static const struct {
 } events[] = {
     [LIVE_EVENT_CPU] = {"cpu", "ns", "time that threads run on a processor, in the kernel too"},
     [LIVE_EVENT_WALL] = {"wall", "ns", "time that passes while threads exist, waiting included"},
-    [LIVE_EVENT_CALLS] = {"calls", "calls", "every call in programs built with 'cairn cc'"},
+    [LIVE_EVENT_CALLS] = {"calls", "calls", "every call, by hooks in functions or at call sites"},
     [LIVE_EVENT_ALLOC] = {"alloc", "bytes",
                           "memory that is allocated, freed, live and at the peak"},
 };

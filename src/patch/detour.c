@@ -14,20 +14,21 @@
 #define POOL_BYTES (UINT64_C(1) << 20)
 #define WINDOW 4096 // bytes of code that one system call writes
 #define CALL_BYTES 5
-#define ADDRESS_SIZE 0x67 // a prefix that changes nothing about a call
+#define LEAD_INSTRUCTIONS 4 // of at least one byte each, and a jump of two
+#define ADDRESS_SIZE 0x67   // a prefix that changes nothing about a call
 
 enum { KIND_DIRECT = 1, KIND_SLOT, KIND_CALL, KIND_JUMP };
 
 // A detour: its code, then what it stands for. Never writable; read by anybody once it is reached.
 struct cell {
-    unsigned char code[32];
+    unsigned char code[40];
     uintptr_t truth;  // the function, where its address lies, or the site
     uintptr_t target; // of a direct one
     uint8_t kind;
     uint8_t pushed;  // from this offset on the target is on the stack
     uint8_t dropped; // and from this one on no more
     uint8_t back;    // where the hook returns to
-    unsigned char unused[12];
+    uint8_t lead;    // so many bytes come before the jump, as they are in front of the site
 };
 _Static_assert(sizeof(struct cell) == CELL, "one line of memory each");
 
@@ -213,9 +214,23 @@ static bool put_push(struct cell *cell, size_t *at, uintptr_t place, uintptr_t s
     memcpy(push, (const void *)site, in->length);
     push[in->opcode_at + 1] = (unsigned char)((push[in->opcode_at + 1] & 0xc7) | 0x30);
     as_push.flow = FLOW_NEXT;
-    const size_t size = moved_make(moved, &as_push, push, site, place);
+    const size_t size = moved_make(moved, &as_push, push, site, place + *at);
     put_bytes(cell->code, at, moved, size);
     return size != 0;
+}
+
+// What comes before a short tail jump, the hook, and the jump.
+static bool make_tail(struct cell *cell, const struct pool *pool, uintptr_t place, uintptr_t site,
+                      const struct instruction *in, size_t lead)
+{
+    size_t at = 0;
+    memset(cell, 0, sizeof *cell);
+    cell->truth = site;
+    cell->kind = KIND_JUMP;
+    cell->lead = (uint8_t)lead;
+    put_bytes(cell->code, &at, (const void *)(site - lead), lead);
+    return put_push(cell, &at, place, site, in) &&
+           put_rest(cell, at, place, pool->start + offsetof(struct detour_hooks, indirect));
 }
 
 static bool make_indirect(struct cell *cell, const struct pool *pool, uintptr_t place,
@@ -432,6 +447,63 @@ static int plan_indirect_locked(uintptr_t instruction, enum detour_hook hook)
     return add_change(instruction, code, in.length);
 }
 
+// How many bytes right before the jump take the frame down, and can be replaced: at least `least`;
+// 0: not so many.
+static size_t find_lead(uintptr_t instruction, size_t length, uintptr_t start, uintptr_t end,
+                        size_t least)
+{
+    uintptr_t begins[LEAD_INSTRUCTIONS] = {0}; // of the epilogue so far, the latest first
+    struct instruction in;
+    for (uintptr_t pc = start; pc < instruction; pc += in.length) {
+        if (!decode((const unsigned char *)pc, end - pc, &in))
+            return 0;
+        memmove(begins + 1, begins, sizeof begins - sizeof *begins);
+        begins[0] = pc;
+        if (!decode_restores_stack(&in))
+            memset(begins, 0, sizeof begins);
+    }
+    size_t lead = 0;
+    for (unsigned i = 0; i < LEAD_INSTRUCTIONS && begins[i] && lead < least; i++)
+        lead = instruction - begins[i];
+    if (lead < least)
+        return 0;
+    for (uintptr_t pc = start; pc < end; pc += in.length) {
+        if (!decode((const unsigned char *)pc, end - pc, &in))
+            return 0;
+        const bool goes = in.flow == FLOW_JUMP || in.flow == FLOW_BRANCH || in.flow == FLOW_CALL;
+        const uintptr_t target = goes ? decode_target(&in, pc) : 0;
+        if (target > instruction - lead && target < instruction + length)
+            return 0;
+    }
+    return lead;
+}
+
+static int plan_tail_locked(uintptr_t instruction, uintptr_t start, uintptr_t end)
+{
+    struct instruction in;
+    if (!decode((const unsigned char *)instruction, end - instruction, &in) ||
+        in.flow != FLOW_JUMP_INDIRECT || in.length >= CALL_BYTES || in.base == REGISTER_STACK)
+        return -ENOTSUP;
+    const size_t lead =
+        find_lead(instruction, in.length, start, end, (size_t)(CALL_BYTES - in.length));
+    struct pool *pool = lead ? pool_for(instruction) : NULL;
+    struct cell cell;
+    if (!pool)
+        return -ENOTSUP;
+    const uintptr_t place = next_place(pool), from = instruction - lead;
+    if (!make_tail(&cell, pool, place, instruction, &in, lead))
+        return -ENOTSUP;
+    if (window_put(&cells, place, &cell, sizeof cell))
+        return -ENOMEM;
+    pool->used++;
+    unsigned char jump[INSTRUCTION_MOST + CALL_BYTES];
+    const int32_t distance = distance_to(from + CALL_BYTES, place);
+    memset(jump, 0xcc, sizeof jump);
+    jump[0] = 0xe9;
+    memcpy(jump + 1, &distance, sizeof distance);
+    return add_change(from, jump, lead + in.length);
+}
+
 static int begin(void)
 {
     int error = patch_lock();
@@ -473,6 +545,16 @@ int detour_plan_indirect(uintptr_t instruction, enum detour_hook hook)
     if (error)
         return error;
     error = plan_indirect_locked(instruction, hook);
+    end();
+    return error;
+}
+
+int detour_plan_tail(uintptr_t instruction, uintptr_t start, uintptr_t end_of_function)
+{
+    int error = begin();
+    if (error)
+        return error;
+    error = plan_tail_locked(instruction, start, end_of_function);
     end();
     return error;
 }
@@ -530,6 +612,11 @@ bool detour_truth(uintptr_t *pc, uintptr_t *sp, bool *interrupted)
     if (!cell || !cell->kind)
         return false;
     const uintptr_t offset = *pc - (uintptr_t)cell;
+    if (offset < cell->lead) {
+        *pc = cell->truth - cell->lead + offset;
+        *interrupted = true;
+        return true;
+    }
     if (cell->kind != KIND_DIRECT) {
         if (offset >= cell->pushed && offset < cell->dropped)
             *sp += sizeof *sp;

@@ -288,6 +288,30 @@ static int plan(uintptr_t address, uintptr_t target)
     return detour_plan(address, target, real_function(target));
 }
 
+// Where the function at `start` ends; 0: it is not all code.
+static uintptr_t end_of(uintptr_t start)
+{
+    uintptr_t end = 0;
+    if (patch_lock())
+        return 0;
+    loadmap_enter();
+    const struct patch_function *known = functions_at(start);
+    if (known && known->start == start && known->decoded)
+        end = known->end;
+    loadmap_leave();
+    patch_unlock();
+    return end;
+}
+
+static int plan_short_tail(const struct site *site)
+{
+    for (unsigned i = 0; i < stayed_count; i++)
+        if (stayed[i].why == STAYS_TABLE)
+            return -ENOTSUP;
+    const uintptr_t end = end_of(site->function);
+    return end ? detour_plan_tail(site->address, site->function, end) : -ENOTSUP;
+}
+
 static void take_followed(struct site *site)
 {
     if (site->function == getauxval(AT_ENTRY)) // who calls main is no function of the program
@@ -298,7 +322,8 @@ static void take_followed(struct site *site)
         const bool bound = site->target != 0;
         count(bound ? !plan(site->address, site->target)
                     : site->slot && !detour_plan_slot(site->address, site->slot));
-    } else if (!site->thunk && !detour_plan_indirect(site->address, DETOUR_INDIRECT)) {
+    } else if (!site->thunk && (!detour_plan_indirect(site->address, DETOUR_INDIRECT) ||
+                                (is_tail(site) && !plan_short_tail(site)))) {
         count(true);
     } else {
         const bool done = lead_through_stub(site, false);
@@ -391,21 +416,6 @@ static void add_function(struct follow_module *module, uintptr_t function)
         return;
     module->functions[number] = function;
     atomic_store_explicit(&module->count, number + 1, memory_order_release);
-}
-
-// Where the function at `start` ends; 0: it is not all code.
-static uintptr_t end_of(uintptr_t start)
-{
-    uintptr_t end = 0;
-    if (patch_lock())
-        return 0;
-    loadmap_enter();
-    const struct patch_function *known = functions_at(start);
-    if (known && known->start == start && known->decoded)
-        end = known->end;
-    loadmap_leave();
-    patch_unlock();
-    return end;
 }
 
 // A jump to the function's own first instruction is a tail call if the frame is gone right before

@@ -6,6 +6,7 @@ import unittest
 from collections import defaultdict
 
 import test_calls
+from support import CAIRN
 from test_calls import HELPERS, MODES, CallsTest, true_edges
 
 # The kernel calls handlers, and coroutines begin by a return: nobody notices. What they call is counted.
@@ -91,6 +92,35 @@ class Contexts(SitesTest, test_calls.Contexts):
         self.assertEqual(edges["recurse", "recurse"], 190)
         self.assertEqual(sum(node.calls for node in profile.named("dlclose")), 20)
         self.assertEqual(run.status, 0)
+
+    def test_whose_calls(self):
+        """Those of libc's own code are followed if asked for, and callbacks in any case."""
+        program = self.build("calls.c")
+        names = {}
+        for whom in "program", "libraries", "all":
+            run, profile = self.follow([program, "stale"], "--calls-by", whom)
+            self.assert_true(run, profile, ("anybody",))
+            names[whom] = {node.name for node in profile.nodes if node.calls}
+            self.assertGreater(profile.info["call_sites"]["callbacks"], -1 if whom == "all" else 100)
+        self.assertEqual(names["program"], names["libraries"])
+        self.assertIn("qsort", names["program"])
+        self.assertNotIn("msort_with_tmp", names["program"])
+        self.assertLess(names["program"], names["all"])
+
+    def test_of_nothing_but_entries(self):
+        run = self.native([CAIRN, "record", "-o", self.file("none"), "--track", "calls", "--calls-by", "entries",
+                           self.build("calls.c"), "figure6"])
+        self.assertEqual(run.status, 0)
+        self.assertIn("--calls-by", run.words)
+
+    def test_as_with_entries(self):
+        """A program built with 'cairn cc' has the same calls as one that was not."""
+        programs = self.build("calls.c"), self.build("calls.c", name="calls", through=(CAIRN, "cc"))
+        edges = []
+        for program in programs:
+            _, profile = self.follow([program, "wander"])
+            edges.append(self.edges(profile))
+        self.assertEqual(*edges)
 
 
 class CpuTime(SitesTest, test_calls.CpuTime):
