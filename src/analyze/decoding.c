@@ -133,6 +133,8 @@ static struct book *book_of(struct decoding *decoding, uint32_t index)
         book->error = codebook_read(&book->codebook, contexts->sections, contexts->bytes);
     if (book->error == -ENOMEM)
         memory_checked(NULL);
+    if (contexts->cut)
+        book->error = -EBADMSG;
     return book;
 }
 

@@ -15,12 +15,16 @@ static struct bytes *begin(struct batch *batch, uint32_t process, unsigned kind)
     return out;
 }
 
-void contexts_put_sections(struct batch *batch, uint32_t process, const uint8_t *data, size_t size)
+void contexts_put_sections(struct batch *batch, uint32_t process, uint64_t offset,
+                           const uint8_t *data, size_t size)
 {
     while (size > 0) {
         const size_t piece = size < PIECE ? size : PIECE;
-        bytes_put_string(begin(batch, process, CONTEXTS_SECTIONS), (const char *)data, piece);
+        struct bytes *out = begin(batch, process, CONTEXTS_SECTIONS);
+        bytes_put_varint(out, offset);
+        bytes_put_string(out, (const char *)data, piece);
         batch_flush_large(batch);
+        offset += piece;
         data += piece;
         size -= piece;
     }
@@ -52,7 +56,7 @@ void contexts_put(struct batch *batch, uint32_t process, const struct profile_co
         if (contexts->modules[i])
             contexts_put_module(batch, process, i, contexts->modules[i]);
     contexts_put_counts(batch, process, contexts);
-    contexts_put_sections(batch, process, contexts->sections, contexts->bytes);
+    contexts_put_sections(batch, process, 0, contexts->sections, contexts->bytes);
 }
 
 static bool grow(struct loader *loader, void *array, size_t count, size_t wanted, size_t each)
@@ -84,9 +88,14 @@ static bool take_module(struct loader *loader, struct cursor *cursor,
 static bool take_sections(struct loader *loader, struct cursor *cursor,
                           struct profile_contexts *contexts)
 {
-    const uint64_t size = cursor_varint(cursor);
+    const uint64_t offset = cursor_varint(cursor), size = cursor_varint(cursor);
     const uint8_t *data =
         cursor->failed || size > cursor_left(cursor) ? NULL : cursor_bytes(cursor, size);
+    // Bytes that do not follow those before would be taken for something else.
+    if (data && offset != contexts->bytes) {
+        contexts->cut = true;
+        return true;
+    }
     if (!data || !grow(loader, &contexts->sections, contexts->bytes, contexts->bytes + size, 1))
         return false;
     if (size > 0)

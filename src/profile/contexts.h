@@ -7,8 +7,10 @@
 #include "profile/encode.h"
 #include "profile/loader.h"
 
-// Sections are told in pieces, one behind the other; modules and counts are replaced.
-void contexts_put_sections(struct batch *batch, uint32_t process, const uint8_t *data, size_t size);
+// Sections are told in pieces, one behind the other: `offset` is what came before. Modules and
+// counts are replaced.
+void contexts_put_sections(struct batch *batch, uint32_t process, uint64_t offset,
+                           const uint8_t *data, size_t size);
 void contexts_put_module(struct batch *batch, uint32_t process, unsigned number, unsigned module);
 void contexts_put_counts(struct batch *batch, uint32_t process,
                          const struct profile_contexts *contexts);

@@ -49,8 +49,15 @@ uint64_t live_contexts_reserved(const struct live_contexts *contexts, const stru
     return intern_bytes_for(capacity - low);
 }
 
-static bool tell_sections(const struct live_contexts_news *news, struct batch *batch,
-                          uint32_t process)
+static void tell_bytes(struct live_contexts_told *told, struct batch *batch, uint32_t process,
+                       const uint8_t *data, size_t size)
+{
+    contexts_put_sections(batch, process, told->bytes, data, size);
+    told->bytes += size;
+}
+
+static bool tell_sections(struct live_contexts_told *told, const struct live_contexts_news *news,
+                          struct batch *batch, uint32_t process)
 {
     for (size_t i = 0; i < news->section_count; i++) {
         // The reference was looked at when the list was read.
@@ -61,7 +68,7 @@ static bool tell_sections(const struct live_contexts_news *news, struct batch *b
         const uint32_t size = __atomic_load_n(&sections->bytes, __ATOMIC_RELAXED);
         if (size > news->bytes - at)
             break;
-        contexts_put_sections(batch, process, sections->data, size);
+        tell_bytes(told, batch, process, sections->data, size);
     }
     return news->section_count > 0;
 }
@@ -84,7 +91,7 @@ static bool tell_nodes(struct live_contexts_told *told, const struct live_contex
         if (!out.data)
             break;
         serial_stacks(&out, copy, from, to);
-        contexts_put_sections(batch, process, out.data, out.size);
+        tell_bytes(told, batch, process, out.data, out.size);
         free(out.data);
         told->nodes = to;
     }
@@ -135,6 +142,6 @@ bool live_contexts_update(struct live_contexts_told *told, const struct live_con
 {
     bool any = tell_modules(told, news, batch, process);
     any |= tell_counts(told, news->contexts, batch, process);
-    any |= tell_sections(news, batch, process);
+    any |= tell_sections(told, news, batch, process);
     return any | tell_nodes(told, news, batch, process);
 }

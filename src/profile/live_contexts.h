@@ -10,6 +10,7 @@
 struct live_contexts_told {
     ref_t sections; // head of the list as it was
     uint32_t nodes; // 0: none yet
+    uint64_t bytes; // of all sections
     struct profile_contexts counts;
     uint16_t *modules; // as they were told
     unsigned module_count;

@@ -103,6 +103,7 @@ struct profile_contexts {
     size_t bytes;
     uint16_t *modules; // from the numbers of modules in there to those of the profile; 0: not known
     unsigned module_count;
+    bool cut; // what came after these was lost
     uint32_t
         first; // node that handles count from: lower ones are of the process it was forked from
     uint64_t number, walked, unknown; // contexts told by numbers when they were new, by walks, not

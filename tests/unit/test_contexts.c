@@ -7,6 +7,7 @@
 #include "encode/tell.h"
 #include "make_pool.h"
 #include "make_profile.h"
+#include "profile/contexts.h"
 #include "profile/merge.h"
 #include "profile/reader.h"
 #include "recorder_fixture.h"
@@ -356,6 +357,31 @@ static void ignore(void *context, unsigned process, place_t place)
     (void)place;
 }
 
+// What follows a record that was lost is not taken for what it is not.
+static void test_lost_record(void **unused)
+{
+    (void)unused;
+    static const uint8_t bytes[30] = {1, 2, 3};
+    struct profile *profile = make_profile("cpu", "ns", 1000000);
+    make_process(profile, 100, 1, "app");
+    struct batch batch = {.level = 1};
+    encode_profile(&batch, profile);
+    contexts_put_sections(&batch, 0, 0, bytes, 10);
+    contexts_put_sections(&batch, 0, 10, bytes, 5);
+    contexts_put_sections(&batch, 0, 20, bytes, 10); // five are missing
+    contexts_put_sections(&batch, 0, 30, bytes, 10);
+    batch_flush(&batch);
+    char *error = NULL;
+    struct profile *read =
+        profile_parse(batch.out.data, batch.out.size, WRITER_NONE, "lost", &error);
+    assert_non_null(read);
+    assert_int_equal(read->processes[0].contexts.bytes, 15);
+    assert_true(read->processes[0].contexts.cut);
+    profile_free(read);
+    batch_free(&batch);
+    profile_free(profile);
+}
+
 // Whatever the bytes are, decoding ends, and touches nothing that is not there.
 static void test_damaged_sections(void **unused)
 {
@@ -443,6 +469,7 @@ int main(void)
         cmocka_unit_test(test_walked_and_created),
         cmocka_unit_test(test_forked),
         cmocka_unit_test(test_merged),
+        cmocka_unit_test(test_lost_record),
         cmocka_unit_test(test_damaged_sections),
         cmocka_unit_test(test_scribbled_contexts),
     };
