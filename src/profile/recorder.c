@@ -16,11 +16,11 @@
 
 enum {
     APPEND_LEVEL = 3,
-    MOST_APART = 1024,         // ended processes that keep trees of their own
-    FOLD_AFTER = 4096,         // ended processes between two compactions
-    COMPACT_AFTER = 16 << 20,  // bytes appended, at least
-    COMPACT_GROWTH = 3,        // or this many times the compact size
-    IDLE_STATE_SECONDS = 10,   // how often the time is told when nothing else happens
+    MOST_APART = 1024,          // ended processes that keep trees of their own
+    FOLD_AFTER = 4096,          // ended processes between two compactions
+    COMPACT_AFTER = 16 << 20,   // bytes appended, at least
+    COMPACT_GROWTH = 3,         // or this many times the compact size
+    IDLE_STATE_SECONDS = 10,    // how often the time is told when nothing else happens
     MOST_RECORDED_METRICS = 10, // of a process: costs, calls, and what bounds the last of them
 };
 
