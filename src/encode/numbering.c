@@ -431,11 +431,12 @@ int numbering_cover(struct numbering *numbering, enum cover *cover)
         return -ENOMEM;
     bool tails = numbering->covered_functions < graph->function_count &&
                  numbering->options.save_unseen_tails;
-    bool stale = !roots_fit(numbering);
+    const bool asked = !numbering->options.ignores_stale;
+    bool stale = asked && !roots_fit(numbering);
     for (uint32_t i = numbering->covered; i < graph->edge_count; i++) {
         const struct graph_edge *edge = graph_edge(graph, i);
         tails |= edge_is_tail(edge);
-        stale |= edge_is_silent(edge) && !silent_fits(numbering, edge);
+        stale |= asked && edge_is_silent(edge) && !silent_fits(numbering, edge);
         if (edge->flags & EDGE_LOOPS)
             code_at(numbering, i)->action = ACTION_LOOP;
         else if (edge_is_silent(edge))

@@ -41,6 +41,8 @@ struct numbering_options {
     // Calls of functions with tail calls that never ran save, too, so that a first tail call need
     // not change its callers; but not those with this much heat, which it would slow. 0: none do.
     uint64_t save_unseen_tails;
+    // Nobody asks whether new silent edges and roots fit: COVER_STALE is not told.
+    bool ignores_stale;
 };
 
 struct numbering {

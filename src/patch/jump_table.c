@@ -51,11 +51,22 @@ static void follow(struct trace *trace, const struct instruction *in, uintptr_t 
     }
 }
 
+// Where the last jump was: the next of the same function goes on from there. Under the lock.
+static struct {
+    uintptr_t function, pc;
+    struct trace trace;
+} last;
+
 static bool find_table(const struct patch_function *function, uintptr_t jump, struct table *table)
 {
     struct trace trace = {.since_load = UINT32_MAX / 2, .since_compare = UINT32_MAX / 2};
     struct instruction in;
     uintptr_t pc = function->start;
+    if (last.function == function->start && last.pc <= jump) {
+        pc = last.pc;
+        trace = last.trace;
+    }
+    last.function = 0;
     for (; pc < jump; pc += in.length) {
         if (!decode((const unsigned char *)pc, function->end - pc, &in))
             return false;
@@ -63,6 +74,9 @@ static bool find_table(const struct patch_function *function, uintptr_t jump, st
     }
     if (pc != jump || !decode((const unsigned char *)pc, function->end - pc, &in))
         return false;
+    last.function = function->start;
+    last.pc = pc;
+    last.trace = trace;
     table->count = 0;
     if (trace.since_compare < 12 && trace.compared >= 0 && trace.compared < ENTRIES_MOST)
         table->count = (uint32_t)trace.compared + 1;

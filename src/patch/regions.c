@@ -175,18 +175,25 @@ void region_give_back(struct stub *stub)
     region->free_stubs = stub;
 }
 
+int region_flush_to(int fd)
+{
+    int error = 0;
+    size_t at = 0;
+    for (unsigned i = 0; i < run_count && !error; at += runs[i++].bytes)
+        error = text_write(fd, runs[i].start, pending + at, runs[i].bytes);
+    if (!error)
+        run_count = 0, pending_bytes = 0;
+    return error;
+}
+
 int region_flush(void)
 {
     if (run_count == 0)
         return 0;
-    int fd = text_open(), error = fd < 0 ? fd : 0;
-    size_t at = 0;
-    for (unsigned i = 0; i < run_count && !error; at += runs[i++].bytes)
-        error = text_write(fd, runs[i].start, pending + at, runs[i].bytes);
+    const int fd = text_open();
+    const int error = fd < 0 ? fd : region_flush_to(fd);
     if (fd >= 0)
         text_close(fd);
-    if (!error)
-        run_count = 0, pending_bytes = 0;
     return error;
 }
 

@@ -12,6 +12,7 @@
 #include <unistd.h>
 
 #define TRAP 0xcc
+#define FEW 512    // changes that need no memory of their own
 #define CHUNK 4096 // bytes of code that one system call writes
 
 // One place in the code, and what it shall be.
@@ -236,7 +237,7 @@ static int write_batch(const struct batch *batch, enum company company)
 static int apply_locked(struct batch *batch, const struct site_change *changes, size_t count,
                         enum company company)
 {
-    int error = region_flush();
+    int error = region_flush_to(batch->fd);
     for (size_t i = 0; i < count && !error; i++)
         error = add_change(batch, &changes[i]);
     if (error || batch->count == 0)
@@ -257,9 +258,12 @@ int sites_apply(struct site_change *changes, size_t count, enum company company)
             patch_unlock();
         return error;
     }
+    static struct edit few[2 * FEW]; // under the lock
     const size_t bytes = 2 * count * sizeof(struct edit);
-    long memory =
-        syscall(SYS_mmap, 0, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    long memory = (long)few;
+    if (count > FEW)
+        memory =
+            syscall(SYS_mmap, 0, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
     struct batch batch = {.edit = (struct edit *)memory, .fd = text_open()};
     if (memory == -1)
         error = -ENOMEM;
@@ -269,7 +273,7 @@ int sites_apply(struct site_change *changes, size_t count, enum company company)
         error = apply_locked(&batch, changes, count, company);
     if (batch.fd >= 0)
         text_close(batch.fd);
-    if (memory != -1)
+    if (memory != -1 && count > FEW)
         syscall(SYS_munmap, memory, bytes);
     patch_unlock();
     errno = saved;

@@ -64,6 +64,7 @@ void region_give_back(struct stub *stub);
 // The code of a slot, written by the next region_flush() at the latest. 0 or -errno.
 int region_write(uintptr_t address, const void *bytes, size_t count);
 int region_flush(void);
+int region_flush_to(int fd); // the same with memory that is open already
 
 // The stub whose slot holds the address. Signal-safe.
 struct stub *region_stub_at(uintptr_t address);

@@ -379,14 +379,26 @@ static struct stub *hook_for(struct site *site)
 }
 
 #define CHANGES 256
-static struct site_change changes[CHANGES];
+static struct site_change changes[CHANGES]; // of all functions that are looked at together
+static uint32_t changed[CHANGES];           // whose they are
+static size_t change_count;
 
 // If that fails, calls are as silent as any that cannot be patched.
-static void apply(uint32_t function, size_t count)
+static void apply_changes(void)
 {
     const enum company company = encode_is_alone() ? COMPANY_NONE : COMPANY_THREADS;
-    if (count && (encode.frozen || sites_apply(changes, count, company)))
-        facts_of(function)->flags |= OPEN;
+    if (change_count && (encode.frozen || sites_apply(changes, change_count, company)))
+        for (size_t i = 0; i < change_count; i++)
+            facts_of(changed[i])->flags |= OPEN;
+    change_count = 0;
+}
+
+static void change(uint32_t function, struct site *site, struct stub *stub)
+{
+    if (change_count == CHANGES)
+        apply_changes();
+    changed[change_count] = function;
+    changes[change_count++] = (struct site_change){site, stub};
 }
 
 #define LEFT_MOST 16
@@ -409,7 +421,6 @@ static bool is_left(uintptr_t target)
 
 static void add_sites(uint32_t function, const struct site_list *list)
 {
-    size_t count = 0;
     for (unsigned i = 0; i < list->count; i++) {
         struct site *site = &list->site[i];
         const uintptr_t behind = site->address + site->length;
@@ -431,13 +442,8 @@ static void add_sites(uint32_t function, const struct site_list *list)
             continue;
         }
         encode.counts->sites_patched++;
-        changes[count++] = (struct site_change){site, stub};
-        if (count == CHANGES) {
-            apply(function, count);
-            count = 0;
-        }
+        change(function, site, stub);
     }
-    apply(function, count);
 }
 
 static void look_at(uint32_t function)
@@ -485,6 +491,7 @@ uint32_t encode_meet(uintptr_t address)
     uint32_t function = add_function(address);
     while (looked_at < encode.graph.function_count)
         look_at(looked_at++);
+    apply_changes();
     spread_open(first_edge);
     return function;
 }

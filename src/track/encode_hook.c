@@ -175,6 +175,10 @@ static enum reencode decide(void)
     if (!encode_is_alone() && encode.frozen)
         return REENCODE_NOT;
     counters->edges = encode.graph.edge_count;
+    counters->nanoseconds = UINT64_MAX;
+    // The clock is a system call: only where it matters.
+    if (!encode.restless && policy_decide(&encode.policy, counters) == REENCODE_NOT)
+        return REENCODE_NOT;
     counters->nanoseconds = encode_now() - encode.encoded_at;
     if (encode.restless)
         return counters->nanoseconds > RESTLESS_NS + 3 * counters->last_cost ? REENCODE_EDGES

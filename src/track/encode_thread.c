@@ -133,7 +133,8 @@ int encode_start(struct live_encode *counts, bool verify, bool restless)
     encode.pool = (struct pool){.map = map, .unmap = unmap, .piece = 1 << 16};
     encode.policy = (struct policy)POLICY_DEFAULT;
     graph_init(&encode.graph, &encode.pool);
-    const struct numbering_options options = {.id_bits = 64, .chain_targets = UINT32_MAX};
+    const struct numbering_options options = {
+        .id_bits = 64, .chain_targets = UINT32_MAX, .ignores_stale = true};
     error = numbering_start(&encode.numbering, &encode.graph, &options);
     if (!error)
         error = encode_graph_start();
