@@ -141,6 +141,7 @@ struct encode {
     bool restless; // for tests: encodes anew all the time, at random
     struct encode_epoch *_Atomic epoch; // in force; handlers read it
     struct encode_thread *threads;
+    long pid;
     bool failed; // sites could not be led to what the encoding says: all samples are walked
     struct pool pool;
     struct graph graph;

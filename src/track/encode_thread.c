@@ -54,7 +54,9 @@ bool encode_lock(struct encode_thread *thread, uint64_t *mask)
     atomic_signal_fence(memory_order_seq_cst);
     syscall(SYS_rt_sigprocmask, SIG_BLOCK, &all, mask, sizeof all);
     while (!try_for(self)) {
-        if (atomic_load_explicit(&forking, memory_order_relaxed)) {
+        // In a child that nobody told us of, who had it does not exist.
+        if (atomic_load_explicit(&forking, memory_order_relaxed) ||
+            syscall(SYS_getpid) != encode.pid) {
             syscall(SYS_rt_sigprocmask, SIG_SETMASK, mask, NULL, sizeof *mask);
             atomic_signal_fence(memory_order_seq_cst);
             if (thread)
@@ -127,6 +129,7 @@ int encode_start(struct live_encode *counts, bool verify, bool restless)
     int error = sites_start();
     if (error)
         return error;
+    encode.pid = syscall(SYS_getpid);
     encode.counts = counts;
     encode.verify = verify;
     encode.restless = restless;
@@ -298,6 +301,7 @@ void encode_after_fork(struct live_encode *counts)
         if (thread != encode_current)
             forget_thread(thread);
     }
+    encode.pid = syscall(SYS_getpid);
     encode.counts = counts ? counts : &nowhere;
     encode_count_graph();
 }
