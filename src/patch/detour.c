@@ -3,6 +3,7 @@
 #include "patch/functions.h"
 #include "patch/lock.h"
 #include "patch/moved.h"
+#include "patch/padding.h"
 #include "patch/text.h"
 #include <errno.h>
 #include <string.h>
@@ -310,98 +311,6 @@ static uintptr_t detour_of(uintptr_t instruction, const struct goal *goal)
     return place;
 }
 
-// ---- hops: a jump of two bytes reaches the padding between functions, where one of five has room
-
-#define HOPS_MOST 3
-#define GAP_MOST 64
-
-struct gap {
-    uintptr_t end, next; // what is free
-    unsigned count;
-    struct {
-        uintptr_t at, to;
-    } hop[HOPS_MOST];
-};
-
-static struct address_index gaps; // by start; under the lock
-
-// True if control never runs past the end of the function.
-static bool ends_for_good(const struct patch_function *function)
-{
-    struct instruction in = {.flow = FLOW_NEXT};
-    for (uintptr_t pc = function->start; pc < function->end; pc += in.length)
-        if (!decode((const unsigned char *)pc, function->end - pc, &in))
-            return false;
-    return in.flow == FLOW_JUMP || in.flow == FLOW_RETURN || in.flow == FLOW_STOP ||
-           in.flow == FLOW_CALL; // of one that does not return
-}
-
-// Where padding that begins at `start` ends; 0: something else is there.
-static uintptr_t end_of_padding(uintptr_t start)
-{
-    struct instruction in;
-    uintptr_t pc = start;
-    for (; pc - start < GAP_MOST && !functions_at(pc); pc += in.length)
-        if (!decode((const unsigned char *)pc, INSTRUCTION_MOST, &in) ||
-            !(decode_is_padding(&in) || *(const unsigned char *)pc == 0xcc))
-            return 0;
-    const struct patch_function *next = functions_at(pc);
-    return next && next->start == pc ? pc : 0;
-}
-
-// The padding behind a function; NULL: there is none, or it is executed.
-static struct gap *gap_behind(const struct patch_function *function)
-{
-    struct gap *gap = index_find(&gaps, function->end);
-    if (gap)
-        return gap;
-    gap = heap_take(sizeof *gap);
-    if (!gap || index_put(&gaps, function->end, gap))
-        return NULL;
-    gap->next = function->end;
-    gap->end = ends_for_good(function) ? end_of_padding(function->end) : 0;
-    return gap;
-}
-
-static bool is_near(uintptr_t end, uintptr_t hop)
-{
-    return (intptr_t)(hop - end) == (int8_t)(hop - end);
-}
-
-// A hop in the gap, an old one or a new one; 0.
-static uintptr_t hop_in(struct gap *gap, uintptr_t end, uintptr_t place)
-{
-    for (unsigned i = 0; i < gap->count; i++)
-        if (gap->hop[i].to == place && is_near(end, gap->hop[i].at))
-            return gap->hop[i].at;
-    const uintptr_t at = gap->next;
-    if (gap->count == HOPS_MOST || at + CALL_BYTES > gap->end || !is_near(end, at))
-        return 0;
-    unsigned char jump[CALL_BYTES] = {0xe9};
-    const int32_t distance = distance_to(at + CALL_BYTES, place);
-    memcpy(jump + 1, &distance, sizeof distance);
-    if (add_change(at, jump, sizeof jump))
-        return 0;
-    gap->hop[gap->count].at = at;
-    gap->hop[gap->count++].to = place;
-    gap->next += CALL_BYTES;
-    return at;
-}
-
-// Within reach of a jump of two bytes that ends at `end`.
-static uintptr_t hop_to(uintptr_t end, uintptr_t place)
-{
-    uintptr_t hop = 0;
-    for (uintptr_t pc = end + INT8_MIN; pc <= end + INT8_MAX && !hop;) {
-        const struct patch_function *function = functions_at(pc);
-        struct gap *gap = function && is_near(end, function->end) ? gap_behind(function) : NULL;
-        if (gap)
-            hop = hop_in(gap, end, place);
-        pc = function ? function->end : pc + 1;
-    }
-    return hop;
-}
-
 static int plan_locked(uintptr_t instruction, const struct goal *goal)
 {
     struct instruction in;
@@ -412,7 +321,7 @@ static int plan_locked(uintptr_t instruction, const struct goal *goal)
     if (!place)
         return -ENOMEM;
     if (in.immediate_bytes == 1) {
-        const uintptr_t hop = hop_to(end, place);
+        const uintptr_t hop = padding_hop(end, place, add_change);
         const int8_t near = (int8_t)(hop - end);
         return hop ? add_change(end - sizeof near, &near, sizeof near) : -ENOTSUP;
     }

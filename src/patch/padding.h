@@ -1,0 +1,18 @@
+// SPDX-License-Identifier: MIT
+#ifndef CAIRN_PATCH_PADDING_H
+#define CAIRN_PATCH_PADDING_H
+
+// A jump of two bytes reaches the padding between functions, where one of five has room: a hop.
+
+#include <stddef.h>
+#include <stdint.h>
+
+// Takes note of bytes that are to be written. 0 or -errno.
+typedef int padding_writer(uintptr_t address, const void *code, size_t bytes);
+
+// The address of a hop to `place`, within reach of a jump of two bytes that ends at `end`; a new
+// one is written by `write`. 0: there is no room. Under the lock of sites.h, and between
+// loadmap_enter and loadmap_leave.
+uintptr_t padding_hop(uintptr_t end, uintptr_t place, padding_writer *write);
+
+#endif
