@@ -94,7 +94,7 @@ static bool find_table(const struct patch_function *function, uintptr_t jump, st
 // By a system call: it may be no table, and nothing be there.
 static unsigned read_entries(const struct table *table, uint32_t first, uintptr_t target[CHUNK])
 {
-    int32_t distance[CHUNK];
+    int32_t distance[CHUNK] = {0};
     const bool near = table->entry_bytes == 4;
     const uintptr_t at = table->start + (uintptr_t)first * table->entry_bytes;
     struct iovec to = {near ? (void *)distance : (void *)target, CHUNK * table->entry_bytes};

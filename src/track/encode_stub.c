@@ -2,8 +2,8 @@
 // What a site leads to by its edges' codes.
 //
 //   direct call      number 0: the original code; a number: it is added; else the hook
-//   indirect call    a chain: some targets have an arm with their number each, the others take the
-//   hook indirect jump    a chain whose arms change nothing: known targets need not be met again
+//   indirect call    a chain: some targets have an arm with their number, the others take the hook
+//   indirect jump    a chain whose arms change nothing: known targets need not be met again
 //
 // Which targets have arms is decided before the edges are numbered: an edge without one pushes.
 
@@ -14,42 +14,38 @@ enum {
     CHAINS_MOST = 8,   // that are made for a site: what returns to an old one is not known
 };
 
-static bool remember_target(struct encode_site *site, uintptr_t target, uint32_t edge)
+// Room for another target. False: no memory.
+static bool make_room(struct encode_site *site)
 {
-    struct encode_targets *old = site->targets;
-    const uint32_t count = old ? old->count : 0;
-    for (uint32_t i = 0; i < count; i++)
-        if (old->one[i].target == target)
-            return true;
-    if (count == TARGETS_MOST)
+    const struct encode_targets *old = site->targets;
+    const uint32_t count = old ? old->count : 0, room = count ? 2 * count : 2;
+    if (old && count < old->room)
+        return true;
+    struct encode_targets *more =
+        pool_alloc(&encode.pool, sizeof *more + room * sizeof more->one[0]);
+    if (!more)
         return false;
-    if (!old || count == old->room) {
-        const uint32_t room = count ? 2 * count : 2;
-        struct encode_targets *more =
-            pool_alloc(&encode.pool, sizeof *more + room * sizeof more->one[0]);
-        if (!more)
-            return false;
-        *more = (struct encode_targets){.room = room};
-        if (old) {
-            more->chain = old->chain;
-            more->chains = old->chains;
-            more->arm_count = old->arm_count;
-        }
-        for (uint32_t i = 0; i < count; i++)
-            more->one[i] = old->one[i];
-        for (uint32_t i = 0; i < STUB_ARMS && old; i++)
-            more->arm[i] = old->arm[i];
-        site->targets = more;
-        more->count = count;
-    }
-    site->targets->one[site->targets->count++] =
-        (struct encode_target){.target = target, .edge = edge};
+    *more = (struct encode_targets){0};
+    if (old)
+        *more = *old;
+    more->room = room;
+    for (uint32_t i = 0; i < count; i++)
+        more->one[i] = old->one[i];
+    site->targets = more;
     return true;
 }
 
 void encode_know_target(struct encode_site *site, uintptr_t target, uint32_t edge)
 {
-    remember_target(site, target, edge);
+    const struct encode_targets *known = site->targets;
+    const uint32_t count = known ? known->count : 0;
+    for (uint32_t i = 0; i < count; i++)
+        if (known->one[i].target == target)
+            return;
+    if (count == TARGETS_MOST || !make_room(site))
+        return;
+    site->targets->one[site->targets->count++] =
+        (struct encode_target){.target = target, .edge = edge};
 }
 
 static uint64_t heat_of(const struct encode_target *target)
