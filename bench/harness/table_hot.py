@@ -134,7 +134,7 @@ def render(data):
     yield ("Space (peak bytes of the trees, edges included), accuracy against the exact tree, and time. *Missed* and *false* "
            "count contexts on the wrong side of φ, of those that are hot; *error* is that of the counters of hot contexts; *coverage* is "
            "that of edges with at least τ times the hottest one's weight, where τ is 0.01, or φN over that weight if this is more "
-           "(below it, the paper's guarantee ends). With bursts of 2 ms every 20 ms the last column: most of these runs take less than half a second, so a burst "
+           "(below it, the paper's guarantee ends). With bursts of 2 ms every 20 ms the last column: most of these runs take a second, so a burst "
            "that meets a busy moment counts for much. phalanx goes by the clock: two runs of it differ.")
     yield ""
     yield ("| program | full | hot | share | hot contexts | missed | false | error avg | max | τ | coverage | full / native | "
