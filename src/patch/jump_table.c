@@ -94,10 +94,10 @@ static bool find_table(const struct patch_function *function, uintptr_t jump, st
 // By a system call: it may be no table, and nothing be there.
 static unsigned read_entries(const struct table *table, uint32_t first, uintptr_t target[CHUNK])
 {
-    int32_t distance[CHUNK] = {0};
+    uintptr_t words[CHUNK] = {0};
     const bool near = table->entry_bytes == 4;
     const uintptr_t at = table->start + (uintptr_t)first * table->entry_bytes;
-    struct iovec to = {near ? (void *)distance : (void *)target, CHUNK * table->entry_bytes};
+    struct iovec to = {words, CHUNK * table->entry_bytes};
     struct iovec from = {(void *)at, to.iov_len};
     // Not beyond the page, which may be the last.
     const size_t left = 4096 - at % 4096;
@@ -105,8 +105,11 @@ static unsigned read_entries(const struct table *table, uint32_t first, uintptr_
         to.iov_len = from.iov_len = left;
     const long bytes = syscall(SYS_process_vm_readv, syscall(SYS_getpid), &to, 1, &from, 1, 0);
     const unsigned count = bytes < 0 ? 0 : (unsigned)((size_t)bytes / table->entry_bytes);
-    for (unsigned i = 0; i < count && near; i++)
-        target[i] = table->start + (uintptr_t)(intptr_t)distance[i];
+    for (unsigned i = 0; i < count; i++) {
+        int32_t distance = 0;
+        __builtin_memcpy(&distance, (const char *)words + i * sizeof distance, sizeof distance);
+        target[i] = near ? table->start + (uintptr_t)(intptr_t)distance : words[i];
+    }
     return count;
 }
 
