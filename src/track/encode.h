@@ -10,6 +10,9 @@
 //   pushing
 //
 //   encode_graph.c     functions, sites and edges as they are met; what cannot be patched
+//   encode_facts.c     which functions can have numbers
+//   encode_stub.c      what a site leads to by the encoding
+//   encode_heat.c      how hot edges are, by what they push
 //   encode_hook.c      what a hook does, and encoding anew
 //   encode_epoch.c     encodings that threads are on
 //   encode_thread.c    start and end, the lock

@@ -13,31 +13,11 @@
 #include "patch/jump_table.h"
 #include "patch/lock.h"
 #include "track/asked.h"
+#include "track/encode_facts.h"
 #include "track/encode_here.h"
-#include "track/encode_parts.h"
 #include <dlfcn.h>
 #include <errno.h>
 
-enum {
-    OPEN = 1,     // may go silently to where nobody knows
-    PUSHES = 2,   // may go silently to where nobody knew before: its hook tells
-    TAILS = 4,    // has a jump with such a hook
-    LEFT = 8,     // has left by it
-    NEWS = 16,    // to where nobody knew when the encoding in force was made
-    LOOSE = 32,   // and did so when that was not expected any more
-    DOUBTED = 64, // somebody has come here whom the encoding in force does not know
-};
-
-// Encodings that were made because a jump went where nobody knew. So many, and no more.
-#define SURPRISES_MOST 64
-static uint32_t surprises;
-
-struct facts { // by function of the graph
-    uintptr_t address;
-    uint8_t flags;
-};
-
-static struct series facts = {.size = sizeof(struct facts)};
 static struct series known = {.size = sizeof(struct encode_site)};
 static uint32_t known_count;
 static struct lookup known_lookup;
@@ -80,11 +60,6 @@ int encode_graph_start(void)
     loadmap_find((uintptr_t)dlsym(RTLD_NEXT, "_Unwind_RaiseException"), &unwinder, &unloading);
     loadmap_leave();
     return 0;
-}
-
-static struct facts *facts_of(uint32_t function)
-{
-    return series_at(&facts, function);
 }
 
 static bool is_permanent(uintptr_t address)
@@ -131,11 +106,11 @@ static uint32_t add_function(uintptr_t address)
 {
     const uint32_t before = encode.graph.function_count;
     const uintptr_t start = start_of(address);
-    if (!series_reach(&facts, &encode.pool, before))
+    if (!encode_facts_reach(before))
         return GRAPH_NONE;
     uint32_t function = graph_add_function(&encode.graph, loadmap_place(start));
     if (function != GRAPH_NONE && function >= before)
-        *facts_of(function) = (struct facts){.address = start};
+        *encode_facts_of(function) = (struct encode_facts){.address = start};
     return function;
 }
 
@@ -144,7 +119,7 @@ static void add_silent(uint32_t from, uintptr_t behind, uintptr_t target, enum e
     uint32_t to = target ? add_function(target) : GRAPH_NONE;
     if (to == GRAPH_NONE ||
         graph_add_edge(&encode.graph, loadmap_place(behind), from, to, kind) == GRAPH_NONE)
-        facts_of(from)->flags |= OPEN;
+        encode_facts_of(from)->flags |= OPEN;
 }
 
 // Where a word of the GOT, or a PLT entry, leads to.
@@ -200,11 +175,11 @@ static void add_stays(uint32_t function, uintptr_t address, enum site_stays why)
     if (why == STAYS_TABLE) {
         struct switch_parts parts = {function, address + 1};
         if (!jump_table_stays(address, add_switch_part, &parts) && stack_is_empty(address))
-            facts_of(function)->flags |= OPEN;
+            encode_facts_of(function)->flags |= OPEN;
         return;
     }
     if (why == STAYS_UNDECODED || !decode((const unsigned char *)address, INSTRUCTION_MOST, &in)) {
-        facts_of(function)->flags |= OPEN;
+        encode_facts_of(function)->flags |= OPEN;
         return;
     }
     const uintptr_t behind = address + in.length;
@@ -246,7 +221,7 @@ static uintptr_t part_at(uintptr_t target)
 // Compilers put cold code elsewhere, with a table of its own: to walks it is a function.
 static void add_parts(uint32_t function)
 {
-    uintptr_t start = facts_of(function)->address, end = start;
+    uintptr_t start = encode_facts_of(function)->address, end = start;
     bool decoded = false;
     if (patch_lock())
         return;
@@ -274,11 +249,6 @@ static void add_parts(uint32_t function)
 static uint32_t site_hash(const struct site *site)
 {
     return lookup_hash((uintptr_t)site, 0);
-}
-
-bool encode_is_open(uint32_t function)
-{
-    return facts_of(function)->flags & OPEN;
 }
 
 struct encode_site *encode_site_number(uint32_t number)
@@ -389,7 +359,7 @@ static void apply_changes(void)
     const enum company company = encode_is_alone() ? COMPANY_NONE : COMPANY_THREADS;
     if (change_count && (encode.frozen || sites_apply(changes, change_count, company)))
         for (size_t i = 0; i < change_count; i++)
-            facts_of(changed[i])->flags |= OPEN;
+            encode_facts_of(changed[i])->flags |= OPEN;
     change_count = 0;
 }
 
@@ -434,7 +404,7 @@ static void add_sites(uint32_t function, const struct site_list *list)
             continue;
         struct stub *stub = tail && target ? NULL : hook_for(site);
         if (tail && stub)
-            facts_of(function)->flags |= PUSHES | TAILS;
+            encode_facts_of(function)->flags |= PUSHES | TAILS;
         else if (!stub)
             add_silent(function, behind, target, tail ? EDGE_SILENT_JUMP : EDGE_SILENT_CALL);
         if (!stub) {
@@ -449,40 +419,23 @@ static void add_sites(uint32_t function, const struct site_list *list)
 static void look_at(uint32_t function)
 {
     struct site_list list = {0};
-    const uintptr_t address = facts_of(function)->address;
+    const uintptr_t address = encode_facts_of(function)->address;
     stayed_count = 0;
     const bool stays =
         encode.frozen || (encode.company && encode_is_fixed(address)) || is_in(&unwinder, address);
     // Where nothing would be patched, nothing is missed.
     if (!is_here_to_stay(address) || sites_find(address, &list, &found) ||
         (stays && list.count + stayed_count > 0)) {
-        facts_of(function)->flags |= OPEN;
+        encode_facts_of(function)->flags |= OPEN;
         return;
     }
     encode.counts->sites_skipped += stayed_count;
     if (stayed_count > STAYS_MOST)
-        facts_of(function)->flags |= OPEN;
+        encode_facts_of(function)->flags |= OPEN;
     for (unsigned i = 0; i < stayed_count && i < STAYS_MOST; i++)
         add_stays(function, stayed[i].address, stayed[i].why);
     add_parts(function);
     add_sites(function, &list);
-}
-
-// What leads silently to an open function is open, too.
-static void spread_open(uint32_t first_edge)
-{
-    const struct graph *graph = &encode.graph;
-    for (bool changed = true; changed;) {
-        changed = false;
-        for (uint32_t i = first_edge; i < graph->edge_count; i++) {
-            const struct graph_edge *edge = graph_edge(graph, i);
-            const unsigned more = facts_of(edge->callee)->flags & ~facts_of(edge->caller)->flags;
-            if (!edge_is_silent(edge) || !(more & (OPEN | PUSHES)))
-                continue;
-            facts_of(edge->caller)->flags |= more & (OPEN | PUSHES);
-            changed = true;
-        }
-    }
 }
 
 uint32_t encode_meet(uintptr_t address)
@@ -492,7 +445,7 @@ uint32_t encode_meet(uintptr_t address)
     while (looked_at < encode.graph.function_count)
         look_at(looked_at++);
     apply_changes();
-    spread_open(first_edge);
+    encode_spread(first_edge);
     return function;
 }
 
@@ -531,52 +484,12 @@ void encode_open_loaded(void)
 {
     const struct graph *graph = &encode.graph;
     for (uint32_t i = 0; i < graph->function_count; i++)
-        if (!is_permanent(facts_of(i)->address))
-            facts_of(i)->flags |= OPEN;
-    spread_open(0);
+        if (!is_permanent(encode_facts_of(i)->address))
+            encode_facts_of(i)->flags |= OPEN;
+    encode_spread(0);
     for (uint32_t i = 0; i < graph->edge_count; i++)
         if (!edge_is_silent(graph_edge(graph, i)) && !encode_may_number(i))
             graph_edge(graph, i)->flags |= EDGE_UNENCODED;
-}
-
-bool encode_may_number(uint32_t edge)
-{
-    const struct graph_edge *one = graph_edge(&encode.graph, edge);
-    return !((facts_of(one->callee)->flags | facts_of(one->caller)->flags) & (OPEN | PUSHES));
-}
-
-bool encode_is_doubted(uint32_t function)
-{
-    return facts_of(function)->flags & DOUBTED;
-}
-
-// Whether all places that a function leaves for by hooked jumps seem to be known.
-static bool is_steady(unsigned flags)
-{
-    return (flags & LEFT) && !(flags & (NEWS | LOOSE)) && surprises < SURPRISES_MOST;
-}
-
-void encode_settle(void)
-{
-    struct encode_site *site;
-    for (uint32_t f = 0; f < encode.graph.function_count; f++) {
-        struct facts *facts = facts_of(f);
-        if ((facts->flags & TAILS) && !is_steady(facts->flags))
-            facts->flags |= PUSHES;
-        else
-            facts->flags &= (uint8_t)~PUSHES;
-        facts->flags &= (uint8_t) ~(NEWS | DOUBTED);
-    }
-    spread_open(0);
-    for (uint32_t i = 0; (site = encode_site_number(i)); i++) {
-        if (site->edge == GRAPH_NONE)
-            continue;
-        struct graph_edge *edge = graph_edge(&encode.graph, site->edge);
-        if (encode_may_number(site->edge) && !site->watched)
-            edge->flags &= (uint8_t)~EDGE_UNENCODED;
-        else
-            edge->flags |= EDGE_UNENCODED;
-    }
 }
 
 bool encode_tail(struct encode_site *site, uintptr_t target)
@@ -591,14 +504,7 @@ bool encode_tail(struct encode_site *site, uintptr_t target)
     const uint32_t edge = graph_find_edge(&encode.graph, loadmap_place(behind), callee);
     if (edge != GRAPH_NONE)
         encode_know_target(site, target, edge);
-    struct facts *facts = facts_of(caller);
-    if (encode.graph.edge_count == known)
-        return false;
-    const bool surprise = !(facts->flags & PUSHES);
-    facts->flags |= LEFT | NEWS | (surprise ? LOOSE : 0);
-    facts_of(callee)->flags |= DOUBTED;
-    surprises += surprise;
-    return surprise;
+    return encode.graph.edge_count > known && encode_surprise(caller, callee);
 }
 
 void encode_count_graph(void)

@@ -1,0 +1,93 @@
+// SPDX-License-Identifier: MIT
+// Which functions can have numbers, as far as that depends on where they may go silently.
+
+#include "track/encode_facts.h"
+
+// Encodings that were made because a jump went where nobody knew. So many, and no more.
+#define SURPRISES_MOST 64
+static uint32_t surprises;
+
+static struct series facts = {.size = sizeof(struct encode_facts)};
+
+bool encode_facts_reach(uint32_t function)
+{
+    return series_reach(&facts, &encode.pool, function);
+}
+
+struct encode_facts *encode_facts_of(uint32_t function)
+{
+    return series_at(&facts, function);
+}
+
+bool encode_is_open(uint32_t function)
+{
+    return encode_facts_of(function)->flags & OPEN;
+}
+
+void encode_spread(uint32_t first_edge)
+{
+    const struct graph *graph = &encode.graph;
+    for (bool changed = true; changed;) {
+        changed = false;
+        for (uint32_t i = first_edge; i < graph->edge_count; i++) {
+            const struct graph_edge *edge = graph_edge(graph, i);
+            const unsigned more =
+                encode_facts_of(edge->callee)->flags & ~encode_facts_of(edge->caller)->flags;
+            if (!edge_is_silent(edge) || !(more & (OPEN | PUSHES)))
+                continue;
+            encode_facts_of(edge->caller)->flags |= more & (OPEN | PUSHES);
+            changed = true;
+        }
+    }
+}
+
+bool encode_may_number(uint32_t edge)
+{
+    const struct graph_edge *one = graph_edge(&encode.graph, edge);
+    return !((encode_facts_of(one->callee)->flags | encode_facts_of(one->caller)->flags) &
+             (OPEN | PUSHES));
+}
+
+bool encode_is_doubted(uint32_t function)
+{
+    return encode_facts_of(function)->flags & DOUBTED;
+}
+
+// Whether all places that a function leaves for by hooked jumps seem to be known.
+static bool is_steady(unsigned flags)
+{
+    return (flags & LEFT) && !(flags & (NEWS | LOOSE)) && surprises < SURPRISES_MOST;
+}
+
+void encode_settle(void)
+{
+    struct encode_site *site;
+    for (uint32_t f = 0; f < encode.graph.function_count; f++) {
+        struct encode_facts *of = encode_facts_of(f);
+        if ((of->flags & TAILS) && !is_steady(of->flags))
+            of->flags |= PUSHES;
+        else
+            of->flags &= (uint8_t)~PUSHES;
+        of->flags &= (uint8_t) ~(NEWS | DOUBTED);
+    }
+    encode_spread(0);
+    for (uint32_t i = 0; (site = encode_site_number(i)); i++) {
+        if (site->edge == GRAPH_NONE)
+            continue;
+        struct graph_edge *edge = graph_edge(&encode.graph, site->edge);
+        if (encode_may_number(site->edge) && !site->watched)
+            edge->flags &= (uint8_t)~EDGE_UNENCODED;
+        else
+            edge->flags |= EDGE_UNENCODED;
+    }
+}
+
+bool encode_surprise(uint32_t caller, uint32_t callee)
+{
+    struct encode_facts *of = encode_facts_of(caller);
+    const bool surprise = !(of->flags & PUSHES);
+    of->flags |= LEFT | NEWS | (surprise ? LOOSE : 0);
+    encode_facts_of(callee)->flags |= DOUBTED;
+    surprises += surprise;
+    return surprise;
+}
