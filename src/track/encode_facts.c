@@ -4,7 +4,8 @@
 #include "track/encode_facts.h"
 
 // Encodings that were made because a jump went where nobody knew. So many, and no more.
-#define SURPRISES_MOST 64
+#define SURPRISES_MOST 32
+#define HOT_PUSHES 5000
 static uint32_t surprises;
 
 static struct series facts = {.size = sizeof(struct encode_facts)};
@@ -56,19 +57,32 @@ bool encode_is_doubted(uint32_t function)
 // Whether all places that a function leaves for by hooked jumps seem to be known.
 static bool is_steady(unsigned flags)
 {
-    return (flags & LEFT) && !(flags & (NEWS | LOOSE)) && surprises < SURPRISES_MOST;
+    return (flags & (LEFT | HOT)) && !(flags & (NEWS | LOOSE)) && surprises < SURPRISES_MOST;
+}
+
+// Those through which much was pushed: worth the risk that they leave for where nobody knows.
+static void mark_hot(void)
+{
+    for (uint32_t i = 0; i < encode.graph.edge_count; i++) {
+        const struct graph_edge *edge = graph_edge(&encode.graph, i);
+        if (edge->heat < HOT_PUSHES)
+            continue;
+        encode_facts_of(edge->caller)->flags |= HOT;
+        encode_facts_of(edge->callee)->flags |= HOT;
+    }
 }
 
 void encode_settle(void)
 {
     struct encode_site *site;
+    mark_hot();
     for (uint32_t f = 0; f < encode.graph.function_count; f++) {
         struct encode_facts *of = encode_facts_of(f);
         if ((of->flags & TAILS) && !is_steady(of->flags))
             of->flags |= PUSHES;
         else
-            of->flags &= (uint8_t)~PUSHES;
-        of->flags &= (uint8_t) ~(NEWS | DOUBTED);
+            of->flags &= (uint16_t)~PUSHES;
+        of->flags &= (uint16_t) ~(NEWS | DOUBTED);
     }
     encode_spread(0);
     for (uint32_t i = 0; (site = encode_site_number(i)); i++) {

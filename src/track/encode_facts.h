@@ -13,12 +13,13 @@ enum {
     LEFT = 8,     // has left by it
     NEWS = 16,    // to where nobody knew when the encoding in force was made
     LOOSE = 32,   // and did so when that was not expected any more
+    HOT = 128,    // is called often, or calls
     DOUBTED = 64, // somebody has come here whom the encoding in force does not know
 };
 
 struct encode_facts { // by function of the graph
     uintptr_t address;
-    uint8_t flags;
+    uint16_t flags;
 };
 
 // Room for one more function. False: no memory.
