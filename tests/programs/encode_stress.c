@@ -151,6 +151,8 @@ static NOIPA uint64_t called_back(uint64_t value)
 static void load_once(char *const *plugin, unsigned number)
 {
     void *library = dlopen(plugin[0], RTLD_NOW);
+    if (!library)
+        fprintf(stderr, "%s\n", dlerror());
     CHECK(library);
     plugin_function run = (plugin_function)dlsym(library, "plugin_run");
     const uint64_t first = run(number, called_back);
