@@ -3,6 +3,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <linux/perf_event.h>
+#include <stdatomic.h>
 #include <stddef.h>
 #include <string.h>
 #include <sys/mman.h>
@@ -85,14 +86,18 @@ static void keep_event(struct thread_clock *clock, int index, int fd)
 // A shortened period is good for one tick: at its own pace it would be a storm.
 static void start_event(struct thread_clock *clock, int index, bool once)
 {
-    int fd = clock->descriptors[index];
+    const int fd = clock->descriptors[index];
+    const bool mapped = clock->pages[index] != NULL;
     if (fd < 0)
         return;
+    // The first tick may come at once, and its handler closes the clock and opens another: closed
+    // twice, the number may be that of a file of the program's by then.
+    if (mapped)
+        clock->descriptors[index] = -1;
+    atomic_signal_fence(memory_order_seq_cst);
     syscall(SYS_ioctl, fd, once ? PERF_EVENT_IOC_REFRESH : PERF_EVENT_IOC_ENABLE, once ? 1 : 0);
-    if (!clock->pages[index])
-        return;
-    clock->descriptors[index] = -1;
-    close_raw(fd);
+    if (mapped)
+        close_raw(fd);
 }
 
 // A CPU clock that sees the kernel's part as well, if we may ask for that.

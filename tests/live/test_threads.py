@@ -37,6 +37,10 @@ class Threads(LiveTest):
         for profile in self.life("short", "short_thread", 0.1):
             self.assertEqual(profile.info["threads"], 4001)
 
+    def test_files_of_others_stay_open(self):
+        """A thread's clock ticks before it is set up: what closes its descriptors must not do so twice."""
+        self.survives([program("descriptors"), "4000"])
+
     def test_detached(self):
         for profile in self.life("detached", "detached_thread", 0.1):
             self.assertEqual(profile.info["threads"], 1001)
