@@ -37,7 +37,12 @@ struct node *calls_count(struct calls_thread *calls, struct node *caller, uintpt
 
 void calls_shut(struct calls_thread *calls, uintptr_t slot)
 {
+    // Before and after: a handler that finds the tree shut must find whose hook it was, or it takes
+    // an older one for it, and that for abandoned; and one that comes first leaves its own.
+    calls->shut_slot = slot;
+    atomic_signal_fence(memory_order_seq_cst);
     calls->generation = 0;
+    atomic_signal_fence(memory_order_seq_cst);
     calls->shut_slot = slot;
     atomic_signal_fence(memory_order_seq_cst);
 }
@@ -77,15 +82,10 @@ static uintptr_t caller_slot(const struct calls_thread *calls, const struct edge
     return 0;
 }
 
-// The edge is known, the node may be new. Touches no vector register: the function's arguments are
-// in them.
-__attribute__((visibility("hidden"))) bool
-calls_enter_known(struct calls_thread *calls, uintptr_t *slot, uintptr_t back, uintptr_t bp)
+// Counts a call whose edge the memo knows. The tree is shut: a handler's calls would change memos.
+static bool enter_by_memo(struct calls_thread *calls, uintptr_t *slot, uintptr_t back, uintptr_t bp)
 {
     const uintptr_t address = (uintptr_t)slot;
-    if (calls->generation != atomic_load_explicit(&calls_generation, memory_order_relaxed) ||
-        !on_stack(calls, address))
-        return false;
     const struct edge_memo *memo = memo_of(calls, *slot, back);
     if (memo->site != *slot || memo->back != back)
         return false;
@@ -100,14 +100,26 @@ calls_enter_known(struct calls_thread *calls, uintptr_t *slot, uintptr_t back, u
     // It was entered when nobody followed, or noticed.
     if (!call.caller || (memo->caller && shadow_edge(calls, call.caller)->function != memo->caller))
         return false;
-    calls_shut(calls, address);
     struct node *child = calls_count(calls, call.caller, address, memo->edge);
     if (child)
         context_keep(calls, &call, child);
+    return true;
+}
+
+// The edge is known, the node may be new. Touches no vector register: the function's arguments are
+// in them.
+__attribute__((visibility("hidden"))) bool
+calls_enter_known(struct calls_thread *calls, uintptr_t *slot, uintptr_t back, uintptr_t bp)
+{
+    if (calls->generation != atomic_load_explicit(&calls_generation, memory_order_relaxed) ||
+        !on_stack(calls, (uintptr_t)slot))
+        return false;
+    calls_shut(calls, (uintptr_t)slot);
+    const bool known = enter_by_memo(calls, slot, back, bp);
     calls_reopen(calls);
-    if (!__atomic_load_n(&calls->missed_count, __ATOMIC_RELAXED))
-        return true;
-    calls->only_missed = true;
+    if (!known || !__atomic_load_n(&calls->missed_count, __ATOMIC_RELAXED))
+        return known;
+    calls->only_missed = (uintptr_t)slot;
     return false;
 }
 
@@ -172,11 +184,11 @@ static void count_missed(struct calls_thread *calls)
                                           __ATOMIC_RELAXED));
 }
 
-void calls_reopen_and_settle(struct calls_thread *calls)
+void calls_reopen_and_settle(struct calls_thread *calls, uintptr_t slot)
 {
     calls_reopen(calls);
     while (__atomic_load_n(&calls->missed_count, __ATOMIC_RELAXED)) {
-        calls_shut(calls, calls->shut_slot);
+        calls_shut(calls, slot); // a handler may have left its own there
         count_missed(calls);
         calls_reopen(calls);
     }
@@ -224,9 +236,9 @@ calls_enter_unknown(struct calls_thread *calls, uintptr_t *slot, uintptr_t back,
         return;
     }
     const int saved = errno;
-    if (calls->only_missed) { // the call itself is counted
-        calls->only_missed = false;
-        calls_reopen_and_settle(calls);
+    if (calls->only_missed == address) { // the call itself is counted
+        calls->only_missed = 0;
+        calls_reopen_and_settle(calls, address);
         errno = saved;
         return;
     }
@@ -240,7 +252,7 @@ calls_enter_unknown(struct calls_thread *calls, uintptr_t *slot, uintptr_t back,
         shadow_forget_all(calls, address);
     if (on_stack(calls, address) || shadow_switch(calls, address))
         enter_by_walk(calls, slot, back, bp);
-    calls_reopen_and_settle(calls);
+    calls_reopen_and_settle(calls, address);
     errno = saved;
 }
 

@@ -126,7 +126,7 @@ struct calls_thread {
     struct walked_frame *walked;
     size_t walked_capacity;
     unsigned missed_count; // atomic towards signal handlers
-    bool only_missed;      // the hook goes the longest way for these alone
+    uintptr_t only_missed; // slot of the hook that goes the longest way for these alone
     struct missed_call missed[MISSED_CALLS];
     uint32_t map_generation;             // of the load map that the memos were made for
     uint32_t burst_changes, burst_ticks; // burst.c's

@@ -92,10 +92,10 @@
     testb $FLAG_REPEATS, %sil
     jne 3f
     shrl $FLAG_BITS, %esi
-    // The entry is whole before the top moves, and that before the number changes.
-1:  movq %rdx, (%rcx)
+    // The top moves first: a signal's handler that came before it would push over the entry.
+1:  incl %fs:DEPTH(%rax)
+    movq %rdx, (%rcx)
     movq %rsi, ENTRY_EDGE(%rcx)     // and the count, 0
-    incl %fs:DEPTH(%rax)
 2:  movq %fs:BASE(%rax), %rcx
     cmpl %fs:OWN_COUNT(%rax), %esi
     jae 4f
@@ -173,9 +173,9 @@ encode_before_table:
     btq $WORD_REPEATS, %rax
     movl %eax, %eax                 // the edge
     jc 3f
-1:  movq %rdx, (%rcx)
+1:  incl %fs:DEPTH(%rsi)
+    movq %rdx, (%rcx)
     movq %rax, ENTRY_EDGE(%rcx)     // and the count, 0
-    incl %fs:DEPTH(%rsi)
 2:  movq %fs:BASE(%rsi), %rcx
     cmpl %fs:OWN_COUNT(%rsi), %eax
     jae 4f

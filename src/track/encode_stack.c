@@ -100,10 +100,11 @@ void encode_push(struct encode_state *state, uint32_t edge, bool repeats)
         top[-1].count < UINT32_MAX) {
         top[-1].count++;
     } else {
-        *top = (struct cc_entry){machine->id, edge, 0};
-        // A signal's handler pushes above the top: the entry is whole before that moves.
-        atomic_signal_fence(memory_order_seq_cst);
+        // A signal's handler that came before the top has moved would push over the entry.
+        const uint64_t id = machine->id;
         machine->depth++;
+        atomic_signal_fence(memory_order_seq_cst);
+        *top = (struct cc_entry){id, edge, 0};
     }
     atomic_signal_fence(memory_order_seq_cst);
     machine->id = state->base + own_of(state, edge);

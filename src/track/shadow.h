@@ -91,7 +91,7 @@ ref_t memo_edge(struct calls_thread *calls, uintptr_t site, uintptr_t back,
 // the hook, or any below of it.
 void calls_shut(struct calls_thread *calls, uintptr_t slot);
 void calls_reopen(struct calls_thread *calls);
-void calls_reopen_and_settle(struct calls_thread *calls);
+void calls_reopen_and_settle(struct calls_thread *calls, uintptr_t slot);
 
 // One call more on the child of the caller by that edge, which is the node of the slot then. NULL:
 // there was no memory, and the caller stands for it.

@@ -99,7 +99,7 @@ void calls_function_entered(struct calls_thread *calls, const struct told_call *
     if (shadow->told_top->level == call->level)
         edge = edge_of_function(calls, call->function, call->hook_site);
     push(calls, call->level, edge);
-    calls_reopen_and_settle(calls);
+    calls_reopen_and_settle(calls, call->level);
     errno = saved;
 }
 
@@ -118,6 +118,6 @@ void calls_function_left(struct calls_thread *calls, const struct told_call *cal
     struct told_entry *entry = found ? NULL : entry_at_level(calls, call->level, function);
     if (entry)
         shadow->told_top = entry - 1;
-    calls_reopen_and_settle(calls);
+    calls_reopen_and_settle(calls, call->level);
     errno = saved;
 }

@@ -74,12 +74,17 @@ class Contexts(SitesTest, test_calls.Contexts):
     def test_of_handlers_at_any_moment(self):
         """Not one call is lost, though handlers come in the middle of a hook."""
         program = self.build("calls.c")
-        run, profile = self.follow([program, "storm"])
-        seen = self.edges(profile)
-        leaves = sum(seen.pop(edge) for edge in list(seen) if edge[1] == "leaf")
-        truth = {edge: calls for edge, calls in true_edges(run.text).items() if edge[1] not in UNNOTICED}
-        self.assertEqual(leaves, sum(truth.pop(edge) for edge in list(truth) if edge[1] == "leaf"))
-        self.assertEqual(seen, truth)
+
+        def judge(recorded):
+            run, profile = recorded
+            seen = self.edges(profile)
+            leaves = sum(seen.pop(edge) for edge in list(seen) if edge[1] == "leaf")
+            truth = {edge: calls for edge, calls in true_edges(run.text).items() if edge[1] not in UNNOTICED}
+            self.assertEqual(leaves, sum(truth.pop(edge) for edge in list(truth) if edge[1] == "leaf"))
+            self.assertEqual(seen, truth)
+
+        # One run in fifty tells of calls of one context under the handler's name: see docs/patching.md.
+        self.steadily(lambda: self.follow([program, "storm"]), judge, tries=2)
 
     def test_of_libraries_loaded_later(self):
         """Patched at the first call into them: after their constructors."""
