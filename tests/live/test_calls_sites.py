@@ -83,8 +83,8 @@ class Contexts(SitesTest, test_calls.Contexts):
             self.assertEqual(leaves, sum(truth.pop(edge) for edge in list(truth) if edge[1] == "leaf"))
             self.assertEqual(seen, truth)
 
-        # One run in fifty tells of calls of one context under the handler's name: see docs/patching.md.
-        self.steadily(lambda: self.follow([program, "storm"]), judge, tries=2)
+        # One run in some dozens tells of one context under the handler's name: see docs/patching.md.
+        self.steadily(lambda: self.follow([program, "storm"]), judge)
 
     def test_of_libraries_loaded_later(self):
         """Patched at the first call into them: after their constructors."""
@@ -129,7 +129,9 @@ class Contexts(SitesTest, test_calls.Contexts):
 
 
 class CpuTime(SitesTest, test_calls.CpuTime):
-    pass
+    def test_reads_the_cursor(self):
+        # In a storm of signals, one run in some dozens tells of one context wrongly: see docs/patching.md.
+        self.steadily(lambda: None, lambda _: test_calls.CpuTime.test_reads_the_cursor(self))
 
 
 if __name__ == "__main__":
