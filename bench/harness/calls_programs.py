@@ -11,7 +11,7 @@ import random
 import shutil
 import subprocess
 
-from . import inputs
+from . import inputs, workloads
 
 PACKAGES = ("lua5.4", "bzip2", "zlib", "sqlite3", "tcc", "mawk", "minisat2")
 KINDS = ("native", "moved", "cairn", "gprof")
@@ -77,7 +77,7 @@ def fetch(place, packages, say):
     for part in ("lists/partial", "cache"):
         os.makedirs(os.path.join(folder, part), exist_ok=True)
     with open(os.path.join(folder, "sources.list"), "w", encoding="ascii") as file:
-        file.write("deb-src http://deb.debian.org/debian bookworm main\n")
+        file.write(workloads.source_list())
     found = {}
     updated = False
     for package in packages:

@@ -85,7 +85,7 @@ def _fetch(place, packages, say):
         os.makedirs(os.path.join(folder, "lists", "partial"))
         os.makedirs(os.path.join(folder, "cache"))
         with open(os.path.join(folder, "sources.list"), "w", encoding="ascii") as file:
-            file.write("deb-src http://deb.debian.org/debian bookworm main\n")
+            file.write(workloads.source_list())
         base = ["apt-get", "-qq", "-o", f"Dir::Etc::sourcelist={folder}/sources.list", "-o",
                 "Dir::Etc::sourceparts=/dev/null", "-o", f"Dir::State::lists={folder}/lists", "-o",
                 f"Dir::Cache={folder}/cache"]

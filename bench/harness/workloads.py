@@ -41,6 +41,13 @@ class Place:
         return os.path.join(self.work, "programs", name)
 
 
+def source_list():
+    """For apt: where this machine has its packages from, their sources can be had, too."""
+    told = subprocess.run(["apt-get", "indextargets", "--format", "$(REPO_URI) $(RELEASE) $(COMPONENT)", "Created-By: Packages"],
+                          capture_output=True, text=True, check=False)
+    return "".join(f"deb-src {line}\n" for line in told.stdout.splitlines()[:1])
+
+
 def find(*names):
     """The first of these programs that is installed. The system's own, not one of a version manager:
     those are scripts that start another one."""

@@ -6,8 +6,14 @@ import shutil
 import subprocess
 import tempfile
 
-LIST = "deb-src http://deb.debian.org/debian bookworm main\n"
 CACHE = os.environ.get("CAIRN_SOURCES", os.path.join(tempfile.gettempdir(), f"cairn-sources-{os.getuid()}"))
+
+
+def source_list():
+    """Where this machine has its packages from, their sources can be had, too."""
+    told = subprocess.run(["apt-get", "indextargets", "--format", "$(REPO_URI) $(RELEASE) $(COMPONENT)", "Created-By: Packages"],
+                          check=True, timeout=60, capture_output=True, text=True)
+    return "".join(f"deb-src {line}\n" for line in told.stdout.splitlines()[:1])
 
 
 def unpacked(package):
@@ -27,7 +33,7 @@ def fetch(package):
         for name in ("lists/partial", "cache/archives/partial"):
             os.makedirs(os.path.join(folder, name))
         with open(os.path.join(folder, "sources.list"), "w", encoding="ascii") as file:
-            file.write(LIST)
+            file.write(source_list())
         apt = ["apt-get", "-qq", "-o", f"Dir::Etc::sourcelist={folder}/sources.list",
                "-o", "Dir::Etc::sourceparts=-", "-o", f"Dir::State::lists={folder}/lists",
                "-o", f"Dir::Cache={folder}/cache", "-o", "APT::Sandbox::User=root"]
