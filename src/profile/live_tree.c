@@ -22,7 +22,6 @@ struct scan {
     uint64_t calls;             // that are new
     uint32_t at;                // index of the node that comes next
     uint32_t run;               // that it should lie in, if it is known
-    uint32_t parent_run;        // that the last parent was found in
     struct profile_node *nodes; // new ones
     uint32_t new_count;
     uint32_t *changed; // indices of known nodes
@@ -61,13 +60,12 @@ static bool in_run(const struct scan *scan, uint32_t run, uint32_t count, ref_t 
 
 // The index of a node by its reference. Runs ascend, but for the last one, which may be the
 // reserve.
-static bool find_index(struct scan *scan, ref_t ref, uint32_t *index)
+static bool find_index(const struct scan *scan, ref_t ref, uint32_t *index)
 {
     const struct live_tree *tree = scan->tree;
     if (tree->run_count == 0)
         return false;
-    if (in_run(scan, tree->run_count - 1, scan->at, ref, index) ||
-        in_run(scan, scan->parent_run, scan->at, ref, index))
+    if (in_run(scan, tree->run_count - 1, scan->at, ref, index))
         return true;
     uint32_t low = 0, high = tree->run_count - 1;
     while (low < high) { // the last run that starts at or before ref
@@ -77,7 +75,6 @@ static bool find_index(struct scan *scan, ref_t ref, uint32_t *index)
         else
             high = middle;
     }
-    scan->parent_run = low > 0 ? low - 1 : 0;
     return low > 0 && in_run(scan, low - 1, scan->at, ref, index);
 }
 

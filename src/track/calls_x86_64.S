@@ -169,28 +169,14 @@
     // A call that is not in the table, or a node that is new. Our own code: no vector register is touched.
     .p2align 4
 5:  leaq 48+\above(%rsp), %rsi
-    SAVE %r8
-    SAVE %r9
-    SAVE %r10
-    SAVE %r11
-    SAVE %rbp
-    .cfi_offset rbp, -96
-    movq %rsp, %rbp
-    .cfi_def_cfa_register rbp
+    BEGIN_FRAME -96
     andq $-16, %rsp
     movq 80+\above(%rbp), %rdx
     movq (%rbp), %rcx
     call calls_enter_known
     testb %al, %al
     jz 7f
-6:  movq %rbp, %rsp
-    .cfi_def_cfa_register rsp
-    RESTORE %rbp
-    .cfi_restore rbp
-    RESTORE %r11
-    RESTORE %r10
-    RESTORE %r9
-    RESTORE %r8
+6:  END_FRAME
     jmp 2b
 
     // What asks libc and the loader: all vector state is saved, arguments may be in any of it.

@@ -1,35 +1,9 @@
 // SPDX-License-Identifier: MIT
 #include "track/encode_here.h"
 #include "track/encode_parts.h"
-#include "track/forbidden.h"
 
 #define MISSES_TRIED 8  // of contexts that no number told, one in so many is looked at
 #define HITS_WALKED 256 // of those that one told: so that the edges of hot paths are known
-
-static uint64_t hash_word(uint64_t hash, uint64_t word)
-{
-    hash = (hash ^ word) * UINT64_C(0x9e3779b97f4a7c15);
-    return hash ^ hash >> 32;
-}
-
-static uint64_t key_of(const struct machine *machine, uintptr_t pc)
-{
-    uint64_t key = hash_word(pc, machine->id);
-    for (uint32_t i = 0; i < machine->depth; i++) {
-        const struct cc_entry *entry = &machine->stack[i];
-        key = hash_word(key, entry->id);
-        key = hash_word(key, (uint64_t)entry->edge << 32 | entry->count);
-    }
-    return key ^ machine->depth;
-}
-
-static bool is_sound(const struct encode_thread *thread, uintptr_t sp)
-{
-    const struct encode_state *state = thread->state;
-    return !encode.failed && !thread->busy && !thread->jumping && !state->over &&
-           !state->attention && thread->root_slot && sp >= thread->stack.low &&
-           sp <= thread->root_slot && !encode_is_behind(thread);
-}
 
 static bool is_of(const struct encode_note *note, const struct encode_thread *thread,
                   const struct walker *walker, uintptr_t pc, uintptr_t sp)
@@ -44,9 +18,9 @@ static bool is_of(const struct encode_note *note, const struct encode_thread *th
 ref_t encode_here(struct encode_notes *notes, struct walker *walker, uintptr_t pc, uintptr_t sp)
 {
     const struct encode_thread *thread = encode_current;
-    const uint64_t key = key_of(&thread->state->machine, pc);
+    const uint64_t key = encode_key(&thread->state->machine, pc);
     const struct encode_note *note = &notes->note[key % ENCODE_NOTES];
-    if (note->key != key || !is_sound(thread, sp) || !is_of(note, thread, walker, pc, sp)) {
+    if (note->key != key || !encode_is_sound(thread, sp) || !is_of(note, thread, walker, pc, sp)) {
         // What did not tell may do so later: new edges are numbered.
         notes->due = notes->misses++ % MISSES_TRIED == 0 || encode.verify;
         return 0;
@@ -59,15 +33,6 @@ ref_t encode_here(struct encode_notes *notes, struct walker *walker, uintptr_t p
     return note->node;
 }
 
-// The function that the program called to jump is on the stack no more.
-static bool has_landed(const struct encode_thread *thread)
-{
-    for (uint32_t i = 0; i < thread->count; i++)
-        if (forbidden_is_agent(thread->frames[i].function))
-            return false;
-    return true;
-}
-
 // Whether the number says what a walk says. If it is wrong, *wrong is set. Under the lock.
 static bool confirm(struct encode_thread *thread, struct unwind_cursor *cursor, bool *wrong)
 {
@@ -76,8 +41,8 @@ static bool confirm(struct encode_thread *thread, struct unwind_cursor *cursor, 
     if (!encode_walk(thread, cursor) || thread->has_signal || thread->has_gap)
         return false;
     if (thread->jumping)
-        thread->jumping = !has_landed(thread);
-    *wrong = !is_sound(thread, sp);
+        thread->jumping = !encode_has_landed(thread);
+    *wrong = !encode_is_sound(thread, sp);
     if (*wrong)
         return false;
     const bool decoded = encode_decode_state(thread, function);
@@ -144,7 +109,7 @@ static void keep(struct encode_notes *notes, const struct encode_thread *thread,
 {
     const struct machine *machine = &thread->state->machine;
     const uintptr_t slot = thread->count ? thread->frames[0].slot : thread->root_slot;
-    const uint64_t key = key_of(machine, pc);
+    const uint64_t key = encode_key(machine, pc);
     if (slot < sp || slot - sp > INT32_MAX)
         return;
     notes->note[key % ENCODE_NOTES] = (struct encode_note){

@@ -226,6 +226,10 @@ bool encode_walk_on(struct encode_thread *thread, struct unwind_cursor *cursor);
 void encode_replay(struct encode_thread *thread, uintptr_t above);
 // Leads the walked frames back to the code that their sites go through now.
 void encode_move_returns(struct encode_thread *thread);
+// Whether, in the walked frames, the function that the program called to jump is no more.
+bool encode_has_landed(const struct encode_thread *thread);
+// By which a context is remembered: the number, ccStack, and where the thread is.
+uint64_t encode_key(const struct machine *machine, uint64_t where);
 // Whether the walk and the path in thread->path are the same.
 bool encode_compare(struct encode_thread *thread);
 
@@ -253,6 +257,15 @@ void encode_observe(struct encode_thread *thread);
 static inline bool encode_is_behind(const struct encode_thread *thread)
 {
     return thread->epoch != atomic_load_explicit(&encode.epoch, memory_order_acquire);
+}
+
+// Whether the number of the thread says something of its stack, with the stack pointer there.
+static inline bool encode_is_sound(const struct encode_thread *thread, uintptr_t sp)
+{
+    const struct encode_state *state = thread->state;
+    return !encode.failed && !thread->busy && !thread->jumping && !state->over &&
+           !state->attention && thread->root_slot && sp >= thread->stack.low &&
+           sp <= thread->root_slot && !encode_is_behind(thread);
 }
 
 // encode_heat.c: a push that was looked at. Signal-safe.

@@ -53,6 +53,32 @@
     xorq %rcx, %rdx
     .endm
 
+// Writes the entry at rcx, of the id in rdx, and makes the number what the function called begins with. The top moves first:
+// a signal's handler that came before it would push over the entry. 1 is where an entry begins, 2 where there is one.
+    .macro PUSH_ENTRY state, edge, low
+1:  incl %fs:DEPTH(\state)
+    movq %rdx, (%rcx)
+    movq \edge, ENTRY_EDGE(%rcx)    // and the count, 0
+2:  movq %fs:BASE(\state), %rcx
+    cmpl %fs:OWN_COUNT(\state), \low
+    jae 4f
+    movq %fs:OWN(\state), %rdx
+    addq (%rdx,\edge,8), %rcx       // what the function called begins with
+4:  movq %rcx, %fs:ID(\state)
+    .endm
+
+// It repeats: if the same is on top, that is counted.
+    .macro COUNT_REPETITION state, low
+    cmpl $0, %fs:DEPTH(\state)
+    je 1b
+    cmpq %rdx, -ENTRY_BYTES(%rcx)
+    jne 1b
+    cmpl \low, ENTRY_EDGE-ENTRY_BYTES(%rcx)
+    jne 1b
+    incl ENTRY_COUNT-ENTRY_BYTES(%rcx)
+    jmp 2b
+    .endm
+
     .macro PUSH indirect, otherwise
     .cfi_startproc
     SAVE %rax
@@ -92,32 +118,15 @@
     testb $FLAG_REPEATS, %sil
     jne 3f
     shrl $FLAG_BITS, %esi
-    // The top moves first: a signal's handler that came before it would push over the entry.
-1:  incl %fs:DEPTH(%rax)
-    movq %rdx, (%rcx)
-    movq %rsi, ENTRY_EDGE(%rcx)     // and the count, 0
-2:  movq %fs:BASE(%rax), %rcx
-    cmpl %fs:OWN_COUNT(%rax), %esi
-    jae 4f
-    movq %fs:OWN(%rax), %rdx
-    addq (%rdx,%rsi,8), %rcx        // what the function called begins with
-4:  movq %rcx, %fs:ID(%rax)
+    PUSH_ENTRY %rax, %rsi, %esi
     RESTORE %rsi
     RESTORE %rdx
     RESTORE %rcx
     RESTORE %rax
     ret
     .cfi_adjust_cfa_offset 32
-    // It repeats: if the same is on top, that is counted.
 3:  shrl $FLAG_BITS, %esi
-    cmpl $0, %fs:DEPTH(%rax)
-    je 1b
-    cmpq %rdx, -ENTRY_BYTES(%rcx)
-    jne 1b
-    cmpl %esi, ENTRY_EDGE-ENTRY_BYTES(%rcx)
-    jne 1b
-    incl ENTRY_COUNT-ENTRY_BYTES(%rcx)
-    jmp 2b
+    COUNT_REPETITION %rax, %esi
     // What it begins with is known here of edges that are older than the encoding.
 8:  movl %esi, %ecx
     andl $EDGE_MASK, %ecx
@@ -173,28 +182,13 @@ encode_before_table:
     btq $WORD_REPEATS, %rax
     movl %eax, %eax                 // the edge
     jc 3f
-1:  incl %fs:DEPTH(%rsi)
-    movq %rdx, (%rcx)
-    movq %rax, ENTRY_EDGE(%rcx)     // and the count, 0
-2:  movq %fs:BASE(%rsi), %rcx
-    cmpl %fs:OWN_COUNT(%rsi), %eax
-    jae 4f
-    movq %fs:OWN(%rsi), %rdx
-    addq (%rdx,%rax,8), %rcx
-4:  movq %rcx, %fs:ID(%rsi)
+    PUSH_ENTRY %rsi, %rax, %eax
     RESTORE %rsi
     RESTORE %rdx
     RESTORE %rcx
     ret
     .cfi_adjust_cfa_offset 24
-3:  cmpl $0, %fs:DEPTH(%rsi)
-    je 1b
-    cmpq %rdx, -ENTRY_BYTES(%rcx)
-    jne 1b
-    cmpl %eax, ENTRY_EDGE-ENTRY_BYTES(%rcx)
-    jne 1b
-    incl ENTRY_COUNT-ENTRY_BYTES(%rcx)
-    jmp 2b
+3:  COUNT_REPETITION %rsi, %eax
 8:  cmpl %fs:OWN_COUNT(%rsi), %eax
     jb 7b
 9:  RESTORE %rsi

@@ -8,23 +8,6 @@
 #include "track/forbidden.h"
 #include "unwind/arch.h"
 
-static uint64_t hash_word(uint64_t hash, uint64_t word)
-{
-    hash = (hash ^ word) * UINT64_C(0x9e3779b97f4a7c15);
-    return hash ^ hash >> 32;
-}
-
-static uint64_t key_of(const struct machine *machine, place_t function)
-{
-    uint64_t key = hash_word(function, machine->id);
-    for (uint32_t i = 0; i < machine->depth; i++) {
-        const struct cc_entry *entry = &machine->stack[i];
-        key = hash_word(key, entry->id);
-        key = hash_word(key, (uint64_t)entry->edge << 32 | entry->count);
-    }
-    return key ^ machine->depth;
-}
-
 static struct encode_memo *memo_of(struct encode_thread *thread, uint64_t key)
 {
     return &thread->memo[key % ENCODE_CACHE];
@@ -122,9 +105,7 @@ static bool is_ours(const struct unwind_cursor *cursor, uintptr_t pc)
 static bool is_outside(const struct encode_thread *thread, const struct unwind_cursor *cursor,
                        uintptr_t pc)
 {
-    return encode.failed || thread->busy || encode_is_behind(thread) || thread->jumping ||
-           thread->state->over || thread->state->attention || !thread->root_slot ||
-           cursor->sp < thread->stack.low || cursor->sp > thread->root_slot || is_ours(cursor, pc);
+    return !encode_is_sound(thread, cursor->sp) || is_ours(cursor, pc);
 }
 
 // The state was wrong, or the stack is one that numbers cannot tell: what the stack says holds.
@@ -141,12 +122,7 @@ static bool has_landed(struct encode_thread *thread, struct unwind_cursor cursor
 {
     if (cursor.sp > thread->jump_sp)
         return true; // what is there lies deeper
-    if (!encode_walk(thread, &cursor))
-        return false;
-    for (uint32_t i = 0; i < thread->count; i++)
-        if (forbidden_is_agent(thread->frames[i].function))
-            return false;
-    return true;
+    return encode_walk(thread, &cursor) && encode_has_landed(thread);
 }
 
 static ref_t fall_back(struct walker *walker, void *ucontext, uint64_t weight)
@@ -161,7 +137,7 @@ static ref_t confirm(struct encode_thread *thread, struct walker *walker, void *
 {
     struct unwind_cursor cursor = *start;
     const place_t function = start->frame.function;
-    const uint64_t key = key_of(&thread->state->machine, function);
+    const uint64_t key = encode_key(&thread->state->machine, function);
     const bool decoded = encode_decode_state(thread, function);
     const bool walked = encode_walk(thread, &cursor);
     const bool same = decoded && walked && encode_compare(thread);
@@ -240,7 +216,7 @@ ref_t encode_sample(struct encode_thread *thread, struct walker *walker, void *u
     }
     encode_count(&counts->depth_sum, machine->depth);
     encode_count(&counts->depth_samples, 1);
-    const uint64_t key = key_of(machine, cursor.frame.function);
+    const uint64_t key = encode_key(machine, cursor.frame.function);
     struct encode_memo *memo = memo_of(thread, key);
     const bool hit = memo->node && memo->key == key && memo->id == machine->id &&
                      memo->function == cursor.frame.function && memo->tree == walker->tree &&

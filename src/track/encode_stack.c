@@ -3,6 +3,7 @@
 
 #include "encode/ways.h"
 #include "track/encode_parts.h"
+#include "track/forbidden.h"
 
 static bool in_stack(const struct encode_thread *thread, uintptr_t slot)
 {
@@ -237,6 +238,31 @@ void encode_move_returns(struct encode_thread *thread)
         *slot = stub ? stub_return_address(stub, target_of(known, &place, &thread->frames[i]))
                      : site->address + site->length;
     }
+}
+
+bool encode_has_landed(const struct encode_thread *thread)
+{
+    for (uint32_t i = 0; i < thread->count; i++)
+        if (forbidden_is_agent(thread->frames[i].function))
+            return false;
+    return true;
+}
+
+static uint64_t hash_word(uint64_t hash, uint64_t word)
+{
+    hash = (hash ^ word) * UINT64_C(0x9e3779b97f4a7c15);
+    return hash ^ hash >> 32;
+}
+
+uint64_t encode_key(const struct machine *machine, uint64_t where)
+{
+    uint64_t key = hash_word(where, machine->id);
+    for (uint32_t i = 0; i < machine->depth; i++) {
+        const struct cc_entry *entry = &machine->stack[i];
+        key = hash_word(key, entry->id);
+        key = hash_word(key, (uint64_t)entry->edge << 32 | entry->count);
+    }
+    return key ^ machine->depth;
 }
 
 bool encode_compare(struct encode_thread *thread)

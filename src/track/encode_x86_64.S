@@ -25,14 +25,7 @@
     SAVE %rsi
     SAVE %rdx
     SAVE %rcx
-    SAVE %r8
-    SAVE %r9
-    SAVE %r10
-    SAVE %r11
-    SAVE %rbp
-    .cfi_offset rbp, -88
-    movq %rsp, %rbp
-    .cfi_def_cfa_register rbp
+    BEGIN_FRAME -88
     andq $-16, %rsp
     movq 80(%rbp), %rdi
     leaq 88(%rbp), %rdx             // the stack pointer at the site
@@ -48,14 +41,7 @@
     call \known
     testb %al, %al
     jz 2f
-1:  movq %rbp, %rsp
-    .cfi_def_cfa_register rsp
-    RESTORE %rbp
-    .cfi_restore rbp
-    RESTORE %r11
-    RESTORE %r10
-    RESTORE %r9
-    RESTORE %r8
+1:  END_FRAME
     RESTORE %rcx
     RESTORE %rdx
     RESTORE %rsi
@@ -152,25 +138,11 @@ encode_after_table:
     SAVE %rsi
     SAVE %rdx
     SAVE %rcx
-    SAVE %r8
-    SAVE %r9
-    SAVE %r10
-    SAVE %r11
-    SAVE %rbp
-    .cfi_offset rbp, -80
-    movq %rsp, %rbp
-    .cfi_def_cfa_register rbp
+    BEGIN_FRAME -80
     andq $-16, %rsp
     movq 72(%rbp), %rdi
     call encode_table_after
-    movq %rbp, %rsp
-    .cfi_def_cfa_register rsp
-    RESTORE %rbp
-    .cfi_restore rbp
-    RESTORE %r11
-    RESTORE %r10
-    RESTORE %r9
-    RESTORE %r8
+    END_FRAME
     RESTORE %rcx
     RESTORE %rdx
     RESTORE %rsi

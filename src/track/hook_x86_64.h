@@ -13,6 +13,30 @@
     .cfi_adjust_cfa_offset -8
     .endm
 
+// A frame for C, behind the registers that the hook has put away already: the others that a call may change, and rbp,
+// which lies AT from the CFA then and is the frame's pointer.
+    .macro BEGIN_FRAME at
+    SAVE %r8
+    SAVE %r9
+    SAVE %r10
+    SAVE %r11
+    SAVE %rbp
+    .cfi_offset rbp, \at
+    movq %rsp, %rbp
+    .cfi_def_cfa_register rbp
+    .endm
+
+    .macro END_FRAME
+    movq %rbp, %rsp
+    .cfi_def_cfa_register rsp
+    RESTORE %rbp
+    .cfi_restore rbp
+    RESTORE %r11
+    RESTORE %r10
+    RESTORE %r9
+    RESTORE %r8
+    .endm
+
 // All vector state, below the stack pointer, which is aligned for a call. Changes rax, rcx, rdx and rdi.
     .macro SAVE_VECTORS
     subq vector_bytes(%rip), %rsp

@@ -45,23 +45,9 @@ trigger_enter:
     SAVE %rax
     SAVE %rcx
     SAVE %rdx
-    SAVE %r8
-    SAVE %r9
-    SAVE %r10
-    SAVE %r11
-    SAVE %rbp
-    .cfi_offset rbp, -96
-    movq %rsp, %rbp
-    .cfi_def_cfa_register rbp
+    BEGIN_FRAME -96
     CALL_WITH_VECTORS_SAVED trigger_fire, trigger_current
-    movq %rbp, %rsp
-    .cfi_def_cfa_register rsp
-    RESTORE %rbp
-    .cfi_restore rbp
-    RESTORE %r11
-    RESTORE %r10
-    RESTORE %r9
-    RESTORE %r8
+    END_FRAME
     RESTORE %rdx
     RESTORE %rcx
     RESTORE %rax
