@@ -266,23 +266,28 @@ class LiveTest(unittest.TestCase):
                     raise
         return None
 
-    def hostile(self, argv, graph=None, samples=100, complete=0.999, options=STORM, **how):
-        """Native once, then in the storm with the marker on and off. Yields the profiles."""
+    def hostile(self, argv, graph=None, samples=100, complete=0.999, options=STORM, judge=None, **how):
+        """Native once, then in the storm with the marker on and off. Yields the profiles.
+
+        What a test says of shares of time is its judge(profile): see steadily().
+        """
         native = self.native(argv, **how)
         for marker in MARKERS:
             with self.subTest(marker=marker):
                 def life():
                     run, profile = self.record(argv, *options, marker, **how)
                     self.assert_same(run, native)
-                    self.assert_sampled(profile, samples)
                     self.assert_complete(profile, complete)
                     return profile
 
-                def judge(profile):
+                def weigh(profile):
+                    self.assert_sampled(profile, samples)
                     if graph is not None:
                         self.assert_calls(profile, os.path.basename(argv[0]), graph)
+                    if judge is not None:
+                        judge(profile)
 
-                yield self.steadily(life, judge)
+                yield self.steadily(life, weigh)
 
     def survives(self, argv, *arguments, **how):
         """Like hostile(), for those who do not look at the profiles any closer."""

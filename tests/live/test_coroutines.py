@@ -19,7 +19,7 @@ GRAPH = {**BODY, "": "coroutine_body switched_body switched_start wander", "swit
 
 class Coroutines(LiveTest):
     def life(self, mode, body):
-        for profile in self.survives([program("coroutines"), mode], GRAPH):
+        def judge(profile):
             self.assertGreater(profile.share(body, "coroutine_descend", "coroutine_leaf", "burn"), 0.5)
             # Six levels, the same work at each.
             for depth in range(1, 7):
@@ -27,6 +27,8 @@ class Coroutines(LiveTest):
                              if node.path().count("coroutine_descend") == depth)
                 self.assertAlmostEqual(weight / profile.below("coroutine_leaf", "burn"), 1 / 6,
                                        delta=profile.tolerance(1 / 6) + 0.03)
+
+        self.survives([program("coroutines"), mode], GRAPH, judge=judge)
 
     def test_freed_after_use(self):
         self.life("freed", "coroutine_body")

@@ -28,18 +28,24 @@ class Faults(LiveTest):
         return self.survives([program("faults"), mode], FAULTS, **how)
 
     def test_left_by_a_jump(self):
-        for profile in self.life("jump"):
+        def judge(profile):
             self.assert_share(profile, 1 / 5.5, "fault_now", "fault_jump", slack=0.03)
+
+        self.life("jump", judge=judge)
 
     def test_left_by_a_jump_from_another_stack(self):
-        for profile in self.life("jump-alternate"):
+        def judge(profile):
             self.assert_share(profile, 1 / 5.5, "fault_now", "fault_jump", slack=0.03)
 
+        self.life("jump-alternate", judge=judge)
+
     def test_repaired(self):
-        for profile in self.life("repair"):
+        def judge(profile):
             within = profile.below("touch_pages", "burn")
             self.assertAlmostEqual(profile.below("fault_repair", "burn") / within, 0.5,
                                    delta=profile.tolerance(0.5) + 0.02)
+
+        self.life("repair", judge=judge)
 
     def test_stack_overflow(self):
         # A sample at the very end of the stack has no room to be taken.

@@ -53,11 +53,13 @@ class Exceptions(LiveTest):
         return self.survives([program(self.executable), mode], GRAPH, complete=0.995, **how)
 
     def test_caught_far_up(self):
-        for profile in self.life("plain"):
+        def judge(profile):
             # The same work before the throw and after the catch; what lies between is the runtime's.
             landed = profile.below("catcher", "landed", "burn")
             thrown = profile.below("catcher", "descend", "thrower", "burn")
             self.assertAlmostEqual(landed / (landed + thrown), 0.5, delta=profile.tolerance(0.5) + 0.02)
+
+        self.life("plain", judge=judge)
 
     def test_nested(self):
         self.life("nested")
@@ -66,9 +68,11 @@ class Exceptions(LiveTest):
         self.life("rethrow")
 
     def test_destructors_that_work_and_throw_on_the_way(self):
-        for profile in self.life("destructors"):
+        def judge(profile):
             # Nine cleanups of 15 units and three of 20 and 15 more, against one throw of 20.
             self.assertGreater(profile.share("~guard"), 0.7)
+
+        self.life("destructors", judge=judge)
 
     def test_in_threads(self):
         self.life("threads")
@@ -77,8 +81,10 @@ class Exceptions(LiveTest):
         self.life("foreign")
 
     def test_uncaught(self):
-        for profile in self.life("uncaught"):
+        def judge(profile):
             self.assertGreater(profile.share("run_uncaught", "catcher"), 0.9)
+
+        self.life("uncaught", judge=judge)
 
 
 class StaticRuntime(Exceptions):

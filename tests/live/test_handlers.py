@@ -35,17 +35,17 @@ class Handlers(LiveTest):
         self.assertGreater(profile.below("tick_handler"), 0)
 
     def test_on_the_same_stack(self):
-        for profile in self.survives([program("handlers"), "plain"], GRAPH):
-            self.check(profile)
+        self.survives([program("handlers"), "plain"], GRAPH, judge=self.check)
 
     def test_on_an_alternate_stack(self):
-        for profile in self.survives([program("handlers"), "alternate"], GRAPH):
-            self.check(profile)
+        self.survives([program("handlers"), "alternate"], GRAPH, judge=self.check)
 
     def test_on_a_small_alternate_stack(self):
-        for profile in self.survives([program("handlers"), "small"],
-                                     {**GRAPH, "program_work": "burn tick_handler"}):
+        def judge(profile):
             self.assert_share(profile, 1 / 3, "program_work", "tick_handler", slack=0.03)
+
+        self.survives([program("handlers"), "small"],
+                      {**GRAPH, "program_work": "burn tick_handler"}, judge=judge)
 
 
 if __name__ == "__main__":

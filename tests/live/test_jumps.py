@@ -29,26 +29,34 @@ TIMER = {**GRAPH, "*": "escape"}
 
 
 class Jumps(LiveTest):
-    def life(self, mode, graph=GRAPH):
-        return self.survives([program("jumps"), mode], graph)
+    def life(self, mode, graph=GRAPH, **how):
+        return self.survives([program("jumps"), mode], graph, **how)
 
     def test_out_of_deep_frames(self):
-        for profile in self.life("plain"):
+        def judge(profile):
             self.assert_share(profile, 0.25, "run_plain", "jump_plain", slack=0.03)
             self.assert_share(profile, 0.25, "run_plain", "jump_builtin", slack=0.03)
 
+        self.life("plain", judge=judge)
+
     def test_out_of_handlers(self):
-        for profile in self.life("handler"):
+        def judge(profile):
             # 400 handlers of one leaf, against 400 descents of 1 to 10 leaves: 1 in 6.5.
             self.assert_share(profile, 1 / 6.5, "interrupted", "escape", slack=0.02)
 
+        self.life("handler", judge=judge)
+
     def test_out_of_handlers_on_another_stack(self):
-        for profile in self.life("alternate"):
+        def judge(profile):
             self.assert_share(profile, 1 / 6.5, "interrupted", "escape", slack=0.02)
 
+        self.life("alternate", judge=judge)
+
     def test_out_of_handlers_at_any_instruction(self):
-        for profile in self.life("timer", TIMER):
+        def judge(profile):
             self.assertGreater(profile.share("compute_forever", "jump_leaf"), 0.9)
+
+        self.life("timer", TIMER, judge=judge)
 
 
 if __name__ == "__main__":

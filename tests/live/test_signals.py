@@ -31,21 +31,29 @@ class Signals(LiveTest):
         self.life("inherit", samples=20)
 
     def test_all_signals_blocked(self):
-        for profile in self.life("blocked"):
+        def judge(profile):
             self.assertGreater(profile.share("run_blocked", "signal_work", "burn"), 0.4)
             self.assertGreater(profile.share("blocked_thread", "signal_work", "burn"), 0.4)
 
+        self.life("blocked", judge=judge)
+
     def test_breakpoints_and_traps_of_the_program(self):
-        for profile in self.life("sigtrap"):
+        def judge(profile):
             self.assertGreater(profile.share("run_sigtrap", "signal_work", "burn"), 0.5)
 
+        self.life("sigtrap", judge=judge)
+
     def test_sigwait_for_everything(self):
-        for profile in self.life("sigwait"):
+        def judge(profile):
             self.assertGreater(profile.share("run_sigwait", "signal_work", "burn"), 0.3)
 
+        self.life("sigwait", judge=judge)
+
     def test_signalfd_for_everything(self):
-        for profile in self.life("signalfd"):
+        def judge(profile):
             self.assertGreater(profile.share("run_signalfd", "signal_work", "burn"), 0.3)
+
+        self.life("signalfd", judge=judge)
 
     def test_a_profiler_of_its_own(self):
         """Its ticks per second of CPU are what they are without us."""

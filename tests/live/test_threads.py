@@ -53,11 +53,13 @@ class Threads(LiveTest):
         self.life("cancel", "cancelled_thread", 0.7)
 
     def test_ended_by_pthread_exit(self):
-        for profile in self.life("exit", "exiting_thread", 0.5):
+        def judge(profile):
             # Each level works once on the way down and once in its cleanup.
             cleanup = profile.below("cleanup", "burn")
             self.assertAlmostEqual(cleanup / profile.below("exiting_thread", "burn"), 0.5,
                                    delta=profile.tolerance(0.5) + 0.03)
+
+        self.life("exit", "exiting_thread", 0.5, judge=judge)
 
     def test_outliving_main(self):
         self.life("outlive", "outliving_thread", 0.9)

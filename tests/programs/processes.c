@@ -17,7 +17,7 @@ static volatile uint64_t sink;
 
 NOIPA void process_work(int value)
 {
-    sink += burn((uint64_t)value, 500);
+    sink += burn((uint64_t)value, 2500);
     NO_TAIL_CALL();
 }
 
