@@ -63,45 +63,6 @@ class Program:
     tells_time: bool = False  # what it prints is never the same
 
 
-def _apt(folder, *command):
-    options = {"Dir::Etc::sourcelist": f"{folder}/sources.list", "Dir::Etc::sourceparts": "/dev/null",
-               "Dir::State::lists": f"{folder}/lists", "Dir::Cache": f"{folder}/cache"}
-    words = [word for key, value in options.items() for word in ("-o", f"{key}={value}")]
-    return subprocess.run(["apt-get", "-qq", *words, *command], cwd=folder, capture_output=True,
-                          timeout=120, check=False)
-
-
-def fetch(place, packages, say):
-    """The packages that could be had, each unpacked in a folder of its name."""
-    folder = place.at("calls-sources")
-    for part in ("lists/partial", "cache"):
-        os.makedirs(os.path.join(folder, part), exist_ok=True)
-    with open(os.path.join(folder, "sources.list"), "w", encoding="ascii") as file:
-        file.write(workloads.source_list())
-    found = {}
-    updated = False
-    for package in packages:
-        target = os.path.join(folder, package)
-        if not os.path.exists(os.path.join(target, "unpacked")):
-            updated = updated or not _apt(folder, "update").returncode
-            _apt(folder, "source", "--download-only", package)
-            archives = [path for path in glob.glob(os.path.join(folder, f"{package}_*.orig.tar.*"))
-                        if not path.endswith(".asc")]
-            if not archives:
-                say(f"  no source of {package}")
-                continue
-            shutil.rmtree(target, ignore_errors=True)
-            os.makedirs(target)
-            # tcc's archive has no folder of its own, the others have one.
-            names = subprocess.run(["tar", "tf", archives[0]], capture_output=True, text=True, check=True)
-            tops = {name.split("/")[0] for name in names.stdout.splitlines()}
-            strip = ["--strip-components=1"] if len(tops) == 1 else []
-            subprocess.run(["tar", "xf", archives[0], "-C", target, *strip], check=True)
-            open(os.path.join(target, "unpacked"), "w", encoding="ascii").close()
-        found[package] = target
-    return found
-
-
 def compiler(place, kind, name):
     return {"native": [name], "moved": [name, "-falign-functions=32"], "cairn": [place.cairn, "cc", name], "gprof": [name, "-pg"]}[kind]
 
@@ -125,7 +86,7 @@ def _make(place, name, folder):
     for kind in KINDS:
         paths[kind] = target = place.program(f"calls-{name}-{kind}")
         if not os.path.exists(target):
-            tree = place.at("calls-sources", f"{name}-{kind}")
+            tree = place.at("builds", f"{name}-{kind}")
             shutil.rmtree(tree, ignore_errors=True)
             shutil.copytree(folder, tree)
             subprocess.run(["./configure"], cwd=tree, check=True, capture_output=True)
@@ -218,7 +179,7 @@ def real(place, say):
     makers = {"lua5.4": _lua, "sqlite3": _sqlite, "bzip2": _bzip2, "zlib": _minigzip, "tcc": _tcc,
               "mawk": _mawk, "minisat2": _minisat}
     programs = []
-    for package, folder in fetch(place, PACKAGES, say).items():
+    for package, folder in workloads.fetch(place, PACKAGES, say).items():
         try:
             programs.append(makers[package](place, folder))
         except subprocess.CalledProcessError as error:

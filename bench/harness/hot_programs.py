@@ -7,7 +7,7 @@ import re
 import shutil
 import subprocess
 
-from . import calls_programs
+from . import calls_programs, workloads
 from .calls_programs import Program
 
 PACKAGES = ("gnugo", "phalanx")
@@ -19,7 +19,7 @@ def _gnugo(place, folder):
     for kind in ("native", "cairn"):
         paths[kind] = target = place.program(f"hot-gnugo-{kind}")
         if not os.path.exists(target):
-            tree = place.at("calls-sources", f"gnugo-{kind}")
+            tree = place.at("builds", f"gnugo-{kind}")
             shutil.rmtree(tree, ignore_errors=True)
             shutil.copytree(folder, tree)
             compiler = " ".join(calls_programs.compiler(place, kind, "gcc"))
@@ -48,14 +48,14 @@ def _phalanx(place, folder, plies=16):
 
 def chess(place, say):
     """A chess program with less to think about, if its sources could be fetched."""
-    return [_phalanx(place, folder, 13) for folder in calls_programs.fetch(place, ["phalanx"], say).values()]
+    return [_phalanx(place, folder, 13) for folder in workloads.fetch(place, ["phalanx"], say).values()]
 
 
 def large(place, say):
     """Those whose sources could be fetched."""
     makers = {"gnugo": _gnugo, "phalanx": _phalanx}
     programs = []
-    for package, folder in calls_programs.fetch(place, PACKAGES, say).items():
+    for package, folder in workloads.fetch(place, PACKAGES, say).items():
         try:
             programs.append(makers[package](place, folder))
         except subprocess.CalledProcessError as error:

@@ -6,7 +6,6 @@ import glob
 import json
 import os
 import re
-import shutil
 import subprocess
 
 from . import profilers, workloads
@@ -77,33 +76,6 @@ def _figure1(place, options, say):
             "worst": max((abs(split.get("a", {}).get("share", 0) - 0.5) for split in splits))}
 
 
-def _fetch(place, packages, say):
-    """Sources of Debian packages, into the work folder. None without the network."""
-    folder = place.at("sources")
-    if not os.path.exists(os.path.join(folder, "done")):
-        shutil.rmtree(folder, ignore_errors=True)
-        os.makedirs(os.path.join(folder, "lists", "partial"))
-        os.makedirs(os.path.join(folder, "cache"))
-        with open(os.path.join(folder, "sources.list"), "w", encoding="ascii") as file:
-            file.write(workloads.source_list())
-        base = ["apt-get", "-qq", "-o", f"Dir::Etc::sourcelist={folder}/sources.list", "-o",
-                "Dir::Etc::sourceparts=/dev/null", "-o", f"Dir::State::lists={folder}/lists", "-o",
-                f"Dir::Cache={folder}/cache"]
-        for command in (["update"], ["source", "--download-only", *packages]):
-            try:
-                done = subprocess.run(base + command, cwd=folder, capture_output=True, timeout=120, check=False)
-            except (OSError, subprocess.TimeoutExpired) as error:
-                say(f"  no sources: {error}")
-                return None
-            if done.returncode:
-                say(f"  no sources: {done.stderr.decode(errors='replace').strip()[-300:]}")
-                return None
-        for archive in glob.glob(os.path.join(folder, "*.orig.tar.*")):
-            shutil.unpack_archive(archive, folder)
-        open(os.path.join(folder, "done"), "w", encoding="ascii").close()
-    return folder
-
-
 def _build(place, name, sources, flags):
     """The same sources twice: as they are, and with gprof's instrumentation."""
     paths = []
@@ -117,11 +89,11 @@ def _build(place, name, sources, flags):
 
 
 def _source_programs(place, say):
-    folder = _fetch(place, ["lua5.4", "bzip2", "zlib"], say)
-    if not folder:
+    packages = ("lua5.4", "bzip2", "zlib")
+    folders = workloads.fetch(place, packages, say)
+    if len(folders) < len(packages):
         return []
-    one = lambda pattern: glob.glob(os.path.join(folder, pattern))[0]
-    lua, bzip2, zlib = one("lua*/src"), one("bzip2-1*"), one("zlib*/")
+    lua, bzip2, zlib = os.path.join(folders["lua5.4"], "src"), folders["bzip2"], folders["zlib"]
     lua_files = [path for path in glob.glob(lua + "/*.c") if not path.endswith("/luac.c")]
     bzip2_files = [os.path.join(bzip2, f"{name}.c") for name in
                    ("blocksort", "huffman", "crctable", "randtable", "compress", "decompress", "bzlib", "bzip2")]
@@ -194,7 +166,7 @@ def render(data):
            "gprof · csprof in percent. (The paper's csprof: 2 to 7 % at 1 kHz.)")
     yield ""
     if not data["programs"]:
-        yield "The sources could not be fetched (`apt-get source`), so there is nothing to compare."
+        yield "The sources could not be fetched (`scripts/fetch-source`), so there is nothing to compare."
         return
     yield "| program from source | native | calls | gprof | cairn 1 kHz | the paper |"
     yield "|---|---:|---:|---:|---:|---:|"

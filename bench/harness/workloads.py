@@ -41,11 +41,17 @@ class Place:
         return os.path.join(self.work, "programs", name)
 
 
-def source_list():
-    """For apt: where this machine has its packages from, their sources can be had, too."""
-    told = subprocess.run(["apt-get", "indextargets", "--format", "$(REPO_URI) $(RELEASE) $(COMPONENT)", "Created-By: Packages"],
-                          capture_output=True, text=True, check=False)
-    return "".join(f"deb-src {line}\n" for line in told.stdout.splitlines()[:1])
+def fetch(place, packages, say):
+    """Sources of Debian packages: the folders of those that could be had."""
+    script = os.path.join(place.source, os.pardir, "scripts", "fetch-source")
+    folders = {}
+    for package in packages:
+        done = subprocess.run([script, place.at("sources"), package], capture_output=True, text=True, check=False)
+        if done.returncode:
+            say(f"  {done.stderr.strip()}")
+        else:
+            folders[package] = place.at("sources", package)
+    return folders
 
 
 def find(*names):

@@ -5,7 +5,6 @@ import json
 import os
 import re
 import signal
-import subprocess
 import unittest
 
 from support import CAIRN, LiveTest, Run, installed, program
