@@ -31,7 +31,7 @@ static inline struct asked_value asked_recall(const struct asked_thread *asked, 
     const uint64_t id = state->machine.id;
     const struct asked_memo *memo = asked_memo_of(asked, pc, id, stack_hash);
     const bool same = memo->pc == pc && memo->sp == sp && memo->id == id && memo->stack == stack &&
-                      !state->over && !state->attention &&
+                      !state->over && !state->doubt &&
                       *(const uintptr_t *)memo->slot == memo->caller;
     if (!same)
         return (struct asked_value){0, 0};

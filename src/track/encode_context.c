@@ -59,7 +59,7 @@ bool asked_known(uintptr_t pc, uintptr_t sp, struct asked_value *value)
 static bool is_sound(const struct encode_thread *thread)
 {
     const struct encode_state *state = thread->state;
-    return !encode.failed && !thread->jumping && !state->over && !state->attention &&
+    return !encode.failed && !thread->jumping && !state->over && !state->doubt &&
            thread->root_slot && !encode_is_behind(thread);
 }
 
@@ -83,7 +83,7 @@ static bool confirm(struct encode_thread *thread, struct unwind_cursor *cursor)
         return false;
     if (thread->jumping)
         thread->jumping = !has_landed(thread);
-    if (thread->state->attention || encode_is_behind(thread))
+    if (thread->state->doubt || encode_is_behind(thread))
         encode_go_on(thread);
     if (!is_sound(thread))
         return false;

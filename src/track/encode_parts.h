@@ -28,6 +28,10 @@ struct encode_state {
     uint64_t base;       // what an id is after a push, in the encoding that the thread is on
     const uint64_t *own; // and what is added to that, by edge
     uint32_t own_count;
+    // The number is not that of the stack, or may not be: set with `attention`, and while a handler
+    // of the program runs that has left frames without a return. Whom that has interrupted may have
+    // been between a call and what the call does to the state, which the stack does not tell.
+    uint32_t doubt;
 };
 
 extern __thread struct encode_state encode_state;
@@ -84,9 +88,11 @@ struct encode_thread {
     uintptr_t root_slot; // of the root's return address; 0: not known yet
     place_t root;
     bool has_signal, has_gap; // of the last walk: a signal's frame was met, or one without tables
+    bool has_hook;            // or that of a hook at work
     bool busy;                // a hook is on its long way
     bool jumping;             // the state is that of where a longjmp lands: perhaps not there yet
     uintptr_t jump_sp;        // where it was called
+    uintptr_t signal_sp;      // of the last walk: of the oldest frame that a signal interrupted
     uint32_t count;           // frames of the last walk, youngest first
     // The last path that was decoded leads through an open function, which may have been left
     // silently, and come back to by ways that nobody saw, before it made the next call: a walk is
@@ -263,9 +269,9 @@ static inline bool encode_is_behind(const struct encode_thread *thread)
 static inline bool encode_is_sound(const struct encode_thread *thread, uintptr_t sp)
 {
     const struct encode_state *state = thread->state;
-    return !encode.failed && !thread->busy && !thread->jumping && !state->over &&
-           !state->attention && thread->root_slot && sp >= thread->stack.low &&
-           sp <= thread->root_slot && !encode_is_behind(thread);
+    return !encode.failed && !thread->busy && !thread->jumping && !state->over && !state->doubt &&
+           thread->root_slot && sp >= thread->stack.low && sp <= thread->root_slot &&
+           !encode_is_behind(thread);
 }
 
 // encode_heat.c: a push that was looked at. Signal-safe.

@@ -110,7 +110,7 @@
     js 9f
     movl %fs:DEPTH(%rax), %ecx
     cmpl %fs:LIMIT(%rax), %ecx
-    je 9f
+    jae 9f
     shlq $4, %rcx
     addq %fs:STACK(%rax), %rcx
     movq %fs:ID(%rax), %rdx
@@ -175,7 +175,7 @@ encode_before_table:
     js 9f
     movl %fs:DEPTH(%rsi), %ecx
     cmpl %fs:LIMIT(%rsi), %ecx
-    je 9f
+    jae 9f
     shlq $4, %rcx
     addq %fs:STACK(%rsi), %rcx
     movq %fs:ID(%rsi), %rdx

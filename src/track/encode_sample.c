@@ -111,7 +111,8 @@ static bool is_outside(const struct encode_thread *thread, const struct unwind_c
 // The state was wrong, or the stack is one that numbers cannot tell: what the stack says holds.
 static void heal(struct encode_thread *thread)
 {
-    if (thread->has_signal || thread->has_gap || !encode_try_lock())
+    // What a hook has done to the state already, the stack does not tell.
+    if (thread->has_signal || thread->has_gap || thread->has_hook || !encode_try_lock())
         return;
     encode_go_on(thread);
     encode_give_up_lock();
@@ -144,8 +145,9 @@ static ref_t confirm(struct encode_thread *thread, struct walker *walker, void *
     ref_t node = walk_sample(walker, ucontext, weight);
     if (decoded)
         encode_observe(thread);
-    // A walk that does not reach the root, or crosses a signal's frame, is no judge.
-    if (walked && !thread->has_signal && !thread->has_gap) {
+    // A walk that does not reach the root, or crosses a signal's frame, is no judge; nor is one
+    // from a function of libc that a hook has called.
+    if (walked && !thread->has_signal && !thread->has_gap && !thread->has_hook) {
         if (same)
             encode_count_depths(thread->count, thread->state->machine.depth);
         encode_count(&encode.counts->verified, decoded && (same || !thread->is_guess));
@@ -206,7 +208,7 @@ ref_t encode_sample(struct encode_thread *thread, struct walker *walker, void *u
         thread->jumping = !has_landed(thread, cursor);
     if (is_outside(thread, &cursor, pc)) {
         const bool ours = is_ours(&cursor, pc);
-        if ((thread->state->attention || !thread->root_slot || encode_is_behind(thread)) && own &&
+        if ((thread->state->doubt || !thread->root_slot || encode_is_behind(thread)) && own &&
             !thread->busy && !ours && encode_walk(thread, &cursor))
             heal(thread);
         else if (!thread->busy && ours)

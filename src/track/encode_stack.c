@@ -45,6 +45,14 @@ static bool find_root(struct encode_thread *thread)
     return false;
 }
 
+// A hook returns to its stub, but not to where calls return to.
+static bool is_hook(const struct encode_thread *thread, const struct unwind_frame *frame)
+{
+    struct stub_place place;
+    return forbidden_is_agent(frame->function) && in_stack(thread, frame->ra_slot) &&
+           sites_locate(*(uintptr_t *)frame->ra_slot, &place) && !place.returns;
+}
+
 bool encode_walk(struct encode_thread *thread, struct unwind_cursor *cursor)
 {
     thread->count = 0;
@@ -54,13 +62,17 @@ bool encode_walk(struct encode_thread *thread, struct unwind_cursor *cursor)
 bool encode_walk_on(struct encode_thread *thread, struct unwind_cursor *cursor)
 {
     enum verdict verdict;
-    thread->has_signal = thread->has_gap = false;
+    thread->has_signal = thread->has_gap = thread->has_hook = false;
     while (unwind_step(cursor, &verdict) == UNWIND_OK) {
         const struct unwind_frame *left = &cursor->left, *caller = &cursor->frame;
         // When the root has returned, what runs then may have its return address in the same place.
         if (thread->root_slot && left->ra_slot == thread->root_slot)
             return is_root(thread, left->function);
-        thread->has_signal |= (left->flags & FRAME_SIGNAL) != 0;
+        if (left->flags & FRAME_SIGNAL) {
+            thread->has_signal = true;
+            thread->signal_sp = cursor->sp;
+        }
+        thread->has_hook |= is_hook(thread, left);
         thread->has_gap |= !(left->flags & (FRAME_CFI | FRAME_SIGNAL));
         if (thread->count == ENCODE_FRAMES)
             return false;
@@ -190,6 +202,9 @@ void encode_replay(struct encode_thread *thread, uintptr_t above)
         if (thread->frames[i].slot >= above)
             replay_frame(thread, &thread->frames[i]);
     state->attention = state->in_flight > 0;
+    // What a handler has interrupted may be a stub or a hook, which goes on later with what it has
+    // done to the state before, and is to do. Frames that are left below it are all the same.
+    state->doubt = state->attention || (thread->has_signal && thread->signal_sp > above);
 }
 
 void encode_go_on(struct encode_thread *thread)

@@ -53,6 +53,8 @@ bool encode_lock(struct encode_thread *thread, uint64_t *mask)
         thread->busy = true; // for the sample that comes from here on
     atomic_signal_fence(memory_order_seq_cst);
     syscall(SYS_rt_sigprocmask, SIG_BLOCK, &all, mask, sizeof all);
+    if (thread)
+        thread->busy = true; // again: a handler that came meanwhile may have been, and is not now
     while (!try_for(self)) {
         // In a child that nobody told us of, who had it does not exist.
         if (atomic_load_explicit(&forking, memory_order_relaxed) ||
@@ -181,7 +183,7 @@ struct encode_thread *encode_open(uintptr_t root, struct unwind_bounds stack)
         state->stack_bytes = stack.high - stack.low;
         state->machine =
             (struct machine){.stack = thread->entries, .limit = ENCODE_STACK, .root = function};
-        state->over = state->attention = state->in_flight = 0;
+        state->over = state->attention = state->doubt = state->in_flight = 0;
         atomic_signal_fence(memory_order_seq_cst);
         state->thread = encode_current = thread;
         thread->next = encode.threads;
@@ -343,6 +345,6 @@ void encode_distrust(void)
 {
     if (!encode_state.thread)
         return;
-    encode_state.attention = 1;
+    encode_state.attention = encode_state.doubt = 1;
     encode_notice(&encode_state);
 }
