@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT
 #include "agent/api_options.h"
+#include "base/decimal.h"
 #include <errno.h>
 #include <stdbool.h>
 #include <string.h>
@@ -15,13 +16,6 @@
 #define MOST_DEPTH 4096
 #define LEAST_BUFFER (16 << 10)
 #define BUFFER_NODE_BYTES 64
-#define MOST_DIGITS 17
-
-// A decimal number: digits * 10^exponent.
-struct number {
-    uint64_t digits;
-    int exponent;
-};
 
 struct word {
     const char *name, *value; // not terminated
@@ -30,7 +24,7 @@ struct word {
 
 struct parsing {
     struct live_session *session;
-    struct number phi, epsilon;
+    struct decimal phi, epsilon;
     bool rate_given, period_given;
 };
 
@@ -59,78 +53,6 @@ static int refuse(struct api_error *error, const struct word *word, const char *
                       (size_t)(word->value + word->value_length - word->name), why);
 }
 
-static bool is_digit(char c)
-{
-    return c >= '0' && c <= '9';
-}
-
-// Reads a number at *at (before end) and moves on. Digits beyond those that fit are dropped.
-static bool read_number(const char **at, const char *end, struct number *number)
-{
-    const char *c = *at;
-    int count = 0, seen = 0;
-    bool point = false;
-    *number = (struct number){0};
-    for (; c < end && (is_digit(*c) || (*c == '.' && !point)); c++) {
-        if (*c == '.') {
-            point = true;
-            continue;
-        }
-        seen++;
-        const bool fits = count < MOST_DIGITS;
-        if (fits)
-            number->digits = number->digits * 10 + (uint64_t)(*c - '0');
-        count += fits && number->digits;
-        number->exponent += (!fits && !point) - (fits && point);
-    }
-    if (!seen)
-        return false;
-    if (c + 1 < end && (*c == 'e' || *c == 'E')) {
-        const char *digit = c + 1 + (c[1] == '-' || c[1] == '+');
-        int exponent = 0;
-        for (; digit < end && is_digit(*digit); digit++)
-            exponent = exponent < 1000 ? exponent * 10 + (*digit - '0') : exponent;
-        number->exponent += c[1] == '-' ? -exponent : exponent;
-        c = digit;
-    }
-    *at = c;
-    return true;
-}
-
-// The number times `unit`, rounded down; UINT64_MAX if that is too large.
-static uint64_t whole(struct number number, uint64_t unit)
-{
-    unsigned __int128 value = (unsigned __int128)number.digits * unit;
-    for (; number.exponent > 0 && value; number.exponent--) {
-        value *= 10;
-        if (value > UINT64_MAX)
-            return UINT64_MAX;
-    }
-    for (; number.exponent < 0 && value; number.exponent++)
-        value /= 10;
-    return value < UINT64_MAX ? (uint64_t)value : UINT64_MAX;
-}
-
-// times / number, rounded up; UINT64_MAX if that is too large.
-static uint64_t inverse(struct number number, uint64_t times)
-{
-    unsigned __int128 above = times, below = number.digits;
-    for (; number.exponent < 0; number.exponent++) {
-        above *= 10;
-        if (above >> 100)
-            return UINT64_MAX;
-    }
-    for (; number.exponent > 0; number.exponent--) {
-        below *= 10;
-        if (below >> 100)
-            return 0;
-    }
-    if (!below)
-        return UINT64_MAX;
-    above = (above + below - 1) / below;
-    return above < UINT64_MAX ? (uint64_t)above : UINT64_MAX;
-}
-
 static bool value_is(const struct word *word, const char *text)
 {
     return strlen(text) == word->value_length && !memcmp(word->value, text, word->value_length);
@@ -150,13 +72,13 @@ struct unit {
 static bool read_amount(const struct word *word, const struct unit *units, uint64_t *amount)
 {
     const char *at = word->value, *end = word->value + word->value_length;
-    struct number number;
-    if (!read_number(&at, end, &number))
+    struct decimal number;
+    if (!decimal_read(&at, end, &number))
         return false;
     for (; units->name; units++) {
         if (strlen(units->name) == (size_t)(end - at) &&
             !memcmp(units->name, at, (size_t)(end - at))) {
-            *amount = whole(number, units->size);
+            *amount = decimal_whole(number, units->size);
             return true;
         }
     }
@@ -202,9 +124,9 @@ static int set_period(struct parsing *parsing, const struct word *word, struct a
     return 0;
 }
 
-static bool is_share(struct number number)
+static bool is_share(struct decimal number)
 {
-    return number.digits && whole(number, 1) == 0;
+    return number.digits && decimal_whole(number, 1) == 0;
 }
 
 // hot:PHI[,EPS]
@@ -213,15 +135,15 @@ static int set_hot(struct parsing *parsing, const struct word *word, const char 
 {
     struct live_options *options = &parsing->session->options;
     const char *end = word->value + word->value_length;
-    if (!read_number(&at, end, &parsing->phi) || !is_share(parsing->phi))
+    if (!decimal_read(&at, end, &parsing->phi) || !is_share(parsing->phi))
         return refuse(error, word, ": phi is a share of the total, above 0 and below 1");
-    options->hot_counters = inverse(parsing->phi, EPSILONS_IN_PHI);
+    options->hot_counters = decimal_inverse(parsing->phi, EPSILONS_IN_PHI);
     if (at < end) {
-        if (*at++ != ',' || !read_number(&at, end, &parsing->epsilon) || at != end ||
+        if (*at++ != ',' || !decimal_read(&at, end, &parsing->epsilon) || at != end ||
             !is_share(parsing->epsilon))
             return refuse(error, word, ": give shares as in hot:1e-4 or hot:1e-4,2e-5");
-        options->hot_counters = inverse(parsing->epsilon, 1);
-        if (options->hot_counters <= inverse(parsing->phi, 1))
+        options->hot_counters = decimal_inverse(parsing->epsilon, 1);
+        if (options->hot_counters <= decimal_inverse(parsing->phi, 1))
             return refuse(error, word, ": epsilon must be smaller than phi; a fifth is usual");
     }
     if (options->hot_counters > MOST_COUNTERS)
@@ -373,9 +295,9 @@ static int set_word(struct parsing *parsing, const struct word *word, struct api
 }
 
 // ceil(ln(1 / (phi * delta))) by powers of two, for Sticky Sampling: it may keep a little more.
-static uint64_t sticky_rounds(struct number phi)
+static uint64_t sticky_rounds(struct decimal phi)
 {
-    const uint64_t inverse_of_both = inverse(phi, 10000); // delta is 1e-4
+    const uint64_t inverse_of_both = decimal_inverse(phi, 10000); // delta is 1e-4
     unsigned bits = 1;
     while (bits < 64 && inverse_of_both >> bits)
         bits++;
@@ -394,7 +316,7 @@ static char *put_number(char *to, uint64_t number)
     return to;
 }
 
-static char *put_share(char *to, struct number share)
+static char *put_share(char *to, struct decimal share)
 {
     for (; share.digits % 10 == 0 && share.digits; share.exponent++)
         share.digits /= 10;
@@ -407,9 +329,9 @@ static void name_tree(struct parsing *parsing)
 {
     const struct live_options *options = &parsing->session->options;
     char *to = parsing->session->tree_name;
-    struct number epsilon = parsing->epsilon;
+    struct decimal epsilon = parsing->epsilon;
     if (!epsilon.digits) // a fifth of phi
-        epsilon = (struct number){parsing->phi.digits * 2, parsing->phi.exponent - 1};
+        epsilon = (struct decimal){parsing->phi.digits * 2, parsing->phi.exponent - 1};
     switch (options->tree) {
     case LIVE_TREE_HOT:
         to = stpcpy(put_share(stpcpy(to, "hot:"), parsing->phi), ",");

@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: MIT
+#include "profile/decode.h"
 #include "profile/contexts.h"
 #include "profile/record.h"
 #include <stdlib.h>
@@ -6,9 +7,7 @@
 
 enum { MOST_METRICS = 16 };
 
-// Whether gaps of so many records, of which at most per_byte fit into a byte of a damaged chunk,
-// can be explained by what was lost.
-static bool may_fill(struct loader *loader, uint64_t gap, unsigned per_byte)
+bool loader_may_fill(struct loader *loader, uint64_t gap, unsigned per_byte)
 {
     if (gap == 0)
         return true;
@@ -39,7 +38,7 @@ static bool has_process(struct loader *loader, uint32_t index)
     struct profile *profile = loader->profile;
     if (index < profile->process_count)
         return true;
-    if (!may_fill(loader, index - profile->process_count, 1) ||
+    if (!loader_may_fill(loader, index - profile->process_count, 1) ||
         !grow(loader, &profile->processes, profile->process_count, (size_t)index + 1,
               sizeof *profile->processes))
         return false;
@@ -48,12 +47,12 @@ static bool has_process(struct loader *loader, uint32_t index)
     return true;
 }
 
-static bool has_tree(struct loader *loader, uint32_t index)
+bool loader_has_tree(struct loader *loader, uint32_t index)
 {
     struct profile *profile = loader->profile;
     if (index < profile->tree_count)
         return true;
-    if (!may_fill(loader, index - profile->tree_count, 1) ||
+    if (!loader_may_fill(loader, index - profile->tree_count, 1) ||
         !grow(loader, &profile->trees, profile->tree_count, (size_t)index + 1,
               sizeof *profile->trees))
         return false;
@@ -122,8 +121,7 @@ static bool widen_trees(struct profile *profile, unsigned count)
     return true;
 }
 
-// Makes sure that there are as many metrics, at least.
-static bool want_metrics(struct loader *loader, uint64_t count)
+bool loader_want_metrics(struct loader *loader, uint64_t count)
 {
     struct profile *profile = loader->profile;
     if (count == 0 || count > MOST_METRICS)
@@ -152,7 +150,7 @@ static bool take_session(struct loader *loader, struct cursor *cursor)
     if (!take_string(loader, cursor, &profile->tracker) ||
         !take_string(loader, cursor, &profile->tree_kind) ||
         !take_command(loader, cursor, &profile->command) ||
-        !want_metrics(loader, count = cursor_varint(cursor)))
+        !loader_want_metrics(loader, count = cursor_varint(cursor)))
         return false;
     for (unsigned i = 0; i < count; i++) {
         struct profile_metric *metric = &profile->metrics[i];
@@ -212,8 +210,7 @@ static bool take_process(struct loader *loader, struct cursor *cursor)
     return !cursor->failed;
 }
 
-// A module as put_module_of() tells it: 0 for no place at all.
-static bool take_module_of(struct loader *loader, struct cursor *cursor, place_t *place)
+bool loader_module_of(struct loader *loader, struct cursor *cursor, place_t *place)
 {
     uint64_t told = cursor_varint(cursor);
     if (told > MODULE_LIMIT)
@@ -262,12 +259,12 @@ static bool take_stats(struct cursor *cursor, struct live_stats *stats, struct p
 static bool take_tree(struct loader *loader, struct cursor *cursor)
 {
     uint32_t index = cursor_varint32(cursor), process = cursor_varint32(cursor);
-    if (cursor->failed || !has_process(loader, process) || !has_tree(loader, index))
+    if (cursor->failed || !has_process(loader, process) || !loader_has_tree(loader, index))
         return false;
     struct profile_tree *tree = &loader->profile->trees[index];
     tree->process = process;
     tree->tid = cursor_varint32(cursor);
-    if (!take_module_of(loader, cursor, &tree->start))
+    if (!loader_module_of(loader, cursor, &tree->start))
         return false;
     if (tree->start)
         tree->start = place_make(place_module(tree->start), cursor_varint(cursor));
@@ -275,157 +272,12 @@ static bool take_tree(struct loader *loader, struct cursor *cursor)
     return take_stats(cursor, &tree->stats, &tree->hot);
 }
 
-static bool is_lost(const struct profile_node *node)
-{
-    return node->parent != PROFILE_NO_PARENT && node->site == 0 && node->function == LOST_FUNCTION;
-}
-
-// Appends stand-ins for nodes of a lost chunk, below the root.
-static bool fill_nodes(struct loader *loader, struct profile_tree *tree, uint32_t first)
-{
-    if (first <= tree->count)
-        return first == tree->count;
-    uint32_t gap = first - tree->count;
-    if (!may_fill(loader, gap, 64))
-        return false;
-    if (!profile_grow_tree(tree, first, loader->profile->metric_count)) {
-        loader->out_of_memory = true;
-        return false;
-    }
-    for (; tree->count < first; tree->count++) {
-        bool root = tree->count == 0;
-        tree->nodes[tree->count] = (struct profile_node){root ? PROFILE_NO_PARENT : 0, 0,
-                                                         root ? tree->start : LOST_FUNCTION};
-    }
-    loader->lost_nodes += gap;
-    return true;
-}
-
-static bool is_statement(const struct profile_node *node)
-{
-    return node->function == 0 && node->parent != PROFILE_NO_PARENT;
-}
-
-static bool take_parents(struct cursor *cursor, struct profile_tree *tree, uint32_t count)
-{
-    for (uint32_t i = 0; i < count; i++) {
-        uint32_t index = tree->count + i, distance = cursor_varint32(cursor);
-        if (cursor->failed || distance > index || (distance == 0) != (index == 0))
-            return false;
-        tree->nodes[index].parent = distance ? index - distance : PROFILE_NO_PARENT;
-    }
-    return true;
-}
-
-static bool take_functions(struct loader *loader, struct cursor *cursor, struct profile_node *nodes,
-                           uint32_t count)
-{
-    for (uint32_t i = 0; i < count; i++)
-        if (!take_module_of(loader, cursor, &nodes[i].function))
-            return false;
-    for (uint32_t i = 0; i < count; i++)
-        if (nodes[i].function)
-            nodes[i].function = place_make(place_module(nodes[i].function), cursor_varint(cursor));
-    return !cursor->failed;
-}
-
-static bool take_sites(struct loader *loader, struct cursor *cursor, struct profile_node *nodes,
-                       uint32_t first, uint32_t count)
-{
-    for (uint32_t i = 0; i < count; i++)
-        if (!take_module_of(loader, cursor, &nodes[i].site))
-            return false;
-    for (uint32_t i = 0; i < count; i++)
-        if (nodes[i].site)
-            nodes[i].site = place_make(place_module(nodes[i].site),
-                                       record_site_base(nodes, first, i) +
-                                           (uint64_t)unzigzag(cursor_varint(cursor)));
-    return !cursor->failed;
-}
-
-static bool take_node_values(struct cursor *cursor, uint64_t *values, uint32_t count, unsigned told,
-                             unsigned metrics)
-{
-    for (uint32_t i = 0; i < count; i++)
-        for (unsigned metric = 0; metric < told; metric++)
-            values[(size_t)i * metrics + metric] = cursor_varint(cursor);
-    return !cursor->failed;
-}
-
-static bool take_nodes(struct loader *loader, struct cursor *cursor)
-{
-    uint32_t index = cursor_varint32(cursor), first = cursor_varint32(cursor);
-    uint32_t count = cursor_varint32(cursor);
-    uint64_t told = cursor_varint(cursor);
-    // Each node takes at least three bytes and its values: no need to believe a larger count.
-    if (cursor->failed || !want_metrics(loader, told) || count > cursor_left(cursor) / (3 + told) ||
-        first > UINT32_MAX - 1 - count || !has_tree(loader, index))
-        return false;
-    const unsigned metrics = loader->profile->metric_count;
-    struct profile_tree *tree = &loader->profile->trees[index];
-    // Who tells a tree from its root on again has said so, in a chunk that was lost.
-    if (first == 0 && tree->count > 0 && loader->scan->lost_places)
-        tree->count = 0;
-    if (!fill_nodes(loader, tree, first))
-        return false;
-    if (count == 0)
-        return true;
-    if (!profile_grow_tree(tree, first + count, metrics)) {
-        loader->out_of_memory = true;
-        return false;
-    }
-    struct profile_node *nodes = tree->nodes + first;
-    uint64_t *values = tree->values + (size_t)first * metrics;
-    bool sound = take_parents(cursor, tree, count) &&
-                 take_functions(loader, cursor, nodes, count) &&
-                 take_sites(loader, cursor, nodes, first, count) &&
-                 take_node_values(cursor, values, count, (unsigned)told, metrics);
-    for (uint32_t i = 0; sound && i < count; i++)
-        sound =
-            nodes[i].parent == PROFILE_NO_PARENT || !is_statement(&tree->nodes[nodes[i].parent]);
-    if (!sound) {
-        memset(values, 0, (size_t)count * metrics * sizeof *values); // they stay beyond the count
-        return false;
-    }
-    tree->count = first + count;
-    return true;
-}
-
-static bool take_values(struct loader *loader, struct cursor *cursor)
-{
-    uint32_t index = cursor_varint32(cursor), count = cursor_varint32(cursor);
-    uint64_t told = cursor_varint(cursor);
-    if (cursor->failed || !want_metrics(loader, told) || count > cursor_left(cursor) / (1 + told) ||
-        !has_tree(loader, index))
-        return false;
-    const unsigned metrics = loader->profile->metric_count;
-    struct profile_tree *tree = &loader->profile->trees[index];
-    struct cursor at = *cursor;
-    for (uint32_t i = 0; i < count; i++)
-        cursor_varint(cursor); // the values stand behind the indices
-    uint64_t node = 0;
-    for (uint32_t i = 0; i < count; i++) {
-        uint32_t gap = cursor_varint32(&at);
-        node += gap;
-        if (at.failed || cursor->failed || (i > 0 && gap == 0))
-            return false;
-        bool lost = node >= tree->count || is_lost(&tree->nodes[node]);
-        loader->lost_values += lost;
-        for (unsigned metric = 0; metric < told; metric++) {
-            uint64_t value = cursor_varint(cursor);
-            if (!lost && !cursor->failed)
-                tree->values[node * metrics + metric] = value;
-        }
-    }
-    return !cursor->failed;
-}
-
 // The phase that a tree is of.
 static bool take_phase(struct loader *loader, struct cursor *cursor)
 {
     uint32_t index = cursor_varint32(cursor);
     char *name = NULL;
-    if (cursor->failed || !has_tree(loader, index) || !take_string(loader, cursor, &name))
+    if (cursor->failed || !loader_has_tree(loader, index) || !take_string(loader, cursor, &name))
         return false;
     char *phase = loader->profile->trees[index].phase;
     memset(phase, 0, PROFILE_PHASE_BYTES);
@@ -467,7 +319,7 @@ static bool take_allocations(struct loader *loader, struct cursor *cursor)
 static bool take_anew(struct loader *loader, struct cursor *cursor)
 {
     uint32_t index = cursor_varint32(cursor);
-    if (cursor->failed || !has_tree(loader, index))
+    if (cursor->failed || !loader_has_tree(loader, index))
         return false;
     loader->profile->trees[index].count = 0;
     return true;
@@ -515,8 +367,8 @@ bool loader_take(struct loader *loader, struct chunk *chunk)
         [CHUNK_MODULES] = take_module,
         [CHUNK_PROCESSES] = take_process,
         [CHUNK_TREES] = take_tree,
-        [CHUNK_NODES] = take_nodes,
-        [CHUNK_VALUES] = take_values,
+        [CHUNK_NODES] = loader_take_nodes,
+        [CHUNK_VALUES] = loader_take_values,
         [CHUNK_NOTES] = take_note,
         [CHUNK_STATE] = take_state,
         [CHUNK_RUNS] = take_runs,
