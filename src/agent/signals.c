@@ -105,6 +105,15 @@ static void drain_ticks(void)
     }
 }
 
+void signals_hand_on(const struct sigaction *action, int signal, siginfo_t *info, void *context)
+{
+    if (action->sa_flags & SA_SIGINFO)
+        action->sa_sigaction(signal, info, context);
+    else
+        action->sa_handler(signal);
+    __asm__ volatile(""); // no jump: trackers know the handler by our frame
+}
+
 // A signal of ours that is no tick: the program's.
 static void pass_on(int index, siginfo_t *info, void *context)
 {
@@ -138,10 +147,7 @@ static void pass_on(int index, siginfo_t *info, void *context)
             sigaddset(&mask, other);
     strip(&mask);
     kernel_mask(SIG_SETMASK, &mask, NULL);
-    if (action.sa_flags & SA_SIGINFO)
-        action.sa_sigaction(signal, info, context);
-    else
-        action.sa_handler(signal);
+    signals_hand_on(&action, signal, info, context);
 }
 
 // Whether a trap was there that is not there any more: the instruction runs again.

@@ -30,6 +30,11 @@ void signals_after_spawn(void);
 // sites are patched, since its handlers may then meet a trap. Signal-safe.
 const sigset_t *signals_open_mask(const sigset_t *set, sigset_t *stripped);
 
+// Calls a handler of the program. A function of its own, which trackers know: what runs above it is
+// the program's.
+__attribute__((noipa)) void signals_hand_on(const struct sigaction *action, int signal,
+                                            siginfo_t *info, void *context);
+
 // The tick: implemented in sample.c.
 void sample_tick(void *ucontext);
 

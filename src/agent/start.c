@@ -213,10 +213,10 @@ static void set_state(enum live_state state)
 static int follow_calls(void)
 {
     const struct live_options *options = &agent.session->options;
-    int64_t functions =
-        options->tracker == LIVE_TRACKER_CALLS
-            ? calls_start(options->calls_by, follows_exactly(options), &agent.process->encode)
-            : trigger_start();
+    int64_t functions = options->tracker == LIVE_TRACKER_CALLS
+                            ? calls_start(options->calls_by, follows_exactly(options),
+                                          &agent.process->encode, (uintptr_t)signals_hand_on)
+                            : trigger_start();
     if (functions < 0 && options->calls_by != LIVE_CALLS_BY_ENTRIES) {
         agent_note("call sites cannot be rewritten in a process: its calls were not followed");
         return 0;

@@ -6,6 +6,7 @@
 #include "unwind/arch.h"
 #include "unwind/recipe.h"
 
+#define ENDBR_BYTES 4
 #define FURTHEST 65536 // how far anything here looks that has no other end
 
 static uintptr_t begin_of(const struct unwind_frame *frame)
@@ -35,6 +36,7 @@ struct search {
     bool all;              // frames that are not followed, too
     bool signal;           // the walk has come through a signal frame
     bool ours;             // the agent itself has called
+    bool doubted;          // the next frame's cell may be that of an older activation
     uintptr_t pc;          // of the sample
     uintptr_t pier;        // slot of the frame left before
     enum verdict verdict;
@@ -120,10 +122,12 @@ static bool meets_entry(struct search *search)
 }
 
 static unsigned agent_module;
+static place_t handing_on;
 
-void caller_start(uintptr_t hook)
+void caller_start(uintptr_t hook, uintptr_t hands_on)
 {
     agent_module = place_module(loadmap_place(hook));
+    handing_on = loadmap_place(hands_on);
 }
 
 // What a hook costs is the cost of the function that was entered.
@@ -131,6 +135,19 @@ static bool is_ours(const struct unwind_frame *frame)
 {
     return place_module(frame->place) == agent_module ||
            (place_module(frame->place) == MODULE_ANONYMOUS && entries_is_relay(frame->pc));
+}
+
+// A function that was interrupted before its hook has noted it.
+static bool is_beginning(const struct unwind_frame *frame)
+{
+    return is_ours(frame) || (place_offset(frame->function) != PLACE_OFFSET_UNKNOWN &&
+                              frame->pc - begin_of(frame) <= ENDBR_BYTES);
+}
+
+// Whatever libc does for us is nobody's call; but we hand signals on to the program's handlers.
+static bool is_our_call(const struct search *search, const struct unwind_frame *left)
+{
+    return calls_by_sites && !search->signal && is_ours(left) && left->function != handing_on;
 }
 
 // Walks on from where the cursor stands. True if an entry was met; else the walk has come to its
@@ -148,20 +165,21 @@ static bool walk_to_entry(struct search *search)
             search->pc = search->cursor.frame.pc;
             continue;
         }
-        // Whatever libc does for us is nobody's call; but a handler may have interrupted us.
-        if (calls_by_sites && !search->signal && is_ours(left)) {
+        if (is_our_call(search, left)) {
             search->ours = true;
             return false;
         }
         if (!left->ra_slot) { // a signal frame
             search->signal = true;
+            search->doubted = is_beginning(&search->cursor.frame);
             // The hook that was interrupted may be looking at a context.
             if (!search->all && is_ours(&search->cursor.frame))
                 search->calls->frozen = search->calls->shut_slot;
             continue;
         }
-        if (meets_entry(search))
+        if (!search->doubted && meets_entry(search))
             return true;
+        search->doubted &= is_ours(left);
         search->pier = left->ra_slot;
         if (search->all || has_node(&search->cursor))
             note_frame(search);
@@ -175,7 +193,7 @@ static void start_search(struct search *search, struct calls_thread *calls, bool
     search->met = NULL;
     search->walked = 0;
     search->all = all;
-    search->signal = search->ours = false;
+    search->signal = search->ours = search->doubted = false;
     search->pier = 0;
     search->verdict = VERDICT_COMPLETE;
 }
@@ -249,6 +267,36 @@ bool caller_find(struct calls_thread *calls, struct known_call *call, union unwi
     return followed;
 }
 
+bool caller_trace(struct calls_thread *calls, const struct known_call *call,
+                  struct missed_call *missed)
+{
+    struct search search;
+    const uintptr_t slot = (uintptr_t)call->slot;
+    struct unwind_bounds own = {.low = calls->own.low, .high = calls->own.high};
+    if (shadow_holds(&calls->own, slot))
+        own.low = slot;
+    start_search(&search, calls, false);
+    missed->frames = 0;
+    if (!start_at_caller(&search, call, own))
+        return true;
+    while (unwind_step(&search.cursor, &search.verdict) == UNWIND_OK) {
+        const struct unwind_frame *left = &search.cursor.left;
+        search.signal |= !left->ra_slot;
+        if (is_our_call(&search, left))
+            return false;
+        if (shadow_holds(calls->active, left->ra_slot) && left->ra_slot >= missed->hook)
+            break;
+        if (!left->ra_slot || is_ours(left) || !has_node(&search.cursor))
+            continue;
+        if (missed->frames++ < MISSED_FRAMES)
+            missed->frame[missed->frames - 1] =
+                (struct missed_frame){.slot = left->ra_slot,
+                                      .site = search.cursor.frame.place,
+                                      .function = left->function};
+    }
+    return true;
+}
+
 // How deep a node lies, as far as that is worth counting.
 static uint64_t depth_of(const struct calls_thread *calls, const struct node *node)
 {
@@ -267,6 +315,7 @@ struct node *caller_of_sample(struct calls_thread *calls, const void *ucontext, 
                                 .high = calls->own.high};
     start_search(&search, calls, true);
     unwind_start(&search.cursor, ucontext, own);
+    search.doubted = is_beginning(&search.cursor.frame);
     search.pc = *(const uintptr_t *)(context + arch_context_offset(ARCH_RA));
     struct node *node = calls->root;
     if (walk_to_entry(&search)) {

@@ -6,6 +6,7 @@
 #include "track/burst.h"
 #include "track/caller.h"
 #include "track/calls_sites.h"
+#include "track/missed.h"
 #include "unwind/arch.h"
 #include <errno.h>
 #include <stdatomic.h>
@@ -35,22 +36,24 @@ struct node *calls_count(struct calls_thread *calls, struct node *caller, uintpt
     return child ? node : NULL;
 }
 
-void calls_shut(struct calls_thread *calls, uintptr_t slot)
+uintptr_t calls_shut(struct calls_thread *calls, uintptr_t slot)
 {
-    // Before and after: a handler that finds the tree shut must find whose hook it was, or it takes
-    // an older one for it, and that for abandoned; and one that comes first leaves its own.
+    // First: a handler that finds the tree shut must find whose hook it was, or it takes an older
+    // one for it, and that for abandoned. Handlers that come in between leave what they have found.
+    const uintptr_t before = calls->shut_slot;
     calls->shut_slot = slot;
     atomic_signal_fence(memory_order_seq_cst);
     calls->generation = 0;
     atomic_signal_fence(memory_order_seq_cst);
-    calls->shut_slot = slot;
-    atomic_signal_fence(memory_order_seq_cst);
+    return before;
 }
 
-void calls_reopen(struct calls_thread *calls)
+void calls_reopen(struct calls_thread *calls, uintptr_t before)
 {
     atomic_signal_fence(memory_order_seq_cst);
     calls->generation = calls->open_generation;
+    atomic_signal_fence(memory_order_seq_cst);
+    calls->shut_slot = before;
 }
 
 static bool is_shut(const struct calls_thread *calls)
@@ -106,92 +109,23 @@ static bool enter_by_memo(struct calls_thread *calls, uintptr_t *slot, uintptr_t
     return true;
 }
 
+// What calls_x86_64.S has to do after the edge was looked for.
+enum known { KNOWN_NOT, KNOWN, KNOWN_SETTLE };
+
 // The edge is known, the node may be new. Touches no vector register: the function's arguments are
 // in them.
-__attribute__((visibility("hidden"))) bool
+__attribute__((visibility("hidden"))) enum known
 calls_enter_known(struct calls_thread *calls, uintptr_t *slot, uintptr_t back, uintptr_t bp)
 {
     if (calls->generation != atomic_load_explicit(&calls_generation, memory_order_relaxed) ||
         !on_stack(calls, (uintptr_t)slot))
-        return false;
-    calls_shut(calls, (uintptr_t)slot);
+        return KNOWN_NOT;
+    const uintptr_t before = calls_shut(calls, (uintptr_t)slot);
     const bool known = enter_by_memo(calls, slot, back, bp);
-    calls_reopen(calls);
-    if (!known || !__atomic_load_n(&calls->missed_count, __ATOMIC_RELAXED))
-        return known;
-    calls->only_missed = (uintptr_t)slot;
-    return false;
-}
-
-// A signal's handler calls while the hook that it interrupted has closed the tree. Handlers nest:
-// each takes its place first.
-static void remember_missed(struct calls_thread *calls, uintptr_t *slot, uintptr_t back)
-{
-    unsigned place = __atomic_fetch_add(&calls->missed_count, 1, __ATOMIC_RELAXED);
-    if (place < MISSED_CALLS)
-        calls->missed[place] =
-            (struct missed_call){.slot = (uintptr_t)slot, .site = *slot, .back = back};
-    else
-        calls->stats->lost++;
-}
-
-// The node that a missed call hangs below: of the missed ones before, that which has not ended by
-// then, or the function whose hook was interrupted.
-static struct node *caller_of_missed(const struct calls_thread *calls, unsigned number,
-                                     struct node *const *nodes, struct node *interrupted)
-{
-    const uintptr_t slot = calls->missed[number].slot;
-    uintptr_t lowest = slot; // slots above it are of functions that have ended
-    for (unsigned i = number; i-- > 0;) {
-        if (calls->missed[i].slot > lowest && nodes[i])
-            return nodes[i];
-        if (calls->missed[i].slot > lowest)
-            lowest = calls->missed[i].slot;
-    }
-    return interrupted;
-}
-
-// The node of the function whose hook was interrupted.
-static struct node *interrupted_node(const struct calls_thread *calls)
-{
-    const struct told_entry *told = calls->active->told_top;
-    if (told && told->level == calls->shut_slot)
-        return told->node;
-    struct node *node = NULL;
-    if (on_stack(calls, calls->shut_slot))
-        node = shadow_at(calls, shadow_cell(calls->active, calls->shut_slot));
-    return node ? node : calls->root;
-}
-
-// Counts them, below the function whose hook it was.
-static void count_missed(struct calls_thread *calls)
-{
-    struct node *const interrupted = interrupted_node(calls);
-    struct node *nodes[MISSED_CALLS];
-    unsigned done = 0, count = 0;
-    do {
-        for (; done < count && done < MISSED_CALLS; done++) {
-            const struct missed_call *call = &calls->missed[done];
-            nodes[done] = NULL;
-            if (on_stack(calls, call->slot))
-                nodes[done] =
-                    calls_count(calls, caller_of_missed(calls, done, nodes, interrupted),
-                                call->slot, memo_edge(calls, call->site, call->back, NULL, 0));
-            else
-                calls->stats->lost++;
-        }
-    } while (!__atomic_compare_exchange_n(&calls->missed_count, &count, 0, false, __ATOMIC_RELAXED,
-                                          __ATOMIC_RELAXED));
-}
-
-void calls_reopen_and_settle(struct calls_thread *calls, uintptr_t slot)
-{
-    calls_reopen(calls);
-    while (__atomic_load_n(&calls->missed_count, __ATOMIC_RELAXED)) {
-        calls_shut(calls, slot); // a handler may have left its own there
-        count_missed(calls);
-        calls_reopen(calls);
-    }
+    calls_reopen(calls, before);
+    if (!known)
+        return KNOWN_NOT;
+    return missed_any(calls) ? KNOWN_SETTLE : KNOWN;
 }
 
 // Counts the call of a function whose caller a walk must find.
@@ -223,36 +157,43 @@ static void take_pending(void)
         calls_sites_leave_pending();
 }
 
+// The tree is open, or nobody is in it any more.
+static void enter_unknown(struct calls_thread *calls, uintptr_t *slot, uintptr_t back, uintptr_t bp)
+{
+    const uintptr_t address = (uintptr_t)slot;
+    if (calls_by_sites && calls_sites_are_pending())
+        take_pending();
+    const uint32_t generation = atomic_load_explicit(&calls_generation, memory_order_relaxed);
+    const bool stale = calls->open_generation != generation;
+    const uintptr_t before = calls_shut(calls, address);
+    calls->open_generation = generation;
+    if (stale)
+        shadow_forget_all(calls, address);
+    if (on_stack(calls, address) || shadow_switch(calls, address)) {
+        // If it is not counted, calls that were missed meanwhile must not hang below an older one.
+        *shadow_cell(calls->active, address) = 0;
+        enter_by_walk(calls, slot, back, bp);
+    }
+    calls_reopen(calls, before);
+}
+
 // Everything else. The caller has saved all registers.
-__attribute__((visibility("hidden"))) void
-calls_enter_unknown(struct calls_thread *calls, uintptr_t *slot, uintptr_t back, uintptr_t bp)
+__attribute__((visibility("hidden"))) void calls_enter_unknown(struct calls_thread *calls,
+                                                               uintptr_t *slot, uintptr_t back,
+                                                               uintptr_t bp, enum known known)
 {
     const uintptr_t address = (uintptr_t)slot;
     // Wiped: a child of a fork that nobody told us of. It is not followed.
     if (!calls->stats || (calls_by_sites && calls_sites_are_ours(*slot)))
         return;
-    if (is_shut(calls) && !was_abandoned(calls, address)) {
-        remember_missed(calls, slot, back);
-        return;
-    }
     const int saved = errno;
-    if (calls->only_missed == address) { // the call itself is counted
-        calls->only_missed = 0;
-        calls_reopen_and_settle(calls, address);
-        errno = saved;
-        return;
+    if (known == KNOWN_NOT && is_shut(calls) && !was_abandoned(calls, address)) {
+        missed_note(calls, &(struct known_call){.slot = slot, .back = back, .bp = bp});
+    } else {
+        if (known == KNOWN_NOT)
+            enter_unknown(calls, slot, back, bp);
+        missed_settle(calls, address);
     }
-    if (calls_by_sites && calls_sites_are_pending())
-        take_pending();
-    const uint32_t generation = atomic_load_explicit(&calls_generation, memory_order_relaxed);
-    const bool stale = calls->open_generation != generation;
-    calls_shut(calls, address);
-    calls->open_generation = generation;
-    if (stale)
-        shadow_forget_all(calls, address);
-    if (on_stack(calls, address) || shadow_switch(calls, address))
-        enter_by_walk(calls, slot, back, bp);
-    calls_reopen_and_settle(calls, address);
     errno = saved;
 }
 
@@ -275,11 +216,12 @@ static void on_libraries_changed(void)
     errno = saved;
 }
 
-int64_t calls_start(enum live_calls_by by, bool exact, struct live_encode *counts)
+int64_t calls_start(enum live_calls_by by, bool exact, struct live_encode *counts,
+                    uintptr_t hands_on)
 {
     uint64_t skipped = 0;
     calls_vector_start();
-    caller_start((uintptr_t)calls_enter);
+    caller_start((uintptr_t)calls_enter, hands_on);
     int64_t found = entries_find(exact ? calls_enter_exact : calls_enter, &skipped);
     if (found < 0)
         return found;
@@ -300,7 +242,7 @@ void calls_enter_root(uintptr_t function, uintptr_t *slot, uintptr_t bp)
     if (!calls_by_sites || !calls_current || !calls_sites_follows(function))
         return;
     calls_sites_note_root(*slot);
-    calls_enter_unknown(calls_current, slot, function, bp);
+    calls_enter_unknown(calls_current, slot, function, bp, KNOWN_NOT);
 }
 
 void calls_note_unload(void)
@@ -327,14 +269,14 @@ struct node *calls_find_cursor(struct calls_thread *calls, const void *ucontext)
         *(const uintptr_t *)((const char *)ucontext + arch_context_offset(ARCH_SP));
     if (!on_stack(calls, sp))
         return NULL;
-    calls_shut(calls, sp);
+    const uintptr_t before = calls_shut(calls, sp);
     struct unwind_cursor cursor;
     struct unwind_bounds own = {.low = shadow_holds(&calls->own, sp) ? sp : calls->own.low,
                                 .high = calls->own.high};
     unwind_start(&cursor, ucontext, own);
     struct node *node = caller_resync(calls, &cursor);
     calls->open_generation = atomic_load_explicit(&calls_generation, memory_order_relaxed);
-    calls_reopen(calls);
+    calls_reopen(calls, before);
     return node;
 }
 
@@ -363,7 +305,7 @@ int calls_open(struct calls_thread *calls, struct arena *arena, ref_t tree,
     if (!shadow_open(&calls->own, stack.low, stack.high))
         return -ENOMEM;
     calls->own_shift = (uintptr_t)calls->own.cells - calls->own.low / 2;
-    calls_reopen(calls);
+    calls_reopen(calls, 0);
     atomic_fetch_add_explicit(&followed_threads, 1, memory_order_relaxed);
     return 0;
 }

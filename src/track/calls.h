@@ -69,9 +69,22 @@ struct condition {
     uint32_t unused;
 };
 
-// A call that a signal's handler made while the tree was being changed.
+// A frame between a missed call and the hook that was interrupted.
+struct missed_frame {
+    uintptr_t slot;
+    place_t site, function;
+};
+
+#define MISSED_FRAMES 12
+
+// A call that a signal's handler made while the tree was being changed: missed.c.
 struct missed_call {
     uintptr_t slot, site, back;
+    uintptr_t hook; // slot of the hook that was interrupted
+    ref_t edge;
+    struct node *node; // that it turned out to be
+    unsigned frames;   // the youngest first
+    struct missed_frame frame[MISSED_FRAMES];
 };
 
 // A function of a program built with -finstrument-functions, and where it was entered.
@@ -89,7 +102,7 @@ struct walked_frame {
 #define CONTEXTS 16384
 #define EDGE_MEMOS 4096
 #define OTHER_STACKS 32
-#define MISSED_CALLS 64
+#define MISSED_CALLS 256
 
 // The shadow of one stack.
 struct shadow {
@@ -126,7 +139,6 @@ struct calls_thread {
     struct walked_frame *walked;
     size_t walked_capacity;
     unsigned missed_count; // atomic towards signal handlers
-    uintptr_t only_missed; // slot of the hook that goes the longest way for these alone
     struct missed_call missed[MISSED_CALLS];
     uint32_t map_generation;             // of the load map that the memos were made for
     uint32_t burst_changes, burst_ticks; // burst.c's
@@ -144,9 +156,11 @@ extern __thread struct calls_thread *calls_current;
 
 // Finds the instrumented functions of the program and switches them on; if it has none, its call
 // sites are patched instead, unless `by` says otherwise. In normal context, before the program
-// runs. Exact: in full trees, calls count for one each. The number of functions, or -errno: sites
-// cannot be patched here.
-int64_t calls_start(enum live_calls_by by, bool exact, struct live_encode *counts);
+// runs. Exact: in full trees, calls count for one each. `hands_on` is the function of the agent
+// that calls handlers of the program. The number of functions, or -errno: sites cannot be patched
+// here.
+int64_t calls_start(enum live_calls_by by, bool exact, struct live_encode *counts,
+                    uintptr_t hands_on);
 
 // A thread begins in the function, whose return address will lie in the slot, and which nobody
 // else tells of. In normal context.

@@ -174,14 +174,15 @@
     movq 80+\above(%rbp), %rdx
     movq (%rbp), %rcx
     call calls_enter_known
-    testb %al, %al
-    jz 7f
+    cmpl $1, %eax
+    jne 7f
 6:  END_FRAME
     jmp 2b
 
     // What asks libc and the loader: all vector state is saved, arguments may be in any of it.
 7:  .cfi_def_cfa rbp, 96
     .cfi_offset rbp, -96
+    movl %eax, %r8d
     CALL_WITH_VECTORS_SAVED calls_enter_unknown, calls_current, \above
     jmp 6b
     .cfi_endproc

@@ -87,11 +87,10 @@ ref_t memo_edge(struct calls_thread *calls, uintptr_t site, uintptr_t back,
                 const union unwind_recipe *caller, place_t function);
 
 // While the tree is being changed no hook may enter it: a signal's handler may call functions too.
-// After that, what such handlers called is counted, where vector registers are saved. `slot` is of
-// the hook, or any below of it.
-void calls_shut(struct calls_thread *calls, uintptr_t slot);
-void calls_reopen(struct calls_thread *calls);
-void calls_reopen_and_settle(struct calls_thread *calls, uintptr_t slot);
+// After that, what such handlers called is counted, where vector registers are saved (missed.h).
+// `slot` is of the hook, or any below of it. What calls_shut() gives is for calls_reopen().
+uintptr_t calls_shut(struct calls_thread *calls, uintptr_t slot);
+void calls_reopen(struct calls_thread *calls, uintptr_t before);
 
 // One call more on the child of the caller by that edge, which is the node of the slot then. NULL:
 // there was no memory, and the caller stands for it.

@@ -4,7 +4,7 @@
 // inlined into each other share it.
 
 #include "loadmap/loadmap.h"
-#include "track/shadow.h"
+#include "track/missed.h"
 #include <errno.h>
 #include <sys/mman.h>
 
@@ -50,19 +50,19 @@ static bool open_told(struct calls_thread *calls, struct shadow *shadow)
     return true;
 }
 
-// True if the tree is free; then it is shut.
-static bool begin_function(struct calls_thread *calls, uintptr_t level)
+// True if the tree is free; then it is shut. *before: for calls_reopen().
+static bool begin_function(struct calls_thread *calls, uintptr_t level, uintptr_t *before)
 {
     if (!calls->generation) {
         if (calls->stats)
             calls->stats->lost++;
         return false;
     }
-    calls_shut(calls, level);
+    *before = calls_shut(calls, level);
     if ((shadow_holds(calls->active, level) || shadow_switch(calls, level)) &&
         open_told(calls, calls->active))
         return true;
-    calls_reopen(calls);
+    calls_reopen(calls, *before);
     return false;
 }
 
@@ -85,7 +85,8 @@ static void push(struct calls_thread *calls, uintptr_t level, ref_t edge)
 void calls_function_entered(struct calls_thread *calls, const struct told_call *call)
 {
     const int saved = errno;
-    if (!begin_function(calls, call->level))
+    uintptr_t before;
+    if (!begin_function(calls, call->level, &before))
         return;
     struct shadow *shadow = calls->active;
     while (shadow->told_top->level < call->level)
@@ -99,14 +100,16 @@ void calls_function_entered(struct calls_thread *calls, const struct told_call *
     if (shadow->told_top->level == call->level)
         edge = edge_of_function(calls, call->function, call->hook_site);
     push(calls, call->level, edge);
-    calls_reopen_and_settle(calls, call->level);
+    calls_reopen(calls, before);
+    missed_settle(calls, call->level);
     errno = saved;
 }
 
 void calls_function_left(struct calls_thread *calls, const struct told_call *call)
 {
     const int saved = errno;
-    if (!begin_function(calls, call->level))
+    uintptr_t before;
+    if (!begin_function(calls, call->level, &before))
         return;
     struct shadow *shadow = calls->active;
     const place_t function =
@@ -118,6 +121,7 @@ void calls_function_left(struct calls_thread *calls, const struct told_call *cal
     struct told_entry *entry = found ? NULL : entry_at_level(calls, call->level, function);
     if (entry)
         shadow->told_top = entry - 1;
-    calls_reopen_and_settle(calls, call->level);
+    calls_reopen(calls, before);
+    missed_settle(calls, call->level);
     errno = saved;
 }

@@ -73,18 +73,9 @@ class Contexts(SitesTest, test_calls.Contexts):
 
     def test_of_handlers_at_any_moment(self):
         """Not one call is lost, though handlers come in the middle of a hook."""
-        program = self.build("calls.c")
-
-        def judge(recorded):
-            run, profile = recorded
-            seen = self.edges(profile)
-            leaves = sum(seen.pop(edge) for edge in list(seen) if edge[1] == "leaf")
-            truth = {edge: calls for edge, calls in true_edges(run.text).items() if edge[1] not in UNNOTICED}
-            self.assertEqual(leaves, sum(truth.pop(edge) for edge in list(truth) if edge[1] == "leaf"))
-            self.assertEqual(seen, truth)
-
-        # One run in some dozens tells of one context under the handler's name: see docs/patching.md.
-        self.steadily(lambda: self.follow([program, "storm"]), judge)
+        run, profile = self.follow([self.build("calls.c"), "storm"])
+        self.assert_true(run, profile)
+        self.assertGreater(self.edges(profile)["interrupts", "leaf"], 100)
 
     def test_of_libraries_loaded_later(self):
         """Patched at the first call into them: after their constructors."""
@@ -129,9 +120,7 @@ class Contexts(SitesTest, test_calls.Contexts):
 
 
 class CpuTime(SitesTest, test_calls.CpuTime):
-    def test_reads_the_cursor(self):
-        # In a storm of signals, one run in some dozens tells of one context wrongly: see docs/patching.md.
-        self.steadily(lambda: None, lambda _: test_calls.CpuTime.test_reads_the_cursor(self))
+    pass
 
 
 if __name__ == "__main__":
