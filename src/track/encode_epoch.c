@@ -88,6 +88,10 @@ bool encode_publish(struct numbering *next)
     epochs = epoch;
     // Release: who sees it sees its words.
     atomic_store_explicit(&encode.epoch, epoch, memory_order_release);
+    // Who sees a function trusted sees that he is behind: encode_decode_state() looks in this
+    // order.
+    atomic_thread_fence(memory_order_seq_cst);
+    encode_trust();
     for (struct encode_thread *thread = encode.threads; thread && encode.company;
          thread = thread->next)
         encode_notice(thread->state);

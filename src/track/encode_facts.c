@@ -82,7 +82,7 @@ void encode_settle(void)
             of->flags |= PUSHES;
         else
             of->flags &= (uint16_t)~PUSHES;
-        of->flags &= (uint16_t) ~(NEWS | DOUBTED);
+        of->flags &= (uint16_t)~NEWS;
     }
     encode_spread(0);
     for (uint32_t i = 0; (site = encode_site_number(i)); i++) {
@@ -94,6 +94,12 @@ void encode_settle(void)
         else
             edge->flags |= EDGE_UNENCODED;
     }
+}
+
+void encode_trust(void)
+{
+    for (uint32_t f = 0; f < encode.graph.function_count; f++)
+        encode_facts_of(f)->flags &= (uint16_t)~DOUBTED;
 }
 
 bool encode_surprise(uint32_t caller, uint32_t callee)

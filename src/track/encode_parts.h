@@ -206,6 +206,8 @@ bool encode_tail(struct encode_site *site, uintptr_t target);
 bool encode_is_doubted(uint32_t function);
 // Before the edges are numbered: which of them may be.
 void encode_settle(void);
+// After an encoding was published: it knows whoever has come to any function.
+void encode_trust(void);
 struct encode_site *encode_site_of(const struct site *site);
 // Whether a function may be left silently in ways that are not in the graph. Signal-safe.
 bool encode_is_open(uint32_t function);

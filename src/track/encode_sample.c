@@ -35,7 +35,9 @@ bool encode_decode_state(struct encode_thread *thread, place_t place)
             return false;
         thread->is_guess |= open;
     }
-    return true;
+    // Last: what was asked of functions holds for the encoding in force.
+    atomic_thread_fence(memory_order_acquire);
+    return !encode_is_behind(thread);
 }
 
 // Now and then: whether the next hook shall encode anew. What that costs is weighed there.
@@ -209,7 +211,7 @@ ref_t encode_sample(struct encode_thread *thread, struct walker *walker, void *u
     if (is_outside(thread, &cursor, pc)) {
         const bool ours = is_ours(&cursor, pc);
         if ((thread->state->doubt || !thread->root_slot || encode_is_behind(thread)) && own &&
-            !thread->busy && !ours && encode_walk(thread, &cursor))
+            !thread->busy && !thread->jumping && !ours && encode_walk(thread, &cursor))
             heal(thread);
         else if (!thread->busy && ours)
             observe_hook();
