@@ -125,19 +125,58 @@ static void note_jump(struct patch_function *function, const struct instruction 
         function->inside = other->start;
 }
 
+static void add_exit(struct patch_exits *exits, uintptr_t to, bool call, bool through)
+{
+    for (unsigned i = 0; i < exits->count; i++)
+        if (exits->to[i] == to && !(exits->calls >> i & 1) == !call)
+            return;
+    if (exits->count == EXITS_MOST) {
+        exits->anywhere = true;
+        return;
+    }
+    exits->calls |= (uint8_t)(call << exits->count);
+    exits->through |= (uint8_t)(through << exits->count);
+    exits->to[exits->count++] = to;
+}
+
+static void note_exit(struct patch_function *function, const struct instruction *in, uintptr_t pc)
+{
+    struct patch_exits *exits = &function->exits;
+    const bool system_call = in->flow == FLOW_ODD && in->map == MAP_0F && in->opcode == 0x05;
+    if (exits->anywhere || in->flow == FLOW_NEXT)
+        return;
+    if (in->flow == FLOW_CALL_INDIRECT || (in->flow == FLOW_ODD && !system_call)) {
+        exits->anywhere = true;
+    } else if (in->flow == FLOW_JUMP_INDIRECT) {
+        add_exit(exits, pc, false, true);
+    } else if (in->flow == FLOW_CALL || in->flow == FLOW_JUMP || in->flow == FLOW_BRANCH) {
+        const uintptr_t target = decode_target(in, pc);
+        const bool inside = target >= function->start && target < function->end;
+        if (in->flow == FLOW_CALL && inside)
+            exits->anywhere = true; // calls itself, or reads the pc
+        else if (!inside)
+            add_exit(exits, target, in->flow == FLOW_CALL, false);
+    }
+}
+
 void functions_examine(struct patch_function *function)
 {
     if (function->examined)
         return;
     function->examined = true;
     int64_t depth = function->whole ? 8 : DEPTH_UNKNOWN;
+    struct patch_exits *exits = &function->exits;
     struct instruction in;
+    exits->anywhere = false;
     for (uintptr_t pc = function->start; pc < function->end; pc += in.length) {
-        if (!decode((const unsigned char *)pc, function->end - pc, &in))
+        if (!decode((const unsigned char *)pc, function->end - pc, &in)) {
+            exits->anywhere = true;
             return;
+        }
         if (!function->reads_return && loads_return(function, pc, &in, depth))
             function->reads_return = true;
         note_jump(function, &in, pc);
+        note_exit(function, &in, pc);
         depth = depth_after(&in, depth);
     }
 }

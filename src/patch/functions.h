@@ -16,15 +16,27 @@ struct patch_module {
     uintptr_t *kept; // words of the GOT that lead to functions by name that calls of must stay
 };
 
+#define EXITS_MOST 8
+
+// Where a function may go, as far as its code says it.
+struct patch_exits {
+    bool anywhere;                 // to where it does not say, or to too many places
+    uint8_t count, calls, through; // calls, through: bit i, exit i is a call, an indirect jump
+    uintptr_t to[EXITS_MOST];      // of an indirect jump: where that stands
+};
+
 // What is known of a function; made when first asked for, kept in an index by `start`.
 struct patch_function {
     uintptr_t start, end;
     struct patch_module *module;
     bool whole;        // begins as called functions do: the return address on top of the stack
-    bool examined;     // the next two are known
+    bool examined;     // the next ones are known
     bool reads_return; // loads its own return address
     uintptr_t inside;  // it jumps into the middle of the function that begins here: a part of it
-    bool searched;     // the sites are known
+    struct patch_exits exits;
+    uint8_t quiet, height; // quiet.h
+    bool told;
+    bool searched; // the sites are known
     bool decoded;
     struct site_list sites;
 };
@@ -38,7 +50,7 @@ void functions_forget(uintptr_t start, uintptr_t end);
 // leaves.
 bool functions_stack_is_empty(const struct patch_function *function, uintptr_t pc);
 
-// Decodes the function for `reads_return` and `inside`.
+// Decodes the function for `reads_return`, `inside` and `exits`.
 void functions_examine(struct patch_function *function);
 
 // True if no call of it may be patched; *why says which of the reasons.

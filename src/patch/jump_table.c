@@ -149,15 +149,20 @@ static bool check(const struct patch_function *function, const struct table *tab
     return true;
 }
 
-bool jump_table_stays(uintptr_t jump, void (*each)(uintptr_t part, void *context), void *context)
+bool jump_table_stays_locked(uintptr_t jump, void (*each)(uintptr_t part, void *context),
+                             void *context)
 {
     struct table table;
+    struct patch_function *function = functions_at(jump);
+    return function && find_table(function, jump, &table) && check(function, &table, each, context);
+}
+
+bool jump_table_stays(uintptr_t jump, void (*each)(uintptr_t part, void *context), void *context)
+{
     if (patch_lock())
         return false;
     loadmap_enter();
-    struct patch_function *function = functions_at(jump);
-    const bool stays =
-        function && find_table(function, jump, &table) && check(function, &table, each, context);
+    const bool stays = jump_table_stays_locked(jump, each, context);
     loadmap_leave();
     patch_unlock();
     return stays;

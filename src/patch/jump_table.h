@@ -16,4 +16,8 @@
 // it, of which `each` is told (by where they begin). False: it is no such jump, or not understood.
 bool jump_table_stays(uintptr_t jump, void (*each)(uintptr_t part, void *context), void *context);
 
+// The same for who has the lock.
+bool jump_table_stays_locked(uintptr_t jump, void (*each)(uintptr_t part, void *context),
+                             void *context);
+
 #endif

@@ -11,6 +11,7 @@
 //
 //   encode_graph.c     functions, sites and edges as they are met; what cannot be patched
 //   encode_facts.c     which functions can have numbers
+//   encode_quiet.c     which need none: their callers' will do
 //   encode_stub.c      what a site leads to by the encoding
 //   encode_heat.c      how hot edges are, by what they push
 //   encode_hook.c      what a hook does, and encoding anew

@@ -88,12 +88,13 @@ static bool confirm(struct encode_thread *thread, struct unwind_cursor *cursor)
     if (!is_sound(thread))
         return false;
     bool decoded = encode_decode_state(thread, function);
-    bool same = decoded && encode_compare(thread);
+    bool same = decoded && encode_compare(thread, 0);
     encode_count(&encode.counts->verified, decoded && (same || !thread->is_guess));
     encode_count(&encode.counts->mismatches, decoded && !same && !thread->is_guess);
     if (!same) {
         encode_go_on(thread);
-        same = is_sound(thread) && encode_decode_state(thread, function) && encode_compare(thread);
+        same =
+            is_sound(thread) && encode_decode_state(thread, function) && encode_compare(thread, 0);
     }
     return same;
 }

@@ -193,7 +193,7 @@ static void add_stays(uint32_t function, uintptr_t address, enum site_stays why)
     if (why == STAYS_MIDDLE && target == behind)
         return; // reads the pc
     target = target_behind(address, target, slot);
-    if (asked_is_left_alone(target))
+    if (asked_is_left_alone(target) || encode_leads_to_quiet(target))
         return; // comes back without a call of anything that counts
     add_silent(function, behind, target, jumps ? EDGE_SILENT_JUMP : EDGE_SILENT_CALL);
 }
@@ -400,7 +400,7 @@ static void add_sites(uint32_t function, const struct site_list *list)
             direct ? site->target : target_behind(site->address, 0, site->slot);
         if (asked_is_left_alone(target))
             continue;
-        if (is_left(target))
+        if (is_left(target) || (direct && encode_leads_to_quiet(target)))
             continue;
         struct stub *stub = tail && target ? NULL : hook_for(site);
         if (tail && stub)

@@ -46,7 +46,7 @@ static bool confirm(struct encode_thread *thread, struct unwind_cursor *cursor, 
     if (*wrong)
         return false;
     const bool decoded = encode_decode_state(thread, function);
-    const bool same = decoded && encode_compare(thread);
+    const bool same = decoded && encode_compare(thread, 0);
     encode_count(&encode.counts->verified, decoded);
     encode_count(&encode.counts->mismatches, decoded && !same);
     encode_count(&encode.counts->undecoded, !decoded);
@@ -54,39 +54,17 @@ static bool confirm(struct encode_thread *thread, struct unwind_cursor *cursor, 
     return same;
 }
 
-// What the call that led to us has done to the state, undone: it went through a stub. In us ends a
-// jump of what that called, or it is an indirect call of ours.
-static bool undo_call(struct encode_thread *thread, const struct stub_place *place)
-{
-    struct encode_state *state = thread->state;
-    const struct encode_site *site = place->returns ? encode_site_of(place->site) : NULL;
-    if (!site)
-        return false;
-    if (place->stub == site->table)
-        encode_undo(state, encode_word(thread, site));
-    else if (place->hooked)
-        encode_undo(state, WORD_PUSH);
-    else
-        state->machine.id -= (uint64_t)place->delta;
-    return true;
-}
-
-// The same where that is so. The state stays as it is; who undoes it later finds it.
+// The same where the call that led to us went through a stub: in us ends a jump of what that
+// called, or it is an indirect call of ours. The state stays as it is; who undoes it later finds
+// it.
 static bool confirm_in_stub(struct encode_thread *thread, const struct stub_place *place,
                             struct unwind_cursor *cursor)
 {
-    struct machine *machine = &thread->state->machine;
-    const uint32_t depth = machine->depth, over = thread->state->over;
-    const uint64_t id = machine->id;
-    struct cc_entry *top = depth ? &machine->stack[depth - 1] : NULL;
-    const struct cc_entry kept = top ? *top : (struct cc_entry){0};
+    struct encode_kept kept;
     bool wrong = false;
-    const bool same = undo_call(thread, place) && confirm(thread, cursor, &wrong);
-    machine->id = id;
-    machine->depth = depth;
-    thread->state->over = over;
-    if (top)
-        *top = kept;
+    encode_keep_state(thread, &kept);
+    const bool same = encode_undo_call(thread, place) && confirm(thread, cursor, &wrong);
+    encode_restore_state(thread, &kept);
     return same;
 }
 

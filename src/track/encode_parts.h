@@ -238,8 +238,8 @@ void encode_move_returns(struct encode_thread *thread);
 bool encode_has_landed(const struct encode_thread *thread);
 // By which a context is remembered: the number, ccStack, and where the thread is.
 uint64_t encode_key(const struct machine *machine, uint64_t where);
-// Whether the walk and the path in thread->path are the same.
-bool encode_compare(struct encode_thread *thread);
+// Whether the walk and the path in thread->path are the same, but for so many youngest frames.
+bool encode_compare(struct encode_thread *thread, uint32_t skipped);
 
 // The stack was walked: the state is computed from it, for the encoding in force if that can be.
 // Under the lock.
@@ -251,6 +251,39 @@ void encode_undo(struct encode_state *state, int64_t word);
 
 void encode_push(struct encode_state *state, uint32_t edge, bool repeats);
 bool encode_repeats(uint32_t edge);
+
+// encode_quiet.c
+
+enum { ENCODE_CLIMBED = 8 }; // frames
+
+struct encode_kept { // of the state of a thread: what undoing one call may change
+    uint64_t id;
+    uint32_t depth, over;
+    struct cc_entry top;
+};
+
+struct encode_climbed { // from a sample to the function whose number it is, youngest first
+    unsigned count;
+    place_t site[ENCODE_CLIMBED], function[ENCODE_CLIMBED];
+    bool undone; // the state is that of the caller for the moment
+    struct encode_kept kept;
+};
+
+// Whether calls of the target are left as they are. Under the lock.
+bool encode_leads_to_quiet(uintptr_t target);
+bool encode_is_quiet(place_t function); // signal-safe, as are the next ones
+// Takes the cursor out of quiet functions, and the state with it. False: it cannot be told whose
+// number it is.
+bool encode_climb(struct encode_thread *thread, struct unwind_cursor *cursor,
+                  struct encode_climbed *climbed);
+void encode_climb_down(struct encode_thread *thread, struct encode_climbed *climbed);
+// The node of the quiet function, from that of its caller's frame; 0: no memory.
+ref_t encode_place_climbed(const struct encode_climbed *climbed, struct walker *walker, ref_t node);
+
+// What a call has done to the state, undone: its return address lies in a stub. False: it does not.
+bool encode_undo_call(struct encode_thread *thread, const struct stub_place *place);
+void encode_keep_state(const struct encode_thread *thread, struct encode_kept *kept);
+void encode_restore_state(struct encode_thread *thread, const struct encode_kept *kept);
 
 // encode_sample.c
 

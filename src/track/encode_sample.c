@@ -134,16 +134,28 @@ static ref_t fall_back(struct walker *walker, void *ucontext, uint64_t weight)
     return walk_sample(walker, ucontext, weight);
 }
 
-// A context that is new, or is to be verified.
+// The node so many frames above; 0: there is none.
+static ref_t ancestor(const struct walker *walker, ref_t node, unsigned frames)
+{
+    for (; frames > 0 && node; frames--)
+        node = ((const struct node *)arena_at(walker->arena, node))->parent;
+    return node;
+}
+
+// A context that is new, or is to be verified; of the function that `called` stands in, which has
+// called what the sample is in.
 static ref_t confirm(struct encode_thread *thread, struct walker *walker, void *ucontext,
-                     const struct unwind_cursor *start, struct encode_memo *hit, uint64_t weight)
+                     const struct unwind_cursor *start, const struct unwind_cursor *called,
+                     struct encode_climbed *climbed, struct encode_memo *hit, uint64_t weight)
 {
     struct unwind_cursor cursor = *start;
-    const place_t function = start->frame.function;
+    const place_t function = called->frame.function;
+    const uint64_t id = thread->state->machine.id;
     const uint64_t key = encode_key(&thread->state->machine, function);
     const bool decoded = encode_decode_state(thread, function);
+    encode_climb_down(thread, climbed);
     const bool walked = encode_walk(thread, &cursor);
-    const bool same = decoded && walked && encode_compare(thread);
+    const bool same = decoded && walked && encode_compare(thread, climbed->count);
     ref_t node = walk_sample(walker, ucontext, weight);
     if (decoded)
         encode_observe(thread);
@@ -171,15 +183,16 @@ static ref_t confirm(struct encode_thread *thread, struct walker *walker, void *
     if (tree_forgets(walker->arena, walker->tree) && !thread->has_signal)
         encode_learn_above(thread, walker, node);
     struct node *statement = arena_at(walker->arena, node);
-    if (thread->count && tree_node_edge(statement) && !thread->is_guess)
+    const ref_t frame = ancestor(walker, statement->parent, climbed->count);
+    if (thread->count > climbed->count && tree_node_edge(statement) && frame && !thread->is_guess)
         *memo_of(thread, key) = (struct encode_memo){
             .key = key,
-            .id = thread->state->machine.id,
+            .id = id,
             .function = function,
-            .site = thread->frames[0].site,
+            .site = thread->frames[climbed->count].site,
             .stamp = thread->epoch->dictionary->stamp,
             .tree = walker->tree,
-            .node = statement->parent,
+            .node = frame,
         };
     return node;
 }
@@ -218,25 +231,35 @@ ref_t encode_sample(struct encode_thread *thread, struct walker *walker, void *u
         encode_count(ours ? &counts->in_hooks : &counts->outside, 1);
         return fall_back(walker, ucontext, weight);
     }
+    struct unwind_cursor called = cursor;
+    struct encode_climbed climbed;
+    if (!encode_climb(thread, &called, &climbed)) {
+        encode_climb_down(thread, &climbed);
+        encode_count(&counts->undecoded, 1);
+        return fall_back(walker, ucontext, weight);
+    }
     encode_count(&counts->depth_sum, machine->depth);
     encode_count(&counts->depth_samples, 1);
-    const uint64_t key = encode_key(machine, cursor.frame.function);
+    const place_t function = called.frame.function;
+    const uint64_t key = encode_key(machine, function);
     struct encode_memo *memo = memo_of(thread, key);
     const bool hit = memo->node && memo->key == key && memo->id == machine->id &&
-                     memo->function == cursor.frame.function && memo->tree == walker->tree &&
+                     memo->function == function && memo->tree == walker->tree &&
                      memo->stamp == thread->epoch->dictionary->stamp &&
-                     is_called_from(&cursor, memo->site);
+                     is_called_from(&called, memo->site);
     const bool forgets = tree_forgets(walker->arena, walker->tree);
     // Now and then, and always to verify, one that is known is looked at all the same.
     if (!hit || (forgets && thread->above_tree != walker->tree) || encode.verify ||
         ++thread->ticks % 16 == 0)
-        return confirm(thread, walker, ucontext, &cursor, hit ? memo : NULL, weight);
+        return confirm(thread, walker, ucontext, &cursor, &called, &climbed, hit ? memo : NULL,
+                       weight);
     ref_t frame = memo->node;
-    if (forgets) {
+    if (forgets)
         frame = encode_decode_state(thread, memo->function) ? encode_place(thread, walker) : 0;
-        if (!frame)
-            return fall_back(walker, ucontext, weight);
-    }
+    encode_climb_down(thread, &climbed);
+    frame = encode_place_climbed(&climbed, walker, frame);
+    if (!frame)
+        return fall_back(walker, ucontext, weight);
     encode_count(&counts->decoded, 1);
     walker->stats->verdicts[VERDICT_COMPLETE]++;
     return walker->kind == TREE_FULL ? node_of_statement(walker, frame, cursor.frame.place) : frame;

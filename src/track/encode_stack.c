@@ -280,15 +280,15 @@ uint64_t encode_key(const struct machine *machine, uint64_t where)
     return key ^ machine->depth;
 }
 
-bool encode_compare(struct encode_thread *thread)
+bool encode_compare(struct encode_thread *thread, uint32_t skipped)
 {
     const uint32_t *path = thread->path + ENCODE_FRAMES - thread->path_count;
     const uint32_t count = path_to_walk(&encode.graph, path, thread->path_count, thread->walked);
-    if (count != thread->count)
+    if (count + skipped != thread->count)
         return false;
     for (uint32_t i = 0; i < count; i++) {
         const struct walked *one = &thread->walked[i];
-        const struct encode_frame *other = &thread->frames[count - 1 - i];
+        const struct encode_frame *other = &thread->frames[thread->count - 1 - i];
         if (one->site != other->site || one->function != other->function)
             return false;
     }

@@ -2,6 +2,7 @@
 // Start and end of the tracker and of its threads, and the lock.
 
 #include "loadmap/loadmap.h"
+#include "patch/quiet.h"
 #include "track/encode_parts.h"
 #include <dlfcn.h>
 #include <errno.h>
@@ -152,6 +153,9 @@ int encode_start(struct live_encode *counts, bool verify, bool restless)
     encode.catch_begin = (uintptr_t)dlsym(RTLD_DEFAULT, "__cxa_begin_catch");
     encode.throws[0] = (uintptr_t)dlsym(RTLD_DEFAULT, "__cxa_throw");
     encode.throws[1] = (uintptr_t)dlsym(RTLD_DEFAULT, "__cxa_rethrow");
+    quiet_except(encode.catch_begin);
+    quiet_except(encode.throws[0]);
+    quiet_except(encode.throws[1]);
     calls_vector_start();
     unwind_truth = truth;
     encode.started = true;

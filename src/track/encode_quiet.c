@@ -1,0 +1,121 @@
+// SPDX-License-Identifier: MIT
+// Calls of quiet functions (patch/quiet.h) are left as they are, and are no edges. What runs in one
+// has the number of the function that called it, so a sample there climbs to that first: it walks a
+// few frames, and takes off what a stub on the way has done, if the function was not called, but
+// jumped to, or through a pointer.
+
+#include "loadmap/loadmap.h"
+#include "patch/quiet.h"
+#include "track/encode_parts.h"
+
+static struct series places = {.size = sizeof(place_t)};
+static struct lookup places_lookup;
+static uint32_t place_count;
+
+bool encode_is_quiet(place_t function)
+{
+    uint32_t index;
+    for (struct lookup_cursor at = lookup_start(&places_lookup, lookup_hash(function, 0));
+         lookup_next(&at, &index);)
+        if (*(const place_t *)series_at(&places, index) == function)
+            return true;
+    return false;
+}
+
+static void note(uintptr_t function, void *context)
+{
+    bool *failed = context;
+    const place_t place = loadmap_place(function);
+    if (*failed || !series_reach(&places, &encode.pool, place_count)) {
+        *failed = true;
+        return;
+    }
+    *(place_t *)series_at(&places, place_count) = place;
+    *failed = !lookup_add(&places_lookup, &encode.pool, lookup_hash(place, 0), place_count);
+    place_count++;
+}
+
+bool encode_leads_to_quiet(uintptr_t target)
+{
+    // What is half noted once is never known: there is no memory, and samples there are walked.
+    static bool failed;
+    return target && !failed && quiet_is(target, note, &failed) && !failed;
+}
+
+bool encode_undo_call(struct encode_thread *thread, const struct stub_place *place)
+{
+    struct encode_state *state = thread->state;
+    const struct encode_site *site = place->returns ? encode_site_of(place->site) : NULL;
+    if (!site)
+        return false;
+    if (place->stub == site->table)
+        encode_undo(state, encode_word(thread, site));
+    else if (place->hooked)
+        encode_undo(state, WORD_PUSH);
+    else
+        state->machine.id -= (uint64_t)place->delta;
+    return true;
+}
+
+void encode_keep_state(const struct encode_thread *thread, struct encode_kept *kept)
+{
+    const struct encode_state *state = thread->state;
+    const struct machine *machine = &state->machine;
+    *kept = (struct encode_kept){.id = machine->id, .depth = machine->depth, .over = state->over};
+    if (machine->depth)
+        kept->top = machine->stack[machine->depth - 1];
+}
+
+void encode_restore_state(struct encode_thread *thread, const struct encode_kept *kept)
+{
+    struct machine *machine = &thread->state->machine;
+    machine->id = kept->id;
+    machine->depth = kept->depth;
+    thread->state->over = kept->over;
+    if (kept->depth)
+        machine->stack[kept->depth - 1] = kept->top;
+}
+
+bool encode_climb(struct encode_thread *thread, struct unwind_cursor *cursor,
+                  struct encode_climbed *climbed)
+{
+    enum verdict verdict;
+    struct stub_place place;
+    climbed->count = 0;
+    climbed->undone = false;
+    while (encode_is_quiet(cursor->frame.function)) {
+        if (climbed->count == ENCODE_CLIMBED || unwind_step(cursor, &verdict) != UNWIND_OK ||
+            (cursor->left.flags & (FRAME_CFI | FRAME_SIGNAL)) != FRAME_CFI ||
+            cursor->left.ra_slot == thread->root_slot || cursor->left.ra_slot < thread->stack.low ||
+            cursor->left.ra_slot >= thread->stack.high)
+            return false;
+        climbed->site[climbed->count] = cursor->frame.place;
+        climbed->function[climbed->count++] = cursor->left.function;
+        if (!sites_locate(*(const uintptr_t *)cursor->left.ra_slot, &place))
+            continue;
+        if (climbed->undone)
+            return false;
+        encode_keep_state(thread, &climbed->kept);
+        climbed->undone = true;
+        if (!encode_undo_call(thread, &place))
+            return false;
+    }
+    return true;
+}
+
+void encode_climb_down(struct encode_thread *thread, struct encode_climbed *climbed)
+{
+    if (climbed->undone)
+        encode_restore_state(thread, &climbed->kept);
+    climbed->undone = false;
+}
+
+ref_t encode_place_climbed(const struct encode_climbed *climbed, struct walker *walker, ref_t node)
+{
+    for (unsigned i = climbed->count; i-- > 0 && node;) {
+        const ref_t edge =
+            tree_edge(walker->arena, walker->tree, climbed->site[i], climbed->function[i]);
+        node = tree_child(walker->arena, walker->tree, node, edge);
+    }
+    return node;
+}

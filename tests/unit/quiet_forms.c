@@ -1,0 +1,34 @@
+// SPDX-License-Identifier: MIT
+// Functions for test_quiet.c, in a library: code of the patcher itself is never looked at.
+#include "quiet_forms.h"
+
+// Their code as a compiler would write it, but sure not to be inlined or changed.
+#define FUNCTION(name, body)                                                                       \
+    extern void name(void) __attribute__((visibility("hidden")));                                  \
+    __asm__(".text\n.globl " #name "\n.hidden " #name "\n.type " #name ", @function\n" #name       \
+            ":\n.cfi_startproc\n" body "\n.cfi_endproc\n.size " #name ", . - " #name "\n")
+
+FUNCTION(leaf, "lea 1(%rdi), %rax; ret");
+FUNCTION(one_up, "call leaf; ret");
+FUNCTION(two_up, "call leaf; call one_up; ret");
+FUNCTION(three_up, "call two_up; ret");
+FUNCTION(four_up, "call three_up; ret");
+FUNCTION(jumps, "test %edi, %edi; je leaf; jmp one_up");
+FUNCTION(system_call, "mov $39, %eax; syscall; ret");
+FUNCTION(itself, "call itself; ret");
+FUNCTION(there, "call and_back; ret");
+FUNCTION(and_back, "call there; ret");
+FUNCTION(through_pointer, "call *%rdi; ret");
+FUNCTION(jump_through_pointer, "jmp *%rdi");
+FUNCTION(above_pointer, "call through_pointer; ret");
+FUNCTION(jump_to_pointer, "call leaf; jmp through_pointer");
+FUNCTION(wanted, "lea 1(%rdi), %rax; ret");
+FUNCTION(above_wanted, "call wanted; ret");
+
+#define FORM(name) .name = name
+const struct quiet_forms quiet_forms = {
+    FORM(leaf),          FORM(one_up),          FORM(two_up),          FORM(three_up),
+    FORM(four_up),       FORM(jumps),           FORM(system_call),     FORM(itself),
+    FORM(there),         FORM(and_back),        FORM(through_pointer), FORM(jump_through_pointer),
+    FORM(above_pointer), FORM(jump_to_pointer), FORM(wanted),          FORM(above_wanted),
+};
