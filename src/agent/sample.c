@@ -85,9 +85,10 @@ static void take_sample(void *ucontext)
     if (thread_is_misplaced(thread))
         thread_move(thread);
     struct live_stats *stats = &thread->record->stats;
-    ref_t node = thread->calls    ? calls_sample(thread->calls, ucontext)
-                 : encode_current ? encode_sample(encode_current, &thread->walker, ucontext, weight)
-                                  : walk_sample(&thread->walker, ucontext, weight);
+    ref_t node = thread->calls ? calls_sample(thread->calls, ucontext)
+                 : encode_current
+                     ? encode_sample_aside(encode_current, &thread->walker, ucontext, weight)
+                     : walk_sample(&thread->walker, ucontext, weight);
     if (!node) {
         thread->last -= weight; // at a bad moment: the next sample carries its weight
         stats->lost++;

@@ -62,14 +62,20 @@ static bool is_near(uintptr_t end, uintptr_t hop)
     return (intptr_t)(hop - end) == (int8_t)(hop - end);
 }
 
+// Free room for a hop; 0.
+static uintptr_t room_in(const struct gap *gap, uintptr_t end)
+{
+    return gap->next + JUMP_BYTES <= gap->end && is_near(end, gap->next) ? gap->next : 0;
+}
+
 // A hop in the gap, an old one or a new one; 0.
 static uintptr_t hop_in(struct gap *gap, uintptr_t end, uintptr_t place, padding_writer *write)
 {
     for (unsigned i = 0; i < gap->count; i++)
         if (gap->hop[i].to == place && is_near(end, gap->hop[i].at))
             return gap->hop[i].at;
-    const uintptr_t at = gap->next;
-    if (gap->count == HOPS_MOST || at + JUMP_BYTES > gap->end || !is_near(end, at))
+    const uintptr_t at = gap->count < HOPS_MOST ? room_in(gap, end) : 0;
+    if (!at)
         return 0;
     unsigned char jump[JUMP_BYTES] = {0xe9};
     int32_t distance;
@@ -84,15 +90,36 @@ static uintptr_t hop_in(struct gap *gap, uintptr_t end, uintptr_t place, padding
     return at;
 }
 
+// The first gap within reach, from *pc on, which moves behind it. NULL: no more.
+static struct gap *next_gap(uintptr_t end, uintptr_t *pc)
+{
+    while (*pc <= end + INT8_MAX) {
+        const struct patch_function *function = functions_at(*pc);
+        struct gap *gap = function && is_near(end, function->end) ? gap_behind(function) : NULL;
+        *pc = function ? function->end : *pc + 1;
+        if (gap)
+            return gap;
+    }
+    return NULL;
+}
+
 uintptr_t padding_hop(uintptr_t end, uintptr_t place, padding_writer *write)
 {
-    uintptr_t hop = 0;
-    for (uintptr_t pc = end + INT8_MIN; pc <= end + INT8_MAX && !hop;) {
-        const struct patch_function *function = functions_at(pc);
-        struct gap *gap = function && is_near(end, function->end) ? gap_behind(function) : NULL;
-        if (gap)
-            hop = hop_in(gap, end, place, write);
-        pc = function ? function->end : pc + 1;
-    }
+    uintptr_t hop = 0, pc = end + INT8_MIN;
+    for (struct gap *gap; !hop && (gap = next_gap(end, &pc));)
+        hop = hop_in(gap, end, place, write);
     return hop;
+}
+
+uintptr_t padding_take(uintptr_t end)
+{
+    uintptr_t pc = end + INT8_MIN;
+    for (struct gap *gap; (gap = next_gap(end, &pc));) {
+        const uintptr_t room = room_in(gap, end);
+        if (room) {
+            gap->next += JUMP_BYTES;
+            return room;
+        }
+    }
+    return 0;
 }

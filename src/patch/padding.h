@@ -15,4 +15,7 @@ typedef int padding_writer(uintptr_t address, const void *code, size_t bytes);
 // loadmap_enter and loadmap_leave.
 uintptr_t padding_hop(uintptr_t end, uintptr_t place, padding_writer *write);
 
+// Room for a hop that the caller alone will use, within the same reach. 0: there is none. As above.
+uintptr_t padding_take(uintptr_t end);
+
 #endif

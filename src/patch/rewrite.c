@@ -49,13 +49,26 @@ static bool make_jump(unsigned char jump[JUMP_BYTES], uintptr_t from, uintptr_t 
     return reaches;
 }
 
+static unsigned char *near_hop(const struct site *site)
+{
+    const uintptr_t end = site->address + SHORT_JUMP_BYTES;
+    return (unsigned char *)(end + (uintptr_t)(intptr_t)site->near);
+}
+
+static size_t bytes_replaced(const struct site *site)
+{
+    return site->form == FORM_TRAP ? 1 : site->form == FORM_NEAR ? SHORT_JUMP_BYTES : JUMP_BYTES;
+}
+
 // The jump from a short site to its stub is made of two.
 static int lead_by_hop(struct batch *batch, struct site *site, uintptr_t entry)
 {
     unsigned char jump[JUMP_BYTES];
     unsigned char *hop = atomic_load(&site->hop);
     const bool known = hop != NULL;
-    if (!known) {
+    if (!known && site->form == FORM_NEAR) {
+        hop = near_hop(site);
+    } else if (!known) {
         const struct patch_module *module = functions_module(site->address);
         hop = module ? hop_take(site, module->ref.start, module->ref.end) : NULL;
         if (!hop) {
@@ -75,7 +88,12 @@ static int lead_by_hop(struct batch *batch, struct site *site, uintptr_t entry)
             return error;
         atomic_store(&site->hop, hop);
     }
-    if (!atomic_load(&site->stub)) {
+    if (atomic_load(&site->stub))
+        return 0;
+    if (site->form == FORM_NEAR) {
+        const unsigned char near[SHORT_JUMP_BYTES] = {0xeb, (unsigned char)site->near};
+        add_edit(batch, site->address, near, sizeof near, 0);
+    } else {
         make_jump(jump, site_start(site), (uintptr_t)hop);
         add_edit(batch, site_start(site), jump, JUMP_BYTES, site->starts);
     }
@@ -89,8 +107,7 @@ static int add_change(struct batch *batch, const struct site_change *change)
     if (atomic_load(&site->stub) == change->stub)
         return 0;
     if (!change->stub) {
-        const size_t bytes = site->form == FORM_TRAP ? 1 : JUMP_BYTES;
-        add_edit(batch, site_start(site), site->original, bytes, site->starts);
+        add_edit(batch, site_start(site), site->original, bytes_replaced(site), site->starts);
         return 0;
     }
     if (change->stub->site != site || change->stub->is_free)
@@ -107,6 +124,7 @@ static int add_change(struct batch *batch, const struct site_change *change)
         add_edit(batch, site_start(site), jump, JUMP_BYTES, 0);
         break;
     case FORM_BORROWED:
+    case FORM_NEAR:
         error = lead_by_hop(batch, site, entry);
         break;
     }

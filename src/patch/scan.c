@@ -3,6 +3,7 @@
 #include "patch/decode.h"
 #include "patch/heap.h"
 #include "patch/moved.h"
+#include "patch/padding.h"
 #include "patch/table_jump.h"
 #include <errno.h>
 #include <string.h>
@@ -203,7 +204,9 @@ static void find_room(const struct scan *scan, struct site *site)
         *site = before;
         site->form = FORM_BORROWED;
     } else {
-        site->form = FORM_TRAP;
+        const uintptr_t end = site->address + SHORT_JUMP_BYTES, hop = padding_take(end);
+        site->near = (int8_t)(hop - end);
+        site->form = hop ? FORM_NEAR : FORM_TRAP;
     }
 }
 

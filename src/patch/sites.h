@@ -28,7 +28,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#define JUMP_BYTES 5 // what is written over a site
+#define JUMP_BYTES 5       // what is written over a site
+#define SHORT_JUMP_BYTES 2 // or over one that is followed by what cannot move
 
 enum site_kind {
     SITE_CALL,
@@ -41,7 +42,8 @@ enum site_kind {
 enum site_form {
     FORM_JUMP,     // five bytes or more, with what comes before it perhaps: a jump
     FORM_BORROWED, // shorter: the jump covers neighbours too, which move into the stub; by a hop
-    FORM_TRAP, // shorter, and its neighbours cannot move: int3, a signal each time it is reached
+    FORM_NEAR,     // and its neighbours cannot move: two bytes, to a hop in the padding nearby
+    FORM_TRAP,     // and there is no padding: int3, a signal each time it is reached
     SITE_FORMS,
 };
 
@@ -76,10 +78,11 @@ struct site {
     uint8_t starts; // bit i: an instruction begins i bytes into the span; among the bytes replaced
     uint8_t
         thunk; // 0, or one more than the register whose target a retpoline goes to: it is indirect
+    int8_t near;                        // FORM_NEAR: from behind the jump to the hop
     unsigned char original[JUMP_BYTES]; // from the start of the span
     struct stub *_Atomic stub;          // that it leads to now; NULL: the original code
     struct stub *_Atomic shelter;       // where a thread goes that meets a trap here
-    unsigned char *_Atomic hop;         // FORM_BORROWED: a jump at an address made for the site
+    unsigned char *_Atomic hop; // FORM_BORROWED: a jump at an address made for it; FORM_NEAR
 };
 
 // Where the jump is written.

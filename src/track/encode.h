@@ -70,4 +70,9 @@ void encode_distrust(void);
 ref_t encode_sample(struct encode_thread *thread, struct walker *walker, void *ucontext,
                     uint64_t weight);
 
+// The same on a stack of ours: in a handler, which may have been given little room, and in which
+// all signals are blocked.
+ref_t encode_sample_aside(struct encode_thread *thread, struct walker *walker, void *ucontext,
+                          uint64_t weight);
+
 #endif

@@ -66,6 +66,7 @@ struct encode_epoch {
 
 enum {
     ENCODE_SITES = 1 << 20,  // in company: more are not patched
+    ENCODE_ASIDE = 64 << 10,
     ENCODE_FRAMES = 1 << 16, // deeper stacks are not looked at
     ENCODE_STACK = 1 << 20,  // entries of ccStack
     ENCODE_CACHE = 1 << 12,  // contexts that are remembered
@@ -81,6 +82,9 @@ struct encode_memo { // a context that a walk has confirmed
 };
 
 struct encode_thread {
+    // Samples are taken on a stack of ours: to decode a number takes some thousand bytes, and the
+    // alternate stack of a Rust program has eight thousand, the signal's frame included.
+    _Alignas(16) unsigned char aside[ENCODE_ASIDE];
     struct encode_state *state;
     struct encode_epoch *epoch;
     struct encode_thread *next; // of all, under the lock
@@ -364,5 +368,8 @@ void encode_before_direct(void);
 void encode_before_indirect(void);
 void encode_before_tail(void);
 void encode_after(void);
+
+// Calls work(with) on the stack that ends at `top`, a multiple of 16.
+void encode_call_on(void *top, void (*work)(void *), void *with);
 
 #endif

@@ -264,3 +264,25 @@ ref_t encode_sample(struct encode_thread *thread, struct walker *walker, void *u
     walker->stats->verdicts[VERDICT_COMPLETE]++;
     return walker->kind == TREE_FULL ? node_of_statement(walker, frame, cursor.frame.place) : frame;
 }
+
+struct sample_call {
+    struct encode_thread *thread;
+    struct walker *walker;
+    void *ucontext;
+    uint64_t weight;
+    ref_t node;
+};
+
+static void sample_aside(void *argument)
+{
+    struct sample_call *call = argument;
+    call->node = encode_sample(call->thread, call->walker, call->ucontext, call->weight);
+}
+
+ref_t encode_sample_aside(struct encode_thread *thread, struct walker *walker, void *ucontext,
+                          uint64_t weight)
+{
+    struct sample_call call = {thread, walker, ucontext, weight, 0};
+    encode_call_on(thread->aside + sizeof thread->aside, sample_aside, &call);
+    return call.node;
+}

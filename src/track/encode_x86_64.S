@@ -151,4 +151,26 @@ encode_after_table:
     .cfi_endproc
     .size encode_after_table, . - encode_after_table
 
+// encode_call_on(top, work, with)
+    .p2align 4
+    .hidden encode_call_on
+    .globl encode_call_on
+    .type encode_call_on, @function
+encode_call_on:
+    .cfi_startproc
+    SAVE %rbp
+    .cfi_offset rbp, -16
+    movq %rsp, %rbp
+    .cfi_def_cfa_register rbp
+    movq %rdi, %rsp
+    movq %rdx, %rdi
+    call *%rsi
+    movq %rbp, %rsp
+    .cfi_def_cfa_register rsp
+    RESTORE %rbp
+    .cfi_restore rbp
+    ret
+    .cfi_endproc
+    .size encode_call_on, . - encode_call_on
+
     .section .note.GNU-stack, "", @progbits

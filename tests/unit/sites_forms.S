@@ -221,6 +221,34 @@ FUNCTION(form_reached)
     ret
 END(form_reached)
 
+// The same, and no padding is within reach of two bytes.
+FUNCTION(form_trapped)
+    PUSH
+    .fill 140, 1, 0x90
+    movq %rdi, %rbx
+    leaq callee(%rip), %rax
+    testq %rdi, %rdi
+    js 1f
+    call *%rax
+1:  addq %rbx, %rax
+    subq %rax, %rax
+    leaq 3(%rbx), %rax
+    .fill 140, 1, 0x90
+    POP
+    ret
+END(form_trapped)
+
+// What follows is shorter than the jump, and then the function ends.
+FUNCTION(form_last)
+    leaq callee(%rip), %rax
+    pushq %rax
+    .cfi_adjust_cfa_offset 8
+    call *%rax
+    popq %rcx
+    .cfi_adjust_cfa_offset -8
+    ret
+END(form_last)
+
 // Two short ones in a row: the first cannot take the second along.
 FUNCTION(form_pair)
     leaq callee(%rip), %rax

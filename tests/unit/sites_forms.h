@@ -32,6 +32,8 @@ long form_then_branch(long);
 long form_then_jump(long);
 long form_then_return(long);
 long form_reached(long);
+long form_trapped(long);
+long form_last(long);
 long form_pair(long);
 long form_probe(long);
 long form_lead_long(long);
@@ -72,8 +74,10 @@ __attribute__((unused)) static const struct form {
     {"then_branch", form_then_branch, SITE_CALL_INDIRECT, FORM_BORROWED, 1},
     {"then_jump", form_then_jump, SITE_CALL_INDIRECT, FORM_BORROWED, 1},
     {"then_return", form_then_return, SITE_CALL_INDIRECT, FORM_BORROWED, 1},
-    {"reached", form_reached, SITE_CALL_INDIRECT, FORM_TRAP, 1},
-    {"pair", form_pair, SITE_CALL_INDIRECT, FORM_TRAP, 2},
+    {"reached", form_reached, SITE_CALL_INDIRECT, FORM_NEAR, 1},
+    {"trapped", form_trapped, SITE_CALL_INDIRECT, FORM_TRAP, 1},
+    {"last", form_last, SITE_CALL_INDIRECT, FORM_NEAR, 1},
+    {"pair", form_pair, SITE_CALL_INDIRECT, FORM_NEAR, 2},
     {"lead_long", form_lead_long, SITE_CALL_INDIRECT, FORM_JUMP, 2},
     {"lead_short", form_lead_short, SITE_CALL_INDIRECT, FORM_BORROWED, 2},
     {"lead_several", form_lead_several, SITE_CALL_INDIRECT, FORM_BORROWED, 2},

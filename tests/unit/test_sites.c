@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT
 // Every form of call in running code: found, led through stubs of every kind, and back.
+#include "patch/decode.h"
 #include "patch/jump_table.h"
 #include "sites_forms.h"
 #include "sites_support.h"
@@ -79,14 +80,16 @@ static void try_plan(const struct stub_plan *plan)
 {
     for (size_t i = 0; i < FORMS; i++) {
         const struct form *form = &forms[i];
-        unsigned char before[32], after[32];
+        const struct site *site = sites_of((const void *)form->function).site;
+        const void *start = (const void *)site_start(site);
+        unsigned char before[INSTRUCTION_MOST + JUMP_BYTES], after[sizeof before];
         long expected[ARGUMENTS];
-        memcpy(before, (const void *)form->function, sizeof before);
+        memcpy(before, start, site->span);
         for (size_t k = 0; k < ARGUMENTS; k++)
             expected[k] = form->function(arguments[k]);
         assert_int_equal(patch((const void *)form->function, plan), form->sites);
-        memcpy(after, (const void *)form->function, sizeof after);
-        assert_memory_not_equal(before, after, sizeof before);
+        memcpy(after, start, site->span);
+        assert_memory_not_equal(before, after, site->span);
         const uint64_t hooks = hook_calls;
         number = 1000;
         for (size_t k = 0; k < ARGUMENTS; k++)
@@ -97,8 +100,8 @@ static void try_plan(const struct stub_plan *plan)
         if (plan->kind == STUB_HOOK)
             assert_true(hook_calls >= hooks + ARGUMENTS);
         unpatch((const void *)form->function);
-        memcpy(after, (const void *)form->function, sizeof after);
-        assert_memory_equal(before, after, sizeof before);
+        memcpy(after, start, site->span);
+        assert_memory_equal(before, after, site->span);
     }
 }
 
