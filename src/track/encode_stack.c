@@ -103,19 +103,20 @@ static uint64_t own_of(const struct encode_state *state, uint32_t edge)
 void encode_push(struct encode_state *state, uint32_t edge, bool repeats)
 {
     struct machine *machine = &state->machine;
-    struct cc_entry *top = machine->stack + machine->depth;
+    const uint32_t depth = __atomic_load_n(&machine->depth, __ATOMIC_RELAXED);
+    struct cc_entry *top = machine->stack + depth;
     state->pushes++;
-    if (state->over || machine->depth == machine->limit) {
+    if (state->over || depth >= machine->limit) {
         state->over++;
         return;
     }
-    if (repeats && machine->depth && top[-1].id == machine->id && top[-1].edge == edge &&
+    if (repeats && depth && top[-1].id == machine->id && top[-1].edge == edge &&
         top[-1].count < UINT32_MAX) {
         top[-1].count++;
     } else {
         // A signal's handler that came before the top has moved would push over the entry.
         const uint64_t id = machine->id;
-        machine->depth++;
+        __atomic_store_n(&machine->depth, depth + 1, __ATOMIC_RELAXED);
         atomic_signal_fence(memory_order_seq_cst);
         *top = (struct cc_entry){id, edge, 0};
     }
@@ -156,17 +157,19 @@ void encode_do(struct encode_state *state, int64_t word, uint32_t edge)
 void encode_undo(struct encode_state *state, int64_t word)
 {
     struct machine *machine = &state->machine;
+    // Read once, and stored: a handler that jumps may leave another one, and below 0 is no stack.
+    const uint32_t depth = __atomic_load_n(&machine->depth, __ATOMIC_RELAXED);
     if (word >= 0) {
         machine->id -= (uint64_t)word;
     } else if (state->over) {
         state->over--;
-    } else if (machine->depth) {
-        struct cc_entry *top = machine->stack + machine->depth - 1;
+    } else if (depth) {
+        struct cc_entry *top = machine->stack + depth - 1;
         const uint64_t id = top->id;
         if (top->count)
             top->count--;
         else
-            machine->depth--;
+            __atomic_store_n(&machine->depth, depth - 1, __ATOMIC_RELAXED);
         atomic_signal_fence(memory_order_seq_cst);
         machine->id = id;
     }

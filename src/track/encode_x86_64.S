@@ -94,7 +94,8 @@ encode_before_tail:
     .size encode_before_tail, . - encode_before_tail
 
 // Behind a call: results are in registers of any kind. Takes the top entry off, in the order that a signal's handler may
-// come between: read, move the top, store.
+// come between: read, move the top, store. The depth is stored, not counted down: a handler that jumps may have left
+// another one, and below 0 there is no stack.
     .p2align 4
     .type encode_after, @function
 encode_after:
@@ -106,14 +107,15 @@ encode_after:
     cmpl $0, %fs:OVER(%rdi)
     jne 3f
     movl %fs:DEPTH(%rdi), %esi
-    testl %esi, %esi
-    jz 2f
-    shlq $4, %rsi
-    addq %fs:STACK(%rdi), %rsi
-    movq -16(%rsi), %rax
-    cmpl $0, ENTRY_COUNT-16(%rsi)
+    subl $1, %esi
+    jb 2f
+    movl %esi, %eax
+    shlq $4, %rax
+    addq %fs:STACK(%rdi), %rax
+    cmpl $0, ENTRY_COUNT(%rax)
     jne 4f
-    decl %fs:DEPTH(%rdi)
+    movq (%rax), %rax
+    movl %esi, %fs:DEPTH(%rdi)
 1:  movq %rax, %fs:ID(%rdi)
 2:  RESTORE %rax
     RESTORE %rsi
@@ -122,7 +124,8 @@ encode_after:
     .cfi_adjust_cfa_offset 24
 3:  decl %fs:OVER(%rdi)
     jmp 2b
-4:  decl ENTRY_COUNT-16(%rsi)
+4:  decl ENTRY_COUNT(%rax)
+    movq (%rax), %rax
     jmp 1b
     .cfi_endproc
     .size encode_after, . - encode_after

@@ -38,6 +38,7 @@ class EncodeTest(LiveTest):
         run = Run([CAIRN, "record", "-q", "-F", "5000", "--track", "encode", *check, *options, "-o", out, "--", *argv],
                   cwd=self.folder, stdin=stdin)
         self.assertEqual(run.status, plain.status, run.words)
+        self.status = run.status
         if same_output:
             self.assertEqual(run.out, plain.out)
         self.assertEqual(run.err, plain.err)
@@ -81,6 +82,16 @@ class OwnPrograms(EncodeTest):
         for mode in "handler", "alternate", "timer":
             with self.subTest(mode):
                 self.assert_right([program("jumps"), mode], least=20)
+
+    def test_longjmp_in_a_handler(self):
+        """Which interrupts each instruction of a call and its return: those of stubs and hooks, too."""
+        for mode in "alone", "threads":
+            with self.subTest(mode):
+                counts = self.encode([program("interrupted"), mode])
+                if self.status == 77:
+                    self.skipTest("nobody may trace here")
+                self.assertEqual(counts["mismatches"], 0, counts)
+                self.assertGreater(counts["verified"], 100, counts)
 
     def test_longjmp_by_the_compiler(self):
         """__builtin_longjmp is a few instructions that nobody hears of: the state is wrong until a sample sees it."""
