@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: MIT
-// A handler that jumps within itself interrupts a call, and the return from it, at one instruction
-// after another: of the function that calls, and of whatever a profiler has put between the two.
-// Another process steps through them.
+// A handler that jumps, within itself or out of it, interrupts a call, and the return from it, at
+// one instruction after another: of the function that calls, and of whatever a profiler has put
+// between the two. Another process steps through them.
 //
-//   interrupted alone|threads      exits with 77 if nobody may trace here
+//   interrupted alone|threads within|out      exits with 77 if nobody may trace here
 
 #include "common.h"
 #include <pthread.h>
@@ -29,17 +29,18 @@ static NOIPA uint64_t burn_for_samples(uint64_t seed)
 
 // ---- the process that is interrupted
 
-static jmp_buf back;
+static sigjmp_buf back;
+static bool with_threads, jumps_out;
 
 static NOIPA void jump(void)
 {
-    longjmp(back, 1);
+    siglongjmp(back, 1);
 }
 
 static void on_signal(int signal)
 {
     (void)signal;
-    if (!setjmp(back))
+    if (jumps_out || !sigsetjmp(back, 1))
         jump();
 }
 
@@ -89,7 +90,7 @@ static void *wait_for_ever(void *unused)
     return unused;
 }
 
-static int be_interrupted(bool with_threads)
+static int be_interrupted(void)
 {
     pthread_t company;
     struct sigaction action = {.sa_handler = on_signal};
@@ -101,7 +102,10 @@ static int be_interrupted(bool with_threads)
     uint64_t sum = 0;
     for (unsigned i = 0;; i++) {
         called = i % 2 ? returns : works;
-        sum += call(i);
+        if (!jumps_out || !sigsetjmp(back, 1))
+            sum += call(i);
+        else
+            sum += burn_for_samples(i);
     }
     return sum == 0;
 }
@@ -162,12 +166,14 @@ static void interrupt_after(unsigned instructions)
 
 int main(int argc, char **argv)
 {
+    with_threads = argc > 1 && !strcmp(argv[1], "threads");
+    jumps_out = argc > 2 && !strcmp(argv[2], "out");
     other = fork();
     CHECK(other >= 0);
     if (other == 0) {
         if (ptrace(PTRACE_TRACEME, 0, NULL, NULL))
             _exit(77);
-        return be_interrupted(argc > 1 && !strcmp(argv[1], "threads"));
+        return be_interrupted();
     }
     int status;
     CHECK(waitpid(other, &status, 0) == other);
