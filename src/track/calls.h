@@ -26,7 +26,7 @@
 // own.
 //
 // A call that was seen before, with the same return address in the same slot by the same caller's
-// node, is one look at a table of such calls (struct context), and four stores.
+// node, is one look at a table of such calls (struct context), and two stores.
 
 #include "live/live.h"
 #include "tree/tree.h"
@@ -57,7 +57,7 @@ struct context {
     uintptr_t site;   // 0
     uintptr_t place;  // 8: its slot, and in the lowest bits what else must hold
     uint32_t back;    // 16: where the hook returns to, the lower half
-    ref_t child;      // 20
+    ref_t child;      // 20: that it led to last
     ref_t edge;       // 24: of the child
     int32_t distance; // 28: from its cell to that of the caller, in bytes
 };
@@ -66,6 +66,13 @@ struct context {
 struct condition {
     uintptr_t returns; // 0
     uint32_t also;     // 8
+    uint32_t unused;
+};
+
+// A node, by its parent and its edge.
+struct kept_child {
+    uint64_t key; // 0: the edge in the upper half, as in a node
+    ref_t node;   // 8
     uint32_t unused;
 };
 
@@ -100,6 +107,7 @@ struct walked_frame {
 };
 
 #define CONTEXTS 16384
+#define CHILDREN 32768
 #define EDGE_MEMOS 4096
 #define OTHER_STACKS 32
 #define MISSED_CALLS 256
@@ -123,6 +131,7 @@ struct calls_thread {
     uint64_t unused[4];
     struct context contexts[CONTEXTS];     // 64, in pairs
     struct condition conditions[CONTEXTS]; // of those that have one
+    struct kept_child children[CHILDREN];  // in pairs
     // The long way's.
     struct edge_memo memos[EDGE_MEMOS];
     struct arena *arena;

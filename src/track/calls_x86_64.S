@@ -15,53 +15,70 @@
 #define DISTANCE 92
 #define RETURNS (64 + 16384 * 32)
 #define ALSO (RETURNS + 8)
-#define SPREAD 0x9e3779b1
+#define CHILDREN (64 + 16384 * 48)
+#define PARENT 0
+#define VALUE 16
+#define SPREAD 0x3c6ef360           // a context has 32 bytes
 #define TABLE_MASK (16383 << 5)
 #define BESIDE 32
 
-// Goes on at KNOWN if the context is of this slot (rdx), too, and its condition holds.
-    .macro CHECK_CONDITION known
-    movq PLACE(%rsi), %rcx
-    subq %rdx, %rcx
-    cmpq $2, %rcx
+// Makes rsi the place of the call, seen from the thread's own (rdi): one for a site, a function and a slot. Changes
+// rax. SAVED: so many registers lie below the hook's return address.
+    .macro FIND_PLACE saved, above
+    movl 8*(\saved+1)+\above(%rsp), %eax   // the call site
+    movl 8*\saved+\above(%rsp), %esi       // the function
+    leal (%rax, %rsi, 4), %esi
+    imull $SPREAD, %esi, %esi
+    leaq 8*(\saved+1)+\above(%rsp), %rax   // the slot
+    leal (%rsi, %rax, 2), %esi
+    andl $TABLE_MASK, %esi
+    .endm
+
+// Goes on at KNOWN if the context at rsi is that of the call, with its condition, if it has one: the slot is in rdx,
+// and five registers are saved. Changes rax and rcx.
+    .macro COMPARE_ALL known, above
+    movq 48+\above(%rsp), %rax
+    cmpq %rax, SITE(%rdi, %rsi)
+    jne 102f
+    movl 40+\above(%rsp), %eax
+    cmpl %eax, BACK(%rdi, %rsi)
+    jne 102f
+    movq PLACE(%rdi, %rsi), %rax
+    subq %rdx, %rax
+    je \known
+    cmpq $2, %rax
     ja 102f
-    leaq (%rsi, %rdi), %rcx         // the condition: its table has half the width
+    movl %esi, %ecx                 // the condition: its table has half the width
     jne 101f
-    shrq $1, %rcx
-    movl ALSO(%rcx), %eax
+    shrl $1, %ecx
+    movl ALSO(%rdi, %rcx), %eax
     movq (%rdx, %rax), %rax
-    cmpq %rax, RETURNS(%rcx)
+    cmpq %rax, RETURNS(%rdi, %rcx)
     je \known
     jmp 102f
 101:
-    shrq $1, %rcx
-    cmpl %ebp, ALSO(%rcx)
+    shrl $1, %ecx
+    cmpl %ebp, ALSO(%rdi, %rcx)
     je \known
 102:
     .endm
 
-// Goes on at KNOWN if the context is that of the call, and its child is one of the caller's (eax), and makes rcx the
-// child and rdx the cell.
-    .macro COMPARE_WITH_CALLER known, above
-    movq 48+\above(%rsp), %rcx
-    cmpq %rcx, SITE(%rsi)
-    jne 103f
-    movl 40+\above(%rsp), %ecx
-    cmpl %ecx, BACK(%rsi)
-    jne 103f
-    leaq 48+\above(%rsp), %rdx
-    movq PLACE(%rsi), %rcx
-    xorq %rdx, %rcx
-    testq $-8, %rcx
-    jne 103f
-    shrq $1, %rdx
-    addq OWN_SHIFT(%rdi), %rdx
-    movl CHILD(%rsi), %ecx
-    shlq $3, %rcx
-    addq BASE(%rdi), %rcx
-    cmpl %eax, 4(%rcx)
+// Goes on at KNOWN if the node with that parent and edge (rax) is in its place, or beside, and makes rcx that node.
+    .macro LOOK_UP_NODE known
+    movq %rax, %rcx
+    imulq calls_spread(%rip), %rcx
+    shrq $45, %rcx
+    andl $~15, %ecx
+    cmpq %rax, CHILDREN(%rdi, %rcx)
     je \known
-103:
+    xorl $16, %ecx
+    cmpq %rax, CHILDREN(%rdi, %rcx)
+    je \known
+    .endm
+
+    .macro FIND_THREAD
+    movq calls_current@gottpoff(%rip), %rdi
+    movq %fs:(%rdi), %rdi
     .endm
 
     .hidden calls_enter, calls_enter_exact, calls_enter_indirect, calls_callback, calls_callback_indirect, calls_vector_start, calls_enter_known, calls_enter_unknown
@@ -70,105 +87,134 @@
     .globl calls_enter, calls_enter_exact, calls_enter_indirect, calls_callback, calls_callback_indirect, calls_vector_start
 
 // On entry: (%rsp) is where we return to, in the function; 8(%rsp) the function's own return address, and its place
-// is the slot. No register may change, nor any flag matters. Five registers do for a call that is in the table
+// is the slot. No register may change, nor any flag matters. Four registers do for a call that is in the table
 // (context.h). What is compared is read from one line of memory, and hardly anything waits for a result: the processor
 // goes on with the function meanwhile. ABOVE: so many bytes lie between the hook's return address and these two.
 // EXACT: in a full tree whose calls count for one each, nodes stay what they are, and 1 is what is added.
     .macro ENTER above, exact
     .cfi_startproc
     SAVE %rdi
-    movq calls_current@gottpoff(%rip), %rdi
-    movq %fs:(%rdi), %rdi
+    FIND_THREAD
     testq %rdi, %rdi
     jz 9f
     SAVE %rsi
     SAVE %rdx
-    SAVE %rcx
     SAVE %rax
-    leaq 48+\above(%rsp), %rdx             // the slot
-    movq 48+\above(%rsp), %rcx             // the call site
-    movl 40+\above(%rsp), %eax             // the function
-    imull $SPREAD, %edx, %esi
-    shrl $16, %esi
-    addl %ecx, %esi
-    leal (%rsi, %rax, 4), %esi
-    shll $5, %esi
+    movq 40+\above(%rsp), %rax             // the call site
+    movl 32+\above(%rsp), %esi             // the function
+    leal (%rax, %rsi, 4), %esi
+    imull $SPREAD, %esi, %esi
+    leaq 40+\above(%rsp), %rdx             // the slot
+    leal (%rsi, %rdx, 2), %esi
     andl $TABLE_MASK, %esi
-    addq %rdi, %rsi
-    cmpq %rcx, SITE(%rsi)
-    jne 6f
-    cmpl %eax, BACK(%rsi)
-    jne 6f
-    cmpq %rdx, PLACE(%rsi)
+    cmpq %rax, SITE(%rdi, %rsi)
+    jne 3f
+    movl 32+\above(%rsp), %eax
+    cmpl %eax, BACK(%rdi, %rsi)
+    jne 3f
+    cmpq %rdx, PLACE(%rdi, %rsi)
     jne 3f
 0:  movl calls_generation(%rip), %eax
     cmpl %eax, GENERATION(%rdi)
     jne 5f                          // cells may be wrong, or we are inside of the tree
     shrq $1, %rdx
     addq OWN_SHIFT(%rdi), %rdx      // the cell
-    movl CHILD(%rsi), %ecx
-    shlq $3, %rcx
-    addq BASE(%rdi), %rcx           // the child
-    movslq DISTANCE(%rsi), %rax
+    movslq DISTANCE(%rdi, %rsi), %rax
     movl (%rdx, %rax), %eax         // the caller
-    cmpl %eax, 4(%rcx)
-    jne 4f
-1:
-    .ifeq \exact
-    movl EDGE(%rsi), %eax           // nodes of a tree that forgets become others
-    cmpl %eax, (%rcx)
-    jne 5f
-    .endif
-    movl CHILD(%rsi), %eax
-    movl %eax, (%rdx)               // first: a handler that comes in between finds us in our place
     .if \exact
-    incq 16(%rcx)
+    movl CHILD(%rdi, %rsi), %esi
+    movq BASE(%rdi), %rdi
+    cmpl %eax, PARENT(%rdi, %rsi, 8)
+    jne 4f
+    movl %esi, (%rdx)               // first: a handler that comes in between finds us in our place
+    incq VALUE(%rdi, %rsi, 8)
     .else
+    SAVE %rcx
+    movl EDGE(%rdi, %rsi), %ecx     // nodes of a tree that forgets become others
+    shlq $32, %rcx
+    orq %rcx, %rax
+    movl CHILD(%rdi, %rsi), %ecx
+    movl %ecx, %esi
+    shlq $3, %rcx
+    addq BASE(%rdi), %rcx
+    cmpq %rax, PARENT(%rcx)
+    jne 41f
+    movl %esi, (%rdx)               // first, too
     movq AMOUNT(%rdi), %rax
-    addq %rax, 16(%rcx)
+    addq %rax, VALUE(%rcx)
+    RESTORE %rcx
     .endif
     .cfi_remember_state
-2:  RESTORE %rax
-    RESTORE %rcx
+8:  RESTORE %rax
     RESTORE %rdx
     RESTORE %rsi
 9:  RESTORE %rdi
     ret
     .cfi_restore_state
+    .cfi_remember_state
 
-    // With a condition.
+    // The same call, but the caller (eax) was called by another. The cell is in rdx.
     .p2align 4
-3:  CHECK_CONDITION 0b
-    movq 48+\above(%rsp), %rcx
+4:  SAVE %rcx
+41: movl %eax, %ecx
+    FIND_THREAD
+    FIND_PLACE 5, \above
+    movq 48+\above(%rsp), %rax
+    cmpq %rax, SITE(%rdi, %rsi)
+    jne 43f
     movl 40+\above(%rsp), %eax
-    // In the place beside.
-    .p2align 4
-6:  xorq $BESIDE, %rsi
-    cmpq %rcx, SITE(%rsi)
-    jne 5f
-    cmpl %eax, BACK(%rsi)
-    jne 5f
-    cmpq %rdx, PLACE(%rsi)
-    je 0b
-    CHECK_CONDITION 0b
-    jmp 5f
+    cmpl %eax, BACK(%rdi, %rsi)
+    jne 43f
+    leaq 48+\above(%rsp), %rax
+    xorq PLACE(%rdi, %rsi), %rax
+    testq $-8, %rax
+    je 44f
+43: xorl $BESIDE, %esi
+44: movl EDGE(%rdi, %rsi), %eax
+    shlq $32, %rax
+    orq %rcx, %rax
+    LOOK_UP_NODE 45f
+    jmp 51f
+45: movl CHILDREN+8(%rdi, %rcx), %ecx
+    .if \exact
+    movl %ecx, CHILD(%rdi, %rsi)    // no handler has this slot
+    movl %ecx, (%rdx)
+    movq BASE(%rdi), %rax
+    incq VALUE(%rax, %rcx, 8)
+    .else
+    shlq $3, %rcx
+    addq BASE(%rdi), %rcx
+    cmpq %rax, PARENT(%rcx)
+    jne 51f
+    movq %rcx, %rax
+    subq BASE(%rdi), %rax
+    shrq $3, %rax
+    movl %eax, CHILD(%rdi, %rsi)    // as above
+    movl %eax, (%rdx)
+    movq AMOUNT(%rdi), %rax
+    addq %rax, VALUE(%rcx)
+    .endif
+    RESTORE %rcx
+    jmp 8b
 
-    // The same call, but the caller was called by another: it has a place of its own.
+    // With a condition, or in the place beside.
+    .cfi_restore_state
     .p2align 4
-4:  imull $SPREAD, %eax, %ecx
-    shrl $13, %ecx
-    andl $TABLE_MASK, %ecx
-    subq %rdi, %rsi
-    xorq %rcx, %rsi
-    andq $~BESIDE, %rsi
-    addq %rdi, %rsi
-    COMPARE_WITH_CALLER 1b, \above
-    xorq $BESIDE, %rsi
-    COMPARE_WITH_CALLER 1b, \above
+3:  SAVE %rcx
+    COMPARE_ALL 35f, \above
+    xorl $BESIDE, %esi
+    COMPARE_ALL 35f, \above
+    jmp 51f
+    .cfi_remember_state
+35: RESTORE %rcx
+    jmp 0b
+    .cfi_restore_state
 
     // A call that is not in the table, or a node that is new. Our own code: no vector register is touched.
     .p2align 4
-5:  leaq 48+\above(%rsp), %rsi
+    .cfi_adjust_cfa_offset -8
+5:  SAVE %rcx
+51: leaq 48+\above(%rsp), %rsi
     BEGIN_FRAME -96
     andq $-16, %rsp
     movq 80+\above(%rbp), %rdx
@@ -177,7 +223,8 @@
     cmpl $1, %eax
     jne 7f
 6:  END_FRAME
-    jmp 2b
+    RESTORE %rcx
+    jmp 8b
 
     // What asks libc and the loader: all vector state is saved, arguments may be in any of it.
 7:  .cfi_def_cfa rbp, 96
@@ -281,6 +328,12 @@ calls_vector_start:
     ret
     .cfi_endproc
     .size calls_vector_start, . - calls_vector_start
+
+    .section .rodata
+    .p2align 3
+calls_spread:
+    .quad 0x9e3779b97f4a7c15
+    .text
 
     .globl vector_mask, vector_bytes
     .comm vector_mask, 8, 8

@@ -13,20 +13,23 @@ _Static_assert(sizeof(struct context) == 32 && offsetof(struct context, place) =
                    offsetof(struct calls_thread, base) == 24 &&
                    offsetof(struct calls_thread, contexts) == 64 && CONTEXTS == 16384 &&
                    offsetof(struct calls_thread, conditions) == 64 + CONTEXTS * 32 &&
-                   CONTEXT_BY_FP == 1 && CONTEXT_BRIDGED == 2 &&
-                   offsetof(struct node, parent) == 4 && offsetof(struct node, value) == 16,
+                   offsetof(struct calls_thread, children) == 64 + CONTEXTS * 48 &&
+                   CHILDREN == 32768 && sizeof(struct kept_child) == 16 && CONTEXT_BY_FP == 1 &&
+                   CONTEXT_BRIDGED == 2 && offsetof(struct node, parent) == 0 &&
+                   offsetof(struct node, edge) == 4 && offsetof(struct node, value) == 16,
                "calls_x86_64.S relies on the layout");
 
-// As calls_x86_64.S has it.
+// As calls_x86_64.S has them.
+
 static uint32_t hash_call(uintptr_t site, uintptr_t back, uintptr_t slot)
 {
-    const uint32_t by_slot = (uint32_t)slot * UINT32_C(0x9e3779b1) >> 16;
-    return (by_slot + (uint32_t)site + (uint32_t)back * 4) % CONTEXTS;
+    const uint32_t by_site = ((uint32_t)site + (uint32_t)back * 4) * UINT32_C(0x3c6ef360);
+    return (by_site + (uint32_t)slot * 2) / sizeof(struct context) % CONTEXTS;
 }
 
-static uint32_t hash_caller(ref_t caller)
+static uint32_t hash_node(uint64_t key)
 {
-    return (caller * UINT32_C(0x9e3779b1) >> 18) % CONTEXTS;
+    return (uint32_t)(key * UINT64_C(0x9e3779b97f4a7c15) >> 49);
 }
 
 // A handler that has interrupted the short way must leave contexts alone: that way reads the parts
@@ -78,22 +81,21 @@ static bool is_same_call(const struct context *context, const struct context *wa
            context->place == wanted->place;
 }
 
-// True if the short way finds this one, and that it is the call by another node. In a tree that
-// forgets, its child may have become another: then it is of no use.
-static bool hides(const struct calls_thread *calls, const struct context *context,
-                  const struct context *wanted)
-{
-    return is_same_call(context, wanted) && context->child != wanted->child &&
-           (!tree_forgets_read(calls->arena, UINT64_MAX, calls->tree) ||
-            shadow_node(calls, context->child)->edge == context->edge);
-}
-
 static void put(struct calls_thread *calls, uint32_t place, const struct context *context,
                 const struct condition *condition)
 {
     calls->contexts[place] = *context;
     if (context->place % 8) // most have none, and their place in memory is not touched
         calls->conditions[place] = *condition;
+}
+
+static void keep_node(struct calls_thread *calls, ref_t parent, ref_t edge, ref_t node)
+{
+    const uint64_t key = (uint64_t)edge << 32 | parent;
+    struct kept_child *place = &calls->children[hash_node(key)];
+    if (place->key && place->key != key)
+        calls->children[hash_node(key) ^ 1] = *place;
+    *place = (struct kept_child){.key = key, .node = node};
 }
 
 void context_keep(struct calls_thread *calls, const struct known_call *call, struct node *child)
@@ -110,10 +112,8 @@ void context_keep(struct calls_thread *calls, const struct known_call *call, str
         !is_counted(calls) || is_frozen(calls, slot) || !describe(call, &fresh, &condition) ||
         (calls->exact && !tree_node_stays(calls->arena, calls->tree, fresh.child)))
         return;
-    uint32_t place = hash_call(site, call->back, slot);
-    if (hides(calls, &calls->contexts[place], &fresh) ||
-        hides(calls, &calls->contexts[place ^ 1], &fresh))
-        place = (place ^ hash_caller(caller)) & ~1u;
+    keep_node(calls, caller, fresh.edge, fresh.child);
+    const uint32_t place = hash_call(site, call->back, slot);
     // What is there moves to the place beside: both are looked at.
     if (calls->contexts[place].site && !is_same_call(&calls->contexts[place], &fresh))
         put(calls, place ^ 1, &calls->contexts[place], &calls->conditions[place]);

@@ -13,9 +13,11 @@
 //   bridged       what lies at slot + also is, still, what it was: the return address of the first
 //                 function of those that are not followed, between the call and the followed caller
 //
-// The child is known with it; it is the right one if its parent is the node in the caller's cell.
-// A context is where site, function and slot hash to, or in the place beside, whichever caller's
-// node came first. Those by other nodes are where that and the caller's node hash to, or beside.
+// With it goes the child that it led to last, which is the right one if its parent is the node in
+// the caller's cell. If not, there is a second table, of nodes by their parent and edge, and what
+// is found there is what the call has led to last.
+//
+// A context is where site, function and slot hash to, or in the place beside; so is a node.
 
 #include "track/shadow.h"
 

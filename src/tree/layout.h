@@ -12,7 +12,7 @@
 //               ── more ────────► struct hot, of a tree that forgets cold contexts (hot.h)
 //
 //   node.child ─► first child, whose siblings form a list, or
-//              ─► struct fanout, a hash of (edge, node): told apart by the first word, which is a
+//              ─► struct fanout, a hash of (edge, node): told apart by the second word, which is a
 //                 node's edge and never 0, and always 0 in a fanout.
 //
 // Nodes of exact contexts lie below `hot_from`, and stay for good. Those from there on have two
@@ -58,8 +58,8 @@ struct child_slot {
 };
 
 struct fanout {
-    uint32_t zero;
     uint32_t slot_count; // a power of two
+    uint32_t zero;
     uint32_t count;
     ref_t unplaced;
     struct child_slot slots[];

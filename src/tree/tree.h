@@ -38,8 +38,8 @@ struct edge {
 };
 
 struct node {
-    ref_t edge;
     ref_t parent;
+    ref_t edge;
     ref_t child;   // writer only: latest used child, or the fan-out hash
     ref_t sibling; // writer only
     uint64_t value[];
