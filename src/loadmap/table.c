@@ -56,11 +56,17 @@ static bool search(const struct copy *copy, uintptr_t pc, struct table_module *m
 
 static bool search_ranges(const struct copy *copy, uintptr_t pc)
 {
-    uint64_t count = load(&copy->ranges);
-    for (uint64_t i = 0; i < count && i < MAPS_RANGES; i++)
-        if (pc >= load(&copy->range[i].start) && pc < load(&copy->range[i].end))
-            return true;
-    return false;
+    uint64_t low = 0, high = load(&copy->ranges);
+    if (high > MAPS_RANGES)
+        return false;
+    while (low < high) { // they are in order, as in /proc/PID/maps
+        uint64_t middle = low + (high - low) / 2;
+        if (load(&copy->range[middle].end) <= pc)
+            low = middle + 1;
+        else
+            high = middle;
+    }
+    return low < load(&copy->ranges) && low < MAPS_RANGES && pc >= load(&copy->range[low].start);
 }
 
 static const struct copy *begin_read(uint32_t *number)

@@ -198,6 +198,8 @@ static void start_search(struct search *search, struct calls_thread *calls, bool
     search->verdict = VERDICT_COMPLETE;
 }
 
+#define PAGE_BYTES 4096 // modules begin at one
+
 // Code that cannot be unwound: the nearest followed function above whose return address is, still,
 // in its slot is the best there is.
 static struct node *nearest_above(struct calls_thread *calls, uintptr_t slot)
@@ -210,8 +212,10 @@ static struct node *nearest_above(struct calls_thread *calls, uintptr_t slot)
         struct node *node = shadow_at(calls, shadow_cell(own, slot));
         if (!node)
             continue;
-        const struct edge *edge = shadow_edge(calls, node);
-        if (edge->site == loadmap_place(calls_sites_true(*(const uintptr_t *)slot)))
+        const place_t site = shadow_edge(calls, node)->site;
+        const uintptr_t back = calls_sites_true(*(const uintptr_t *)slot);
+        // Most words are no code at all, which takes long to find out.
+        if ((place_offset(site) - back) % PAGE_BYTES == 0 && site == loadmap_place(back))
             return node;
     }
     return calls->root;
