@@ -33,9 +33,11 @@ static struct block *home_of(const struct blocks *blocks, uintptr_t address)
     return bucket_at(blocks, (address >> HOME_BITS) + mix(address >> REGION_BITS));
 }
 
-static uint64_t overflow_of(uintptr_t address)
+// The i-th place for what finds its bucket full. They lie far apart: where one of them is full, so
+// are its neighbours, the buckets of blocks that are neighbours, too.
+static struct block *overflow_at(const struct blocks *blocks, uintptr_t address, unsigned i)
 {
-    return mix(mix(address >> 3));
+    return bucket_at(blocks, mix(mix(address >> 3) + i));
 }
 
 // Where there is one thread, an instruction is enough against the handlers of its signals.
@@ -70,9 +72,8 @@ static bool put(struct block *bucket, uint64_t key, uint64_t what)
 static __attribute__((noinline)) bool put_elsewhere(const struct blocks *blocks, uintptr_t address,
                                                     uint64_t key, uint64_t what)
 {
-    const uint64_t first = overflow_of(address);
     for (unsigned i = 0; i < OVERFLOW; i++)
-        if (put(bucket_at(blocks, first + i), key, what))
+        if (put(overflow_at(blocks, address, i), key, what))
             return true;
     return false;
 }
@@ -97,10 +98,9 @@ static struct block *find(struct block *bucket, uintptr_t address)
 static __attribute__((noinline)) struct block *find_elsewhere(const struct blocks *blocks,
                                                               uintptr_t address)
 {
-    const uint64_t first = overflow_of(address);
     struct block *found = NULL;
     for (unsigned i = 0; i < OVERFLOW && !found; i++)
-        found = find(bucket_at(blocks, first + i), address);
+        found = find(overflow_at(blocks, address, i), address);
     return found;
 }
 
