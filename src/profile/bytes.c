@@ -39,15 +39,18 @@ void bytes_put(struct bytes *bytes, const void *data, size_t size)
     bytes->size += size;
 }
 
+enum { MOST_VARINT_BYTES = 10 };
+
+uint8_t *bytes_room_for_varints(struct bytes *bytes, size_t count)
+{
+    return make_room(bytes, count * MOST_VARINT_BYTES) ? bytes->data + bytes->size : NULL;
+}
+
 void bytes_put_varint(struct bytes *bytes, uint64_t value)
 {
-    if (!make_room(bytes, 10))
-        return;
-    while (value >= 0x80) {
-        bytes->data[bytes->size++] = (uint8_t)(value | 0x80);
-        value >>= 7;
-    }
-    bytes->data[bytes->size++] = (uint8_t)value;
+    uint8_t *at = bytes_room_for_varints(bytes, 1);
+    if (at)
+        bytes_put_until(bytes, bytes_put_here(at, value));
 }
 
 void bytes_put_string(struct bytes *bytes, const char *text, size_t size)

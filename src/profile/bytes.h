@@ -18,6 +18,24 @@ struct bytes {
 void bytes_free(struct bytes *bytes);
 void bytes_put(struct bytes *bytes, const void *data, size_t size);
 void bytes_put_varint(struct bytes *bytes, uint64_t value);
+
+// Room for so many varints: where they go, NULL if there is no memory. bytes_put_here() puts one,
+// and bytes_put_until() says where the last one has ended.
+uint8_t *bytes_room_for_varints(struct bytes *bytes, size_t count);
+
+static inline uint8_t *bytes_put_here(uint8_t *at, uint64_t value)
+{
+    for (; value >= 0x80; value >>= 7)
+        *at++ = (uint8_t)(value | 0x80);
+    *at++ = (uint8_t)value;
+    return at;
+}
+
+static inline void bytes_put_until(struct bytes *bytes, const uint8_t *end)
+{
+    bytes->size = (size_t)(end - bytes->data);
+}
+
 void bytes_put_string(struct bytes *bytes, const char *text,
                       size_t size);                                       // its length, then itself
 void bytes_put_fixed(struct bytes *bytes, uint64_t value, unsigned size); // little endian

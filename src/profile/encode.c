@@ -4,7 +4,7 @@
 #include "profile/record.h"
 #include <string.h>
 
-enum { LARGE_PAYLOAD = 1 << 20, SECTION = 1 << 16 };
+enum { LARGE_PAYLOAD = 1 << 20 };
 
 void batch_free(struct batch *batch)
 {
@@ -135,9 +135,9 @@ void encode_process_again(struct batch *batch, uint32_t index,
     put_counts(batch, index, process);
 }
 
-static void put_module_of(struct bytes *out, place_t place)
+static uint64_t told_module(place_t place)
 {
-    bytes_put_varint(out, place ? place_module(place) + 1 : 0);
+    return place ? place_module(place) + 1 : 0;
 }
 
 static void put_stats(struct bytes *out, const struct live_stats *stats,
@@ -172,7 +172,7 @@ void encode_tree(struct batch *batch, uint32_t index, const struct profile_tree 
     bytes_put_varint(out, index);
     bytes_put_varint(out, tree->process);
     bytes_put_varint(out, tree->tid);
-    put_module_of(out, tree->start);
+    bytes_put_varint(out, told_module(tree->start));
     if (tree->start)
         bytes_put_varint(out, place_offset(tree->start));
     bytes_put_varint(out, tree->threads);
@@ -183,31 +183,42 @@ void encode_tree(struct batch *batch, uint32_t index, const struct profile_tree 
     put_text(&batch->payload[CHUNK_PHASES], tree->phase);
 }
 
+// Column by column: like stands beside like, which is what makes it compress.
+static uint8_t *put_columns(uint8_t *at, uint32_t first, uint32_t count,
+                            const struct profile_node *nodes)
+{
+    for (uint32_t i = 0; i < count; i++)
+        at = bytes_put_here(at,
+                            nodes[i].parent == PROFILE_NO_PARENT ? 0 : first + i - nodes[i].parent);
+    for (uint32_t i = 0; i < count; i++)
+        at = bytes_put_here(at, told_module(nodes[i].function));
+    for (uint32_t i = 0; i < count; i++)
+        if (nodes[i].function)
+            at = bytes_put_here(at, place_offset(nodes[i].function));
+    for (uint32_t i = 0; i < count; i++)
+        at = bytes_put_here(at, told_module(nodes[i].site));
+    for (uint32_t i = 0; i < count; i++)
+        if (nodes[i].site)
+            at = bytes_put_here(at, zigzag((int64_t)place_offset(nodes[i].site) -
+                                           (int64_t)record_site_base(nodes, first, i)));
+    return at;
+}
+
 static void put_nodes(struct batch *batch, uint32_t tree, uint32_t first, uint32_t count,
                       const struct profile_node *nodes, const uint64_t *values, unsigned metrics)
 {
     struct bytes *out = &batch->payload[CHUNK_NODES];
-    bytes_put_varint(out, tree);
-    bytes_put_varint(out, first);
-    bytes_put_varint(out, count);
-    bytes_put_varint(out, metrics);
-    // Column by column: like stands beside like, which is what makes it compress.
-    for (uint32_t i = 0; i < count; i++)
-        bytes_put_varint(out,
-                         nodes[i].parent == PROFILE_NO_PARENT ? 0 : first + i - nodes[i].parent);
-    for (uint32_t i = 0; i < count; i++)
-        put_module_of(out, nodes[i].function);
-    for (uint32_t i = 0; i < count; i++)
-        if (nodes[i].function)
-            bytes_put_varint(out, place_offset(nodes[i].function));
-    for (uint32_t i = 0; i < count; i++)
-        put_module_of(out, nodes[i].site);
-    for (uint32_t i = 0; i < count; i++)
-        if (nodes[i].site)
-            bytes_put_varint(out, zigzag((int64_t)place_offset(nodes[i].site) -
-                                         (int64_t)record_site_base(nodes, first, i)));
+    uint8_t *at = bytes_room_for_varints(out, 4 + (5 + (size_t)metrics) * count);
+    if (!at)
+        return;
+    at = bytes_put_here(at, tree);
+    at = bytes_put_here(at, first);
+    at = bytes_put_here(at, count);
+    at = bytes_put_here(at, metrics);
+    at = put_columns(at, first, count, nodes);
     for (uint64_t i = 0; i < (uint64_t)count * metrics; i++)
-        bytes_put_varint(out, values[i]);
+        at = bytes_put_here(at, values[i]);
+    bytes_put_until(out, at);
     batch_flush_large(batch);
 }
 
@@ -215,8 +226,8 @@ static void put_nodes(struct batch *batch, uint32_t tree, uint32_t first, uint32
 void encode_nodes(struct batch *batch, uint32_t tree, uint32_t first, uint32_t count,
                   const struct profile_node *nodes, const uint64_t *values, unsigned metrics)
 {
-    for (uint32_t done = 0; done < count; done += SECTION) {
-        uint32_t size = count - done < SECTION ? count - done : SECTION;
+    for (uint32_t done = 0; done < count; done += ENCODE_SECTION) {
+        uint32_t size = count - done < ENCODE_SECTION ? count - done : ENCODE_SECTION;
         put_nodes(batch, tree, first + done, size, nodes + done, values + (size_t)done * metrics,
                   metrics);
     }
@@ -245,8 +256,8 @@ static void put_values(struct batch *batch, uint32_t tree, uint32_t count, const
 void encode_values(struct batch *batch, uint32_t tree, uint32_t count, const uint32_t *indices,
                    const uint64_t *values, unsigned metrics)
 {
-    for (uint32_t done = 0; done < count; done += SECTION) {
-        uint32_t size = count - done < SECTION ? count - done : SECTION;
+    for (uint32_t done = 0; done < count; done += ENCODE_SECTION) {
+        uint32_t size = count - done < ENCODE_SECTION ? count - done : ENCODE_SECTION;
         put_values(batch, tree, size, indices + done, values + (size_t)done * metrics, metrics);
     }
 }

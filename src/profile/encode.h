@@ -32,6 +32,9 @@ void encode_process_again(struct batch *batch, uint32_t index,
                           const struct profile_process *process);
 void encode_tree(struct batch *batch, uint32_t index, const struct profile_tree *tree);
 
+// Nodes that are encoded together: whoever has more, one after the other, need not keep them.
+#define ENCODE_SECTION (1u << 16)
+
 // The nodes first .. first + count - 1 of a tree; nodes and values point to the first of them.
 void encode_nodes(struct batch *batch, uint32_t tree, uint32_t first, uint32_t count,
                   const struct profile_node *nodes, const uint64_t *values, unsigned metrics);

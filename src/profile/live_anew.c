@@ -143,6 +143,7 @@ static bool tell_values(const struct live_tree *tree, const struct telling *tell
             indices[count] = i;
             memcpy(&values[(size_t)count++ * metrics], now, each);
         }
+        sink->retold += count;
         encode_values(sink->batch, tree->index, count, indices, values, metrics);
         *news = count > 0;
     }
@@ -159,6 +160,7 @@ static bool tell(struct live_tree *tree, const struct telling *telling, struct l
         return news;
     if (tree->count)
         encode_anew(sink->batch, tree->index);
+    sink->retold += tree->count;
     encode_nodes(sink->batch, tree->index, 0, telling->count, telling->nodes, telling->values,
                  telling->metrics);
     return true;

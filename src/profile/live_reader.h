@@ -19,6 +19,7 @@ struct live_sink {
     struct recorder_totals *totals;
     void (*note)(void *context, const char *text, size_t bytes);
     void *note_context;
+    uint64_t retold;       // nodes whose values were told again
     uint32_t next_tree;    // index of the next tree in the profile
     uint32_t source;       // enum live_source of the first process that tells
     unsigned metrics;      // in the profile

@@ -6,6 +6,14 @@
 #include <stdlib.h>
 #include <string.h>
 
+// An edge as the profile has it. Nodes of one edge are many.
+struct mapped_edge {
+    ref_t ref;
+    place_t site, function;
+};
+
+enum { MAPPED_EDGES = 1024 };
+
 // What one scan finds: nodes never seen before, and new values of known ones.
 struct scan {
     struct live_tree *tree;
@@ -18,15 +26,17 @@ struct scan {
     bool follows_calls;
     bool allocates;
     uint32_t peak_stamp;
-    ref_t units;                // a node, in units of references
-    uint64_t calls;             // that are new
-    uint32_t at;                // index of the node that comes next
-    uint32_t run;               // that it should lie in, if it is known
-    struct profile_node *nodes; // new ones
-    uint32_t new_count;
-    uint32_t *changed; // indices of known nodes
+    ref_t units;    // a node, in units of references
+    uint64_t calls; // that are new
+    uint32_t at;    // index of the node that comes next
+    uint32_t run;   // that it should lie in, if it is known
+    struct batch *batch;
+    struct profile_node *nodes; // new ones, of the section that is not full yet
+    uint32_t new_count;         // of all
+    uint32_t *changed;          // indices of known nodes
     uint64_t *changed_values;
     uint32_t changed_count;
+    struct mapped_edge edges[MAPPED_EDGES];
 };
 
 void live_tree_free(struct live_tree *tree)
@@ -180,39 +190,63 @@ static bool extend_runs(struct scan *scan, ref_t ref)
     return true;
 }
 
+// The edge of a node; a later node may tell of the same. NULL: there is no such edge.
+static const struct mapped_edge *map_edge(struct scan *scan, ref_t ref)
+{
+    struct mapped_edge *mapped = &scan->edges[ref / (sizeof(struct edge) / 8) % MAPPED_EDGES];
+    if (mapped->ref == ref && ref)
+        return mapped;
+    const struct place_mapper *mapper = scan->mapper;
+    struct edge edge;
+    if (!tree_edge_read(scan->arena, scan->bytes, ref, &edge))
+        return NULL;
+    *mapped = (struct mapped_edge){
+        .ref = ref,
+        .site = edge.site ? mapper->map(mapper->context, edge.site) : 0,
+        .function = edge.function ? mapper->map(mapper->context, edge.function) : 0,
+    };
+    return mapped;
+}
+
+static void encode_section(struct scan *scan)
+{
+    const struct live_tree *tree = scan->tree;
+    const uint32_t count = (scan->new_count - 1) % ENCODE_SECTION + 1, first = scan->at - count;
+    encode_nodes(scan->batch, tree->index, first, count, scan->nodes,
+                 tree->values + (size_t)first * scan->metrics, scan->metrics);
+}
+
 static bool new_node(struct scan *scan, ref_t ref, const struct node *node)
 {
     struct live_tree *tree = scan->tree;
     ref_t parent_ref = __atomic_load_n(&node->parent, __ATOMIC_RELAXED);
     uint32_t parent = PROFILE_NO_PARENT;
-    struct edge edge;
-    if (!tree_edge_read(scan->arena, scan->bytes, __atomic_load_n(&node->edge, __ATOMIC_RELAXED),
-                        &edge))
-        return spoil(tree);
+    const struct mapped_edge *edge = map_edge(scan, __atomic_load_n(&node->edge, __ATOMIC_RELAXED));
     // The first node is the root, every other one hangs below a frame that came before it.
-    if ((scan->at == 0) != (parent_ref == 0))
+    if (!edge || (scan->at == 0) != (parent_ref == 0))
         return spoil(tree);
     if (parent_ref && (!find_index(scan, parent_ref, &parent) || !tree->is_frame[parent]))
         return spoil(tree);
+    const uint32_t place = scan->new_count % ENCODE_SECTION;
     if (scan->at == UINT32_MAX - 1 || !extend_runs(scan, ref) ||
-        !profile_grow_by_one((void **)&scan->nodes, scan->new_count, sizeof *scan->nodes) ||
+        (scan->new_count == place &&
+         !profile_grow_by_one((void **)&scan->nodes, place, sizeof *scan->nodes)) ||
         !profile_grow_by_one((void **)&tree->is_frame, scan->at, sizeof *tree->is_frame) ||
         !profile_grow_by_one((void **)&tree->values, scan->at,
                              scan->metrics * sizeof *tree->values))
         return spoil(tree);
-    scan->nodes[scan->new_count++] = (struct profile_node){
-        .parent = parent,
-        .site = edge.site ? scan->mapper->map(scan->mapper->context, edge.site) : 0,
-        .function = edge.function ? scan->mapper->map(scan->mapper->context, edge.function) : 0,
-    };
-    tree->is_frame[scan->at] = scan->at == 0 || edge.function != 0;
+    scan->nodes[place] = (struct profile_node){parent, edge->site, edge->function};
+    scan->new_count++;
+    const bool is_frame = tree->is_frame[scan->at] = scan->at == 0 || edge->function != 0;
     for (unsigned metric = 0; metric < scan->metrics; metric++) {
-        uint64_t value = value_of(scan, node, tree->is_frame[scan->at], metric);
+        uint64_t value = value_of(scan, node, is_frame, metric);
         tree->values[(size_t)scan->at * scan->metrics + metric] = value;
-        if (tree->is_frame[scan->at] && scan->follows_calls)
+        if (is_frame && scan->follows_calls)
             scan->calls += value;
     }
     scan->at++;
+    if (place + 1 == ENCODE_SECTION)
+        encode_section(scan);
     return true;
 }
 
@@ -276,17 +310,19 @@ static bool scan_nodes(struct live_tree *tree, const struct arena *arena, uint64
         .allocates = sink->allocates,
         .peak_stamp = sink->peak_stamp,
         .units = (ref_t)((sizeof(struct node) + live_metrics * sizeof(uint64_t)) / 8),
+        .batch = sink->batch,
     };
     if ((tree_scan(arena, bytes, ref, visit, &scan) < 0 || scan.at < tree->count) &&
         !tree_forgets_read(arena, bytes, ref)) // it began to forget just now
         spoil(tree);
     uint32_t first = tree->count;
     tree->count = first + scan.new_count;
-    encode_nodes(sink->batch, tree->index, first, scan.new_count, scan.nodes,
-                 tree->values + (size_t)first * metrics, metrics);
+    if (scan.new_count % ENCODE_SECTION)
+        encode_section(&scan);
     encode_values(sink->batch, tree->index, scan.changed_count, scan.changed, scan.changed_values,
                   metrics);
     sink->totals->nodes += scan.new_count;
+    sink->retold += scan.changed_count;
     sink->totals->calls += scan.calls;
     sink->totals->frames += count_frames(tree, first);
     free(scan.nodes);

@@ -15,11 +15,13 @@
 #include <unistd.h>
 
 enum {
-    APPEND_LEVEL = 3,
+    APPEND_LEVEL = 1,
     MOST_APART = 1024,          // ended processes that keep trees of their own
     FOLD_AFTER = 4096,          // ended processes between two compactions
     COMPACT_AFTER = 16 << 20,   // bytes appended, at least
     COMPACT_GROWTH = 3,         // or this many times the compact size
+    MANY_NODES = 50000,         // of a tree that is not written again for a few,
+    FEW_OF_THEM = 3,            // up to one of so many
     IDLE_STATE_SECONDS = 10,    // how often the time is told when nothing else happens
     MOST_RECORDED_METRICS = 10, // of a process: costs, calls, and what bounds the last of them
 };
@@ -466,10 +468,14 @@ void recorder_totals(const struct recorder *recorder, struct recorder_totals *to
     *totals = recorder->totals;
 }
 
-// Short runs: a tree that was told once cannot be told in less.
+// A tree that was told once cannot be told in less, and a large one hardly in less if most of it
+// was: to write it again would take as long as to read it has.
 static bool is_compact(const struct recorder *recorder)
 {
-    return recorder->tellings <= 1 && recorder->next_process <= 1 && recorder->sink.next_tree <= 1;
+    const uint64_t nodes = recorder->totals.nodes;
+    return (recorder->tellings <= 1 ||
+            (nodes >= MANY_NODES && recorder->sink.retold <= nodes / FEW_OF_THEM)) &&
+           recorder->next_process <= 1 && recorder->sink.next_tree <= 1;
 }
 
 static int end_in_place(struct recorder *recorder)

@@ -107,7 +107,7 @@ struct walked_frame {
 };
 
 #define CONTEXTS 16384
-#define CHILDREN 32768
+#define CHILDREN 8192
 #define EDGE_MEMOS 4096
 #define OTHER_STACKS 32
 #define MISSED_CALLS 256

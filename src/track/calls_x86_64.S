@@ -17,6 +17,7 @@
 #define ALSO (RETURNS + 8)
 #define CHILDREN (64 + 16384 * 48)
 #define PARENT 0
+#define FIRST_CHILD 8
 #define VALUE 16
 #define SPREAD 0x3c6ef360           // a context has 32 bytes
 #define TABLE_MASK (16383 << 5)
@@ -67,7 +68,7 @@
     .macro LOOK_UP_NODE known
     movq %rax, %rcx
     imulq calls_spread(%rip), %rcx
-    shrq $45, %rcx
+    shrq $47, %rcx
     andl $~15, %ecx
     cmpq %rax, CHILDREN(%rdi, %rcx)
     je \known
@@ -158,6 +159,9 @@
 4:  SAVE %rcx
 41: movl %eax, %ecx
     FIND_THREAD
+    movq BASE(%rdi), %rax
+    cmpl $0, FIRST_CHILD(%rax, %rcx, 8)
+    je 51f                          // it has not called anybody
     FIND_PLACE 5, \above
     movq 48+\above(%rsp), %rax
     cmpq %rax, SITE(%rdi, %rsi)

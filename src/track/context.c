@@ -14,9 +14,10 @@ _Static_assert(sizeof(struct context) == 32 && offsetof(struct context, place) =
                    offsetof(struct calls_thread, contexts) == 64 && CONTEXTS == 16384 &&
                    offsetof(struct calls_thread, conditions) == 64 + CONTEXTS * 32 &&
                    offsetof(struct calls_thread, children) == 64 + CONTEXTS * 48 &&
-                   CHILDREN == 32768 && sizeof(struct kept_child) == 16 && CONTEXT_BY_FP == 1 &&
+                   CHILDREN == 8192 && sizeof(struct kept_child) == 16 && CONTEXT_BY_FP == 1 &&
                    CONTEXT_BRIDGED == 2 && offsetof(struct node, parent) == 0 &&
-                   offsetof(struct node, edge) == 4 && offsetof(struct node, value) == 16,
+                   offsetof(struct node, edge) == 4 && offsetof(struct node, child) == 8 &&
+                   offsetof(struct node, value) == 16,
                "calls_x86_64.S relies on the layout");
 
 // As calls_x86_64.S has them.
@@ -29,7 +30,7 @@ static uint32_t hash_call(uintptr_t site, uintptr_t back, uintptr_t slot)
 
 static uint32_t hash_node(uint64_t key)
 {
-    return (uint32_t)(key * UINT64_C(0x9e3779b97f4a7c15) >> 49);
+    return (uint32_t)(key * UINT64_C(0x9e3779b97f4a7c15) >> 51);
 }
 
 // A handler that has interrupted the short way must leave contexts alone: that way reads the parts
