@@ -120,6 +120,7 @@ INTERPOSED int backtrace(void **buffer, int size)
 // The same for programs that ask the unwinder itself. Its first frame, which is ours, is kept from
 // the program.
 struct trace {
+    __typeof__(&_Unwind_GetIP) get_ip;
     _Unwind_Trace_Fn function;
     void *argument;
     bool begun;
@@ -133,16 +134,53 @@ static _Unwind_Reason_Code on_frame(struct _Unwind_Context *context, void *argum
         trace->begun = true;
         return _URC_NO_REASON;
     }
-    if (sites_exist() && sites_locate(REAL(_Unwind_GetIP)(context), &place))
+    if (sites_exist() && sites_locate(trace->get_ip(context), &place))
         return _URC_NO_REASON; // the next frame is that of its site
     return trace->function(context, trace->argument);
 }
 
+// The unwinder that the caller would have without us: that of the program, or if only a library
+// which was opened for itself alone has one, that library's.
+static void *unwinder_of(const void *caller, const char *name)
+{
+    struct link_map *map;
+    Dl_info info;
+    return dladdr1(caller, &info, (void **)&map, RTLD_DL_LINKMAP) ? dlsym(map, name) : NULL;
+}
+
+#define UNWINDER_OF(caller, name)                                                                  \
+    ({                                                                                             \
+        __typeof__(&name) known = REAL(name);                                                      \
+        known ? known : (__typeof__(&name))unwinder_of(caller, #name);                             \
+    })
+
 INTERPOSED _Unwind_Reason_Code _Unwind_Backtrace(_Unwind_Trace_Fn function, void *argument)
 {
+    const void *caller = (const void *)sites_true_pc((uintptr_t)__builtin_return_address(0));
+    struct trace trace = {
+        .get_ip = UNWINDER_OF(caller, _Unwind_GetIP), .function = function, .argument = argument};
+    __typeof__(&_Unwind_Backtrace) real = UNWINDER_OF(caller, _Unwind_Backtrace);
+    if (!real || !trace.get_ip)
+        return _URC_END_OF_STACK;
     struct walker *walker = clear_stack();
-    struct trace trace = {.function = function, .argument = argument};
-    _Unwind_Reason_Code reason = REAL(_Unwind_Backtrace)(on_frame, &trace);
+    _Unwind_Reason_Code reason = real(on_frame, &trace);
     release_stack(walker);
     return reason;
+}
+
+static bool are_of_one_library(const void *one, const void *other)
+{
+    Dl_info first, second;
+    return dladdr(one, &first) && dladdr(other, &second) && first.dli_fbase == second.dli_fbase;
+}
+
+// Personality routines may look at their frame by it (LuaJIT's finds its state so). Behind a stub
+// it is odd (frames.h), and nowhere else. The unwinder itself, which may ask here, too, is to tell
+// the stub from the frame.
+INTERPOSED _Unwind_Word _Unwind_GetCFA(struct _Unwind_Context *context)
+{
+    const void *caller = (const void *)sites_true_pc((uintptr_t)__builtin_return_address(0));
+    __typeof__(&_Unwind_GetCFA) real = UNWINDER_OF(caller, _Unwind_GetCFA);
+    const _Unwind_Word cfa = real ? real(context) : 0;
+    return cfa & 1 && !are_of_one_library(caller, (const void *)real) ? cfa - 1 : cfa;
 }

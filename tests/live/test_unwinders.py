@@ -9,6 +9,38 @@ import unittest
 
 from support import CAIRN, LiveTest, installed, program
 
+PLUGIN = """
+#include <unwind.h>
+struct seen { int frames, own; };
+int count(void *into);
+static _Unwind_Reason_Code visit(struct _Unwind_Context *context, void *argument)
+{
+    struct seen *seen = argument;
+    seen->frames++;
+    seen->own += (void *)_Unwind_FindEnclosingFunction((void *)_Unwind_GetIP(context)) == (void *)count;
+    return _URC_NO_REASON;
+}
+int count(void *into)
+{
+    return _Unwind_Backtrace(visit, into) + 1;
+}
+"""
+
+HOST = """
+#include <dlfcn.h>
+#include <stdio.h>
+int main(int argc, char **argv)
+{
+    void *plugin = argc > 1 ? dlopen(argv[1], RTLD_NOW | RTLD_LOCAL) : NULL;
+    int (*count)(void *) = plugin ? (int (*)(void *))dlsym(plugin, "count") : NULL;
+    struct { int frames, own; } seen = {0, 0};
+    if (!count || !count(&seen))
+        return 1;
+    printf("%s frames, %d of them the plugin's\\n", seen.frames > 2 ? "some" : "no", seen.own);
+    return 0;
+}
+"""
+
 
 class Unwinders(LiveTest):
     def test_backtraces_of_the_program(self):
@@ -45,6 +77,44 @@ class Unwinders(LiveTest):
             process.stdout.read()
             self.assertEqual(process.wait(60), 0)
         process.stdout.close()
+
+    def test_an_unwinder_that_only_a_plugin_has(self):
+        """Without us its calls would find it, in the scope of the plugin alone."""
+        self.file("plugin.c", PLUGIN)
+        self.file("host.c", HOST)
+        for compile_ in (["-shared", "-fPIC", "-shared-libgcc", "-o", "plugin.so", "plugin.c"],
+                         ["-o", "host", "host.c"]):
+            built = self.native(["cc", "-O1", *compile_])
+            self.assertEqual(built.status, 0, built.words)
+        host = [self.file("host"), self.file("plugin.so")]
+        native = self.native(host)
+        self.assertEqual(native.text, "some frames, 1 of them the plugin's\n")
+        for options in ((), ("--track", "encode"), ("--track", "calls")):
+            with self.subTest(options=options):
+                run, _ = self.record(host, *options)
+                self.assert_same(run, native)
+
+    @installed("luajit")
+    def test_a_personality_that_asks_for_its_frame(self):
+        """LuaJIT finds its state by the address of the frame that an exception has come to."""
+        script = """
+            local count = 0
+            for i = 1, 20000 do
+                local fine, why = pcall(function(n) if n % 3 == 0 then error({n}) end; return tostring(n) end, i)
+                count = count + (fine and #why or why[1])
+            end
+            print(count, coroutine.wrap(function() local _, e = pcall(error, "x"); coroutine.yield(e) end)())
+        """
+        argv = ["luajit", self.file("script.lua", script)]
+        native = self.native(argv)
+        self.assertEqual(native.status, 0, native.words)
+        for options in ((), ("--track", "encode", "--verify"), ("--track", "calls"),
+                        ("-e", "alloc", "--track", "encode")):
+            with self.subTest(options=options):
+                run, profile = self.record(argv, *options)
+                self.assert_same(run, native)
+                if "--verify" in options:
+                    self.assertEqual(profile.info["encode"]["mismatches"], 0)
 
 
 if __name__ == "__main__":
