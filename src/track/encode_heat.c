@@ -7,7 +7,7 @@
 enum {
     LOOK_LEAST = 128, // pushes between two that are looked at: a number that changes, so that no
     LOOK_MASK = 127,  // loop keeps in step with it
-    PUSH_NS = 5,
+    PUSH_NS = 10,     // and its pop, in a program that has other things in the caches
 };
 
 // Whether an edge pushes only because it is newer than the encoding that the thread is on.

@@ -75,6 +75,7 @@ static void remember(uintptr_t stub, uintptr_t target, uint32_t edge)
 
 // ---- encoding anew
 
+#define COOL_NS UINT64_C(1000000000)
 #define UNWINDING_MOST 1000 // calls, where nobody tells that an exception was caught
 #define CHANGES 512
 static struct site_change changes[CHANGES];
@@ -149,20 +150,30 @@ bool encode_renumber(struct encode_thread *thread)
     return true;
 }
 
+// What was long ago counts less. But edges that have a number are not seen any more, however hot:
+// several encodings in a short time must not make them cold.
+static void cool(uint64_t now)
+{
+    if (now - encode.cooled_at < COOL_NS)
+        return;
+    encode.cooled_at = now;
+    graph_cool(&encode.graph);
+}
+
 static void reencode(struct encode_thread *thread, enum reencode reason)
 {
-    const uint64_t begin = encode_now();
+    const uint64_t begin = encode_cpu_now();
     struct policy_counters *counters = &encode.policy_counters;
     if (thread->has_signal || thread->has_gap || !encode_renumber(thread))
         return;
     policy_encoded(&encode.policy, reason, counters);
-    graph_cool(&encode.graph);
-    const uint64_t end = encode_now();
-    *counters = (struct policy_counters){.edges_encoded = encode.graph.edge_count,
-                                         .last_cost = end - begin};
-    encode.encoded_at = end;
+    const uint64_t now = encode_now(), cost = encode_cpu_now() - begin;
+    cool(now);
+    *counters =
+        (struct policy_counters){.edges_encoded = encode.graph.edge_count, .last_cost = cost};
+    encode.encoded_at = now;
     encode.counts->reencodings++;
-    encode.counts->reencode_ns += end - begin;
+    encode.counts->reencode_ns += cost;
     encode_count_progress();
     thread->before_count = 0;
 }

@@ -158,7 +158,7 @@ struct encode {
     struct numbering numbering;
     struct policy policy;
     struct policy_counters policy_counters;
-    uint64_t encoded_at; // nanoseconds
+    uint64_t encoded_at, cooled_at; // nanoseconds
     struct live_encode *counts;
     uintptr_t throws[2], catch_begin; // where exceptions are thrown, and have landed
 };
@@ -346,7 +346,8 @@ void encode_unlock(struct encode_thread *thread, const uint64_t *mask);
 // In our handler, where all signals are blocked: without waiting.
 bool encode_try_lock(void);
 void encode_give_up_lock(void);
-uint64_t encode_now(void); // nanoseconds
+uint64_t encode_now(void);     // nanoseconds
+uint64_t encode_cpu_now(void); // of the thread's own time: others that run do not count
 // Whether the process has no thread but the one that numbers stand in the code for; if there is one
 // that nobody has told of, all is frozen.
 bool encode_is_alone(void);

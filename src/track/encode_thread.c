@@ -21,11 +21,21 @@ __thread uint32_t encode_in_handler;
 // The long way of a hook takes up to 10 kB of the stack: threads with less than this are walked.
 #define SMALLEST_STACK (256 << 10)
 
-uint64_t encode_now(void)
+static uint64_t read_clock(clockid_t clock)
 {
     struct timespec now;
-    syscall(SYS_clock_gettime, CLOCK_MONOTONIC, &now);
+    syscall(SYS_clock_gettime, clock, &now);
     return (uint64_t)now.tv_sec * 1000000000 + (uint64_t)now.tv_nsec;
+}
+
+uint64_t encode_now(void)
+{
+    return read_clock(CLOCK_MONOTONIC);
+}
+
+uint64_t encode_cpu_now(void)
+{
+    return read_clock(CLOCK_THREAD_CPUTIME_ID);
 }
 
 // ---- the lock: nobody is interrupted by a handler of the program while he holds it
@@ -149,7 +159,7 @@ int encode_start(struct live_encode *counts, bool verify, bool restless)
     struct numbering first = encode.numbering;
     if (!encode_publish(&first))
         return -ENOMEM;
-    encode.encoded_at = encode_now();
+    encode.encoded_at = encode.cooled_at = encode_now();
     encode.catch_begin = (uintptr_t)dlsym(RTLD_DEFAULT, "__cxa_begin_catch");
     encode.throws[0] = (uintptr_t)dlsym(RTLD_DEFAULT, "__cxa_throw");
     encode.throws[1] = (uintptr_t)dlsym(RTLD_DEFAULT, "__cxa_rethrow");
