@@ -5,13 +5,14 @@
 // The encode tracker: call sites are led through stubs that keep the context of each thread as a
 // number (docs/encode.md tells how, and what this part does of it).
 //
-//   main's sites get hooks ─► a hook runs: edge met, callee's sites get hooks ─► ... ─►
-//   re-encoding: encoded edges add their number or run as they were compiled, the others go on
-//   pushing
+//   main's sites get hooks ─► somebody asks: what is on the stack has its sites led to hooks ─►
+//   a hook runs: edge met ─► ... ─► re-encoding: encoded edges add their number or run as they were
+//   compiled, the others go on pushing
 //
 //   encode_graph.c     functions, sites and edges as they are met; what cannot be patched
 //   encode_facts.c     which functions can have numbers
 //   encode_quiet.c     which need none: their callers' will do
+//   encode_demand.c    which are worth it
 //   encode_stub.c      what a site leads to by the encoding
 //   encode_heat.c      how hot edges are, by what they push
 //   encode_hook.c      what a hook does, and encoding anew

@@ -79,6 +79,7 @@ static bool has_landed(const struct encode_thread *thread)
 static bool confirm(struct encode_thread *thread, struct unwind_cursor *cursor)
 {
     const place_t function = cursor->frame.function;
+    const uintptr_t pc = cursor->frame.pc;
     if (!encode_walk(thread, cursor) || thread->has_signal || thread->has_gap)
         return false;
     if (thread->jumping)
@@ -91,8 +92,9 @@ static bool confirm(struct encode_thread *thread, struct unwind_cursor *cursor)
     bool same = decoded && encode_compare(thread, 0);
     encode_count(&encode.counts->verified, decoded && (same || !thread->is_guess));
     encode_count(&encode.counts->mismatches, decoded && !same && !thread->is_guess);
-    if (!same) {
-        encode_go_on(thread);
+    if (!same || thread->is_guess) {
+        if (!encode_demand(thread, pc))
+            encode_go_on(thread);
         same =
             is_sound(thread) && encode_decode_state(thread, function) && encode_compare(thread, 0);
     }
@@ -194,8 +196,9 @@ bool encode_context(struct asked_thread *asked, const struct asked_place *place,
     unwind_start_here(&cursor, place->pc, place->sp, place->bp,
                       (struct unwind_bounds){place->sp, thread->stack.high});
     const place_t point = cursor.frame.place;
-    const uint32_t function = graph_find_function(&encode.graph, cursor.frame.function);
-    const bool confirmed = function != GRAPH_NONE && confirm(thread, &cursor);
+    const place_t place_of = cursor.frame.function;
+    const bool confirmed = confirm(thread, &cursor);
+    const uint32_t function = graph_find_function(&encode.graph, place_of);
     if (confirmed) {
         uint32_t stack = 0;
         asked_lock();

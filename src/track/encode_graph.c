@@ -37,8 +37,8 @@ static struct {
 } stayed[STAYS_MOST];
 static unsigned stayed_count;
 
-// Functions that are known, and not looked at yet.
-static uint32_t looked_at;
+// Functions that are to be looked at.
+static uint32_t next_look = GRAPH_NONE;
 
 static void note_stays(uintptr_t address, enum site_stays why)
 {
@@ -101,7 +101,7 @@ static uintptr_t start_of(uintptr_t address)
     return start;
 }
 
-// The function, which will be looked at if it is new.
+// The function. A new one is as good as open until it is looked at.
 static uint32_t add_function(uintptr_t address)
 {
     const uint32_t before = encode.graph.function_count;
@@ -110,8 +110,19 @@ static uint32_t add_function(uintptr_t address)
         return GRAPH_NONE;
     uint32_t function = graph_add_function(&encode.graph, loadmap_place(start));
     if (function != GRAPH_NONE && function >= before)
-        *encode_facts_of(function) = (struct encode_facts){.address = start};
+        *encode_facts_of(function) =
+            (struct encode_facts){.address = start, .flags = OPEN | UNLOOKED};
     return function;
+}
+
+static void will_look_at(uint32_t function)
+{
+    struct encode_facts *facts = encode_facts_of(function);
+    if (!(facts->flags & UNLOOKED))
+        return;
+    facts->flags &= (uint16_t) ~(OPEN | UNLOOKED);
+    facts->next = next_look;
+    next_look = function;
 }
 
 static void add_silent(uint32_t from, uintptr_t behind, uintptr_t target, enum edge_kind kind)
@@ -120,6 +131,9 @@ static void add_silent(uint32_t from, uintptr_t behind, uintptr_t target, enum e
     if (to == GRAPH_NONE ||
         graph_add_edge(&encode.graph, loadmap_place(behind), from, to, kind) == GRAPH_NONE)
         encode_facts_of(from)->flags |= OPEN;
+    // Who comes there silently is not known to come: its calls are.
+    if (to != GRAPH_NONE)
+        will_look_at(to);
 }
 
 // Where a word of the GOT, or a PLT entry, leads to.
@@ -438,14 +452,27 @@ static void look_at(uint32_t function)
     add_sites(function, &list);
 }
 
-uint32_t encode_meet(uintptr_t address)
+bool encode_look(uint32_t function)
 {
     const uint32_t first_edge = encode.graph.edge_count;
-    uint32_t function = add_function(address);
-    while (looked_at < encode.graph.function_count)
-        look_at(looked_at++);
+    will_look_at(function);
+    if (next_look == GRAPH_NONE)
+        return false;
+    while (next_look != GRAPH_NONE) {
+        const uint32_t next = next_look;
+        next_look = encode_facts_of(next)->next;
+        look_at(next);
+    }
     apply_changes();
     encode_spread(first_edge);
+    return true;
+}
+
+uint32_t encode_meet(uintptr_t address)
+{
+    const uint32_t function = add_function(address);
+    if (function != GRAPH_NONE)
+        encode_look(function);
     return function;
 }
 
@@ -455,7 +482,10 @@ uint32_t encode_edge(struct encode_site *site, uintptr_t target)
     const bool direct = !is_indirect(site->site);
     if (direct && site->edge != GRAPH_NONE)
         return site->edge;
-    uint32_t callee = encode_meet(target);
+    // Exceptions are noticed where they are thrown, and where they land: all calls are followed
+    // where there may be some.
+    const bool eager = encode.throws[0] != 0;
+    uint32_t callee = eager ? encode_meet(target) : add_function(target);
     uint32_t caller = add_function(site->site->function);
     if (callee == GRAPH_NONE || caller == GRAPH_NONE)
         return GRAPH_NONE;

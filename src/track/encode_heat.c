@@ -27,6 +27,7 @@ void encode_count_push(struct encode_state *state, uint32_t edge)
     state->countdown = (int32_t)state->countdown_from;
     state->pushes += pushes;
     graph_edge(&encode.graph, edge)->heat += pushes;
+    encode_demand_hot(edge);
     // A target that has no arm might have one; whether that would be better is not known here.
     const bool armless = graph_edge(&encode.graph, edge)->kind == EDGE_INDIRECT &&
                          !encode.company && encode_may_number(edge);

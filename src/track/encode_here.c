@@ -47,8 +47,8 @@ static bool confirm(struct encode_thread *thread, struct unwind_cursor *cursor, 
         return false;
     const bool decoded = encode_decode_state(thread, function);
     const bool same = decoded && encode_compare(thread, 0);
-    encode_count(&encode.counts->verified, decoded);
-    encode_count(&encode.counts->mismatches, decoded && !same);
+    encode_count(&encode.counts->verified, decoded && (same || !thread->is_guess));
+    encode_count(&encode.counts->mismatches, decoded && !same && !thread->is_guess);
     encode_count(&encode.counts->undecoded, !decoded);
     *wrong = !same;
     return same;
@@ -77,9 +77,10 @@ static bool says_the_same(struct encode_thread *thread, uintptr_t pc, uintptr_t 
     if (sites_locate(pc, &place))
         return confirm_in_stub(thread, &place, &cursor);
     const bool same = confirm(thread, &cursor, &wrong);
-    if (wrong) // what the stack says holds
+    const bool changed = (wrong || (same && thread->is_guess)) && encode_demand(thread, pc - 1);
+    if (wrong && !changed) // what the stack says holds
         encode_go_on(thread);
-    return same;
+    return same && !changed;
 }
 
 static void keep(struct encode_notes *notes, const struct encode_thread *thread,

@@ -256,6 +256,8 @@ static void meet_call(struct encode_thread *thread, struct encode_site *site, ui
     if (state->in_flight && (lands || --state->patience == 0))
         state->in_flight = state->patience ? state->in_flight - 1 : 0;
     const bool deeper = state->in_flight && sp < state->throw_sp;
+    if (!deeper)
+        encode_look_at_hot();
     if (((state->doubt || is_behind(thread)) && !deeper) || lands || !thread->root_slot)
         refresh(thread, site->site, sp, bp);
     else if (!state->attention)

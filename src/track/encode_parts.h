@@ -65,7 +65,7 @@ struct encode_epoch {
 };
 
 enum {
-    ENCODE_SITES = 1 << 20,  // in company: more are not patched
+    ENCODE_SITES = 1 << 20, // in company: more are not patched
     ENCODE_ASIDE = 64 << 10,
     ENCODE_FRAMES = 1 << 16, // deeper stacks are not looked at
     ENCODE_STACK = 1 << 20,  // entries of ccStack
@@ -144,6 +144,7 @@ struct encode_site {
 
 struct encode {
     _Atomic uint32_t wanted; // enum reencode: the next hook encodes anew
+    _Atomic uint32_t hot;    // one more than a function that is to be looked at, if any
     bool started, verify;
     bool frozen;   // there are threads, and fixed numbers: nothing is encoded anew
     bool company;  // there may be threads: numbers stand in tables
@@ -194,6 +195,8 @@ void encode_lead_out(void);
 int encode_graph_start(void);
 // The function at an address, with its sites led to hooks; GRAPH_NONE: no memory.
 uint32_t encode_meet(uintptr_t address);
+// The same for one that is known. False: nothing is new.
+bool encode_look(uint32_t function);
 struct stub *encode_table_stub(struct encode_site *site); // NULL: no memory
 bool encode_is_direct(const struct encode_site *site);    // a call of one target
 // All functions of libraries that were loaded later are open from now on.
@@ -288,6 +291,16 @@ ref_t encode_place_climbed(const struct encode_climbed *climbed, struct walker *
 bool encode_undo_call(struct encode_thread *thread, const struct stub_place *place);
 void encode_keep_state(const struct encode_thread *thread, struct encode_kept *kept);
 void encode_restore_state(struct encode_thread *thread, const struct encode_kept *kept);
+
+// encode_demand.c
+
+// The stack was walked, by somebody who wants its context, from `pc`: from now on numbers are to
+// tell it. True: the state is that of the stack. Under the lock.
+bool encode_demand(struct encode_thread *thread, uintptr_t pc);
+// A push was looked at whose callee is not: it may be often enough that this pays. Signal-safe.
+void encode_demand_hot(uint32_t edge);
+// What was found so. Under the lock.
+void encode_look_at_hot(void);
 
 // encode_sample.c
 

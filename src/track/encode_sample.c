@@ -111,12 +111,13 @@ static bool is_outside(const struct encode_thread *thread, const struct unwind_c
 }
 
 // The state was wrong, or the stack is one that numbers cannot tell: what the stack says holds.
-static void heal(struct encode_thread *thread)
+static void heal(struct encode_thread *thread, uintptr_t pc)
 {
     // What a hook has done to the state already, the stack does not tell.
     if (thread->has_signal || thread->has_gap || thread->has_hook || !encode_try_lock())
         return;
-    encode_go_on(thread);
+    if (!encode_demand(thread, pc))
+        encode_go_on(thread);
     encode_give_up_lock();
 }
 
@@ -173,7 +174,7 @@ static ref_t confirm(struct encode_thread *thread, struct walker *walker, void *
         if (hit)
             hit->node = 0;
         if (walked)
-            heal(thread);
+            heal(thread, start->frame.pc);
         return node;
     }
     if (!hit)
@@ -194,6 +195,8 @@ static ref_t confirm(struct encode_thread *thread, struct walker *walker, void *
             .tree = walker->tree,
             .node = frame,
         };
+    if (thread->is_guess)
+        heal(thread, start->frame.pc); // functions that nobody has looked at, perhaps
     return node;
 }
 
@@ -225,7 +228,7 @@ ref_t encode_sample(struct encode_thread *thread, struct walker *walker, void *u
         const bool ours = is_ours(&cursor, pc);
         if ((thread->state->doubt || !thread->root_slot || encode_is_behind(thread)) && own &&
             !thread->busy && !thread->jumping && !ours && encode_walk(thread, &cursor))
-            heal(thread);
+            heal(thread, pc);
         else if (!thread->busy && ours)
             observe_hook();
         encode_count(ours ? &counts->in_hooks : &counts->outside, 1);
