@@ -13,7 +13,8 @@
 //
 // Frames are named by their first instruction. Two cases need a look at the child as well: the
 // first instruction is not known, or one unwind entry covers several functions (assembly, PLT):
-// then the symbol at the child's place is the better name.
+// then the symbol at the child's place is the better name. Not where calls are followed: a child
+// may have been called by a function that is not, and that one has no frame.
 
 #include "analyze/build.h"
 #include "base/memory.h"
@@ -38,6 +39,7 @@ struct builder {
     size_t capacity;
     uint64_t *counts; // of one frame: its calls and what bounds them, 0 for costs
     bool bounded;     // paths may have been cut
+    bool skips;       // frames may be left out of a path
 };
 
 // Where something happens: the node, and the line in it.
@@ -134,7 +136,8 @@ static uint32_t frame_function(struct builder *builder, uint32_t frame, const st
 {
     const struct spot *entry = builder->places[frame].entry;
     place_t begin = builder->from->nodes[frame].function;
-    bool inside_is_better = inside && inside->begin != 0 && (!entry || inside->begin > begin) &&
+    bool inside_is_better = inside && inside->begin != 0 &&
+                            (!entry || (inside->begin > begin && !builder->skips)) &&
                             place_module(inside->begin) == place_module(begin);
     if (inside && (inside_is_better || !entry))
         return real_function(builder, inside)->function;
@@ -222,6 +225,9 @@ static struct position locate(struct builder *builder, uint32_t frame, place_t i
         return (struct position){node, place->call_file, place->call_line};
     if (!spot)
         return (struct position){node, 0, 0};
+    const struct located *real = real_function(builder, spot);
+    if (builder->skips && real->function != place->function) // in another frame, which is left out
+        return (struct position){node, real->file, real->line};
     return enter_inlined(builder, node, spot);
 }
 
@@ -372,6 +378,7 @@ struct calltree *build_calltree(struct functions *functions, const struct profil
         .tree = calltree_new(functions, profile->metric_count, command),
         .counts = memory_array(profile->metric_count, sizeof *builder.counts),
         .bounded = profile_kind(profile).bounded,
+        .skips = profile->tracker && strstr(profile->tracker, "calls"),
     };
     builder.tree->sites = options->sites;
     builder.tree->keep_lines = options->lines;

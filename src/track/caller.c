@@ -3,6 +3,7 @@
 #include "loadmap/loadmap.h"
 #include "patch/entries.h"
 #include "track/calls_sites.h"
+#include "track/missed.h"
 #include "unwind/arch.h"
 #include "unwind/recipe.h"
 
@@ -145,9 +146,10 @@ static bool is_beginning(const struct unwind_frame *frame)
 }
 
 // Whatever libc does for us is nobody's call; but we hand signals on to the program's handlers.
-static bool is_our_call(const struct search *search, const struct unwind_frame *left)
+static bool is_our_call(struct search *search, const struct unwind_frame *left)
 {
-    return calls_by_sites && !search->signal && is_ours(left) && left->function != handing_on;
+    search->signal |= left->function == handing_on;
+    return calls_by_sites && !search->signal && is_ours(left);
 }
 
 // Walks on from where the cursor stands. True if an entry was met; else the walk has come to its
@@ -280,7 +282,6 @@ bool caller_trace(struct calls_thread *calls, const struct known_call *call,
     if (shadow_holds(&calls->own, slot))
         own.low = slot;
     start_search(&search, calls, false);
-    missed->frames = 0;
     if (!start_at_caller(&search, call, own))
         return true;
     while (unwind_step(&search.cursor, &search.verdict) == UNWIND_OK) {
@@ -292,11 +293,12 @@ bool caller_trace(struct calls_thread *calls, const struct known_call *call,
             break;
         if (!left->ra_slot || is_ours(left) || !has_node(&search.cursor))
             continue;
+        missed->caller = missed_entry(calls, missed, left->ra_slot, *(uintptr_t *)left->ra_slot);
+        if (missed->caller)
+            break;
         if (missed->frames++ < MISSED_FRAMES)
             missed->frame[missed->frames - 1] =
-                (struct missed_frame){.slot = left->ra_slot,
-                                      .site = search.cursor.frame.place,
-                                      .function = left->function};
+                (struct missed_frame){search.cursor.frame.place, left->function};
     }
     return true;
 }

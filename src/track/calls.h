@@ -78,7 +78,6 @@ struct kept_child {
 
 // A frame between a missed call and the hook that was interrupted.
 struct missed_frame {
-    uintptr_t slot;
     place_t site, function;
 };
 
@@ -87,10 +86,10 @@ struct missed_frame {
 // A call that a signal's handler made while the tree was being changed: missed.c.
 struct missed_call {
     uintptr_t slot, site, back;
-    uintptr_t hook; // slot of the hook that was interrupted
-    ref_t edge;
-    struct node *node; // that it turned out to be
-    unsigned frames;   // the youngest first
+    uintptr_t hook;                   // slot of the hook that was interrupted; 0: not noted yet
+    const struct missed_call *caller; // that the frames begin above of; NULL: the hook
+    struct node *node;                // that it turned out to be
+    unsigned frames;                  // the youngest first
     struct missed_frame frame[MISSED_FRAMES];
 };
 
@@ -110,7 +109,7 @@ struct walked_frame {
 #define CHILDREN 8192
 #define EDGE_MEMOS 4096
 #define OTHER_STACKS 32
-#define MISSED_CALLS 256
+#define MISSED_CALLS 1024
 
 // The shadow of one stack.
 struct shadow {

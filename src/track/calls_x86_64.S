@@ -219,20 +219,21 @@
     .cfi_adjust_cfa_offset -8
 5:  SAVE %rcx
 51: leaq 48+\above(%rsp), %rsi
-    BEGIN_FRAME -96
+    BEGIN_FRAME
     andq $-16, %rsp
     movq 80+\above(%rbp), %rdx
     movq (%rbp), %rcx
     call calls_enter_known
     cmpl $1, %eax
     jne 7f
+    .cfi_remember_state
 6:  END_FRAME
     RESTORE %rcx
     jmp 8b
 
     // What asks libc and the loader: all vector state is saved, arguments may be in any of it.
-7:  .cfi_def_cfa rbp, 96
-    .cfi_offset rbp, -96
+    .cfi_restore_state
+7:
     movl %eax, %r8d
     CALL_WITH_VECTORS_SAVED calls_enter_unknown, calls_current, \above
     jmp 6b

@@ -25,7 +25,7 @@
     SAVE %rsi
     SAVE %rdx
     SAVE %rcx
-    BEGIN_FRAME -88
+    BEGIN_FRAME
     andq $-16, %rsp
     movq 80(%rbp), %rdi
     leaq 88(%rbp), %rdx             // the stack pointer at the site
@@ -41,6 +41,7 @@
     call \known
     testb %al, %al
     jz 2f
+    .cfi_remember_state
 1:  END_FRAME
     RESTORE %rcx
     RESTORE %rdx
@@ -48,8 +49,8 @@
     RESTORE %rdi
     RESTORE %rax
     ret
-2:  .cfi_def_cfa rbp, 88
-    .cfi_offset rbp, -88
+    .cfi_restore_state
+2:
     SAVE_VECTORS
     movq 80(%rbp), %rdi
     xorl %esi, %esi
@@ -141,7 +142,7 @@ encode_after_table:
     SAVE %rsi
     SAVE %rdx
     SAVE %rcx
-    BEGIN_FRAME -80
+    BEGIN_FRAME
     andq $-16, %rsp
     movq 72(%rbp), %rdi
     call encode_table_after

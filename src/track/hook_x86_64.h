@@ -14,14 +14,14 @@
     .endm
 
 // A frame for C, behind the registers that the hook has put away already: the others that a call may change, and rbp,
-// which lies AT from the CFA then and is the frame's pointer.
-    .macro BEGIN_FRAME at
+// which is the frame's pointer.
+    .macro BEGIN_FRAME
     SAVE %r8
     SAVE %r9
     SAVE %r10
     SAVE %r11
     SAVE %rbp
-    .cfi_offset rbp, \at
+    .cfi_rel_offset rbp, 0
     movq %rsp, %rbp
     .cfi_def_cfa_register rbp
     .endm

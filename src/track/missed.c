@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: MIT
 #include "track/missed.h"
+#include "loadmap/loadmap.h"
 #include "track/caller.h"
+#include <stdatomic.h>
 
 // Handlers nest: each takes its place first.
 void missed_note(struct calls_thread *calls, const struct known_call *call)
@@ -14,9 +16,24 @@ void missed_note(struct calls_thread *calls, const struct known_call *call)
     missed->slot = (uintptr_t)call->slot;
     missed->site = *call->slot;
     missed->back = call->back;
+    missed->caller = NULL;
+    missed->frames = 0;
+    atomic_signal_fence(memory_order_seq_cst);
     missed->hook = calls->shut_slot;
     if (!caller_trace(calls, call, missed))
         missed->slot = 0;
+}
+
+const struct missed_call *missed_entry(const struct calls_thread *calls,
+                                       const struct missed_call *before, uintptr_t slot,
+                                       uintptr_t site)
+{
+    // One that a handler has interrupted in missed_note() may be what is looked for: then nobody
+    // knows, and frames have to tell.
+    while (before-- > calls->missed && before->hook)
+        if (before->slot == slot && before->site == site)
+            return before;
+    return NULL;
 }
 
 // The function whose hook was interrupted: it has its cell by now.
@@ -30,58 +47,44 @@ static struct node *interrupted_node(struct calls_thread *calls, uintptr_t hook)
     return node ? node : calls->root;
 }
 
-// The missed call, of those before `number`, that has entered the function of a frame; NULL.
-static const struct missed_call *entry_of(const struct calls_thread *calls, unsigned number,
-                                          const struct missed_frame *frame)
+// The node that a missed call hangs below. NULL: it cannot be told.
+static struct node *caller_of(struct calls_thread *calls, const struct missed_call *missed)
 {
-    while (number-- > 0) {
-        const struct missed_call *missed = &calls->missed[number];
-        if (missed->slot != frame->slot || !missed->edge)
-            continue;
-        const struct edge *edge = arena_at(calls->arena, missed->edge);
-        if (edge->site == frame->site && edge->function == frame->function)
-            return missed;
-    }
-    return NULL;
-}
-
-// The node that a missed call hangs below. NULL: it has too many frames.
-static struct node *caller_of(struct calls_thread *calls, unsigned number)
-{
-    const struct missed_call *missed = &calls->missed[number];
-    const struct missed_call *entry = NULL;
-    unsigned frame = 0;
-    for (; frame < missed->frames && frame < MISSED_FRAMES; frame++)
-        if ((entry = entry_of(calls, number, &missed->frame[frame])))
-            break;
-    if (!entry && missed->frames > MISSED_FRAMES)
+    struct node *node =
+        missed->caller ? missed->caller->node : interrupted_node(calls, missed->hook);
+    if (missed->frames > MISSED_FRAMES)
         return NULL;
-    struct node *node = entry ? entry->node : interrupted_node(calls, missed->hook);
-    while (node && frame-- > 0) {
-        const struct missed_frame *between = &missed->frame[frame];
-        ref_t child = shadow_child(
-            calls, node, tree_edge(calls->arena, calls->tree, between->site, between->function));
+    for (unsigned i = missed->frames; node && i-- > 0;) {
+        const struct missed_frame *frame = &missed->frame[i];
+        ref_t edge = tree_edge(calls->arena, calls->tree, frame->site, frame->function);
+        ref_t child = shadow_child(calls, node, edge);
         if (child)
             node = shadow_node(calls, child);
     }
     return node;
 }
 
-// It has ended, so it needs no cell.
-static void count_missed(struct calls_thread *calls, unsigned number)
+static ref_t edge_of(struct calls_thread *calls, const struct missed_call *missed)
 {
-    struct missed_call *missed = &calls->missed[number];
-    missed->edge = 0;
+    const struct edge_memo *memo = memo_of(calls, missed->site, missed->back);
+    if (memo->edge && memo->site == missed->site && memo->back == missed->back &&
+        calls->map_generation == loadmap_generation())
+        return memo->edge;
+    return memo_edge(calls, missed->site, missed->back, NULL, 0);
+}
+
+// It has ended, so it needs no cell.
+static void count_missed(struct calls_thread *calls, struct missed_call *missed)
+{
     missed->node = NULL;
     if (!missed->slot) // made by ourselves
         return;
-    struct node *caller = caller_of(calls, number);
+    struct node *caller = caller_of(calls, missed);
     if (!caller) {
         calls->stats->lost++;
         return;
     }
-    missed->edge = memo_edge(calls, missed->site, missed->back, NULL, 0);
-    const ref_t child = shadow_child(calls, caller, missed->edge);
+    const ref_t child = shadow_child(calls, caller, edge_of(calls, missed));
     if (!child) // out of memory: the caller stands for it
         calls->stats->unplaced++;
     missed->node = child ? shadow_node(calls, child) : caller;
@@ -92,8 +95,10 @@ static void count_all(struct calls_thread *calls)
 {
     unsigned done = 0, count = 0;
     do {
-        for (; done < count && done < MISSED_CALLS; done++)
-            count_missed(calls, done);
+        for (; done < count && done < MISSED_CALLS; done++) {
+            count_missed(calls, &calls->missed[done]);
+            calls->missed[done].hook = 0;
+        }
     } while (!__atomic_compare_exchange_n(&calls->missed_count, &count, 0, false, __ATOMIC_RELAXED,
                                           __ATOMIC_RELAXED));
 }

@@ -15,6 +15,11 @@
 // Notes a call: its slot, back and bp are given. In a handler, with the tree shut.
 void missed_note(struct calls_thread *calls, const struct known_call *call);
 
+// The missed call, of those before another one, that has this return address in this slot; NULL.
+const struct missed_call *missed_entry(const struct calls_thread *calls,
+                                       const struct missed_call *before, uintptr_t slot,
+                                       uintptr_t site);
+
 static inline bool missed_any(const struct calls_thread *calls)
 {
     return __atomic_load_n(&calls->missed_count, __ATOMIC_RELAXED) != 0;

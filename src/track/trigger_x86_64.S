@@ -45,7 +45,7 @@ trigger_enter:
     SAVE %rax
     SAVE %rcx
     SAVE %rdx
-    BEGIN_FRAME -96
+    BEGIN_FRAME
     CALL_WITH_VECTORS_SAVED trigger_fire, trigger_current
     END_FRAME
     RESTORE %rdx
