@@ -49,12 +49,6 @@ static bool make_jump(unsigned char jump[JUMP_BYTES], uintptr_t from, uintptr_t 
     return reaches;
 }
 
-static unsigned char *near_hop(const struct site *site)
-{
-    const uintptr_t end = site->address + SHORT_JUMP_BYTES;
-    return (unsigned char *)(end + (uintptr_t)(intptr_t)site->near);
-}
-
 static size_t bytes_replaced(const struct site *site)
 {
     return site->form == FORM_TRAP ? 1 : site->form == FORM_NEAR ? SHORT_JUMP_BYTES : JUMP_BYTES;
@@ -64,37 +58,27 @@ static size_t bytes_replaced(const struct site *site)
 static int lead_by_hop(struct batch *batch, struct site *site, uintptr_t entry)
 {
     unsigned char jump[JUMP_BYTES];
-    unsigned char *hop = atomic_load(&site->hop);
-    const bool known = hop != NULL;
-    if (!known && site->form == FORM_NEAR) {
-        hop = near_hop(site);
-    } else if (!known) {
-        const struct patch_module *module = functions_module(site->address);
-        hop = module ? hop_take(site, module->ref.start, module->ref.end) : NULL;
-        if (!hop) {
-            site->form = FORM_TRAP;
-            return 0;
-        }
-    }
-    if (!make_jump(jump, (uintptr_t)hop, entry))
+    const uintptr_t hop = site->room;
+    if (!make_jump(jump, hop, entry))
         return -ERANGE;
-    if (known) {
-        add_edit(batch, (uintptr_t)hop, jump, JUMP_BYTES, 0);
+    if (atomic_load(&site->hop)) {
+        add_edit(batch, hop, jump, JUMP_BYTES, 0);
     } else {
         // Nobody can be there yet.
-        int error = text_write(batch->fd, (uintptr_t)hop, jump, JUMP_BYTES);
-        error = error ? error : index_put(&patch_sites, (uintptr_t)hop, site);
+        int error = text_write(batch->fd, hop, jump, JUMP_BYTES);
+        error = error ? error : index_put(&patch_sites, hop, site);
         if (error)
             return error;
-        atomic_store(&site->hop, hop);
+        atomic_store(&site->hop, (unsigned char *)hop);
     }
     if (atomic_load(&site->stub))
         return 0;
     if (site->form == FORM_NEAR) {
-        const unsigned char near[SHORT_JUMP_BYTES] = {0xeb, (unsigned char)site->near};
+        const uintptr_t end = site->address + SHORT_JUMP_BYTES;
+        const unsigned char near[SHORT_JUMP_BYTES] = {0xeb, (unsigned char)(hop - end)};
         add_edit(batch, site->address, near, sizeof near, 0);
     } else {
-        make_jump(jump, site_start(site), (uintptr_t)hop);
+        make_jump(jump, site_start(site), hop);
         add_edit(batch, site_start(site), jump, JUMP_BYTES, site->starts);
     }
     return 0;

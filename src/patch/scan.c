@@ -4,6 +4,7 @@
 #include "patch/heap.h"
 #include "patch/moved.h"
 #include "patch/padding.h"
+#include "patch/stub.h"
 #include "patch/table_jump.h"
 #include <errno.h>
 #include <string.h>
@@ -179,7 +180,7 @@ static bool borrow_before(const struct patch_function *function, struct site *si
 }
 
 // How many bytes the jump over a short site covers, and whether what is there can move.
-static void find_room(const struct scan *scan, struct site *site)
+static void choose_neighbours(const struct scan *scan, struct site *site)
 {
     const struct patch_function *function = scan->function;
     // Threads may be at, or return to, an instruction among the bytes of the jump: a trap must be
@@ -204,9 +205,27 @@ static void find_room(const struct scan *scan, struct site *site)
         *site = before;
         site->form = FORM_BORROWED;
     } else {
-        const uintptr_t end = site->address + SHORT_JUMP_BYTES, hop = padding_take(end);
-        site->near = (int8_t)(hop - end);
-        site->form = hop ? FORM_NEAR : FORM_TRAP;
+        site->form = FORM_NEAR;
+    }
+}
+
+// How a short site is led to its stub.
+static void find_room(const struct scan *scan, struct site *site)
+{
+    const struct site alone = *site;
+    choose_neighbours(scan, site);
+    // Not when it is needed: a trap in the place of a hop would be a signal at each call, and kill
+    // a handler of ours that calls what is patched.
+    if (site->form == FORM_BORROWED) {
+        const struct module_ref *module = &scan->function->module->ref;
+        site->room = (uintptr_t)hop_take(site, module->start, module->end);
+        if (!site->room)
+            *site = alone;
+        site->form = site->room ? FORM_BORROWED : FORM_NEAR;
+    }
+    if (site->form == FORM_NEAR) {
+        site->room = padding_take(site->address + SHORT_JUMP_BYTES);
+        site->form = site->room ? FORM_NEAR : FORM_TRAP;
     }
 }
 

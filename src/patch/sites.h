@@ -70,6 +70,7 @@ struct site {
     // Direct: the function called, behind a PLT entry too; 0 if that is not bound yet, or indirect.
     uintptr_t target;
     uintptr_t slot; // the word of the GOT that it goes through, or 0
+    uintptr_t room; // FORM_BORROWED, FORM_NEAR: where there is room for its hop
     uint8_t kind;   // enum site_kind
     uint8_t form;   // enum site_form
     uint8_t length; // of the call or jump
@@ -78,11 +79,10 @@ struct site {
     uint8_t starts; // bit i: an instruction begins i bytes into the span; among the bytes replaced
     uint8_t
         thunk; // 0, or one more than the register whose target a retpoline goes to: it is indirect
-    int8_t near;                        // FORM_NEAR: from behind the jump to the hop
     unsigned char original[JUMP_BYTES]; // from the start of the span
     struct stub *_Atomic stub;          // that it leads to now; NULL: the original code
     struct stub *_Atomic shelter;       // where a thread goes that meets a trap here
-    unsigned char *_Atomic hop; // FORM_BORROWED: a jump at an address made for it; FORM_NEAR
+    unsigned char *_Atomic hop;         // its hop, once that is written
 };
 
 // Where the jump is written.

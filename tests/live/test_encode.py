@@ -136,6 +136,10 @@ class OwnPrograms(EncodeTest):
         plugins = [program(f"plugin_{name}.so") for name in ("alpha", "beta", "gamma")]
         self.assert_right([program("libraries"), *plugins], least=0)
 
+    def test_no_room_for_code(self):
+        """Samples ask libc for the time, too: no trap may be left where a jump has no room."""
+        self.encode([program("crowded")])
+
     def test_the_loader_is_told_in_secret(self):
         argv = ["/bin/sh", "-c", "env"]
         self.encode(argv, same_output=False)
