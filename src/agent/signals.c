@@ -105,6 +105,22 @@ static void drain_ticks(void)
     }
 }
 
+// For later, while none of our ticks is pending: one would swallow it, as such signals do not
+// queue.
+static void requeue_alone(int signal, siginfo_t *info)
+{
+    const int saved_errno = errno;
+    struct thread *thread = thread_current;
+    const enum live_source source = thread ? thread->clock.source : LIVE_SOURCE_AUTO;
+    if (thread)
+        clock_close(&thread->clock);
+    drain_ticks();
+    requeue(signal, info);
+    if (thread)
+        clock_reopen(&thread->clock, &agent.session->options, source);
+    errno = saved_errno;
+}
+
 void signals_hand_on(const struct sigaction *action, int signal, siginfo_t *info, void *context)
 {
     if (action->sa_flags & SA_SIGINFO)
@@ -129,8 +145,7 @@ static void pass_on(int index, siginfo_t *info, void *context)
             return;
         }
         sigaddset(&interrupted->uc_sigmask, signal);
-        drain_ticks(); // one that is pending would swallow it: such signals do not queue
-        requeue(signal, info);
+        requeue_alone(signal, info);
         return;
     }
     if (action.sa_handler == SIG_DFL || (action.sa_handler == SIG_IGN && is_forced(info))) {

@@ -216,9 +216,15 @@ void clock_resume(struct thread_clock *clock, const struct live_options *options
     enum live_source source = clock->source;
     if (!clock->shortened)
         return;
-    clock->thread = 0; // the one that ticks
     clock_close(clock);
-    if (!open_source(clock, options, source, options->period_ns))
+    clock_reopen(clock, options, source);
+}
+
+void clock_reopen(struct thread_clock *clock, const struct live_options *options,
+                  enum live_source source)
+{
+    clock->thread = 0; // the one that ticks
+    if (source != LIVE_SOURCE_AUTO && !open_source(clock, options, source, options->period_ns))
         clock_go(clock, options);
 }
 

@@ -50,6 +50,11 @@ void clock_go(struct thread_clock *clock, const struct live_options *options);
 // After a first tick that came early: ticks at the full period from now on. Signal-safe.
 void clock_resume(struct thread_clock *clock, const struct live_options *options);
 
+// Opens the calling thread's clock again that was closed, with the source that it had, and lets it
+// run. Signal-safe.
+void clock_reopen(struct thread_clock *clock, const struct live_options *options,
+                  enum live_source source);
+
 // Signal-safe.
 void clock_close(struct thread_clock *clock);
 
