@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: MIT
-"""Programs for the calls tracker, each built four ways: as it is, the same code elsewhere in memory, by `cairn cc`, and
-for gprof.
+"""Programs for the calls tracker, each built four ways: as it is, with the bytes that `cairn cc` adds before each function
+instead of in it, by `cairn cc`, and for gprof.
 
 The real ones come as Debian source packages into the work folder; nothing of them is kept here."""
 
@@ -14,7 +14,7 @@ import subprocess
 from . import inputs, workloads
 
 PACKAGES = ("lua5.4", "bzip2", "zlib", "sqlite3", "tcc", "mawk", "minisat2")
-KINDS = ("native", "moved", "cairn", "gprof")
+KINDS = ("native", "shifted", "cairn", "gprof")
 
 LUA = """
 local size = tonumber(arg[1])
@@ -64,7 +64,8 @@ class Program:
 
 
 def compiler(place, kind, name):
-    return {"native": [name], "moved": [name, "-falign-functions=32"], "cairn": [place.cairn, "cc", name], "gprof": [name, "-pg"]}[kind]
+    return {"native": [name], "shifted": [name, "-fpatchable-function-entry=5,5"],
+            "cairn": [place.cairn, "cc", name], "gprof": [name, "-pg"]}[kind]
 
 
 def build(place, name, sources, *flags, compiler_name="gcc", kinds=KINDS):

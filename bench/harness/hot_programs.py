@@ -32,7 +32,8 @@ def _gnugo(place, folder):
 
 
 def _phalanx(place, folder, plies=16):
-    """Thinks so many plies ahead, once; without its dice, so that two runs are alike."""
+    """Thinks so many plies ahead, once; without its dice, and with variables that it forgets to set at 0, so that two runs
+    are alike, and two builds."""
     main = folder + "/phalanx.c"
     with open(main, encoding="latin-1") as file:
         text = file.read()
@@ -40,7 +41,8 @@ def _phalanx(place, folder, plies=16):
     if steady != text:
         with open(main, "w", encoding="latin-1") as file:
             file.write(steady)
-    paths = calls_programs.build(place, "phalanx", glob.glob(folder + "/*.c"), "--std=gnu89", "-D_GNU_SOURCE", "-DGNUFUN")
+    paths = calls_programs.build(place, "phalanx-set", glob.glob(folder + "/*.c"), "--std=gnu89", "-D_GNU_SOURCE", "-DGNUFUN",
+                                 "-ftrivial-auto-var-init=zero")
     program = Program("phalanx", paths, ["-b-", "-l-", "-c-", "-x-", "-o-", "-p-"], tells_time=True)
     program.stdin = calls_programs.input_file(place, f"phalanx{plies}", f"depth {plies}\ngo\n")
     return program

@@ -9,8 +9,8 @@ import subprocess
 from . import calls_programs, hot_programs, workloads
 from .measure import median, run, spread
 
-COLUMNS = ("native", "moved", "off", "empty", "full", "sites", "bursts", "gprof")
-NAMES = {"moved": "native, moved", "off": "built, not recorded", "empty": "empty hooks", "full": "every call", "sites": "every call, by sites", "bursts": "bursts 20 ms/2 ms", "gprof": "gprof",
+COLUMNS = ("native", "shifted", "off", "empty", "full", "sites", "bursts", "gprof")
+NAMES = {"shifted": "native, shifted", "off": "built, not recorded", "empty": "empty hooks", "full": "every call", "sites": "every call, by sites", "bursts": "bursts 20 ms/2 ms", "gprof": "gprof",
          "uftrace": "uftrace", "callgrind": "callgrind"}
 BURST_BAR = 1.1
 NOISE = 0.02
@@ -19,7 +19,7 @@ PAPER = (("every call (CCT)", "2.45 (most: 3.56; without three programs that ran
 
 
 def _command(place, program, column, arguments, output):
-    path = program.paths[{"native": "native", "moved": "moved", "callgrind": "native", "sites": "native", "gprof": "gprof",
+    path = program.paths[{"native": "native", "shifted": "shifted", "callgrind": "native", "sites": "native", "gprof": "gprof",
                           "uftrace": "gprof"}.get(column, "cairn")]
     record = [place.cairn, "record", "-q", "--track", "calls", "-e", "calls", "-o", output]
     before = {"empty": record + ["--empty-handler", "--"], "full": record + ["--"],
@@ -96,8 +96,8 @@ def measure(place, options, say):
 def render(data):
     yield "## Following calls"
     yield ""
-    yield ("Programs built by `gcc -O2`, again with `-falign-functions=32` (*native, moved*: the same code, elsewhere in memory; what that "
-           "alone changes), by `cairn cc gcc -O2`, and by `gcc -O2 -pg`; total CPU time over that of the first "
+    yield ("Programs built by `gcc -O2`, again with `-fpatchable-function-entry=5,5` (*native, shifted*: the bytes that `cairn cc` adds lie before each "
+           "function and are never run; what the places of code alone change), by `cairn cc gcc -O2`, and by `gcc -O2 -pg`; total CPU time over that of the first "
            f"build, medians of {data['rounds']} interleaved rounds, with half the distance of the quartiles. "
            f"{data['disturbed']} of {data['runs']} runs were disturbed by others. *By sites* is the first build, followed by its "
            "call sites (`--calls-by program`): calls of functions in libraries count, too.")
@@ -105,7 +105,7 @@ def render(data):
         yield ""
         yield data["note"]
     yield ""
-    yield "| program | native | calls | contexts | native, moved | built, not recorded | empty hooks | every call | ns a call | every call, by sites | bursts 20 ms/2 ms | gprof |"
+    yield "| program | native | calls | contexts | native, shifted | built, not recorded | empty hooks | every call | ns a call | every call, by sites | bursts 20 ms/2 ms | gprof |"
     yield "|---|---:|---:|---:|---:|---:|---:|---:|---:|---:|---:|---:|"
     for row in data["programs"]:
         cell = lambda column: (f"{row['ratio'][column]:.3f}" +
@@ -113,7 +113,7 @@ def render(data):
                                if column in row["ratio"] else "")
         each = (row["ratio"]["full"] - 1) * row["native"] / max(row["calls"], 1) * 1e9
         yield (f"| {row['name']}{'' if row['real'] else ' *'}{'' if row['same'] else ' (**output differs**)'} | "
-               f"{row['native']:.2f} s | {row['calls']:,} | {row['contexts']:,} | {cell('moved')} | {cell('off')} | {cell('empty')} | {cell('full')} | "
+               f"{row['native']:.2f} s | {row['calls']:,} | {row['contexts']:,} | {cell('shifted')} | {cell('off')} | {cell('empty')} | {cell('full')} | "
                f"{each:.1f} | {cell('sites')} | {cell('bursts')} | {cell('gprof')} |")
     yield ""
     yield ("\\* small programs of our own that do little but call. `callbacks` is called by `qsort()`, which was not built "
@@ -147,7 +147,7 @@ def bars(data):
     yield (f"bursts: at most {BURST_BAR} of native (the paper: 1.58)", not above,
            f"median {median([row['ratio']['bursts'] for row in rows]):.3f}, worst: {worst['name']} "
            f"{worst['ratio']['bursts']:.3f}" + (f"; {len(above)} of {len(rows)} above" if above else ""))
-    native = lambda row: max(1, row["ratio"].get("moved", 1))  # the slower of two native builds
+    native = lambda row: max(1, row["ratio"].get("shifted", 1))  # the slower of two native builds
     seen = [row for row in rows if row["ratio"]["off"] - native(row) > NOISE + row["spread"].get("off", 0)]
     yield ("built by cairn cc, not recorded: as native", not seen,
            f"median {median([row['ratio']['off'] for row in rows]):.3f}" +

@@ -180,6 +180,25 @@ static void put_thread_list(struct json *json, const struct profile *profile)
     json_end_array(json);
 }
 
+// Null: nobody has counted them.
+static void put_calls_per_s(struct json *json, const struct profile *profile)
+{
+    const double seconds = (double)profile->duration_ns / 1e9;
+    unsigned metric = 0;
+    while (metric < profile->metric_count && !profile_counts_calls(&profile->metrics[metric]))
+        metric++;
+    json_key(json, "calls_per_s");
+    if (metric == profile->metric_count || seconds <= 0) {
+        json_null(json);
+        return;
+    }
+    uint64_t calls = 0;
+    for (unsigned i = 0; i < profile->tree_count; i++)
+        for (uint32_t node = 0; node < profile->trees[i].count; node++)
+            calls += profile->trees[i].values[(size_t)node * profile->metric_count + metric];
+    json_real(json, (double)calls / seconds);
+}
+
 // By which call sites the calls of programs were followed that were not built for it.
 static void put_sites(struct json *json, const struct live_encode *sites)
 {
@@ -256,6 +275,7 @@ static void put_encoding(struct json *json, const struct profile *profile,
                         : 0);
     put_number(json, "reencodings", encode->reencodings);
     put_number(json, "reencode_us", encode->reencode_ns / 1000);
+    put_calls_per_s(json, profile);
     put_number(json, "sites_patched", encode->sites_patched);
     put_number(json, "sites_skipped", encode->sites_skipped);
     put_number(json, "samples_decoded", encode->decoded);
@@ -354,6 +374,7 @@ void summary_print_json(FILE *out, const struct analysis *analysis,
     put_number(json, "tree_bytes", totals->tree_bytes);
     put_number(json, "agent_peak_bytes", totals->agent_bytes);
     put_number(json, "file_bytes", profile->file_bytes);
+    put_calls_per_s(json, profile);
     put_encoding(json, profile, totals);
     put_asked(json, totals);
     put_alloc(json, profile, totals);

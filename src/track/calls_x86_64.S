@@ -35,31 +35,25 @@
     andl $TABLE_MASK, %esi
     .endm
 
-// Goes on at KNOWN if the context at rsi is that of the call, with its condition, if it has one: the slot is in rdx,
-// and five registers are saved. Changes rax and rcx.
-    .macro COMPARE_ALL known, above
-    movq 48+\above(%rsp), %rax
-    cmpq %rax, SITE(%rdi, %rsi)
-    jne 102f
-    movl 40+\above(%rsp), %eax
-    cmpl %eax, BACK(%rdi, %rsi)
-    jne 102f
+// Goes on at KNOWN if the context at rsi, which is of the site and the function, is of the slot (rdx), too, and has a
+// condition that holds. Four registers are saved. Changes rax.
+    .macro CHECK_CONDITION known, above
     movq PLACE(%rdi, %rsi), %rax
     subq %rdx, %rax
-    je \known
     cmpq $2, %rax
     ja 102f
-    movl %esi, %ecx                 // the condition: its table has half the width
+    movl %esi, %eax                 // the condition: its table has half the width
     jne 101f
-    shrl $1, %ecx
-    movl ALSO(%rdi, %rcx), %eax
-    movq (%rdx, %rax), %rax
-    cmpq %rax, RETURNS(%rdi, %rcx)
+    shrl $1, %eax
+    movl ALSO(%rdi, %rax), %edx
+    movq 40+\above(%rsp, %rdx), %rdx
+    cmpq %rdx, RETURNS(%rdi, %rax)
+    leaq 40+\above(%rsp), %rdx
     je \known
     jmp 102f
 101:
-    shrl $1, %ecx
-    cmpl %ebp, ALSO(%rdi, %rcx)
+    shrl $1, %eax
+    cmpl %ebp, ALSO(%rdi, %rax)
     je \known
 102:
     .endm
@@ -114,7 +108,7 @@
     cmpl %eax, BACK(%rdi, %rsi)
     jne 3f
     cmpq %rdx, PLACE(%rdi, %rsi)
-    jne 3f
+    jne 31f
 0:  movl calls_generation(%rip), %eax
     cmpl %eax, GENERATION(%rdi)
     jne 5f                          // cells may be wrong, or we are inside of the tree
@@ -204,19 +198,20 @@
     // With a condition, or in the place beside.
     .cfi_restore_state
     .p2align 4
-3:  SAVE %rcx
-    COMPARE_ALL 35f, \above
-    xorl $BESIDE, %esi
-    COMPARE_ALL 35f, \above
-    jmp 51f
-    .cfi_remember_state
-35: RESTORE %rcx
-    jmp 0b
-    .cfi_restore_state
+31: CHECK_CONDITION 0b, \above
+3:  xorl $BESIDE, %esi
+    movq 40+\above(%rsp), %rax
+    cmpq %rax, SITE(%rdi, %rsi)
+    jne 5f
+    movl 32+\above(%rsp), %eax
+    cmpl %eax, BACK(%rdi, %rsi)
+    jne 5f
+    cmpq %rdx, PLACE(%rdi, %rsi)
+    je 0b
+    CHECK_CONDITION 0b, \above
 
     // A call that is not in the table, or a node that is new. Our own code: no vector register is touched.
     .p2align 4
-    .cfi_adjust_cfa_offset -8
 5:  SAVE %rcx
 51: leaq 48+\above(%rsp), %rsi
     BEGIN_FRAME

@@ -90,7 +90,7 @@ static void put(struct calls_thread *calls, uint32_t place, const struct context
         calls->conditions[place] = *condition;
 }
 
-static void keep_node(struct calls_thread *calls, ref_t parent, ref_t edge, ref_t node)
+static inline void keep_node(struct calls_thread *calls, ref_t parent, ref_t edge, ref_t node)
 {
     const uint64_t key = (uint64_t)edge << 32 | parent;
     struct kept_child *place = &calls->children[hash_node(key)];
@@ -99,11 +99,30 @@ static void keep_node(struct calls_thread *calls, ref_t parent, ref_t edge, ref_
     *place = (struct kept_child){.key = key, .node = node};
 }
 
+// True if the call is known, without a condition, and only leads to another child than before.
+static bool keep_again(struct calls_thread *calls, const struct known_call *call,
+                       const struct node *child)
+{
+    const uintptr_t site = *call->slot, slot = (uintptr_t)call->slot;
+    struct context *known = &calls->contexts[hash_call(site, call->back, slot)];
+    if (known->site != site || known->back != (uint32_t)call->back || known->place != slot ||
+        known->edge != child->edge || call->pier || call->rule != CALLER_BY_SLOT ||
+        known->distance != (int32_t)((call->caller_slot - slot) / 2))
+        return false;
+    known->child = shadow_ref(calls, child);
+    keep_node(calls, child->parent, child->edge, known->child);
+    return true;
+}
+
 void context_keep(struct calls_thread *calls, const struct known_call *call, struct node *child)
 {
     const uintptr_t site = *call->slot, slot = (uintptr_t)call->slot;
     const ref_t caller = shadow_ref(calls, call->caller);
     struct condition condition = {.returns = 0};
+    if (calls->exact && !calls->frozen && child->parent == caller &&
+        tree_node_stays(calls->arena, calls->tree, shadow_ref(calls, child)) &&
+        keep_again(calls, call, child))
+        return;
     struct context fresh = {.site = site,
                             .back = (uint32_t)call->back,
                             .child = shadow_ref(calls, child),

@@ -89,6 +89,25 @@ class Contexts(CallsTest):
         self.assertEqual((b.calls, c.calls), (10, 1000))
         self.assertEqual(c.path()[-3:], ["a", "b", "c"])
         self.assertIsNone(b.returns)
+        seconds = profile.info["duration_ns"] / 1e9
+        counted = sum(node.calls or 0 for node in profile.nodes)
+        self.assertAlmostEqual(profile.info["calls_per_s"] * seconds, counted, delta=counted / 100)
+
+    def test_of_a_wide_tree(self):
+        """Each of very many contexts, told in two parts, of which the second says all of the first again, or hardly any."""
+        program = self.build("wide.c", "-O2", "-fno-ipa-icf")
+        for again in ("all", "first"):
+            run, profile = self.follow([program, again])
+            self.assertEqual(run.status, 0, run.words)
+            seen = [node for node in profile.nodes if node.calls and node.name in ("first", "second", "third")]
+            paths = defaultdict(int)
+            for node in seen:
+                paths[tuple(node.path())] += node.calls
+            self.assertEqual(len(paths), sum(3 ** depth for depth in range(11)))
+            outer = min(paths, key=len)
+            self.assertEqual(paths.pop(outer), 2)
+            self.assertEqual(set(paths.values()), {2 if again == "all" else 1})
+            self.assertTrue(profile.info["complete"])
 
     def test_where_slots_are_stale(self):
         """Arguments on the stack, callbacks of functions that are not instrumented, alloca."""
