@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
 #include "agent/environment.h"
 #include "agent/agent.h"
+#include <elf.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -38,6 +39,12 @@ bool environment_session(char *const *environment, char *path, size_t bytes, uin
     return true;
 }
 
+bool environment_is_emulated(char *const *environment)
+{
+    const char *preload = find(environment, PRELOAD);
+    return preload && strstr(preload, "/vgpreload_");
+}
+
 static char *print_number(char *text, uint64_t number)
 {
     char digits[20];
@@ -62,12 +69,23 @@ static const char *preload_rest(const char *value, const char *agent_path)
     return value[length] ? value : NULL;
 }
 
+// Programs look for what the kernel has put behind their environment (Go does): where our variables
+// were, there are entries then that are to be ignored.
+static void fill_gap(char **end, char **old_end)
+{
+    for (char **gap = end + 1; gap + 1 <= old_end; gap += 2) {
+        gap[0] = (char *)AT_IGNORE;
+        gap[1] = NULL;
+    }
+}
+
 void environment_hide(char **environment, const char *agent_path)
 {
     char **kept = environment;
     for (; *environment; environment++) {
         const char *preload = value_of(*environment, PRELOAD);
-        if (value_of(*environment, LIVE_ENVIRONMENT) || !strcmp(*environment, LIVE_BIND_NOW))
+        if (value_of(*environment, LIVE_ENVIRONMENT) || !strcmp(*environment, LIVE_BIND_NOW) ||
+            !strcmp(*environment, LIVE_EVEN))
             continue;
         if (preload) {
             const char *rest = preload_rest(preload, agent_path);
@@ -78,6 +96,7 @@ void environment_hide(char **environment, const char *agent_path)
         *kept++ = *environment;
     }
     *kept = NULL;
+    fill_gap(kept, environment);
 }
 
 size_t environment_count(char *const *environment)
@@ -98,13 +117,16 @@ void environment_show(char *const *environment, const char **shown, char *text, 
 {
     const char *preload = find(environment, PRELOAD);
     char *const *given = environment;
+    unsigned added = 1;
     for (; environment && *environment; environment++)
         if (!value_of(*environment, PRELOAD) && !value_of(*environment, LIVE_ENVIRONMENT))
             *shown++ = *environment;
     const struct live_options *options = &agent.session->options;
     if ((options->tracker == LIVE_TRACKER_ENCODE || options->calls_by != LIVE_CALLS_BY_ENTRIES) &&
-        !find(given, "LD_BIND_NOW"))
+        !find(given, "LD_BIND_NOW")) {
         *shown++ = LIVE_BIND_NOW;
+        added++;
+    }
     *shown++ = text;
     text = stpcpy(stpcpy(stpcpy(text, LIVE_ENVIRONMENT "="), agent.session_path), "@");
     text = print_number(text, charged) + 1;
@@ -116,5 +138,9 @@ void environment_show(char *const *environment, const char **shown, char *text, 
         preload = preload_rest(preload, agent.session->agent_path);
     if (preload && *preload)
         stpcpy(stpcpy(text, ":"), preload);
+    else
+        added++;
+    if (added % 2)
+        *shown++ = LIVE_EVEN;
     *shown = NULL;
 }

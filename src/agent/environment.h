@@ -13,12 +13,15 @@
 // process says to have charged. False if there is no session.
 bool environment_session(char *const *environment, char *path, size_t bytes, uint64_t *charged);
 
-// Removes our variable and our part of LD_PRELOAD, in place.
+// Under valgrind, which runs the program in a processor of its own.
+bool environment_is_emulated(char *const *environment);
+
+// Removes our variables and our part of LD_PRELOAD, in place.
 void environment_hide(char **environment, const char *agent_path);
 
 // Entries that environment_show() needs beyond those of the given environment, its terminating NULL
 // included.
-#define ENVIRONMENT_EXTRA 4
+#define ENVIRONMENT_EXTRA 5
 
 size_t environment_count(char *const *environment);
 

@@ -294,6 +294,11 @@ static int join_session(int argc, char **argv, uint64_t charged)
         agent_note("a process ran under a debugger or tracer and was not sampled");
         return -EBUSY;
     }
+    if (environment_is_emulated(argv + argc + 1)) {
+        agent_note(
+            "a process ran under valgrind, whose signals ours would be, and was not sampled");
+        return -EBUSY;
+    }
     error = arm();
     // What the hooks take to be put in place is none of the program's time.
     const uint64_t before = clock_now(LIVE_EVENT_CPU);

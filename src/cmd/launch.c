@@ -102,6 +102,9 @@ static int set_environment(const struct launch *launch, const char *session_path
     char *bind_now = launch->bind_now && !getenv("LD_BIND_NOW") ? strdup(LIVE_BIND_NOW) : NULL;
     if (bind_now && putenv(bind_now))
         return -ENOMEM;
+    static char even[] = LIVE_EVEN;
+    if ((1 + (bind_now != NULL) + !(others && *others)) % 2 && putenv(even))
+        return -ENOMEM;
     if (setenv("LD_PRELOAD", preload, 1) || setenv(LIVE_ENVIRONMENT, session_path, 1))
         return -ENOMEM;
     return 0;

@@ -30,6 +30,7 @@
 // our words if the user has none of it.
 #define LIVE_BIND_NOW "LD_BIND_NOW=cairn"
 #define LIVE_ENVIRONMENT "CAIRN_SESSION" // its value: the path of the memory file
+#define LIVE_EVEN "CAIRN_EVEN=1"         // if the others of ours would be odd in number
 
 enum live_event { LIVE_EVENT_CPU, LIVE_EVENT_WALL, LIVE_EVENT_CALLS, LIVE_EVENT_ALLOC };
 

@@ -11,7 +11,7 @@
 
 struct patch_module {
     struct module_ref ref;
-    bool refused; // the loader, ourselves, the kernel's
+    bool refused; // the loader, ourselves, the kernel's, Go
     unsigned kept_count;
     uintptr_t *kept; // words of the GOT that lead to functions by name that calls of must stay
 };

@@ -124,30 +124,84 @@ static bool is_inside(const struct module_ref *ref, uintptr_t start, size_t byte
     return start >= ref->start && start < ref->end && bytes <= ref->end - start;
 }
 
-static bool read_dynamic(const struct module_ref *ref, struct dynamic *dynamic)
+// The program headers, as the loader has mapped them.
+struct segments {
+    const Elf64_Phdr *segment;
+    unsigned count;
+    uintptr_t bias;
+};
+
+static struct segments segments_of(const struct module_ref *ref)
 {
+    struct segments segments = {0};
     const Elf64_Ehdr *head = (const Elf64_Ehdr *)ref->start;
-    memset(dynamic, 0, sizeof *dynamic);
     if (!loadmap_readable(ref->start) || memcmp(head->e_ident, ELFMAG, SELFMAG) ||
         head->e_phentsize != sizeof(Elf64_Phdr) || head->e_phoff > PAGE ||
         head->e_phnum > (PAGE - head->e_phoff) / sizeof(Elf64_Phdr))
-        return false;
-    const Elf64_Phdr *segment = (const void *)(ref->start + head->e_phoff);
+        return segments;
+    segments.segment = (const void *)(ref->start + head->e_phoff);
+    segments.count = head->e_phnum;
     uintptr_t low = UINTPTR_MAX;
-    for (unsigned i = 0; i < head->e_phnum; i++)
-        if (segment[i].p_type == PT_LOAD && segment[i].p_vaddr < low)
-            low = segment[i].p_vaddr & ~(PAGE - 1);
-    dynamic->bias = ref->start - low;
-    for (unsigned i = 0; i < head->e_phnum; i++) {
-        const uintptr_t start = dynamic->bias + segment[i].p_vaddr;
-        if (segment[i].p_type != PT_DYNAMIC || !is_inside(ref, start, segment[i].p_memsz))
+    for (unsigned i = 0; i < segments.count; i++)
+        if (segments.segment[i].p_type == PT_LOAD && segments.segment[i].p_vaddr < low)
+            low = segments.segment[i].p_vaddr & ~(PAGE - 1);
+    segments.bias = ref->start - low;
+    return segments;
+}
+
+static bool read_dynamic(const struct module_ref *ref, struct dynamic *dynamic)
+{
+    const struct segments segments = segments_of(ref);
+    memset(dynamic, 0, sizeof *dynamic);
+    dynamic->bias = segments.bias;
+    for (unsigned i = 0; i < segments.count; i++) {
+        const Elf64_Phdr *segment = &segments.segment[i];
+        const uintptr_t start = segments.bias + segment->p_vaddr;
+        if (segment->p_type != PT_DYNAMIC || !is_inside(ref, start, segment->p_memsz))
             continue;
         const Elf64_Dyn *entry = (const void *)start;
-        const size_t count = segment[i].p_memsz / sizeof *entry;
+        const size_t count = segment->p_memsz / sizeof *entry;
         for (size_t k = 0; k < count && entry[k].d_tag != DT_NULL; k++)
             take_tag(dynamic, &entry[k]);
         return is_inside(ref, dynamic->symbols, sizeof(Elf64_Sym)) &&
                is_inside(ref, dynamic->strings, dynamic->string_bytes);
+    }
+    return false;
+}
+
+static size_t rounded(uint32_t bytes)
+{
+    return ((size_t)bytes + 3) & ~(size_t)3;
+}
+
+static bool has_note_of(const char *start, size_t bytes, const char *owner)
+{
+    const size_t length = strlen(owner) + 1;
+    Elf64_Nhdr note;
+    for (size_t at = 0; bytes >= sizeof note && at <= bytes - sizeof note;) {
+        memcpy(&note, start + at, sizeof note);
+        at += sizeof note;
+        if (note.n_namesz >= length && length <= bytes - at && !memcmp(start + at, owner, length))
+            return true;
+        const size_t whole = rounded(note.n_namesz) + rounded(note.n_descsz);
+        if (whole > bytes - at)
+            break;
+        at += whole;
+    }
+    return false;
+}
+
+// Go passes arguments in every register, moves its stacks, and knows each return address on them:
+// its code cannot be led through stubs.
+static bool is_go(const struct module_ref *ref)
+{
+    const struct segments segments = segments_of(ref);
+    for (unsigned i = 0; i < segments.count; i++) {
+        const Elf64_Phdr *segment = &segments.segment[i];
+        const uintptr_t start = segments.bias + segment->p_vaddr;
+        if (segment->p_type == PT_NOTE && is_inside(ref, start, segment->p_filesz) &&
+            has_note_of((const char *)start, segment->p_filesz, "Go"))
+            return true;
     }
     return false;
 }
@@ -180,7 +234,8 @@ static bool is_refused(const struct module_ref *ref)
     const uintptr_t loader = getauxval(AT_BASE), kernel = getauxval(AT_SYSINFO_EHDR);
     const uintptr_t ours = (uintptr_t)&functions_start;
     return (loader && loader >= ref->start && loader < ref->end) ||
-           (kernel >= ref->start && kernel < ref->end) || (ours >= ref->start && ours < ref->end);
+           (kernel >= ref->start && kernel < ref->end) || (ours >= ref->start && ours < ref->end) ||
+           is_go(ref);
 }
 
 static struct patch_module *add_module(const struct module_ref *ref)

@@ -6,7 +6,7 @@ import shutil
 import subprocess
 import unittest
 
-from support import CAIRN, LiveTest, Profile, Run, program
+from support import CAIRN, LiveTest, Profile, Run, installed, program
 
 
 def head_sum(head):
@@ -155,6 +155,14 @@ class BadCommands(BadInput):
         self.assertGreater(profile.samples, 20)
         self.assertGreater(profile.share("main", "share_leaf", "burn"), 0.8)
         self.assertTrue(any("perf" in note for note in profile.info["notes"]))
+
+    @installed("valgrind")
+    def test_under_valgrind(self):
+        """Our signals would be taken for valgrind's own: there are none, and a note says why."""
+        path = self.file("profile")
+        run = Run([CAIRN, "record", "-q", "-F", "10000", "-o", path, "valgrind", "-q", "--tool=none", program("figure1")])
+        self.assertEqual(run.status, 0, run.words)
+        self.assertTrue(any("valgrind" in note for note in Profile(path).info["notes"]))
 
     def test_unknown_subcommand(self):
         self.refuse("recrod", "true", says=("recrod", "record"))

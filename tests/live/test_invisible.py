@@ -12,6 +12,16 @@ class Invisible(LiveTest):
         """Environment, tasks, timers, limits, descriptors, alternate stack, errno."""
         self.survives([program("invisible"), "one argument", "", "--two", "-o"])
 
+    def test_with_other_trackers(self):
+        argv = [program("invisible"), "an argument"]
+        for preload in {}, {"LD_PRELOAD": program("plugin_alpha.so")}:
+            native = self.native(argv, env={**os.environ, **preload})
+            self.assertIn("auxiliary: 6\n", native.text)
+            for options in ("--track", "encode"), ("--track", "calls"), ("-e", "alloc"):
+                with self.subTest(options=options, preload=preload):
+                    run, _ = self.record(argv, *options, env={**os.environ, **preload})
+                    self.assert_same(run, native)
+
     def test_environment_of_env(self):
         self.survives(["/usr/bin/env"], samples=0)
 

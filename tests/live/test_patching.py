@@ -264,5 +264,33 @@ class Patching(LiveTest):
         self.assertGreater(int(done["rounds"]), 8)
 
 
+GO = """
+#include <stdio.h>
+__asm__(".pushsection .note.go.buildid, \\"a\\", @note\\n"
+        ".long 4, 4, 4\\n.ascii \\"Go\\\\0\\\\0\\"\\n.long 7\\n.popsection");
+__attribute__((noipa)) int step(int value) { return value * 3 + 1; }
+int main(void)
+{
+    int value = 1;
+    for (int i = 0; i < 1000; i++)
+        value = step(value);
+    printf("%d\\n", value);
+    return 0;
+}
+"""
+
+
+class Refused(LiveTest):
+    def test_what_go_has_compiled(self):
+        for note in True, False:
+            source = self.file("go.c", GO if note else GO.replace("Go", "No"))
+            built = self.native(["cc", "-O2", "-o", "go", source])
+            self.assertEqual(built.status, 0, built.words)
+            native = self.native([self.file("go")])
+            run, profile = self.record([self.file("go")], "--track", "calls")
+            self.assert_same(run, native)
+            self.assertEqual(bool(profile.named("step")), not note)
+
+
 if __name__ == "__main__":
     unittest.main()

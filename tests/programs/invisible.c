@@ -3,10 +3,12 @@
 
 #include "common.h"
 #include <dirent.h>
+#include <elf.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <pthread.h>
 #include <signal.h>
+#include <sys/auxv.h>
 #include <sys/resource.h>
 #include <sys/time.h>
 #include <unistd.h>
@@ -29,6 +31,18 @@ static void print_environment(void)
     for (char **variable = environ; *variable; variable++)
         printf("environment: %s\n", *variable);
     printf("preload: %s\n", getenv("LD_PRELOAD") ? getenv("LD_PRELOAD") : "(none)");
+}
+
+// What the kernel tells the program, where it has put it: behind the environment.
+static void print_auxiliary(char **argv, int argc)
+{
+    char **behind = argv + argc + 1;
+    while (*behind)
+        behind++;
+    for (const Elf64_auxv_t *entry = (const void *)(behind + 1); entry->a_type != AT_NULL; entry++)
+        if (entry->a_type != AT_IGNORE)
+            printf("auxiliary: %lu%s\n", (unsigned long)entry->a_type,
+                   entry->a_un.a_val == getauxval(entry->a_type) ? "" : ", wrong");
 }
 
 static void print_state(void)
@@ -67,6 +81,7 @@ int main(int argc, char **argv)
     for (int i = 1; i < argc; i++)
         printf("argument: %s\n", argv[i]);
     print_environment();
+    print_auxiliary(argv, argc);
     print_state();
     pthread_t thread;
     CHECK(pthread_create(&thread, NULL, look, NULL) == 0);
