@@ -61,7 +61,7 @@ static void take_sample(void *ucontext)
     unwind_expect(ucontext);
     const uint64_t begin = clock_now(LIVE_EVENT_WALL);
     if (options->event == LIVE_EVENT_CALLS) {
-        burst_tick(thread->calls, ucontext);
+        clock_set(&thread->clock, options, burst_tick(thread->calls, ucontext));
         return;
     }
     const bool wall = options->event == LIVE_EVENT_WALL;

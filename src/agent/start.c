@@ -213,6 +213,10 @@ static void set_state(enum live_state state)
 static int follow_calls(void)
 {
     const struct live_options *options = &agent.session->options;
+    if (options->burst_interval_ns)
+        burst_start(&(struct burst_options){.interval_ns = options->burst_interval_ns,
+                                            .length_ns = options->burst_length_ns,
+                                            .one_in = options->burst_one_in});
     int64_t functions = options->tracker == LIVE_TRACKER_CALLS
                             ? calls_start(options->calls_by, follows_exactly(options),
                                           &agent.process->encode, (uintptr_t)signals_hand_on)
@@ -220,12 +224,6 @@ static int follow_calls(void)
     if (functions < 0 && options->calls_by != LIVE_CALLS_BY_ENTRIES) {
         agent_note("call sites cannot be rewritten in a process: its calls were not followed");
         return 0;
-    }
-    if (functions > 0 && options->burst_interval_ns) {
-        const struct burst_options bursts = {.interval_ns = options->burst_interval_ns,
-                                             .length_ns = options->burst_length_ns,
-                                             .one_in = options->burst_one_in};
-        burst_start(&bursts);
     }
     if (functions > 0 && options->empty_handler) // what the hooks alone cost
         entries_relay(false);
@@ -401,7 +399,7 @@ void agent_after_fork(void)
     if (!agent.armed)
         return;
     api_after_fork();
-    burst_release(); // a thread that is not in the child may have had the turn
+    burst_after_fork();
     if (!agent.active) {
         loadmap_after_fork();
         thread_after_fork();

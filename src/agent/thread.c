@@ -3,6 +3,7 @@
 #include "agent/real.h"
 #include "agent/signals.h"
 #include "loadmap/loadmap.h"
+#include "track/burst.h"
 #include "track/encode_here.h"
 #include "unwind/arch.h"
 #include <errno.h>
@@ -170,8 +171,10 @@ static int begin_thread(struct thread *thread)
         return error;
     if (thread == thread_self)
         adopt(thread);
-    const uint64_t pending = thread->last,
-                   first = pending + SHORTEST_NS < period ? period - pending : SHORTEST_NS;
+    const uint64_t pending = thread->last;
+    uint64_t first = pending + SHORTEST_NS < period ? period - pending : SHORTEST_NS;
+    if (options->burst_interval_ns)
+        first = burst_open(thread->calls, pending);
     if (needs_clock(options))
         error = thread == thread_self ? clock_open(&thread->clock, options, first)
                                       : clock_open_for(&thread->clock, thread->id, options, first);
@@ -224,6 +227,8 @@ static void stop_thread(struct thread *thread)
     const enum live_event event = agent.session->options.event;
     const uint64_t end = live_event_counts(event) ? 0 : clock_now(event);
     clock_close(&thread->clock);
+    if (agent.session->options.burst_interval_ns)
+        thread->record->pending = burst_owed(thread->calls);
     if (!live_event_counts(event)) {
         thread->record->pending = thread_unsettled(thread, end);
         thread->record->last_node = thread->last_node;

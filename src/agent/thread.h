@@ -84,7 +84,7 @@ void thread_enter(struct thread *thread, struct unwind_bounds stack);
 // Calls count for one each, in trees whose nodes are what they are for good.
 static inline bool follows_exactly(const struct live_options *options)
 {
-    return options->tree == LIVE_TREE_FULL && !options->burst_one_in;
+    return options->tree == LIVE_TREE_FULL && !options->burst_interval_ns;
 }
 
 // Records of threads: thread_pool.c. NULL: no memory.

@@ -330,7 +330,7 @@ static int combine_calls(struct parsing *parsing)
         return MISUSE("-e calls counts calls as they are followed: it goes with --track calls");
     options->tracker = LIVE_TRACKER_CALLS;
     if (options->burst_interval_ns)
-        options->period_ns = options->burst_length_ns; // the clock that begins and ends bursts
+        options->period_ns = options->burst_interval_ns; // of the clock that begins bursts
     return PROCEED;
 }
 

@@ -228,6 +228,22 @@ void clock_reopen(struct thread_clock *clock, const struct live_options *options
         clock_go(clock, options);
 }
 
+void clock_set(struct thread_clock *clock, const struct live_options *options, uint64_t later)
+{
+    enum live_source source = clock->source;
+    if (clock->has_timer) {
+        const struct itimerspec setting = {.it_value = timespec_of(later)};
+        timer_settime(clock->timer, 0, &setting, NULL);
+        return;
+    }
+    clock->thread = 0; // the one that ticks
+    clock_close(clock);
+    if (source == LIVE_SOURCE_AUTO || open_source(clock, options, source, later))
+        return;
+    clock->shortened = true; // good for one tick
+    clock_go(clock, options);
+}
+
 void clock_close(struct thread_clock *clock)
 {
     for (int i = 0; i < 2; i++) {

@@ -55,6 +55,10 @@ void clock_resume(struct thread_clock *clock, const struct live_options *options
 void clock_reopen(struct thread_clock *clock, const struct live_options *options,
                   enum live_source source);
 
+// The clock of the calling thread ticks once, so much later, and not before it is set again.
+// Signal-safe.
+void clock_set(struct thread_clock *clock, const struct live_options *options, uint64_t later);
+
 // Signal-safe.
 void clock_close(struct thread_clock *clock);
 

@@ -22,9 +22,8 @@
 static const unsigned char no_op[ENTRY_BYTES] = {0x0f, 0x1f, 0x44, 0x00, 0x00};
 static const unsigned char endbr[4] = {0xf3, 0x0f, 0x1e, 0xfa};
 #define TRAP 0xcc
-// The first byte of a relay: of its jump, or a return.
-#define RELAY_OPEN 0xff
-#define RELAY_SHUT 0xc3
+#define RETURN 0xc3 // as the first byte of a relay: it is shut
+#define PACED_RELAY_BYTES (14 + 2 * TEXT_RELAY_BYTES)
 
 // One module's entries, sorted by address. Made in normal context, then only read.
 struct patched_module {
@@ -32,6 +31,8 @@ struct patched_module {
     _Atomic bool gone; // unloaded; set under the loader's lock, read anywhere
     uintptr_t base;
     const unsigned char *relay; // within reach of its entries: jumps to the hook
+    size_t relay_bytes;
+    unsigned char relay_first; // byte, of one that is not shut
     size_t count;
     uintptr_t entry[];
 };
@@ -217,14 +218,41 @@ static bool fill_module(struct patched_module *module, const struct dl_phdr_info
     return module->count != 0;
 }
 
+// Set before entries are found.
+static int32_t paced_cell; // 0: none
+static void (*paced_turn)(void);
+
+void entries_pace(int32_t cell, void (*turn)(void))
+{
+    paced_cell = cell;
+    paced_turn = turn;
+}
+
+// decq %fs:cell; js hook; jo turn; ret
+static void make_paced_relay(unsigned char relay[PACED_RELAY_BYTES], void (*hook)(void))
+{
+    static const unsigned char count[5] = {0x64, 0x48, 0xff, 0x0c, 0x25};
+    static const unsigned char choose[5] = {0x78, 3, 0x70, 1 + TEXT_RELAY_BYTES, RETURN};
+    memcpy(relay, count, sizeof count);
+    memcpy(relay + 5, &paced_cell, sizeof paced_cell);
+    memcpy(relay + 9, choose, sizeof choose);
+    text_make_relay(relay + 14, hook);
+    text_make_relay(relay + 14 + TEXT_RELAY_BYTES, paced_turn);
+}
+
 static bool make_module_relay(struct patched_module *module, void (*hook)(void))
 {
-    unsigned char relay[TEXT_RELAY_BYTES];
-    text_make_relay(relay, hook);
+    unsigned char relay[PACED_RELAY_BYTES];
+    if (paced_cell)
+        make_paced_relay(relay, hook);
+    else
+        text_make_relay(relay, hook);
+    module->relay_bytes = paced_cell ? PACED_RELAY_BYTES : TEXT_RELAY_BYTES;
+    module->relay_first = relay[0];
     if (atomic_load_explicit(&relays_are_shut, memory_order_relaxed))
-        relay[0] = RELAY_SHUT;
-    module->relay =
-        text_page_near(module->entry[0], module->entry[module->count - 1], relay, sizeof relay);
+        relay[0] = RETURN;
+    module->relay = text_page_near(module->entry[0], module->entry[module->count - 1], relay,
+                                   module->relay_bytes);
     return module->relay != NULL;
 }
 
@@ -360,7 +388,7 @@ bool entries_is_relay(uintptr_t address)
 {
     for (struct patched_module *module = atomic_load_explicit(&modules, memory_order_acquire);
          module; module = module->next)
-        if (address - (uintptr_t)module->relay < TEXT_RELAY_BYTES)
+        if (address - (uintptr_t)module->relay < module->relay_bytes)
             return true;
     return false;
 }
@@ -506,7 +534,7 @@ int entries_relay(bool on)
     for (struct patched_module *module = atomic_load_explicit(&modules, memory_order_acquire);
          module; module = module->next) {
         // The first byte of the jump, or a return.
-        const unsigned char byte = on ? RELAY_OPEN : RELAY_SHUT;
+        const unsigned char byte = on ? module->relay_first : RETURN;
         int failed = text_write(fd, (uintptr_t)module->relay, &byte, 1);
         error = failed ? failed : error;
     }

@@ -22,6 +22,11 @@
 // should.
 int64_t entries_find(void (*hook)(void), uint64_t *skipped);
 
+// From now on relays count calls down in a cell of each thread, which lies so far from its thread
+// pointer, and let those through to the hook that find it negative. One that finds the lowest
+// number goes to `turn` instead, as if that were the hook. Before entries are found.
+void entries_pace(int32_t cell, void (*turn)(void));
+
 // The same for libraries that came since, which are switched as the others are, and forgets those
 // that have gone. Under the loader's lock: see loader.h.
 int64_t entries_find_new(void);

@@ -1,20 +1,33 @@
 // SPDX-License-Identifier: MIT
 #include "track/burst.h"
+#include "patch/entries.h"
+#include <signal.h>
 #include <stdatomic.h>
+#include <sys/syscall.h>
 #include <time.h>
+#include <unistd.h>
 
 #define MOST_PATIENCE 100000000 // looks: more than any switch takes
+#define SHORTEST_NS 10000       // to a tick: the kernel can do no shorter
+#define LATE_TICKS 8            // of others, until they end the burst of a thread that sleeps
+#define TRIALS 5
+#define TRIAL_CALLS 4096
+#define TRIAL_TURNS 8
 
 static struct burst_options bursts;
+static struct pace_options paces;
+
+// What relays count down: pace.h.
+__attribute__((visibility("hidden"))) __thread int64_t burst_cell;
 
 // Whoever takes the turn may begin or end a burst; others go on. Acquire and release: the fields
 // below go with it.
 static atomic_flag turn = ATOMIC_FLAG_INIT;
 static bool running;
-static uint64_t pause_ns;                // from the end of a burst to the next one
-static uint32_t changes;                 // how often a burst has begun or ended
 static const struct calls_thread *owner; // whose tick began the burst
 static uint64_t random_state = UINT64_C(0x9e3779b97f4a7c15);
+// Changed by who has the turn; anyone compares. Relaxed: who sees it late joins late.
+static _Atomic uint32_t number;
 
 static uint64_t next_random(void)
 {
@@ -22,6 +35,18 @@ static uint64_t next_random(void)
     random_state ^= random_state >> 7;
     random_state ^= random_state << 17;
     return random_state;
+}
+
+static uint64_t time_of(clockid_t clock)
+{
+    struct timespec now;
+    clock_gettime(clock, &now);
+    return (uint64_t)now.tv_sec * 1000000000 + (uint64_t)now.tv_nsec;
+}
+
+static uint64_t cpu_time(void)
+{
+    return time_of(CLOCK_THREAD_CPUTIME_ID);
 }
 
 void burst_hold(void)
@@ -38,82 +63,222 @@ void burst_release(void)
     atomic_flag_clear_explicit(&turn, memory_order_release);
 }
 
-// What a program does first it does once. Were it always in a burst, it would count for as much as
-// what lies between: chance says how long the first pause is, up to that of all others.
-static uint64_t first_pause(void)
+// The program's handlers may call, and ticks come, and some leave by a jump: not now.
+static void block_signals(bool block, uint64_t *mask)
 {
-    struct timespec now;
-    clock_gettime(CLOCK_MONOTONIC, &now);
-    random_state ^= (uint64_t)now.tv_nsec << 20 ^ (uint64_t)now.tv_sec;
-    for (unsigned i = 0; i < 8; i++) // until all bits depend on the seed
-        next_random();
-    return next_random() % (bursts.interval_ns / bursts.length_ns) * bursts.length_ns;
+    static const uint64_t all = UINT64_MAX;
+    syscall(SYS_rt_sigprocmask, SIG_SETMASK, block ? &all : mask, block ? mask : NULL,
+            sizeof *mask);
+}
+
+// In burst_x86_64.S: so many calls, by a relay's code and without it.
+void burst_turn_enter(void);
+void burst_try_relays(uint64_t calls);
+void burst_try_nothing(uint64_t calls);
+
+// What hooks do to change a thread's state, or most of it.
+static void try_turning(uint64_t count)
+{
+    for (uint64_t mask; count > 0; count--) {
+        block_signals(true, &mask);
+        cpu_time();
+        block_signals(false, &mask);
+    }
+}
+
+static uint64_t shortest(void (*trial)(uint64_t), uint64_t count)
+{
+    uint64_t best = UINT64_MAX;
+    for (unsigned i = 0; i < TRIALS; i++) {
+        const uint64_t begin = time_of(CLOCK_MONOTONIC);
+        trial(count);
+        const uint64_t spent = time_of(CLOCK_MONOTONIC) - begin;
+        best = spent < best ? spent : best;
+    }
+    return best;
+}
+
+// What a relay that counts adds to a call.
+static uint64_t passing_ps(void)
+{
+    burst_cell = PACE_PASS;
+    const uint64_t with = shortest(burst_try_relays, TRIAL_CALLS),
+                   without = shortest(burst_try_nothing, TRIAL_CALLS);
+    burst_cell = PACE_ARMED;
+    return with > without ? (with - without) * 1000 / TRIAL_CALLS : 0;
 }
 
 void burst_start(const struct burst_options *options)
 {
-    burst_hold();
     bursts = *options;
-    pause_ns = first_pause();
-    running = pause_ns == 0;
-    if (!running)
-        calls_switch(false);
+    calls_in_bursts = true;
+    paces = (struct pace_options){.interval_ns = bursts.interval_ns,
+                                  .length_ns = bursts.length_ns,
+                                  .passing_ps = passing_ps(),
+                                  .turning_ns = shortest(try_turning, TRIAL_TURNS) / TRIAL_TURNS};
+    random_state ^= time_of(CLOCK_MONOTONIC) << 20;
+    for (unsigned i = 0; i < 8; i++) // until all bits depend on the seed
+        next_random();
+    const char *const here = __builtin_thread_pointer();
+    entries_pace((int32_t)((const char *)&burst_cell - here), burst_turn_enter);
+}
+
+uint64_t burst_open(struct calls_thread *calls, uint64_t owed_ns)
+{
+    burst_hold();
+    const uint64_t chance = next_random() % bursts.interval_ns;
     burst_release();
+    const uint64_t now = calls == calls_current ? cpu_time() : 0,
+                   wait = chance > owed_ns ? chance - owed_ns : 0;
+    pace_open(&calls->pace, now);
+    calls->pace.owed = (int64_t)owed_ns;
+    calls->pace.next = now + wait;
+    return wait > SHORTEST_NS ? wait : SHORTEST_NS;
+}
+
+uint64_t burst_owed(const struct calls_thread *calls)
+{
+    return bursts.interval_ns && calls ? pace_owed(&calls->pace, cpu_time()) : 0;
 }
 
 // How much a call of a burst that begins here counts for; 0: let this one pass.
-static uint64_t amount_here(const struct node *cursor)
+static uint64_t factor_here(struct calls_thread *calls, const void *ucontext)
 {
+    if (!bursts.one_in)
+        return 1;
     // A followed function counts its calls when a burst sees it called: one that has was seen.
-    if (!bursts.one_in || !cursor || !cursor->value[0])
+    const struct node *cursor = calls_find_cursor(calls, ucontext);
+    if (!cursor || !cursor->value[0])
         return 1;
     return next_random() % bursts.one_in ? 0 : bursts.one_in;
 }
 
-static void begin_burst(struct calls_thread *calls, const void *ucontext)
+// When the thread's clock is to tick; 0: this one was let pass.
+static uint64_t begin_burst(struct calls_thread *calls, const void *ucontext, uint64_t now)
 {
-    uint64_t amount = amount_here(calls_find_cursor(calls, ucontext));
-    if (!amount)
-        return;
-    calls->amount = amount;
+    const uint64_t factor = factor_here(calls, ucontext);
+    if (!factor) {
+        pace_skip(&calls->pace, now);
+        return 0;
+    }
+    calls->pace.factor = factor;
+    owner = calls;
     running = true;
+    const uint32_t burst = 1 + atomic_fetch_add_explicit(&number, 1, memory_order_relaxed);
     calls_switch(true);
-    calls_find_cursor(calls,
-                      ucontext); // the switch has declared all cursors stale, this one is not
+    const uint64_t then = cpu_time();
+    calls->pace.lost += then - now; // our own work stands for nothing
+    return pace_begin(&calls->pace, &paces, burst, then, &burst_cell);
 }
 
-// Ticks of the thread since the last burst began or ended; the first may be of a part only.
-static uint64_t count_tick(struct calls_thread *calls)
+static void end_burst(void)
 {
-    if (calls->burst_changes != changes)
+    running = false;
+    calls_switch(false);
+}
+
+void burst_after_fork(void)
+{
+    owner = NULL;
+    burst_cell = PACE_PASS;
+    burst_release();
+}
+
+// In a burst: when the thread's clock is to tick again. 0: the burst is over.
+static uint64_t go_on(struct calls_thread *calls, uint64_t now)
+{
+    struct pace *pace = &calls->pace;
+    const uint32_t current = atomic_load_explicit(&number, memory_order_relaxed);
+    if (calls->burst_seen != current) {
+        calls->burst_seen = current;
         calls->burst_ticks = 0;
-    calls->burst_changes = changes;
-    return ++calls->burst_ticks;
+    }
+    const bool mine = calls == owner, late = ++calls->burst_ticks > LATE_TICKS;
+    const uint64_t wait = pace->burst == current ? pace_tick(pace, &paces, now, &burst_cell) : 0;
+    calls->amount = pace->amount;
+    if (!owner || (mine && !wait) || late)
+        return 0;
+    return wait ? wait : bursts.length_ns;
 }
 
-static bool is_over(const struct calls_thread *calls, uint64_t ticks)
+// From one burst to the next, by chance: an interval, and up to a quarter more or less.
+static uint64_t next_interval(void)
 {
-    return ticks > 1 || !owner || calls == owner;
+    return bursts.interval_ns - bursts.interval_ns / 4 + next_random() % (bursts.interval_ns / 2);
 }
 
-void burst_tick(struct calls_thread *calls, const void *ucontext)
+// No burst is running. When the thread's clock is to tick again.
+static uint64_t rest(struct calls_thread *calls, const void *ucontext, uint64_t now)
+{
+    struct pace *pace = &calls->pace;
+    pace_rest(pace, now, &burst_cell);
+    pace->factor = 1;
+    // Another thread's burst has done for it, too.
+    const uint64_t soonest = pace->accounted + bursts.interval_ns / 2;
+    if (pace->burst != pace->begun && pace->next < soonest)
+        pace->next = soonest;
+    if (now + SHORTEST_NS < pace->next)
+        return pace->next - now;
+    pace->next = now + next_interval();
+    const uint64_t wait = begin_burst(calls, ucontext, now);
+    return wait ? wait : pace->next - now;
+}
+
+uint64_t burst_tick(struct calls_thread *calls, const void *ucontext)
 {
     if (atomic_flag_test_and_set_explicit(&turn, memory_order_acquire))
-        return;
-    if (!bursts.interval_ns) { // the clock runs before the first entries are written
-        burst_release();
-        return;
-    }
-    const uint64_t ticks = count_tick(calls);
-    if (running && is_over(calls, ticks)) {
-        running = false;
-        pause_ns = bursts.interval_ns - bursts.length_ns;
-        changes++;
-        calls_switch(false);
-    } else if (!running && ticks * bursts.length_ns + bursts.length_ns / 2 >= pause_ns) {
-        changes++;
-        owner = calls;
-        begin_burst(calls, ucontext);
-    }
+        return bursts.length_ns;
+    const uint64_t now = cpu_time();
+    uint64_t wait = 0;
+    if (running && !(wait = go_on(calls, now)))
+        end_burst();
+    if (!running)
+        wait = rest(calls, ucontext, now);
     burst_release();
+    return wait > SHORTEST_NS ? wait : SHORTEST_NS;
+}
+
+void burst_follows(struct calls_thread *calls)
+{
+    pace_follow(&calls->pace, cpu_time());
+}
+
+// The thread is through with its part: if it has begun the burst, that ends.
+static void leave_burst(const struct calls_thread *calls)
+{
+    if (atomic_flag_test_and_set_explicit(&turn, memory_order_acquire))
+        return; // the next tick will see to it
+    if (running && owner == calls)
+        end_burst();
+    burst_release();
+}
+
+bool burst_meets(struct calls_thread *calls)
+{
+    uint64_t mask = 0;
+    block_signals(true, &mask);
+    const bool follows =
+        pace_meet(&calls->pace, &paces, atomic_load_explicit(&number, memory_order_relaxed),
+                  cpu_time(), &burst_cell);
+    calls->amount = calls->pace.amount;
+    if (calls->pace.state == PACE_RESTING)
+        leave_burst(calls);
+    block_signals(false, &mask);
+    return follows;
+}
+
+// A slice of calls is used up; burst_cell tells if the call that noticed is followed. The caller
+// has saved all registers.
+__attribute__((visibility("hidden"))) void burst_turn(struct calls_thread *calls)
+{
+    burst_cell = PACE_PASS;
+    if (!calls)
+        return;
+    uint64_t mask = 0;
+    block_signals(true, &mask);
+    if (!pace_turn(&calls->pace, &paces, cpu_time(), &burst_cell))
+        calls_lose_cursor(calls);
+    if (calls->pace.state == PACE_RESTING)
+        leave_burst(calls);
+    block_signals(false, &mask);
 }

@@ -2,19 +2,23 @@
 #ifndef CAIRN_TRACK_BURST_H
 #define CAIRN_TRACK_BURST_H
 
-// Bursts: calls are followed for a short while out of each interval. Between bursts the hooks turn
-// back at once.
+// Bursts: calls are followed for a short while out of each interval. Between bursts the entries are
+// no-ops.
 //
 //   |■■|................|■■|................|■■|.....        ■ length, |..| interval
 //
-// Time is the CPU time of a thread, told by ticks of its clock, which are a burst's length apart:
-// the thread that has run longest since the last burst begins the next one, and its next tick ends
-// it. So it is a matter of what the program does, and not of what else the machine has to do.
+// Time is the CPU time of a thread, told by its clock: a thread that has run for an interval
+// without a burst begins one, for all. So it is a matter of what the program does, and not of what
+// else the machine has to do. Chance makes intervals a little longer or shorter, or bursts might
+// keep step with what the program does again and again. Each thread then takes part at its own pace
+// (pace.h): what its calls count for makes up for what is not followed, so that counts are
+// estimates of how often the program called. The burst is over when the thread that has begun it is
+// through.
 //
-// A burst begins with a walk that puts the cursor where the thread is. Adaptive bursts (Zhuang and
-// others) skip most of those that would begin in a context that an earlier one has seen: such a
-// burst is taken with a probability, and then what it counts is multiplied by the inverse, so that
-// sums stay right.
+// The first call that a thread follows walks its stack, which puts the cursor where the thread is.
+// Adaptive bursts (Zhuang and others) skip most of those that would begin in a context that an
+// earlier one has seen: such a burst is taken with a probability, and then what it counts is
+// multiplied by the inverse, so that sums stay right.
 
 #include "track/calls.h"
 
@@ -24,15 +28,32 @@ struct burst_options {
                      // this many
 };
 
-// Bursts from now on, the first after a part of an interval, by chance. In normal context, after
-// calls_start().
+// Bursts, of entries that are found from now on. In normal context, before calls_start().
 void burst_start(const struct burst_options *options);
+
+// A thread begins, after others in the same tree which were owed so much. When its clock is to tick
+// first: what a program does first it does once, so chance tells, within an interval.
+uint64_t burst_open(struct calls_thread *calls, uint64_t owed_ns);
+
+// The CPU time of the calling thread that its calls do not stand for yet.
+uint64_t burst_owed(const struct calls_thread *calls);
 
 // While code is being rewritten in normal context, no burst may begin or end and rewrite it, too.
 void burst_hold(void);
 void burst_release(void);
 
-// A tick of the calling thread's clock: begins or ends a burst if it is time. Signal-safe.
-void burst_tick(struct calls_thread *calls, const void *ucontext);
+// In the child: a thread that is not here may have had the turn, or have begun a burst.
+void burst_after_fork(void);
+
+// A tick of the calling thread's clock: begins or ends a burst if it is time. When it is to tick
+// again. Signal-safe.
+uint64_t burst_tick(struct calls_thread *calls, const void *ucontext);
+
+// A call that a hook has to look into, of a thread that has not followed calls before it in this
+// burst. True if it does now. Signal-safe.
+bool burst_meets(struct calls_thread *calls);
+
+// The cursor of that call is found.
+void burst_follows(struct calls_thread *calls);
 
 #endif

@@ -22,6 +22,8 @@ __attribute__((visibility("hidden"))) _Atomic uint32_t calls_generation = 1;
 
 static _Atomic unsigned followed_threads;
 
+bool calls_in_bursts;
+
 // ---- the hook's longer ways; the short one is in calls_x86_64.S
 
 struct node *calls_count(struct calls_thread *calls, struct node *caller, uintptr_t slot,
@@ -165,6 +167,8 @@ static void enter_unknown(struct calls_thread *calls, uintptr_t *slot, uintptr_t
         take_pending();
     const uint32_t generation = atomic_load_explicit(&calls_generation, memory_order_relaxed);
     const bool stale = calls->open_generation != generation;
+    if (stale && calls_in_bursts && !burst_meets(calls))
+        return;
     const uintptr_t before = calls_shut(calls, address);
     calls->open_generation = generation;
     if (stale)
@@ -174,6 +178,8 @@ static void enter_unknown(struct calls_thread *calls, uintptr_t *slot, uintptr_t
         *shadow_cell(calls->active, address) = 0;
         enter_by_walk(calls, slot, back, bp);
     }
+    if (stale && calls_in_bursts)
+        burst_follows(calls);
     calls_reopen(calls, before);
 }
 
@@ -216,6 +222,18 @@ static void on_libraries_changed(void)
     errno = saved;
 }
 
+// Taking every hook out costs a moment, leaving them in a little at every call.
+static bool hooks_stay;
+
+static int start_entries(void)
+{
+    hooks_stay = calls_in_bursts && entries_bytes() > MOST_BYTES;
+    if (calls_in_bursts && !hooks_stay)
+        return 0;
+    const int error = hooks_stay ? entries_relay(false) : 0;
+    return error ? error : entries_switch(true, true);
+}
+
 int64_t calls_start(enum live_calls_by by, bool exact, struct live_encode *counts,
                     uintptr_t hands_on)
 {
@@ -227,7 +245,7 @@ int64_t calls_start(enum live_calls_by by, bool exact, struct live_encode *count
         return found;
     int error = 0;
     if (found > 0 || by == LIVE_CALLS_BY_ENTRIES) {
-        error = entries_switch(true, true);
+        error = start_entries();
     } else {
         error = calls_sites_start(by, counts);
         found = (int64_t)counts->functions;
@@ -254,11 +272,19 @@ void calls_switch(bool on)
 {
     if (on)
         atomic_fetch_add_explicit(&calls_generation, 1, memory_order_relaxed);
-    // Taking every hook out costs a moment, leaving them in a little at every call.
-    if (entries_bytes() > MOST_BYTES)
+    if (hooks_stay)
         entries_relay(on);
     else
         entries_switch(on, atomic_load_explicit(&followed_threads, memory_order_relaxed) == 1);
+}
+
+void calls_lose_cursor(struct calls_thread *calls)
+{
+    // Not nought: that means shut.
+    const uint32_t other = (uint32_t)calls->open_generation - 1;
+    calls->open_generation = other ? other : other - 1;
+    if (!is_shut(calls)) // else the hook that was interrupted does it
+        calls->generation = calls->open_generation;
 }
 
 struct node *calls_find_cursor(struct calls_thread *calls, const void *ucontext)

@@ -29,6 +29,7 @@
 // node, is one look at a table of such calls (struct context), and two stores.
 
 #include "live/live.h"
+#include "track/pace.h"
 #include "tree/tree.h"
 #include "unwind/unwind.h"
 #include <stdbool.h>
@@ -148,9 +149,10 @@ struct calls_thread {
     size_t walked_capacity;
     unsigned missed_count; // atomic towards signal handlers
     struct missed_call missed[MISSED_CALLS];
-    uint32_t map_generation;             // of the load map that the memos were made for
-    uint32_t burst_changes, burst_ticks; // burst.c's
-    bool folds;                          // recursion: a function has one node on a path
+    uint32_t map_generation;          // of the load map that the memos were made for
+    struct pace pace;                 // burst.c's
+    uint32_t burst_seen, burst_ticks; // the burst that its clock has ticked in, how often
+    bool folds;                       // recursion: a function has one node on a path
     bool beside; // the event is another one: calls are counted where there is a place
     bool exact;  // the hook takes every node that it knows for what it was: none may be forgotten
 };
@@ -158,6 +160,9 @@ struct calls_thread {
 // Changes when cursors or memos may be wrong: a library went, or calls were not followed for a
 // while.
 extern _Atomic uint32_t calls_generation;
+
+// They are followed in bursts (burst.h). Set before the program runs.
+extern bool calls_in_bursts;
 
 // The calling thread's, NULL if it is not followed.
 extern __thread struct calls_thread *calls_current;
@@ -180,6 +185,10 @@ void calls_note_unload(void);
 // Hooks on or off, for all threads; those that come back on find their cursors by a walk.
 // Signal-safe.
 void calls_switch(bool on);
+
+// Calls of the calling thread pass: when they are followed again, a walk finds the cursor.
+// Signal-safe.
+void calls_lose_cursor(struct calls_thread *calls);
 
 // Puts the cursor of the calling thread where the interrupted code is. The node there. Signal-safe.
 struct node *calls_find_cursor(struct calls_thread *calls, const void *ucontext);

@@ -52,10 +52,16 @@ static inline struct node *shadow_at(const struct calls_thread *calls, const ref
 ref_t shadow_child(struct calls_thread *calls, const struct node *parent, ref_t edge);
 
 // A call is the event, or is counted beside another one.
-static inline void shadow_charge(struct calls_thread *calls, const struct node *node)
+static inline void shadow_charge_for(struct calls_thread *calls, const struct node *node,
+                                     uint64_t amount)
 {
     (calls->beside ? tree_count : tree_charge)(calls->arena, calls->tree, shadow_ref(calls, node),
-                                               calls->amount);
+                                               amount);
+}
+
+static inline void shadow_charge(struct calls_thread *calls, const struct node *node)
+{
+    shadow_charge_for(calls, node, calls->amount);
 }
 
 // The shadow of a stack with these bounds. False: no memory.

@@ -78,7 +78,8 @@ static void push(struct calls_thread *calls, uintptr_t level, ref_t edge)
     if (!child) // out of memory: the caller stands for it
         calls->stats->unplaced++;
     struct node *node = child ? shadow_node(calls, child) : caller;
-    shadow_charge(calls, node);
+    // Bursts or not, these tell of every call.
+    shadow_charge_for(calls, node, calls_in_bursts ? 1 : calls->amount);
     *++shadow->told_top = (struct told_entry){.level = level, .node = node};
 }
 

@@ -51,7 +51,7 @@ class SitesTest(CallsTest):
 
 
 class Contexts(SitesTest, test_calls.Contexts):
-    test_in_bursts = test_bursts_of_a_large_program = test_with_instrumented_functions = None
+    test_in_bursts = test_bursts_are_fair = test_bursts_of_a_large_program = test_with_instrumented_functions = None
 
     def test_of_every_build(self):
         for compiler, flags in (("gcc", "-O0"), ("gcc", "-O3"), ("gcc", "-Os"),
