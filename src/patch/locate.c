@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: MIT
+#include "patch/evict.h"
 #include "patch/lock.h"
 #include "patch/stub.h"
 
@@ -43,18 +44,44 @@ static uintptr_t program_pc(const struct stub *stub, const struct stub_call *cal
     return pc;
 }
 
+// At a jump between a site and its stub, or between an instruction that has made room for a site
+// and its new place.
+static bool locate_on_way(struct site *site, uintptr_t pc, struct stub_place *place)
+{
+    const struct eviction *eviction = site->eviction;
+    struct stub *evicted = eviction ? atomic_load(&eviction->stub) : NULL;
+    *place = (struct stub_place){.stub = atomic_load(&site->shelter), .site = site};
+    place->pc = site_start(site);
+    if ((uintptr_t)atomic_load(&site->hop) == pc)
+        return place->stub != NULL;
+    if (!evicted)
+        return false;
+    if (evict_inside(eviction) == pc)
+        return place->stub != NULL;
+    place->stub = evicted;
+    place->pc = eviction->victim;
+    return (uintptr_t)atomic_load(&eviction->door) == pc;
+}
+
+static void locate_evicted(struct stub *stub, unsigned offset, struct stub_place *place)
+{
+    const struct eviction *eviction = stub->site->eviction;
+    *place = (struct stub_place){.stub = stub, .site = stub->site};
+    place->pc = eviction->victim + (offset < stub->end ? 0 : eviction->length);
+}
+
 bool sites_locate(uintptr_t pc, struct stub_place *place)
 {
     struct stub *stub = region_stub_at(pc);
     struct site *site = stub ? NULL : index_find(&patch_sites, pc);
-    if (site && (uintptr_t)atomic_load(&site->hop) == pc) {
-        // On its way from the site to the stub.
-        *place = (struct stub_place){.stub = atomic_load(&site->shelter), .site = site};
-        place->pc = site_start(site);
-        return place->stub != NULL;
-    }
+    if (site)
+        return locate_on_way(site, pc, place);
     if (!stub || stub->is_free || !stub->site)
         return false;
+    if (stub->evicted) {
+        locate_evicted(stub, (unsigned)(pc - stub->code), place);
+        return true;
+    }
     const unsigned offset = (unsigned)(pc - stub->code);
     const struct stub_call *call = call_at(stub, offset);
     *place = (struct stub_place){
@@ -120,7 +147,8 @@ size_t sites_clean_backtrace(void **address, size_t count)
         }
         address[left++] = (void *)place.pc;
         // The unwinder goes on with that very frame.
-        if (i + 1 < count && (uintptr_t)address[i + 1] == place.pc)
+        const uintptr_t next = i + 1 < count ? (uintptr_t)address[i + 1] : 0;
+        if (next == place.pc || (place.stub->evicted && next == place.site->eviction->victim + 1))
             i++;
     }
     return left;

@@ -17,6 +17,17 @@ bool moved_can(const struct instruction *in)
     return false;
 }
 
+bool moved_touches_stack(const struct instruction *in)
+{
+    const bool pushes = in->map == MAP_ONE &&
+                        ((in->opcode & 0xf0) == 0x50 || in->opcode == 0x68 || in->opcode == 0x6a ||
+                         in->opcode == 0x8f || in->opcode == 0x9c || in->opcode == 0x9d ||
+                         in->opcode == 0xc8 || in->opcode == 0xc9 || in->opcode == 0xff);
+    const bool names_stack =
+        in->has_modrm && (in->reg == REGISTER_STACK || (in->mod == 3 && in->rm == REGISTER_STACK));
+    return pushes || names_stack;
+}
+
 bool moved_distance(uintptr_t end, uintptr_t target, int32_t *distance)
 {
     const int64_t wide = (int64_t)(target - end);

@@ -11,6 +11,9 @@
 // True if it can be moved as the neighbour of a site.
 bool moved_can(const struct instruction *in);
 
+// True if it moves the stack pointer, or may.
+bool moved_touches_stack(const struct instruction *in);
+
 // The instruction `bytes` of `from` as it must be at `to`: writes it to `code`, returns its length.
 // 0: it would not reach what it refers to.
 size_t moved_make(unsigned char *code, const struct instruction *in, const unsigned char *bytes,

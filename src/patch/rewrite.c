@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: MIT
+#include "patch/evict.h"
 #include "patch/functions.h"
 #include "patch/lock.h"
 #include "patch/moved.h"
@@ -12,20 +13,22 @@
 #include <unistd.h>
 
 #define TRAP 0xcc
-#define FEW 512    // changes that need no memory of their own
-#define CHUNK 4096 // bytes of code that one system call writes
+#define FEW 512        // changes that need no memory of their own
+#define EDITS_OF_ONE 3 // at most, of a change: hop, site, and what makes room for it
+#define CHUNK 4096     // bytes of code that one system call writes
 
 // One place in the code, and what it shall be.
 struct edit {
     uintptr_t address;
     uint8_t bytes, starts; // as in struct site, and the first byte
-    unsigned char code[JUMP_BYTES];
+    unsigned char code[EVICTED_MOST];
 };
 
 struct batch {
     struct edit *edit;
     size_t count;
     int fd;
+    enum company company;
 };
 
 // ---- what is to be written
@@ -51,10 +54,32 @@ static bool make_jump(unsigned char jump[JUMP_BYTES], uintptr_t from, uintptr_t 
 
 static size_t bytes_replaced(const struct site *site)
 {
-    return site->form == FORM_TRAP ? 1 : site->form == FORM_NEAR ? SHORT_JUMP_BYTES : JUMP_BYTES;
+    switch (site->form) {
+    case FORM_TRAP:
+        return 1;
+    case FORM_NEAR:
+    case FORM_EVICTED:
+        return SHORT_JUMP_BYTES;
+    }
+    return JUMP_BYTES;
 }
 
-// The jump from a short site to its stub is made of two.
+// The site's jump of two bytes will lead into the middle of it.
+static int lead_away(struct batch *batch, const struct eviction *eviction)
+{
+    if (evict_is_done(eviction))
+        return 0;
+    const int error = evict_open_door(eviction, batch->fd);
+    if (error)
+        return error;
+    // Alone, by itself: a signal's handler may run between two pieces of the batch.
+    if (batch->company == COMPANY_NONE)
+        return text_write(batch->fd, eviction->victim, eviction->code, evict_bytes(eviction));
+    add_edit(batch, eviction->victim, eviction->code, evict_bytes(eviction), 0);
+    return 0;
+}
+
+// The jump from a short site to its stub is made of two, or three.
 static int lead_by_hop(struct batch *batch, struct site *site, uintptr_t entry)
 {
     unsigned char jump[JUMP_BYTES];
@@ -73,9 +98,14 @@ static int lead_by_hop(struct batch *batch, struct site *site, uintptr_t entry)
     }
     if (atomic_load(&site->stub))
         return 0;
-    if (site->form == FORM_NEAR) {
+    const struct eviction *eviction = site->form == FORM_EVICTED ? site->eviction : NULL;
+    const int error = eviction ? lead_away(batch, eviction) : 0;
+    if (error)
+        return error;
+    if (site->form != FORM_BORROWED) {
         const uintptr_t end = site->address + SHORT_JUMP_BYTES;
-        const unsigned char near[SHORT_JUMP_BYTES] = {0xeb, (unsigned char)(hop - end)};
+        const uintptr_t to = eviction ? evict_inside(eviction) : hop;
+        const unsigned char near[SHORT_JUMP_BYTES] = {0xeb, (unsigned char)(to - end)};
         add_edit(batch, site->address, near, sizeof near, 0);
     } else {
         make_jump(jump, site_start(site), hop);
@@ -109,6 +139,7 @@ static int add_change(struct batch *batch, const struct site_change *change)
         break;
     case FORM_BORROWED:
     case FORM_NEAR:
+    case FORM_EVICTED:
         error = lead_by_hop(batch, site, entry);
         break;
     }
@@ -169,7 +200,7 @@ static int write_pass(const struct batch *batch, enum pass pass)
     for (size_t i = 0; i < batch->count;) {
         const uintptr_t start = batch->edit[i].address;
         size_t used = 0;
-        for (; i < batch->count && batch->edit[i].address - start <= CHUNK - JUMP_BYTES; i++) {
+        for (; i < batch->count && batch->edit[i].address - start <= CHUNK - EVICTED_MOST; i++) {
             const size_t offset = batch->edit[i].address - start;
             memcpy(chunk + used, (const void *)(start + used), offset - used);
             make_pass(&batch->edit[i], pass, chunk + offset);
@@ -226,9 +257,9 @@ static int write_with_traps(const struct batch *batch)
     return error;
 }
 
-static int write_batch(const struct batch *batch, enum company company)
+static int write_batch(const struct batch *batch)
 {
-    if (company == COMPANY_NONE)
+    if (batch->company == COMPANY_NONE)
         return write_pass(batch, PASS_WHOLE);
     atomic_store(&trapping, true);
     int error = atomic_load(&holds) ? -EAGAIN : write_with_traps(batch);
@@ -236,8 +267,7 @@ static int write_batch(const struct batch *batch, enum company company)
     return error;
 }
 
-static int apply_locked(struct batch *batch, const struct site_change *changes, size_t count,
-                        enum company company)
+static int apply_locked(struct batch *batch, const struct site_change *changes, size_t count)
 {
     int error = region_flush_to(batch->fd);
     for (size_t i = 0; i < count && !error; i++)
@@ -245,7 +275,7 @@ static int apply_locked(struct batch *batch, const struct site_change *changes, 
     if (error || batch->count == 0)
         return error;
     sort(batch->edit, batch->count);
-    error = write_batch(batch, company);
+    error = write_batch(batch);
     for (size_t i = 0; i < count && !error; i++)
         atomic_store_explicit(&changes[i].site->stub, changes[i].stub, memory_order_release);
     return error;
@@ -260,19 +290,19 @@ int sites_apply(struct site_change *changes, size_t count, enum company company)
             patch_unlock();
         return error;
     }
-    static struct edit few[2 * FEW]; // under the lock
-    const size_t bytes = 2 * count * sizeof(struct edit);
+    static struct edit few[EDITS_OF_ONE * FEW]; // under the lock
+    const size_t bytes = EDITS_OF_ONE * count * sizeof(struct edit);
     long memory = (long)few;
     if (count > FEW)
         memory =
             syscall(SYS_mmap, 0, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-    struct batch batch = {.edit = (struct edit *)memory, .fd = text_open()};
+    struct batch batch = {.edit = (struct edit *)memory, .fd = text_open(), .company = company};
     if (memory == -1)
         error = -ENOMEM;
     else if (batch.fd < 0)
         error = batch.fd;
     else
-        error = apply_locked(&batch, changes, count, company);
+        error = apply_locked(&batch, changes, count);
     if (batch.fd >= 0)
         text_close(batch.fd);
     if (memory != -1 && count > FEW)
@@ -289,6 +319,11 @@ uintptr_t sites_trapped(uintptr_t pc)
         struct site *site = index_find(&patch_sites, address - i);
         if (!site)
             continue;
+        const struct eviction *eviction = i == 0 ? site->eviction : NULL;
+        const struct stub *evicted =
+            eviction && eviction->victim == address ? atomic_load(&eviction->stub) : NULL;
+        if (evicted)
+            return evicted->code + STUB_ENTRY;
         const bool by_hop = i == 0 && (uintptr_t)atomic_load(&site->hop) == address;
         const bool at_start = site_start(site) == address - i;
         if (!by_hop && !(at_start && (i == 0 || site->starts >> i & 1)))

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
 #include "patch/scan.h"
 #include "patch/decode.h"
+#include "patch/evict.h"
 #include "patch/heap.h"
 #include "patch/moved.h"
 #include "patch/padding.h"
@@ -134,13 +135,7 @@ static bool borrow_behind(const struct patch_function *function, struct site *si
 // Where it moves, all of what is before the call must find the stack pointer as it was.
 static bool can_lead(const struct instruction *in)
 {
-    const bool pushes = in->map == MAP_ONE &&
-                        ((in->opcode & 0xf0) == 0x50 || in->opcode == 0x68 || in->opcode == 0x6a ||
-                         in->opcode == 0x8f || in->opcode == 0x9c || in->opcode == 0x9d ||
-                         in->opcode == 0xc8 || in->opcode == 0xc9 || in->opcode == 0xff);
-    const bool names_stack =
-        in->has_modrm && (in->reg == REGISTER_STACK || (in->mod == 3 && in->rm == REGISTER_STACK));
-    return in->flow == FLOW_NEXT && moved_can(in) && !pushes && !names_stack;
+    return in->flow == FLOW_NEXT && moved_can(in) && !moved_touches_stack(in);
 }
 
 #define LEAD_MOST 12 // bytes
@@ -218,7 +213,10 @@ static void find_room(const struct scan *scan, struct site *site)
     // a handler of ours that calls what is patched.
     if (site->form == FORM_BORROWED) {
         const struct module_ref *module = &scan->function->module->ref;
-        site->room = (uintptr_t)hop_take(site, module->start, module->end);
+        // A trap wherever an instruction began; the distance follows the jump's first byte.
+        const struct hop_shape shape = {site->starts >> 1 & 0xf, UINT32_C(0xcccccccc)};
+        const uintptr_t end = site_start(site) + JUMP_BYTES;
+        site->room = (uintptr_t)hop_take(end, &shape, module->start, module->end);
         if (!site->room)
             *site = alone;
         site->form = site->room ? FORM_BORROWED : FORM_NEAR;
@@ -244,8 +242,6 @@ static void add_site(struct scan *scan, const struct site *draft, uintptr_t pc,
         find_room(scan, site);
     const size_t room = scan->function->end - site_start(site);
     memcpy(site->original, code_at(site_start(site)), room < JUMP_BYTES ? room : JUMP_BYTES);
-    scan->counts->sites[site->kind]++;
-    scan->counts->forms[site->form]++;
 }
 
 // The function that a direct call or jump leads to, if it may go through a stub. False: *why not.
@@ -385,6 +381,92 @@ static void scan_pass(struct scan *scan)
     }
 }
 
+// ---- what makes room for sites that have none
+
+// What lies this far from a site cannot matter to it.
+#define NEIGHBOURHOOD 512
+
+// True if the site, or what makes room for it, has one of the bytes.
+static bool has_byte(const struct site *site, uintptr_t start, uintptr_t end)
+{
+    const struct eviction *other = site->eviction;
+    return (site_start(site) < end && start < site_start(site) + site->span) ||
+           (other && other->victim < end && start < other->victim + other->length);
+}
+
+static bool is_taken(const struct scan *scan, unsigned number, uintptr_t start, uintptr_t end)
+{
+    const uintptr_t address = found[number].address;
+    for (unsigned i = number; i-- > 0 && address - found[i].address < NEIGHBOURHOOD;)
+        if (has_byte(&found[i], start, end))
+            return true;
+    for (unsigned i = number; i < scan->count && found[i].address - address < NEIGHBOURHOOD; i++)
+        if (has_byte(&found[i], start, end))
+            return true;
+    return false;
+}
+
+static bool leaves(const struct patch_function *function, uintptr_t pc,
+                   const struct instruction *in)
+{
+    const uintptr_t target = decode_target(in, pc);
+    return in->flow == FLOW_BRANCH && (target < function->start || target >= function->end);
+}
+
+// The longest will do best: its jumps have most places to go to.
+static struct eviction find_victim(const struct scan *scan, unsigned number)
+{
+    const struct patch_function *function = scan->function;
+    const uintptr_t behind = found[number].address + SHORT_JUMP_BYTES;
+    const uintptr_t low = behind + INT8_MIN, high = behind + INT8_MAX;
+    struct eviction best = {0};
+    // Programs that are prepared for tracing have their hooks at the start.
+    uintptr_t pc = function->start + INSTRUCTION_MOST;
+    if (pc < low - JUMP_BYTES)
+        pc = low - JUMP_BYTES;
+    for (; pc < function->end && pc <= high; pc++) {
+        struct instruction in;
+        if (!get_bit(begins, pc - function->start) ||
+            !decode(code_at(pc), function->end - pc, &in) || in.length <= best.length ||
+            !evict_can(&in) || leaves(function, pc, &in) ||
+            is_reached(function, pc + 1, in.length - 1u) ||
+            is_taken(scan, number, pc, pc + in.length))
+            continue;
+        const unsigned inside = evict_how_far(in.length);
+        if (pc + inside >= low && pc + inside <= high)
+            best = (struct eviction){.victim = pc, .length = in.length, .inside = (uint8_t)inside};
+    }
+    return best;
+}
+
+// Only now, since each site is to find its neighbours in their places. Not in libraries that may be
+// forgotten: what has moved stays away.
+static void find_victims(const struct scan *scan)
+{
+    for (unsigned i = 0; i < scan->count && scan->function->module->ref.permanent; i++) {
+        struct site *site = &found[i];
+        const struct eviction draft =
+            site->form == FORM_TRAP ? find_victim(scan, i) : (struct eviction){0};
+        struct eviction *eviction = draft.victim ? heap_take(sizeof *eviction) : NULL;
+        if (!eviction)
+            continue;
+        *eviction = draft;
+        site->eviction = eviction;
+    }
+}
+
+// The sites as they will be, where they will be.
+static void finish_sites(const struct scan *scan, struct site *site)
+{
+    const struct module_ref *module = &scan->function->module->ref;
+    for (unsigned i = 0; i < scan->count; i++) {
+        if (site[i].eviction && evict_prepare(&site[i], module->start, module->end))
+            site[i].form = FORM_EVICTED;
+        scan->counts->sites[site[i].kind]++;
+        scan->counts->forms[site[i].form]++;
+    }
+}
+
 int scan_function(struct patch_function *function, struct site_counts *counts)
 {
     struct scan scan = {.function = function, .counts = counts};
@@ -399,6 +481,7 @@ int scan_function(struct patch_function *function, struct site_counts *counts)
     function->decoded = true;
     functions_examine(function); // now: later there may be jumps in it that are ours
     scan_pass(&scan);
+    find_victims(&scan);
     if (scan.count == 0)
         return 0;
     const size_t bytes = scan.count * sizeof *found;
@@ -406,6 +489,7 @@ int scan_function(struct patch_function *function, struct site_counts *counts)
     if (!site)
         return -ENOMEM;
     memcpy(site, found, bytes);
+    finish_sites(&scan, site);
     function->sites = (struct site_list){site, scan.count};
     return 0;
 }

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
 #include "patch/sites.h"
 #include "patch/assemble.h"
+#include "patch/evict.h"
 #include "patch/lock.h"
 #include "patch/modules.h"
 #include "patch/scan.h"
@@ -296,6 +297,12 @@ static void forget_site(void *value, void *context)
     index_put(&patch_sites, site_start(site), NULL);
     if (hop)
         index_put(&patch_sites, hop, NULL);
+    const struct eviction *eviction = site->eviction;
+    if (eviction && atomic_load(&eviction->stub)) {
+        index_put(&patch_sites, (uintptr_t)atomic_load(&eviction->door), NULL);
+        index_put(&patch_sites, eviction->victim, NULL);
+        index_put(&patch_sites, evict_inside(eviction), NULL);
+    }
 }
 
 void sites_forget(uintptr_t start, uintptr_t end)

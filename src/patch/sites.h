@@ -43,7 +43,8 @@ enum site_form {
     FORM_JUMP,     // five bytes or more, with what comes before it perhaps: a jump
     FORM_BORROWED, // shorter: the jump covers neighbours too, which move into the stub; by a hop
     FORM_NEAR,     // and its neighbours cannot move: two bytes, to a hop in the padding nearby
-    FORM_TRAP,     // and there is no padding: int3, a signal each time it is reached
+    FORM_EVICTED,  // or in the middle of a long instruction nearby, which has moved away
+    FORM_TRAP,     // and there is none: int3, a signal each time it is reached
     SITE_FORMS,
 };
 
@@ -62,6 +63,7 @@ enum site_stays {
 };
 
 struct stub;
+struct eviction;
 
 // Filled by sites_find(). Only `stub` and what follows change later, under the lock.
 struct site {
@@ -70,7 +72,7 @@ struct site {
     // Direct: the function called, behind a PLT entry too; 0 if that is not bound yet, or indirect.
     uintptr_t target;
     uintptr_t slot; // the word of the GOT that it goes through, or 0
-    uintptr_t room; // FORM_BORROWED, FORM_NEAR: where there is room for its hop
+    uintptr_t room; // of the short forms: where there is room for its hop
     uint8_t kind;   // enum site_kind
     uint8_t form;   // enum site_form
     uint8_t length; // of the call or jump
@@ -83,6 +85,7 @@ struct site {
     struct stub *_Atomic stub;          // that it leads to now; NULL: the original code
     struct stub *_Atomic shelter;       // where a thread goes that meets a trap here
     unsigned char *_Atomic hop;         // its hop, once that is written
+    struct eviction *eviction;          // FORM_EVICTED (evict.h)
 };
 
 // Where the jump is written.

@@ -34,14 +34,14 @@ struct stub {
     struct site *site;
     uintptr_t code; // the slot
     uint8_t kind, shift;
-    bool wide, is_free;
-    uint16_t begin;             // behind the neighbours that come first
-    uint16_t pushed;            // the target is on the stack from here on; 0: never
-    uint16_t behind;            // where all calls come together, before the other neighbours
-    uint16_t saved, restored;   // STUB_TABLE: a register is on the stack, behind the call
-    uint16_t moved[JUMP_BYTES]; // where the instruction at that offset of the span is now
-    uint16_t end;               // the jump back; 0 in those of tail jumps
-    struct stub_call call;      // the only one, or that for targets which are not in the chain
+    bool wide, is_free, evicted; // evicted: it holds what has made room for its site (evict.h)
+    uint16_t begin;              // behind the neighbours that come first
+    uint16_t pushed;             // the target is on the stack from here on; 0: never
+    uint16_t behind;             // where all calls come together, before the other neighbours
+    uint16_t saved, restored;    // STUB_TABLE: a register is on the stack, behind the call
+    uint16_t moved[JUMP_BYTES];  // where the instruction at that offset of the span is now
+    uint16_t end;                // the jump back; 0 in those of tail jumps
+    struct stub_call call;       // the only one, or that for targets which are not in the chain
     struct stub_call *arm;
     unsigned arm_count, arm_room;
     struct stub *next_free;
@@ -78,9 +78,16 @@ void sites_forget_traps(void); // in a forked child: who wrote them does not exi
 
 // ---- hops.c
 
-// Memory for a jump at a distance from the site whose bytes are traps wherever an instruction of
-// the site began. NULL: there is none.
-unsigned char *hop_take(const struct site *site, uintptr_t low, uintptr_t high);
+// What must be in the distance of a jump: bit i of `fixed`, byte i is that of `distance`.
+struct hop_shape {
+    unsigned fixed;
+    uint32_t distance;
+};
+
+// Memory for a jump at such a distance from `end`, and within reach of [low, high). NULL: there is
+// none.
+unsigned char *hop_take(uintptr_t end, const struct hop_shape *shape, uintptr_t low,
+                        uintptr_t high);
 uint64_t hop_bytes(void);
 
 #endif

@@ -204,6 +204,13 @@ class RealPrograms(EncodeTest):
         self.assert_told_by_numbers(counts)
         self.assertGreaterEqual(counts["reencodings"], 1)
 
+    @installed("xz")
+    def test_xz_alone(self):
+        """All of the compressor is behind a call of two bytes without padding nearby."""
+        counts = self.assert_right(["xz", "-T1", "-1", "-c", os.path.realpath("/bin/bash")], least=100)
+        told = counts["samples_decoded"] + counts["samples_confirmed"]
+        self.assertGreater(told, 3 * counts["samples_walked"], counts)
+
     @installed("rg")
     def test_rust(self):
         """Its alternate stack for signals has eight kilobytes, and our samples are taken on it."""

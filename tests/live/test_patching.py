@@ -18,6 +18,7 @@ STAYS = ("named", "reads", "middle", "unknown", "prefixed", "conditional", "shor
          "undecoded")
 # Kinds of sites, as the library numbers them.
 CALL, CALL_INDIRECT, TAIL, TAIL_INDIRECT = range(4)
+TRAP = 4  # among the forms of sites
 
 PERL = r"""
 my %h; for my $i (1..5000) { $h{$i % 97} .= "x$i"; }
@@ -68,6 +69,7 @@ class Patching(LiveTest):
             self.assertEqual(report["failed"], 0)
             self.assertGreater(report["patched"], 10000)  # libc alone has more
             self.assertGreater(report["patched"], 0.97 * sum(report["sites"]))
+            self.assertLess(report["forms"][TRAP], 0.002 * sum(report["sites"]))
         return reports
 
     @installed("perl")

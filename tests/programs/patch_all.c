@@ -129,11 +129,11 @@ static void report(uint64_t found, uint64_t applied)
     FILE *file = path ? fopen(path, "ae") : NULL;
     if (!file)
         return;
-    fprintf(
-        file,
-        "{\"functions\": %lu, \"sites\": [%lu, %lu, %lu, %lu], \"forms\": [%lu, %lu, %lu, %lu], ",
-        counts.functions, counts.sites[0], counts.sites[1], counts.sites[2], counts.sites[3],
-        counts.forms[0], counts.forms[1], counts.forms[2], counts.forms[3]);
+    fprintf(file,
+            "{\"functions\": %lu, \"sites\": [%lu, %lu, %lu, %lu], \"forms\": [%lu, %lu, %lu, %lu, "
+            "%lu], ",
+            counts.functions, counts.sites[0], counts.sites[1], counts.sites[2], counts.sites[3],
+            counts.forms[0], counts.forms[1], counts.forms[2], counts.forms[3], counts.forms[4]);
     fprintf(file, "\"stays\": [");
     for (unsigned i = 0; i < STAYS; i++)
         fprintf(file, "%s%lu", i ? ", " : "", counts.stays[i]);

@@ -221,12 +221,12 @@ FUNCTION(form_reached)
     ret
 END(form_reached)
 
-// The same, and no padding is within reach of two bytes.
+// The same, and neither padding nor a long instruction is within reach of two bytes.
 FUNCTION(form_trapped)
     PUSH
-    .fill 140, 1, 0x90
     movq %rdi, %rbx
     leaq callee(%rip), %rax
+    .fill 140, 1, 0x90
     testq %rdi, %rdi
     js 1f
     call *%rax
@@ -237,6 +237,91 @@ FUNCTION(form_trapped)
     POP
     ret
 END(form_trapped)
+
+// The same, with an instruction of six bytes or more behind it, which sets rcx.
+#define EVICTED(name, ...) \
+FUNCTION(name); \
+    PUSH; \
+    movq %rdi, %rbx; \
+    leaq callee(%rip), %rax; \
+    .fill 140, 1, 0x90; \
+    testq %rdi, %rdi; \
+    js 1f; \
+    call *%rax; \
+1:  __VA_ARGS__; \
+    leaq (%rbx,%rcx), %rax; \
+    .fill 140, 1, 0x90; \
+    POP; \
+    ret; \
+END(name)
+
+EVICTED(form_evicted_six, movl constant(%rip), %ecx)
+EVICTED(form_evicted_seven, movq constant(%rip), %rcx)
+EVICTED(form_evicted_eight, leaq 0x12345(%rbx,%rbx), %rcx)
+EVICTED(form_evicted_nine, nopw 0x100(%rax,%rax); movl $9, %ecx)
+EVICTED(form_evicted_ten, movabsq $0x123456789, %rcx)
+EVICTED(form_evicted_raced, movq constant(%rip), %rcx)
+
+// What is long is before it, and runs several times: somebody jumps there.
+FUNCTION(form_evicted_loop)
+    PUSH
+    movq %rdi, %rbx
+    xorl %edx, %edx
+    leaq callee(%rip), %rax
+    .fill 140, 1, 0x90
+1:  movq constant(%rip), %rcx
+    addq %rcx, %rdx
+    cmpl $120, %edx
+    jl 1b
+    testq %rdi, %rdi
+    js 2f
+    call *%rax
+2:  addq %rbx, %rdx
+    movq %rdx, %rax
+    .fill 140, 1, 0x90
+    POP
+    ret
+END(form_evicted_loop)
+
+// Two that need room, each its own.
+FUNCTION(form_evicted_twice)
+    PUSH
+    leaq callee(%rip), %rbx
+    .fill 140, 1, 0x90
+    testq %rdi, %rdi
+    js 1f
+    call *%rbx
+1:  movl constant(%rip), %edx
+    testq %rdi, %rdi
+    js 2f
+    call *%rbx
+2:  movq constant(%rip), %rcx
+    leaq (%rdx,%rcx), %rax
+    .fill 140, 1, 0x90
+    POP
+    ret
+END(form_evicted_twice)
+
+// What is long may fault, or moves the stack pointer.
+FUNCTION(form_trapped_long)
+    PUSH
+    movq %rdi, %rbx
+    leaq callee(%rip), %rax
+    leaq table-0x1234(%rip), %rdx
+    .fill 140, 1, 0x90
+    movq 0x1234(%rdx), %rcx
+    subq $0x100, %rsp
+    .cfi_adjust_cfa_offset 0x100
+    testq %rdi, %rdi
+    js 1f
+    call *%rax
+1:  addq $0x100, %rsp
+    .cfi_adjust_cfa_offset -0x100
+    leaq 3(%rbx), %rax
+    .fill 140, 1, 0x90
+    POP
+    ret
+END(form_trapped_long)
 
 // What follows is shorter than the jump, and then the function ends.
 FUNCTION(form_last)

@@ -33,6 +33,15 @@ long form_then_jump(long);
 long form_then_return(long);
 long form_reached(long);
 long form_trapped(long);
+long form_trapped_long(long);
+long form_evicted_six(long);
+long form_evicted_seven(long);
+long form_evicted_eight(long);
+long form_evicted_nine(long);
+long form_evicted_ten(long);
+long form_evicted_raced(long);
+long form_evicted_loop(long);
+long form_evicted_twice(long);
 long form_last(long);
 long form_pair(long);
 long form_probe(long);
@@ -76,6 +85,14 @@ __attribute__((unused)) static const struct form {
     {"then_return", form_then_return, SITE_CALL_INDIRECT, FORM_BORROWED, 1},
     {"reached", form_reached, SITE_CALL_INDIRECT, FORM_NEAR, 1},
     {"trapped", form_trapped, SITE_CALL_INDIRECT, FORM_TRAP, 1},
+    {"trapped_long", form_trapped_long, SITE_CALL_INDIRECT, FORM_TRAP, 1},
+    {"evicted_six", form_evicted_six, SITE_CALL_INDIRECT, FORM_EVICTED, 1},
+    {"evicted_seven", form_evicted_seven, SITE_CALL_INDIRECT, FORM_EVICTED, 1},
+    {"evicted_eight", form_evicted_eight, SITE_CALL_INDIRECT, FORM_EVICTED, 1},
+    {"evicted_nine", form_evicted_nine, SITE_CALL_INDIRECT, FORM_EVICTED, 1},
+    {"evicted_ten", form_evicted_ten, SITE_CALL_INDIRECT, FORM_EVICTED, 1},
+    {"evicted_loop", form_evicted_loop, SITE_CALL_INDIRECT, FORM_EVICTED, 1},
+    {"evicted_twice", form_evicted_twice, SITE_CALL_INDIRECT, FORM_EVICTED, 2},
     {"last", form_last, SITE_CALL_INDIRECT, FORM_NEAR, 1},
     {"pair", form_pair, SITE_CALL_INDIRECT, FORM_NEAR, 2},
     {"lead_long", form_lead_long, SITE_CALL_INDIRECT, FORM_JUMP, 2},
