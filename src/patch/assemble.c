@@ -6,10 +6,22 @@
 #define ORIGINAL_MOST (JUMP_BYTES + 2 * INSTRUCTION_MOST)
 #define SCRATCH 11 // r11: nobody expects it to survive a call of an unknown function
 
+#define IN_LINE 8 // targets that are compared one after the other; more are searched for in halves
+#define IN_GROUP 4
+#define GROUPS (STUB_ARMS / IN_GROUP)
+
 // What a chain has to fill in when the rest of the stub is known.
 struct chain {
     bool scratch, tail; // scratch: the target is in the scratch register, not on the stack
+    // Those of the plan in the order of the code: by groups in order of address, if there are many.
+    const struct stub_arm *arm[STUB_ARMS];
     size_t joins[STUB_ARMS], literals[STUB_ARMS];
+    size_t misses[GROUPS]; // jumps behind the last of a group
+    unsigned group_count, node_count;
+    struct {
+        size_t literal, jump;
+        unsigned group; // the first that is not below it
+    } node[2 * GROUPS];
 };
 
 struct assembler {
@@ -260,6 +272,21 @@ static size_t emit_skip(struct assembler *out)
     return out->at;
 }
 
+// The same for any distance, or another condition.
+static size_t emit_far(struct assembler *out, const char *jump, size_t bytes)
+{
+    emit(out, jump, bytes);
+    emit_word(out, 0);
+    return out->at;
+}
+
+static void end_far(struct assembler *out, size_t jump)
+{
+    const uint32_t distance = (uint32_t)(out->at - jump);
+    if (!out->failed)
+        memcpy(out->code + jump - sizeof distance, &distance, sizeof distance);
+}
+
 static void end_skip(struct assembler *out, size_t skip)
 {
     if (out->at - skip > INT8_MAX)
@@ -316,13 +343,26 @@ static size_t emit_compare(struct assembler *out, size_t skips[2])
     return literal;
 }
 
-// One target, with a call of its own.
-static size_t emit_arm(struct assembler *out, struct stub_call *call, const struct stub_plan *plan,
-                       const struct chain *chain, const struct stub_arm *arm, size_t *join)
+// The same; if it is another one, it is none that the chain knows.
+static size_t emit_last_compare(struct assembler *out, size_t *miss)
 {
-    size_t skips[2], literal = 0;
+    emit(out, "\x4c\x3b\x1d", 3);
+    emit_word(out, 0);
+    const size_t literal = out->at;
+    *miss = emit_far(out, "\x0f\x85", 2); // jne
+    return literal;
+}
+
+// One target, with a call of its own. `miss`: the last of its group.
+static size_t emit_arm(struct assembler *out, struct stub_call *call, const struct stub_plan *plan,
+                       const struct chain *chain, const struct stub_arm *arm, size_t *join,
+                       size_t *miss)
+{
+    size_t skips[2] = {0}, literal = 0;
     call->start = (uint16_t)out->at;
-    if (chain->scratch)
+    if (miss)
+        literal = emit_last_compare(out, miss);
+    else if (chain->scratch)
         literal = emit_compare(out, skips);
     else
         emit_compare_pushed(out, call, arm->off ? 0 : arm->target, skips);
@@ -335,21 +375,74 @@ static size_t emit_arm(struct assembler *out, struct stub_call *call, const stru
         emit(out, "\xe9\x00\x00\x00\x00", 5); // to where all come together
         *join = out->at;
     }
+    if (miss)
+        return literal;
     end_skip(out, skips[0]);
     end_skip(out, skips[1]);
     return literal;
+}
+
+static void order_arms(struct chain *chain, const struct stub_plan *plan)
+{
+    for (unsigned i = 0; i < plan->arm_count; i++) {
+        unsigned at = i;
+        for (; chain->group_count && at > 0 && plan->arms[i].target < chain->arm[at - 1]->target;
+             at--)
+            chain->arm[at] = chain->arm[at - 1];
+        chain->arm[at] = &plan->arms[i];
+    }
+}
+
+// Leads to the group that a target is in, of those from `low` to before `high`.
+static void emit_search(struct assembler *out, struct chain *chain, unsigned low, unsigned high)
+{
+    const unsigned middle = (low + high) / 2, node = chain->node_count++;
+    chain->node[node].group = high - low == 1 ? low : middle;
+    if (high - low == 1) {
+        chain->node[node].jump = emit_far(out, "\xe9", 1);
+        chain->node[node].literal = 0;
+        return;
+    }
+    emit(out, "\x4c\x3b\x1d", 3); // cmp literal(%rip), %r11
+    emit_word(out, 0);
+    chain->node[node].literal = out->at;
+    const size_t upper = emit_far(out, "\x0f\x83", 2); // jae
+    chain->node[node].jump = 0;
+    emit_search(out, chain, low, middle);
+    end_far(out, upper);
+    emit_search(out, chain, middle, high);
+}
+
+static void end_search(struct assembler *out, struct chain *chain, unsigned group)
+{
+    for (unsigned i = 0; i < chain->node_count; i++)
+        if (chain->node[i].jump && chain->node[i].group == group)
+            end_far(out, chain->node[i].jump);
 }
 
 static void emit_chain(struct assembler *out, struct stub *stub, const struct stub_plan *plan,
                        struct chain *chain)
 {
     struct stub_call measured = {0};
+    if (chain->scratch && plan->arm_count > IN_LINE)
+        chain->group_count = (plan->arm_count + IN_GROUP - 1) / IN_GROUP;
+    order_arms(chain, plan);
+    if (chain->group_count)
+        emit_search(out, chain, 0, chain->group_count);
     for (unsigned i = 0; i < plan->arm_count && !out->failed; i++) {
-        const struct stub_arm *arm = &plan->arms[i];
+        const struct stub_arm *arm = chain->arm[i];
+        const unsigned group = i / IN_GROUP;
+        const bool last =
+            chain->group_count && (i % IN_GROUP == IN_GROUP - 1 || i + 1 == plan->arm_count);
         struct stub_call *call = out->slot ? &stub->arm[i] : &measured;
         *call = (struct stub_call){.target = arm->target, .delta = arm->delta};
-        chain->literals[i] = emit_arm(out, call, plan, chain, arm, &chain->joins[i]);
+        if (chain->group_count && i % IN_GROUP == 0)
+            end_search(out, chain, group);
+        chain->literals[i] = emit_arm(out, call, plan, chain, arm, &chain->joins[i],
+                                      last ? &chain->misses[group] : NULL);
     }
+    for (unsigned i = 0; i < chain->group_count; i++)
+        end_far(out, chain->misses[i]);
     stub->arm_count = out->slot ? plan->arm_count : 0;
 }
 
@@ -473,7 +566,11 @@ static void emit_all(struct assembler *out, struct stub *stub, const struct stub
     if (after)
         emit_literal(out, after, (uintptr_t)plan->after);
     for (unsigned i = 0; chain.scratch && i < plan->arm_count; i++)
-        emit_literal(out, chain.literals[i], plan->arms[i].off ? 0 : plan->arms[i].target);
+        emit_literal(out, chain.literals[i], chain.arm[i]->off ? 0 : chain.arm[i]->target);
+    for (unsigned i = 0; i < chain.node_count; i++)
+        if (chain.node[i].literal)
+            emit_literal(out, chain.node[i].literal,
+                         chain.arm[chain.node[i].group * IN_GROUP]->target);
 }
 
 size_t assemble(struct stub *stub, const struct stub_plan *plan, unsigned char code[STUB_MOST])

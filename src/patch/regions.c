@@ -8,7 +8,7 @@
 
 #define REGIONS 4096
 #define SHIFT_LEAST 4
-#define SHIFT_MOST 10
+#define SHIFT_MOST 12
 #define BYTES_LEAST (UINT64_C(1) << 16)
 #define BYTES_MOST (UINT64_C(1) << 20)
 #define REACH ((UINT64_C(1) << 31) - (UINT64_C(1) << 21))

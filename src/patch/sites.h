@@ -134,7 +134,7 @@ enum stub_kind {
     STUB_TABLE, // what it adds stands in a table that each thread has a pointer to
 };
 
-#define STUB_ARMS 8 // most of a chain
+#define STUB_ARMS 32 // most of a chain
 
 struct stub_arm {
     uintptr_t target;

@@ -13,7 +13,7 @@
 #include "patch/sites.h"
 
 #define STUB_ENTRY 4 // bytes from the start of a slot to its first instruction
-#define STUB_MOST 1024
+#define STUB_MOST 4096
 #define REGION_HEAD 1024
 #define DISTANCE_BIAS (UINT64_C(1) << 31) // distances are unsigned: unwinders do not extend signs
 

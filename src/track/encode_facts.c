@@ -4,7 +4,8 @@
 #include "track/encode_facts.h"
 
 // Encodings that were made because a jump went where nobody knew. So many, and no more.
-#define SURPRISES_MOST 32
+#define SURPRISES_MOST 64
+#define SURPRISES_OF_ONE 5 // by one function
 #define HOT_PUSHES 5000
 static uint32_t surprises;
 
@@ -55,9 +56,25 @@ bool encode_is_doubted(uint32_t function)
 }
 
 // Whether all places that a function leaves for by hooked jumps seem to be known.
-static bool is_steady(unsigned flags)
+// After a surprise that takes several encodings without another one, and after each twice as many.
+static bool is_steady(const struct encode_facts *of)
 {
-    return (flags & (LEFT | HOT)) && !(flags & (NEWS | LOOSE)) && surprises < SURPRISES_MOST;
+    return (of->flags & (LEFT | HOT)) && !(of->flags & NEWS) && surprises < SURPRISES_MOST &&
+           (of->surprises == 0 || of->calm >> of->surprises > 0);
+}
+
+bool encode_may_settle(uint32_t edge)
+{
+    const struct graph_edge *one = graph_edge(&encode.graph, edge);
+    const struct encode_facts *ends[] = {encode_facts_of(one->caller),
+                                         encode_facts_of(one->callee)};
+    bool waits = false;
+    for (unsigned i = 0; i < 2; i++) {
+        if (ends[i]->flags & OPEN || ends[i]->surprises >= SURPRISES_OF_ONE)
+            return false;
+        waits |= (ends[i]->flags & PUSHES) && (ends[i]->flags & TAILS) && ends[i]->surprises > 0;
+    }
+    return waits && surprises < SURPRISES_MOST;
 }
 
 // Those through which much was pushed: worth the risk that they leave for where nobody knows.
@@ -78,7 +95,11 @@ void encode_settle(void)
     mark_hot();
     for (uint32_t f = 0; f < encode.graph.function_count; f++) {
         struct encode_facts *of = encode_facts_of(f);
-        if ((of->flags & TAILS) && !is_steady(of->flags))
+        if (of->flags & NEWS)
+            of->calm = 0;
+        else if (of->calm < UINT8_MAX)
+            of->calm++;
+        if ((of->flags & TAILS) && !is_steady(of))
             of->flags |= PUSHES;
         else
             of->flags &= (uint16_t)~PUSHES;
@@ -106,7 +127,9 @@ bool encode_surprise(uint32_t caller, uint32_t callee)
 {
     struct encode_facts *of = encode_facts_of(caller);
     const bool surprise = !(of->flags & PUSHES);
-    of->flags |= LEFT | NEWS | (surprise ? LOOSE : 0);
+    of->flags |= LEFT | NEWS;
+    if (surprise && of->surprises < SURPRISES_OF_ONE)
+        of->surprises++;
     encode_facts_of(callee)->flags |= DOUBTED;
     surprises += surprise;
     return surprise;

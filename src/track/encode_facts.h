@@ -12,7 +12,6 @@ enum {
     TAILS = 4,      // has a jump with such a hook
     LEFT = 8,       // has left by it
     NEWS = 16,      // to where nobody knew when the encoding in force was made
-    LOOSE = 32,     // and did so when that was not expected any more
     HOT = 128,      // is called often, or calls
     DOUBTED = 64,   // somebody has come here whom the encoding in force does not know
     UNLOOKED = 256, // its sites are not known yet: as good as open
@@ -21,7 +20,9 @@ enum {
 struct encode_facts { // by function of the graph
     uintptr_t address;
     uint16_t flags;
-    uint32_t next; // to be looked at
+    uint8_t surprises; // jumps to where nobody knew, when that was not expected any more
+    uint8_t calm;      // encodings since one led to where nobody knew
+    uint32_t next;     // to be looked at
 };
 
 // Room for one more function. False: no memory.

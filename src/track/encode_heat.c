@@ -31,9 +31,10 @@ void encode_count_push(struct encode_state *state, uint32_t edge)
     // A target that has no arm might have one; whether that would be better is not known here.
     const bool armless = graph_edge(&encode.graph, edge)->kind == EDGE_INDIRECT &&
                          !encode.company && encode_may_number(edge);
-    if (!could_be_encoded(state, edge) && !armless)
+    const bool doubtful = armless || (!encode.company && encode_may_settle(edge));
+    if (!could_be_encoded(state, edge) && !doubtful)
         return;
-    counters->wasted += (uint64_t)pushes * PUSH_NS / (armless ? 4 : 1);
+    counters->wasted += (uint64_t)pushes * PUSH_NS / (doubtful ? 4 : 1);
     if (counters->wasted < policy_worth(&encode.policy, counters, encode.graph.edge_count))
         return;
     atomic_store_explicit(&encode.wanted, REENCODE_STACK, memory_order_relaxed);

@@ -222,6 +222,9 @@ struct encode_site *encode_site_number(uint32_t number); // NULL: no more
 void encode_count_graph(void);
 // Whether nothing but its site stands against a number for the edge.
 bool encode_may_number(uint32_t edge);
+// Whether it pushes because of a jump that led to where nobody knew, which may be forgotten.
+// Signal-safe.
+bool encode_may_settle(uint32_t edge);
 
 // encode_stub.c; all under the lock
 

@@ -194,6 +194,34 @@ static void test_chains(void **state)
     }
 }
 
+// As many targets as there can be, the one that is called at every place among them.
+static void test_long_chains(void **state)
+{
+    (void)state;
+    struct stub_arm arms[STUB_ARMS];
+    for (unsigned count = 1; count <= STUB_ARMS; count += count < 9 ? 4 : 7)
+        for (unsigned place = 0; place <= count; place++) {
+            // From high to low, so that their order matters; at `place` == count it is not there.
+            for (unsigned i = 0; i < count; i++)
+                arms[i] = (struct stub_arm){(uintptr_t)callee + ((uintptr_t)place - i) * 4096 +
+                                                (place == count ? 1 : 0),
+                                            i == place ? 5 : 1000, false};
+            const struct stub_plan plan = chain_plan(arms, count);
+            assert_int_equal(patch((const void *)form_probe, &plan), 1);
+            const uint64_t hooks = hook_calls;
+            set_probe(callee);
+            number = 100;
+            assert_int_equal(form_probe(1), 8);
+            assert_int_equal(number, 100);
+            assert_int_equal(hook_calls - hooks, place == count ? 2 : 0);
+            set_probe(other_target);
+            assert_int_equal(form_probe(1), 82);
+            assert_int_equal(number, 100);
+            unpatch((const void *)form_probe);
+        }
+    set_probe(callee);
+}
+
 static void test_chain_by_target(void **state)
 {
     (void)state;
@@ -305,6 +333,7 @@ int main(void)
         cmocka_unit_test(test_tables),        cmocka_unit_test(test_hooks_are_told_the_target),
         cmocka_unit_test(test_chains),        cmocka_unit_test(test_chain_by_target),
         cmocka_unit_test(test_renewed_chain), cmocka_unit_test(test_jump_tables),
+        cmocka_unit_test(test_long_chains),
     };
     return cmocka_run_group_tests(tests, start, NULL);
 }
