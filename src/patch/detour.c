@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT
 #include "patch/detour.h"
+#include "patch/detour_cell.h"
 #include "patch/functions.h"
 #include "patch/lock.h"
 #include "patch/moved.h"
@@ -11,27 +12,10 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-#define CELL 64
 #define POOL_BYTES (UINT64_C(1) << 20)
-#define WINDOW 4096 // bytes of code that one system call writes
-#define CALL_BYTES 5
+#define WINDOW 4096         // bytes of code that one system call writes
 #define LEAD_INSTRUCTIONS 4 // of at least one byte each, and a jump of two
 #define ADDRESS_SIZE 0x67   // a prefix that changes nothing about a call
-
-enum { KIND_DIRECT = 1, KIND_SLOT, KIND_CALL, KIND_JUMP };
-
-// A detour: its code, then what it stands for. Never writable; read by anybody once it is reached.
-struct cell {
-    unsigned char code[40];
-    uintptr_t truth;  // the function, where its address lies, or the site
-    uintptr_t target; // of a direct one
-    uint8_t kind;
-    uint8_t pushed;  // from this offset on the target is on the stack
-    uint8_t dropped; // and from this one on no more
-    uint8_t back;    // where the hook returns to
-    uint8_t lead;    // so many bytes come before the jump, as they are in front of the site
-};
-_Static_assert(sizeof(struct cell) == CELL, "one line of memory each");
 
 // Within reach of all of a module. The first cell holds the hooks' addresses.
 struct pool {
@@ -129,129 +113,14 @@ static struct pool *pool_for(uintptr_t address)
 {
     for (struct pool *pool = atomic_load_explicit(&pools, memory_order_relaxed); pool;
          pool = pool->next)
-        if (reaches(pool, address) && pool->used < POOL_BYTES / CELL)
+        if (reaches(pool, address) && pool->used < POOL_BYTES / DETOUR_CELL)
             return pool;
     return add_pool(address);
 }
 
-static int32_t distance_to(uintptr_t end, uintptr_t target)
-{
-    return (int32_t)(target - end);
-}
-
-static void put_distance(unsigned char *code, size_t *at, uintptr_t cell, uintptr_t target)
-{
-    const int32_t distance = distance_to(cell + *at + 4, target);
-    memcpy(code + *at, &distance, sizeof distance);
-    *at += sizeof distance;
-}
-
-static void put_bytes(unsigned char *code, size_t *at, const void *bytes, size_t count)
-{
-    memcpy(code + *at, bytes, count);
-    *at += count;
-}
-
-// call *hook(%rip)
-static void put_hook(struct cell *cell, size_t *at, uintptr_t place, uintptr_t literal)
-{
-    put_bytes(cell->code, at, "\xff\x15", 2);
-    put_distance(cell->code, at, place, literal);
-    cell->back = (uint8_t)*at;
-}
-
-static void make_direct(struct cell *cell, const struct pool *pool, uintptr_t place,
-                        uintptr_t target, uintptr_t function)
-{
-    int32_t distance;
-    size_t at = 0;
-    memset(cell, 0, sizeof *cell);
-    cell->truth = function;
-    cell->target = target;
-    cell->kind = KIND_DIRECT;
-    put_hook(cell, &at, place, pool->start + offsetof(struct detour_hooks, direct));
-    if (moved_distance(place + at + CALL_BYTES, target, &distance)) {
-        put_bytes(cell->code, &at, "\xe9", 1);
-        put_distance(cell->code, &at, place, target);
-    } else { // jmp *target(%rip)
-        put_bytes(cell->code, &at, "\xff\x25", 2);
-        put_distance(cell->code, &at, place, place + offsetof(struct cell, target));
-    }
-}
-
-// What comes behind the push of a target: the hook, and the jump there.
-static bool put_rest(struct cell *cell, size_t at, uintptr_t place, uintptr_t literal)
-{
-    cell->pushed = (uint8_t)at;
-    put_hook(cell, &at, place, literal);
-    put_bytes(cell->code, &at, "\x48\x8d\x64\x24\x08", 5); // lea 8(%rsp), %rsp
-    cell->dropped = (uint8_t)at;
-    // What a signal's handler leaves alone: the red zone.
-    put_bytes(cell->code, &at, "\xff\x64\x24\xf8", 4); // jmp *-8(%rsp)
-    return at <= sizeof cell->code;
-}
-
-// push *slot(%rip)
-static bool make_slot(struct cell *cell, const struct pool *pool, uintptr_t place, uintptr_t slot)
-{
-    int32_t distance;
-    size_t at = 0;
-    memset(cell, 0, sizeof *cell);
-    cell->truth = slot;
-    cell->kind = KIND_SLOT;
-    put_bytes(cell->code, &at, "\xff\x35", 2);
-    if (!moved_distance(place + at + 4, slot, &distance))
-        return false;
-    put_distance(cell->code, &at, place, slot);
-    return put_rest(cell, at, place, pool->start + offsetof(struct detour_hooks, indirect));
-}
-
-// The operand, pushed: the same with another number in its ModRM byte.
-static bool put_push(struct cell *cell, size_t *at, uintptr_t place, uintptr_t site,
-                     const struct instruction *in)
-{
-    unsigned char push[INSTRUCTION_MOST], moved[MOVED_MOST];
-    struct instruction as_push = *in;
-    memcpy(push, (const void *)site, in->length);
-    push[in->opcode_at + 1] = (unsigned char)((push[in->opcode_at + 1] & 0xc7) | 0x30);
-    as_push.flow = FLOW_NEXT;
-    const size_t size = moved_make(moved, &as_push, push, site, place + *at);
-    put_bytes(cell->code, at, moved, size);
-    return size != 0;
-}
-
-// What comes before a short tail jump, the hook, and the jump.
-static bool make_tail(struct cell *cell, const struct pool *pool, uintptr_t place, uintptr_t site,
-                      const struct instruction *in, size_t lead)
-{
-    size_t at = 0;
-    memset(cell, 0, sizeof *cell);
-    cell->truth = site;
-    cell->kind = KIND_JUMP;
-    cell->lead = (uint8_t)lead;
-    put_bytes(cell->code, &at, (const void *)(site - lead), lead);
-    return put_push(cell, &at, place, site, in) &&
-           put_rest(cell, at, place, pool->start + offsetof(struct detour_hooks, indirect));
-}
-
-static bool make_indirect(struct cell *cell, const struct pool *pool, uintptr_t place,
-                          uintptr_t site, const struct instruction *in, enum detour_hook hook)
-{
-    size_t at = 0;
-    memset(cell, 0, sizeof *cell);
-    cell->truth = site;
-    cell->kind = in->flow == FLOW_CALL_INDIRECT ? KIND_CALL : KIND_JUMP;
-    if (!put_push(cell, &at, place, site, in))
-        return false;
-    return put_rest(cell, at, place,
-                    pool->start + (hook == DETOUR_WITHIN
-                                       ? offsetof(struct detour_hooks, within)
-                                       : offsetof(struct detour_hooks, indirect)));
-}
-
 static uintptr_t next_place(const struct pool *pool)
 {
-    return pool->start + (uintptr_t)pool->used * CELL;
+    return pool->start + (uintptr_t)pool->used * DETOUR_CELL;
 }
 
 // ---- planning
@@ -298,11 +167,11 @@ static uintptr_t detour_of(uintptr_t instruction, const struct goal *goal)
     struct pool *pool = pool_for(instruction);
     if (!pool)
         return 0;
-    struct cell cell;
+    struct detour_cell cell;
     const uintptr_t place = next_place(pool);
     if (!goal->slot)
-        make_direct(&cell, pool, place, goal->target, goal->function);
-    else if (!make_slot(&cell, pool, place, goal->slot))
+        detour_cell_direct(&cell, pool->start, place, goal->target, goal->function);
+    else if (!detour_cell_slot(&cell, pool->start, place, goal->slot))
         return 0;
     if (window_put(&cells, place, &cell, sizeof cell) ||
         index_put(&pool->by_target, key, (void *)place))
@@ -339,9 +208,9 @@ static int plan_indirect_locked(uintptr_t instruction, enum detour_hook hook)
     struct pool *pool = pool_for(instruction);
     if (!pool)
         return -ENOMEM;
-    struct cell cell;
+    struct detour_cell cell;
     const uintptr_t place = next_place(pool);
-    if (!make_indirect(&cell, pool, place, instruction, &in, hook))
+    if (!detour_cell_indirect(&cell, pool->start, place, instruction, &in, hook))
         return -ENOTSUP;
     if (window_put(&cells, place, &cell, sizeof cell))
         return -ENOMEM;
@@ -396,11 +265,11 @@ static int plan_tail_locked(uintptr_t instruction, uintptr_t start, uintptr_t en
     const size_t lead =
         find_lead(instruction, in.length, start, end, (size_t)(CALL_BYTES - in.length));
     struct pool *pool = lead ? pool_for(instruction) : NULL;
-    struct cell cell;
+    struct detour_cell cell;
     if (!pool)
         return -ENOTSUP;
     const uintptr_t place = next_place(pool), from = instruction - lead;
-    if (!make_tail(&cell, pool, place, instruction, &in, lead))
+    if (!detour_cell_tail(&cell, pool->start, place, instruction, &in, lead))
         return -ENOTSUP;
     if (window_put(&cells, place, &cell, sizeof cell))
         return -ENOMEM;
@@ -490,18 +359,18 @@ int detours_make(void)
 
 // ---- looking up
 
-static const struct cell *cell_at(uintptr_t pc)
+static const struct detour_cell *cell_at(uintptr_t pc)
 {
     for (const struct pool *pool = atomic_load_explicit(&pools, memory_order_acquire); pool;
          pool = pool->next)
-        if (pc >= pool->start + CELL && pc < pool->end)
-            return (const struct cell *)(pc & -(uintptr_t)CELL);
+        if (pc >= pool->start + DETOUR_CELL && pc < pool->end)
+            return (const struct detour_cell *)(pc & -(uintptr_t)DETOUR_CELL);
     return NULL;
 }
 
 uintptr_t detour_function(uintptr_t back)
 {
-    const struct cell *cell = cell_at(back);
+    const struct detour_cell *cell = cell_at(back);
     return cell && cell->kind == KIND_DIRECT ? cell->truth : 0;
 }
 
@@ -517,7 +386,7 @@ bool detour_is_before(uintptr_t return_address)
 
 bool detour_truth(uintptr_t *pc, uintptr_t *sp, bool *interrupted)
 {
-    const struct cell *cell = cell_at(*pc);
+    const struct detour_cell *cell = cell_at(*pc);
     if (!cell || !cell->kind)
         return false;
     const uintptr_t offset = *pc - (uintptr_t)cell;
@@ -542,6 +411,6 @@ uint64_t detour_bytes(void)
     uint64_t bytes = 0;
     for (const struct pool *pool = atomic_load_explicit(&pools, memory_order_acquire); pool;
          pool = pool->next)
-        bytes += (uint64_t)pool->used * CELL;
+        bytes += (uint64_t)pool->used * DETOUR_CELL;
     return bytes;
 }

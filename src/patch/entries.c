@@ -1,20 +1,16 @@
 // SPDX-License-Identifier: MIT
 #include "patch/entries.h"
+#include "patch/entries_list.h"
 #include "patch/text.h"
-#include <elf.h>
 #include <errno.h>
-#include <fcntl.h>
-#include <link.h>
 #include <linux/membarrier.h>
 #include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
-#include <sys/stat.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
-#define SECTION "__patchable_function_entries"
 // Bytes of code that one system call writes: on the stack, and when all entries are switched.
 #define CHUNK 1024
 #define LARGE_CHUNK (UINT64_C(64) << 10)
@@ -55,60 +51,6 @@ static unsigned char *large_chunk;
 // Set once, where modules are added; read anywhere.
 static _Atomic bool ambiguous;
 
-// ---- the section that lists the entries, read from the file: it is not in the program headers
-
-struct file_view {
-    const unsigned char *bytes;
-    size_t size;
-};
-
-static bool map_file(const char *path, struct file_view *file)
-{
-    int fd = open(path, O_RDONLY | O_CLOEXEC);
-    if (fd < 0)
-        return false;
-    struct stat status;
-    file->bytes = MAP_FAILED;
-    if (!fstat(fd, &status) && status.st_size > (off_t)sizeof(Elf64_Ehdr)) {
-        file->size = (size_t)status.st_size;
-        file->bytes = mmap(NULL, file->size, PROT_READ, MAP_PRIVATE, fd, 0);
-    }
-    close(fd);
-    return file->bytes != MAP_FAILED;
-}
-
-static const Elf64_Shdr *section_table(const struct file_view *file, size_t *count)
-{
-    const Elf64_Ehdr *head = (const Elf64_Ehdr *)file->bytes;
-    *count = head->e_shnum;
-    const bool sane =
-        !memcmp(head->e_ident, ELFMAG, SELFMAG) && head->e_shentsize == sizeof(Elf64_Shdr) &&
-        head->e_shoff < file->size && head->e_shoff % 8 == 0 &&
-        *count <= (file->size - head->e_shoff) / sizeof(Elf64_Shdr) && head->e_shstrndx < *count;
-    return sane ? (const Elf64_Shdr *)(file->bytes + head->e_shoff) : NULL;
-}
-
-static bool find_section(const struct file_view *file, uintptr_t *address, size_t *bytes)
-{
-    size_t count;
-    const Elf64_Shdr *table = section_table(file, &count);
-    if (!table)
-        return false;
-    const Elf64_Shdr *names = &table[((const Elf64_Ehdr *)file->bytes)->e_shstrndx];
-    if (names->sh_offset > file->size || names->sh_size > file->size - names->sh_offset)
-        return false;
-    for (size_t i = 0; i < count; i++) {
-        if (table[i].sh_name >= names->sh_size ||
-            names->sh_size - table[i].sh_name < sizeof SECTION ||
-            memcmp(file->bytes + names->sh_offset + table[i].sh_name, SECTION, sizeof SECTION))
-            continue;
-        *address = table[i].sh_addr;
-        *bytes = table[i].sh_size;
-        return true;
-    }
-    return false;
-}
-
 // ---- preparing a module
 
 struct search {
@@ -118,23 +60,10 @@ struct search {
     int error;
 };
 
-static bool in_segment(const struct dl_phdr_info *info, uintptr_t address, size_t bytes,
-                       unsigned flags)
-{
-    for (int i = 0; i < info->dlpi_phnum; i++) {
-        const Elf64_Phdr *segment = &info->dlpi_phdr[i];
-        uintptr_t start = info->dlpi_addr + segment->p_vaddr;
-        if (segment->p_type == PT_LOAD && (segment->p_flags & flags) == flags && address >= start &&
-            bytes <= segment->p_memsz && address - start <= segment->p_memsz - bytes)
-            return true;
-    }
-    return false;
-}
-
 // The five bytes that can be patched at an entry of the list; 0 if there are none.
 static uintptr_t patchable_at(const struct dl_phdr_info *info, uintptr_t address)
 {
-    if (!in_segment(info, address, ENTRY_BYTES + sizeof endbr, PF_X))
+    if (!entries_in_segment(info, address, ENTRY_BYTES + sizeof endbr, PF_X))
         return 0;
     const unsigned char *code = (const unsigned char *)address;
     if (!memcmp(code, endbr, sizeof endbr))
@@ -158,39 +87,6 @@ static void *map_memory(size_t bytes)
 
 static int write_all(const struct patched_module *module, bool on);
 
-// The dynamic section of a module; the loader may have added the base to its addresses, or not yet.
-static uintptr_t dynamic_value(const struct dl_phdr_info *info, Elf64_Sxword tag, bool address)
-{
-    for (int i = 0; i < info->dlpi_phnum; i++) {
-        if (info->dlpi_phdr[i].p_type != PT_DYNAMIC)
-            continue;
-        const Elf64_Dyn *entry = (const void *)(info->dlpi_addr + info->dlpi_phdr[i].p_vaddr);
-        for (; entry->d_tag != DT_NULL; entry++)
-            if (entry->d_tag == tag)
-                return entry->d_un.d_ptr +
-                       (address && entry->d_un.d_ptr < info->dlpi_addr ? info->dlpi_addr : 0);
-    }
-    return 0;
-}
-
-// The list as it is once the loader has relocated the module.
-static void relocate(const struct dl_phdr_info *info, const uintptr_t *list, size_t count,
-                     uintptr_t *entries)
-{
-    for (size_t i = 0; i < count; i++)
-        entries[i] =
-            in_segment(info, list[i], ENTRY_BYTES, PF_X) ? list[i] : list[i] + info->dlpi_addr;
-    const Elf64_Rela *rela = (const void *)dynamic_value(info, DT_RELA, true);
-    const size_t bytes = dynamic_value(info, DT_RELASZ, false);
-    if (!rela || !in_segment(info, (uintptr_t)rela, bytes, PF_R))
-        return;
-    for (size_t i = 0; i < bytes / sizeof *rela; i++) {
-        const size_t index = (info->dlpi_addr + rela[i].r_offset - (uintptr_t)list) / sizeof *list;
-        if (ELF64_R_TYPE(rela[i].r_info) == R_X86_64_RELATIVE && index < count)
-            entries[index] = info->dlpi_addr + (uintptr_t)rela[i].r_addend;
-    }
-}
-
 // A module that was here before, at the same place: it has its relay yet.
 static struct patched_module *known_before(const struct patched_module *module)
 {
@@ -205,7 +101,7 @@ static struct patched_module *known_before(const struct patched_module *module)
 static bool fill_module(struct patched_module *module, const struct dl_phdr_info *info,
                         const uintptr_t *list, size_t count, struct search *search)
 {
-    relocate(info, list, count, module->entry);
+    entries_relocate(info, list, count, module->entry);
     for (size_t i = 0; i < count; i++) {
         uintptr_t entry = patchable_at(info, module->entry[i]);
         if (entry)
@@ -310,7 +206,7 @@ static bool is_known(const struct dl_phdr_info *info)
     for (struct patched_module *module = atomic_load_explicit(&modules, memory_order_acquire);
          module; module = module->next)
         if (is_here(module) && module->base == info->dlpi_addr &&
-            in_segment(info, module->entry[0], 1, PF_X))
+            entries_in_segment(info, module->entry[0], 1, PF_X))
             return true;
     return false;
 }
@@ -319,19 +215,10 @@ static int search_module(struct dl_phdr_info *info, size_t size, void *context)
 {
     (void)size;
     struct search *search = context;
-    const char *path = info->dlpi_name && *info->dlpi_name ? info->dlpi_name : "/proc/self/exe";
-    struct file_view file;
-    uintptr_t address;
-    size_t bytes;
-    if (!map_file(path, &file))
-        return 0;
-    bool found = find_section(&file, &address, &bytes);
-    munmap((void *)file.bytes, file.size);
-    address += info->dlpi_addr;
-    // The list is in memory, relocated by the loader.
-    if (found && address % sizeof(uintptr_t) == 0 && in_segment(info, address, bytes, PF_R) &&
-        !is_known(info))
-        prepare_module(info, (const uintptr_t *)address, bytes / sizeof(uintptr_t), search);
+    size_t count;
+    const uintptr_t *list = entries_list(info, &count);
+    if (list && !is_known(info))
+        prepare_module(info, list, count, search);
     return 0;
 }
 
@@ -339,7 +226,7 @@ static int find_still_here(struct dl_phdr_info *info, size_t size, void *context
 {
     const struct patched_module *module = context;
     (void)size;
-    return module->base == info->dlpi_addr && in_segment(info, module->entry[0], 1, PF_X);
+    return module->base == info->dlpi_addr && entries_in_segment(info, module->entry[0], 1, PF_X);
 }
 
 int64_t entries_find_new(void)

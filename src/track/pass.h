@@ -2,8 +2,8 @@
 #ifndef CAIRN_TRACK_PASS_H
 #define CAIRN_TRACK_PASS_H
 
-// One sample's walk, between walk.c, which goes up the stack, and walk_bounded.c, which goes down a
-// bounded tree.
+// One sample's walk, between pass.c, which goes up the stack, walk.c, which goes down the tree and
+// moves the marker, and walk_bounded.c, which goes down a bounded tree.
 
 #include "track/walk.h"
 
@@ -45,7 +45,10 @@ static inline bool pass_same_frame(const struct walk_frame *a, const struct walk
     return a->slot == b->slot && a->ra == b->ra && a->site == b->site && a->function == b->function;
 }
 
-// walk.c
+// pass.c
+
+// Memory for so many frames of the list; NULL: none. Signal-safe.
+struct walk_frame *pass_map_frames(size_t capacity);
 
 // Goes up from where the cursor stands, as far as it may.
 void pass_walk(struct pass *pass);
@@ -56,6 +59,8 @@ size_t pass_common(const struct pass *pass);
 // The marked frame has become another function's since (a tail call reuses the slot). True if so;
 // its node is the old one still.
 bool pass_note_tail_call(struct pass *pass);
+
+// walk.c
 
 // The marker was not met. False if it is still good and must stay.
 bool pass_bury_marker(struct pass *pass, uintptr_t leaf_sp);
