@@ -214,7 +214,7 @@ class RealPrograms(EncodeTest):
     @installed("rg")
     def test_rust(self):
         """Its alternate stack for signals has eight kilobytes, and our samples are taken on it."""
-        words = b"".join(b"%d %x return %o\n" % (n, n * 7919, n * 31) for n in range(200000))
+        words = b"".join(b"%d %x return %o\n" % (n, n * 7919, n * 31) for n in range(1000000))
         self.assert_right(["rg", "-c", r"(\w+ ){2}(re)+turn 7.*1$", self.file("words", words)], least=20)
 
     @installed("git")
