@@ -53,6 +53,24 @@ class Calls:
         self.assertEqual(wrong, [])
         self.assertGreater(len(seen), 20)
 
+    def calls_after_jumps(self, rounds, how, stride):
+        run, profile = self.follow([self.build("steps.c"), str(rounds), how, "jumps", str(stride)])
+        self.assertEqual(run.status, 0, run.words)
+        calls = defaultdict(int)
+        for node in profile.nodes:
+            path = node.path()
+            if node.name in FUNCTIONS and node.calls and "after" in path:
+                calls["/".join(name for name in path[path.index("after"):] if name in FUNCTIONS)] += node.calls
+        return calls
+
+    def test_after_a_handler_has_jumped_out_of_a_hook(self):
+        for rounds, how, stride in (150, "alone", 1), (20, "threads", 201):
+            once = self.calls_after_jumps(1, how, 1)
+            self.assertGreater(len(once), 20)
+            with self.subTest(how):
+                self.assertEqual(self.calls_after_jumps(rounds, how, stride),
+                                 {context: count * rounds for context, count in once.items()})
+
     def test_that_are_known(self):
         self.assert_steps("8", "alone")
 
@@ -73,7 +91,7 @@ class Numbers(test_encode.EncodeTest, test_calls_sites.SitesTest):
     """Handlers in stubs and hooks leave the number as they have found it."""
 
     def assert_steps(self, how):
-        counts = self.encode([self.build("steps.c"), ROUNDS or "8", how, "600000"], "-F", "10000", same_output=False)
+        counts = self.encode([self.build("steps.c"), ROUNDS or "4", how, "600000"], "-F", "10000", same_output=False)
         self.assertEqual(counts["mismatches"], 0, counts)
         self.assertGreater(counts["verified"], 100, counts)
 

@@ -7,9 +7,15 @@
 // handler makes a call at each step; elsewhere, which is mostly the way from a call to its
 // function, at some steps, in each round at others. Each round has a thread of its own, to which
 // all calls are new; or all are in the first thread.
+//
+// steps ROUNDS threads|alone WARM: after so many rounds without steps.
+//
+// steps ROUNDS threads|alone jumps STRIDE: the handler makes no call, but jumps out of what it has
+// interrupted, in each round STRIDE steps later. Then after() makes calls of every kind.
 
 #include "calls.h"
 #include <pthread.h>
+#include <setjmp.h>
 #include <signal.h>
 #include <stdbool.h>
 #include <ucontext.h>
@@ -223,6 +229,8 @@ extern const char __executable_start[], etext[];
 #define TRAP_FLAG 0x100
 static unsigned rounds, offset, away, touches;
 static volatile bool done;
+static unsigned long jump_in; // so many steps; 0: never
+static sigjmp_buf home;
 
 static bool wants_touch(uintptr_t pc)
 {
@@ -255,7 +263,9 @@ __attribute__((noipa, patchable_function_entry(0))) static void on_step(int sign
     greg_t *registers = ((ucontext_t *)context)->uc_mcontext.gregs;
     if (done || info->si_code <= 0)
         registers[REG_EFL] &= ~TRAP_FLAG;
-    if (!wants_touch((uintptr_t)registers[REG_RIP]))
+    if (jump_in && --jump_in == 0)
+        siglongjmp(home, 1);
+    if (jump_in || !wants_touch((uintptr_t)registers[REG_RIP]))
         return;
     const uint64_t judged = judge((uintptr_t)registers[REG_RSP]);
     note(judged, at.other == judged && away ? at.called : at.other);
@@ -286,25 +296,51 @@ NOIPA static void *go_round(void *argument)
     return argument;
 }
 
-int main(int argc, char **argv)
+NOIPA static void after(void)
 {
-    CHECK(argc == 3 || argc == 4);
-    struct sigaction action = {.sa_sigaction = on_step, .sa_flags = SA_SIGINFO};
-    CHECK(sigaction(SIGTRAP, &action, NULL) == 0);
-    rounds = (unsigned)atoi(argv[1]);
-    for (int i = 0; argc == 4 && i < atoi(argv[3]); i++) {
+    CALL(after, calls_of_every_kind);
+    NO_TAIL_CALL();
+}
+
+NOIPA static void *jump_out(void *stride)
+{
+    if (sigsetjmp(home, 1) == 0) {
+        jump_in = 1 + offset * (unsigned long)(uintptr_t)stride;
+        go_round(NULL);
+        CHECK(!"there are fewer steps");
+    }
+    at.here = at.level = 0;
+    CALL(jump_out, after);
+    return NULL;
+}
+
+static void warm_up(int times)
+{
+    for (int i = 0; i < times; i++) {
         CALL(main, calls_of_every_kind);
         if (i % 1000 == 0)
             raise(SIGTRAP);
     }
+}
+
+int main(int argc, char **argv)
+{
+    CHECK(argc >= 3);
+    struct sigaction action = {.sa_sigaction = on_step, .sa_flags = SA_SIGINFO};
+    CHECK(sigaction(SIGTRAP, &action, NULL) == 0);
+    rounds = (unsigned)atoi(argv[1]);
+    if (argc == 4)
+        warm_up(atoi(argv[3]));
+    void *(*round)(void *) = argc == 5 ? jump_out : go_round;
+    void *stride = argc == 5 ? (void *)(uintptr_t)atoi(argv[4]) : NULL;
     for (offset = 0; offset < rounds; offset++) {
         pthread_t thread;
+        TRUTH(start, go_round);
         if (!strcmp(argv[2], "alone")) {
-            CALL(main, go_round, NULL);
+            round(stride);
             continue;
         }
-        TRUTH(start, go_round);
-        CHECK(pthread_create(&thread, NULL, go_round, NULL) == 0);
+        CHECK(pthread_create(&thread, NULL, round, stride) == 0);
         pthread_join(thread, NULL);
     }
     tell_truth();
