@@ -7,6 +7,7 @@
 #define LEAST_LIGHT 256
 #define MOST_LIGHT (1 << 17)
 #define LEAST_SLICE 256
+#define ADDED_PART 4            // of a burst's length, following may add to the program's time
 #define LONGEST 3               // lengths of a burst it may take to fill a window
 #define FIRST_FOLLOWING_PS 5000 // a guess, until it is known
 #define LEAST_FOLLOWING_PS 500
@@ -158,9 +159,9 @@ static void close_window(struct pace *pace)
 static void open_window(struct pace *pace, const struct pace_options *options, uint64_t due,
                         uint64_t now)
 {
-    // As long as following goes on for the length of a burst, and half of that may be what it adds.
-    const uint64_t added = most(1024 + pace->slowness, 2 * pace->slowness),
-                   wished = most(options->length_ns * 1024 / added, 1);
+    // Followed for the length of a burst, unless that adds more than a quarter of it.
+    const uint64_t parts = most(1024 + pace->slowness, ADDED_PART * pace->slowness),
+                   wished = most(options->length_ns * 1024 / parts, 1);
     pace_skip(pace, now);
     pace->due = due;
     pace->share = most((due + wished / 2) / wished, 1);
@@ -301,31 +302,36 @@ bool pace_meet(struct pace *pace, const struct pace_options *options, uint32_t b
 
 // How long it takes to fill the window at most, if the program goes on as it did: a tick before
 // that would only cost.
-static uint64_t time_left(const struct pace *pace)
+static uint64_t time_left(struct pace *pace, uint64_t now)
 {
     const uint64_t left = pace->window - least(pace->seen, pace->window);
-    return left + 2 * left * slowness(pace) / 1024;
+    const uint64_t wait = left + 2 * left * slowness(pace) / 1024;
+    pace->due_tick = now + wait;
+    return wait;
 }
 
 uint64_t pace_tick(struct pace *pace, const struct pace_options *options, uint64_t now,
                    int64_t *cell)
 {
-    uint64_t calls;
+    uint64_t calls, late;
     switch (pace->state) {
     case PACE_PASSING:
-        return follow(pace, options, now, cell) ? time_left(pace) : 0;
+        return follow(pace, options, now, cell) ? time_left(pace, now) : 0;
     case PACE_FOLLOWING:
         calls = followed(pace, *cell);
-        take_slice(pace, calls, now - pace->since, 0);
+        // What comes after the time that was set is the clock's own.
+        late = now > pace->due_tick && pace->due_tick > pace->since ? now - pace->due_tick : 0;
+        pace->lost += late;
+        take_slice(pace, calls, now - late - pace->since, 0);
         if (is_full(pace, options)) {
             close_window(pace);
             *cell = PACE_PASS;
             return 0;
         }
         set_slice(pace, most(pace->slice - calls, 1), now, cell);
-        return time_left(pace);
+        return time_left(pace, now);
     case PACE_CHECKING:
-        return check(pace, options, now, cell) ? time_left(pace) : 0;
+        return check(pace, options, now, cell) ? time_left(pace, now) : 0;
     case PACE_RESTING:
         break;
     }

@@ -63,6 +63,7 @@ struct pace {
     uint64_t next;         // when it is time for a burst
     uint64_t passing;      // calls that pass, at the begin of the state
     uint64_t alarm;        // until the clock ticks then; 0: that is not known
+    uint64_t due_tick;     // when the clock ticks next while calls are followed
     uint64_t before_ps;    // native time between calls, when they passed; 0: not known
     uint64_t following_ps; // what following adds to a call
     uint64_t slowness;     // what it adds to native time: parts of 1024, over some bursts
