@@ -10,7 +10,6 @@
 #include "unwind/arch.h"
 #include <errno.h>
 #include <stdatomic.h>
-#include <string.h>
 #include <sys/mman.h>
 
 #define MOST_BYTES (8u << 20) // of code that is rewritten at the begin and the end of each burst
@@ -309,7 +308,6 @@ struct node *calls_find_cursor(struct calls_thread *calls, const void *ucontext)
 int calls_open(struct calls_thread *calls, struct arena *arena, ref_t tree,
                struct live_stats *stats, struct unwind_bounds stack)
 {
-    memset(calls, 0, sizeof *calls);
     calls->arena = arena;
     calls->tree = tree;
     calls->stats = stats;

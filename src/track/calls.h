@@ -204,7 +204,7 @@ struct told_call {
 void calls_function_entered(struct calls_thread *calls, const struct told_call *call);
 void calls_function_left(struct calls_thread *calls, const struct told_call *call);
 
-// A follower for the calling thread, in pages of its own. 0 or -errno.
+// A follower for the calling thread, in new pages of its own: most are never touched. 0 or -errno.
 int calls_open(struct calls_thread *calls, struct arena *arena, ref_t tree,
                struct live_stats *stats, struct unwind_bounds stack);
 void calls_close(struct calls_thread *calls);
