@@ -65,6 +65,9 @@ static bool confirm_in_stub(struct encode_thread *thread, const struct stub_plac
     encode_keep_state(thread, &kept);
     const bool same = encode_undo_call(thread, place) && confirm(thread, cursor, &wrong);
     encode_restore_state(thread, &kept);
+    // The call itself is not among the frames.
+    if (wrong && encode_demand(thread, place->pc - 1))
+        encode_redo_call(thread, place);
     return same;
 }
 

@@ -292,6 +292,8 @@ ref_t encode_place_climbed(const struct encode_climbed *climbed, struct walker *
 
 // What a call has done to the state, undone: its return address lies in a stub. False: it does not.
 bool encode_undo_call(struct encode_thread *thread, const struct stub_place *place);
+// And done again, to a state that was computed without it.
+void encode_redo_call(struct encode_thread *thread, const struct stub_place *place);
 void encode_keep_state(const struct encode_thread *thread, struct encode_kept *kept);
 void encode_restore_state(struct encode_thread *thread, const struct encode_kept *kept);
 

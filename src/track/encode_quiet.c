@@ -57,6 +57,20 @@ bool encode_undo_call(struct encode_thread *thread, const struct stub_place *pla
     return true;
 }
 
+void encode_redo_call(struct encode_thread *thread, const struct stub_place *place)
+{
+    struct encode_state *state = thread->state;
+    const struct encode_site *site = place->returns ? encode_site_of(place->site) : NULL;
+    if (!site)
+        return;
+    if (place->stub == site->table)
+        encode_do(state, encode_word(thread, site), site->edge);
+    else if (place->hooked)
+        encode_push(state, site->edge, false);
+    else
+        state->machine.id += (uint64_t)place->delta;
+}
+
 void encode_keep_state(const struct encode_thread *thread, struct encode_kept *kept)
 {
     const struct encode_state *state = thread->state;
