@@ -60,8 +60,13 @@ static void take_sample(void *ucontext)
         return;
     unwind_expect(ucontext);
     const uint64_t begin = clock_now(LIVE_EVENT_WALL);
+    if (options->calls_window)
+        burst_tick_window(thread->calls, ucontext, agent_is_recording());
     if (options->event == LIVE_EVENT_CALLS) {
-        clock_set(&thread->clock, options, burst_tick(thread->calls, ucontext));
+        if (options->burst_interval_ns)
+            clock_set(&thread->clock, options, burst_tick(thread->calls, ucontext));
+        else
+            clock_resume(&thread->clock, options);
         return;
     }
     const bool wall = options->event == LIVE_EVENT_WALL;

@@ -225,6 +225,8 @@ static int follow_calls(void)
         agent_note("call sites cannot be rewritten in a process: its calls were not followed");
         return 0;
     }
+    if (functions >= 0 && options->calls_window)
+        burst_start_window(agent_is_recording());
     if (functions > 0 && options->empty_handler) // what the hooks alone cost
         entries_relay(false);
     return functions < 0 ? (int)functions : 0;

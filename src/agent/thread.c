@@ -111,7 +111,8 @@ static void close_tracker(struct thread *thread)
 
 static bool needs_clock(const struct live_options *options)
 {
-    return !live_event_counts(options->event) || options->burst_interval_ns;
+    return !live_event_counts(options->event) || options->burst_interval_ns ||
+           options->calls_window;
 }
 
 // The clock that the event counts by, of a thread that may be another one.

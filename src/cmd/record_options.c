@@ -343,6 +343,22 @@ static int combine_alloc(const struct parsing *parsing)
     return PROCEED;
 }
 
+// A delay and a duration, which hooks are switched by, if calls are followed.
+static int combine_window(struct record_options *options)
+{
+    const char *name = options->delay_ns ? "delay" : "duration";
+    if (options->trigger)
+        return MISUSE("--%s goes with -e calls, not with calls:N", name);
+    if (options->tracker != LIVE_TRACKER_CALLS)
+        return PROCEED;
+    if (options->burst_interval_ns)
+        return MISUSE("--%s and --burst exclude each other", name);
+    if (options->calls_by != LIVE_CALLS_BY_ENTRIES)
+        return MISUSE("--%s goes with programs built with 'cairn cc', not with --calls-by", name);
+    options->calls_window = true;
+    return PROCEED;
+}
+
 // What goes with what.
 static int combine(struct parsing *parsing)
 {
@@ -365,11 +381,8 @@ static int combine(struct parsing *parsing)
         return STATUS_MISUSE;
     if (options->event == LIVE_EVENT_ALLOC && combine_alloc(parsing) != PROCEED)
         return STATUS_MISUSE;
-    const bool follows = options->tracker == LIVE_TRACKER_CALLS || options->trigger;
-    if (follows && (options->delay_ns || options->duration_ns))
-        return MISUSE(
-            "--%s goes with events that are sampled by time: calls are followed from the first on",
-            options->delay_ns ? "delay" : "duration");
+    if ((options->delay_ns || options->duration_ns) && combine_window(options) != PROCEED)
+        return STATUS_MISUSE;
     if (options->calls_by_given && options->tracker != LIVE_TRACKER_CALLS)
         return MISUSE("--calls-by goes with --track calls: it says whose calls are followed");
     if (options->calls_by != LIVE_CALLS_BY_ENTRIES && options->burst_interval_ns)

@@ -19,6 +19,7 @@ struct record_options {
     bool weights_all_new, randomised, fold_recursion;
     uint64_t burst_interval_ns, burst_length_ns; // 0: calls are followed all the time
     uint32_t burst_one_in;
+    bool calls_window; // calls are followed after the delay, for the duration
     enum live_calls_by calls_by;
     bool calls_by_given; // else the program decides
     uint64_t period_ns;

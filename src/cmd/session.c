@@ -68,6 +68,7 @@ int session_create(struct session *session, const struct record_options *options
         .verify = options->verify,
         .restless = options->restless,
         .calls_by = options->calls_by,
+        .calls_window = options->calls_window,
     };
     fill_tree_options(&shared->options, &options->trees);
     const struct tree_name kind = tree_name(&options->trees);

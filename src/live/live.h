@@ -126,6 +126,7 @@ struct live_options {
     uint32_t verify;        // encode: walk at each sample, and compare
     uint32_t restless;      // encode: for tests, encode anew all the time
     uint32_t calls_by;      // enum live_calls_by
+    uint32_t calls_window;  // calls are followed while `recording` says so (--delay, --duration)
 };
 
 // Written by the tool before the program starts, but for the atomics.

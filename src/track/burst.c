@@ -282,3 +282,48 @@ __attribute__((visibility("hidden"))) void burst_turn(struct calls_thread *calls
         leave_burst(calls);
     block_signals(false, &mask);
 }
+
+// One burst
+
+enum window { NO_WINDOW, WINDOW_CLOSED, WINDOW_OPEN };
+
+// Written with the turn taken, read anywhere: a call at the edge may count or not.
+static _Atomic int window;
+
+static enum window current_window(void)
+{
+    return (enum window)atomic_load_explicit(&window, memory_order_relaxed);
+}
+
+static void set_window(bool open)
+{
+    atomic_store_explicit(&window, open ? WINDOW_OPEN : WINDOW_CLOSED, memory_order_relaxed);
+}
+
+bool burst_is_closed(void)
+{
+    return current_window() == WINDOW_CLOSED;
+}
+
+void burst_start_window(bool open)
+{
+    burst_hold();
+    set_window(open);
+    if (!open)
+        calls_switch(false);
+    burst_release();
+}
+
+void burst_tick_window(struct calls_thread *calls, const void *ucontext, bool open)
+{
+    if (atomic_flag_test_and_set_explicit(&turn, memory_order_acquire))
+        return;
+    // The clock runs before the first entries are written.
+    if (current_window() != NO_WINDOW && open != (current_window() == WINDOW_OPEN)) {
+        set_window(open);
+        calls_switch(open);
+        if (open)
+            calls_find_cursor(calls, ucontext);
+    }
+    burst_release();
+}

@@ -38,6 +38,12 @@ uint64_t burst_open(struct calls_thread *calls, uint64_t owed_ns);
 // The CPU time of the calling thread that its calls do not stand for yet.
 uint64_t burst_owed(const struct calls_thread *calls);
 
+// One burst instead, whose begin and end somebody else decides: in it or not, at the start and at
+// each tick. Functions that tell of themselves ask whether they count.
+void burst_start_window(bool open);
+void burst_tick_window(struct calls_thread *calls, const void *ucontext, bool open);
+bool burst_is_closed(void);
+
 // While code is being rewritten in normal context, no burst may begin or end and rewrite it, too.
 void burst_hold(void);
 void burst_release(void);

@@ -4,6 +4,7 @@
 // inlined into each other share it.
 
 #include "loadmap/loadmap.h"
+#include "track/burst.h"
 #include "track/missed.h"
 #include <errno.h>
 #include <sys/mman.h>
@@ -78,8 +79,9 @@ static void push(struct calls_thread *calls, uintptr_t level, ref_t edge)
     if (!child) // out of memory: the caller stands for it
         calls->stats->unplaced++;
     struct node *node = child ? shadow_node(calls, child) : caller;
-    // Bursts or not, these tell of every call.
-    shadow_charge_for(calls, node, calls_in_bursts ? 1 : calls->amount);
+    // Bursts or not, these tell of every call; and of who is active, when none counts.
+    if (!burst_is_closed())
+        shadow_charge_for(calls, node, calls_in_bursts ? 1 : calls->amount);
     *++shadow->told_top = (struct told_entry){.level = level, .node = node};
 }
 

@@ -112,6 +112,9 @@ class BadCommands(BadInput):
         self.refuse_to_record("-o", says="-o")
         self.refuse_to_record("--delay", "never", "touch", "ran", says="--delay")
         self.refuse_to_record("--duration", "-1", "touch", "ran", says="--duration")
+        self.refuse_to_record("--delay", "1", "-e", "calls:7", "touch", "ran", says="not with calls:N")
+        self.refuse_to_record("--delay", "1", "-e", "calls", "--burst", "20ms/2ms", "touch", "ran", says="exclude each other")
+        self.refuse_to_record("--duration", "1", "-e", "calls", "--calls-by", "program", "touch", "ran", says="--calls-by")
         self.refuse_to_record("--track", "guess", "touch", "ran", says="guess")
         self.refuse_to_record("--tree", "oak", "touch", "ran", says="oak")
 

@@ -314,6 +314,43 @@ class Contexts(CallsTest):
                     self.assert_edges(run, self.edges(profile), ("anybody",))
 
 
+class Windows(CallsTest):
+    """Calls are followed after a delay, and for a duration: all of them then, and no other."""
+
+    def window(self, program, *options):
+        run, profile = self.follow([program], *options)
+        self.assertEqual(run.status, 0, run.words)
+        count = lambda name: sum(node.calls or 0 for node in profile.named(name))
+        rounds, middle, leaf = int(run.text), count("middle"), count("leaf")
+        self.assertGreater(middle, 0)
+        self.assertLess(middle, rounds)
+        self.assertLess(abs(leaf - 10 * middle), 20)  # the first and the last may be there in part
+        for node in profile.named("leaf"):
+            if node.calls:
+                self.assertEqual(node.path()[-4:], ["main", "outer", "middle", "leaf"])
+        return count("outer")
+
+    def test_of_calls(self):
+        program = self.build("window.c")
+        self.assertEqual(self.window(program, "--delay", "0.7"), 0)
+        self.assertEqual(self.window(program, "--duration", "0.7"), 1)
+        self.assertEqual(self.window(program, "--delay", "0.5", "--duration", "0.5"), 0)
+
+    def test_beside_time(self):
+        self.assertEqual(self.window(self.build("window.c"), "-e", "cpu", "--delay", "0.7"), 0)
+
+    def test_of_functions_that_tell(self):
+        program = self.build("window.c", "-O2", "-finstrument-functions", through=())
+        self.assertEqual(self.window(program, "--delay", "0.7"), 0)
+
+    def test_that_never_opens(self):
+        program = self.build("window.c")
+        run = Run([CAIRN, "record", "--track", "calls", "--delay", "60", "-o", self.file("none"), "--", program],
+                  cwd=self.folder)
+        self.assertEqual(run.status, 0, run.words)
+        self.assertIn("ended within the --delay", run.words)
+
+
 class CpuTime(CallsTest):
     def test_reads_the_cursor(self):
         """Samples on followed contexts: cost per call."""
