@@ -157,8 +157,8 @@ static void *unwinder_of(const void *caller, const char *name)
 INTERPOSED _Unwind_Reason_Code _Unwind_Backtrace(_Unwind_Trace_Fn function, void *argument)
 {
     const void *caller = (const void *)sites_true_pc((uintptr_t)__builtin_return_address(0));
-    struct trace trace = {
-        .get_ip = UNWINDER_OF(caller, _Unwind_GetIP), .function = function, .argument = argument};
+    struct trace trace = {.function = function, .argument = argument};
+    trace.get_ip = UNWINDER_OF(caller, _Unwind_GetIP);
     __typeof__(&_Unwind_Backtrace) real = UNWINDER_OF(caller, _Unwind_Backtrace);
     if (!real || !trace.get_ip)
         return _URC_END_OF_STACK;
