@@ -56,27 +56,6 @@ static uintptr_t target_of(const struct encode_site *site, uintptr_t pc)
                               : 0;
 }
 
-// What runs is not what was called: a jump through a pointer has led on, before anybody looked at
-// it. If there is one that may have done so, that is taken for it.
-static bool explain_jump(uint32_t called, uintptr_t pc)
-{
-    const struct encode_facts *facts = encode_facts_of(called);
-    const uintptr_t start = start_of(pc);
-    struct site_list list;
-    // A function that has numbers would have to be encoded anew first.
-    if ((facts->flags & (OPEN | PUSHES)) != PUSHES || !start ||
-        sites_find(facts->address, &list, NULL))
-        return false;
-    for (unsigned i = 0; i < list.count; i++) {
-        struct encode_site *site = encode_site_of(&list.site[i]);
-        if (site && list.site[i].kind == SITE_TAIL_INDIRECT) {
-            encode_tail(site, start);
-            return true;
-        }
-    }
-    return false;
-}
-
 // The call of a frame becomes an edge, and what it has entered is looked at. False: what is deeper
 // cannot be told by numbers.
 static bool take_frame(const struct encode_frame *frame, uintptr_t pc, uint32_t *looks)
@@ -93,10 +72,8 @@ static bool take_frame(const struct encode_frame *frame, uintptr_t pc, uint32_t 
         return false;
     *looks += encode.graph.edge_count > known;
     *looks += encode_look(graph_edge(&encode.graph, edge)->callee);
-    const bool direct = is_looked_at(graph_find_function(&encode.graph, frame->function));
-    if (!direct)
-        *looks += explain_jump(graph_edge(&encode.graph, edge)->callee, pc);
-    return direct || is_looked_at(graph_find_function(&encode.graph, frame->function));
+    // A jump may have led on from there.
+    return is_looked_at(graph_find_function(&encode.graph, frame->function));
 }
 
 // What has been called from functions that were open does not know of it.
