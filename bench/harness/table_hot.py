@@ -15,6 +15,7 @@ FULL_MEMORY = "6G"
 LARGE = 10_000_000  # contexts: of this size two programs at least must be
 SPACE_MOST, SPACE_WORST = 0.01, 0.04
 FALSE_MOST, ERROR_MOST, BURST_ERROR = 0.05, 2.0, 15.0
+BURST_RUNS = 8
 SLOWER = 1.10
 STREAM_CALLS, STREAM_CONTEXTS = 10 ** 9, 10 ** 8
 PAPER_TABLE1 = (("firefox", 6756, 145883, 30294063, 625133218), ("gimp", 5146, 93372, 26107261, 805947134),
@@ -49,6 +50,25 @@ def _accuracy(place, exact, approx, tau):
             "uncovered_max": found["uncovered"]["max_pct"], "uncovered_avg": found["uncovered"]["avg_pct"]}
 
 
+def _bursts(place, program, exact, tau):
+    """Several runs in bursts, laid together: most programs here take a second, in which a burst that meets a short phase
+    counts for much. Also the average error of each run alone."""
+    paths = [place.at(f"hot-burst{number}") for number in range(BURST_RUNS)]
+    for path in paths:
+        run(_command(place, path, program, "--tree", f"hot:{PHI}", "--burst", "20ms/2ms"), place.work, stdin=program.stdin)
+    alone = [_accuracy(place, exact, path, tau)["error_avg"] for path in paths]
+    merged = place.at("hot-bursts")
+    subprocess.run([place.cairn, "merge", "-o", merged, *paths], capture_output=True, check=True)
+    found = _accuracy(place, exact, merged, tau)
+    for path in (*paths, merged):
+        os.unlink(path)
+    return found, alone
+
+
+def _one_run(row):
+    return median(row["burst_runs"]) if "burst_runs" in row else row["bursts"]["error_avg"]
+
+
 def _program(place, options, program):
     exact, hot = place.at("hot-exact"), place.at("hot-tree")
     full = _command(place, exact, program, "--memory", FULL_MEMORY)
@@ -70,8 +90,7 @@ def _program(place, options, program):
            "spread": spread(times["native"]), "raw": times}
     # What goes by the clock is another program each time: there is no truth to compare with.
     if not program.tells_time:
-        run(_command(place, hot, program, "--tree", f"hot:{PHI}", "--burst", "20ms/2ms"), place.work, stdin=program.stdin)
-        row["bursts"] = _accuracy(place, exact, hot, tau)
+        row["bursts_merged"], row["burst_runs"] = _bursts(place, program, exact, tau)
     for path in (exact, hot):
         os.unlink(path)
     return row
@@ -134,17 +153,19 @@ def render(data):
     yield ("Space (peak bytes of the trees, edges included), accuracy against the exact tree, and time. *Missed* and *false* "
            "count contexts on the wrong side of φ, of those that are hot; *error* is that of the counters of hot contexts; *coverage* is "
            "that of edges with at least τ times the hottest one's weight, where τ is 0.01, or φN over that weight if this is more "
-           "(below it, the paper's guarantee ends). With bursts of 2 ms every 20 ms the last column: most of these runs take a second, so a burst "
-           "that meets a busy moment counts for much. phalanx goes by the clock: two runs of it differ.")
+           "(below it, the paper's guarantee ends). The last columns: bursts of 2 ms every 20 ms, "
+           f"the median of {BURST_RUNS} runs, and all of them merged: most of these take a second, so a burst "
+           "that meets a short phase counts for much. phalanx goes by the clock: two runs of it differ.")
     yield ""
     yield ("| program | full | hot | share | hot contexts | missed | false | error avg | max | τ | coverage | full / native | "
-           "hot / native | hot / full | error, bursts |")
-    yield "|---|" + "---:|" * 14
+           "hot / native | hot / full | error, bursts | merged |")
+    yield "|---|" + "---:|" * 15
     for row in data["programs"]:
         found = row["accuracy"]
         accuracy = (f"{found['hot']:,} | {found['missed']} | {found['false']} | {found['error_avg']:.3f} % | "
                     f"{found['error_max']:.2f} % | {row['tau']:.3f} | {found['coverage']:.3f}" if found else "– | " * 6 + "–")
-        bursts = f"{row['bursts']['error_avg']:.1f} %" if found else "–"
+        merged = f"{row['bursts_merged']['error_avg']:.1f} %" if row.get("bursts_merged") else "–"
+        bursts = f"{_one_run(row):.1f} % | {merged}" if found else "– | –"
         yield (f"| {row['name']} | {row['full_bytes'] / 1e6:.1f} MB | {row['hot_bytes'] / 1e6:.2f} MB | "
                f"{row['hot_bytes'] / row['full_bytes']:.2%} | {accuracy} | {row['ratio']['full']:.2f} | "
                f"{row['ratio']['hot']:.2f} | {row['hot_over_full']:.3f} | {bursts} |")
@@ -184,10 +205,9 @@ def bars(data):
     yield f"average counter error at most {ERROR_MOST:g} % for most", 2 * near > len(known), f"{near} of {len(known)}"
     yield ("hot-edge coverage 100 % for τ ≥ 0.01, where φN is that small", all(row["accuracy"]["coverage"] >= 1 for row in known),
            f"lowest {min(row['accuracy']['coverage'] for row in known):.4f}")
-    worst = max(known, key=lambda row: row["bursts"]["error_avg"])
-    yield (f"with bursts: average error at most {BURST_ERROR:g} %", worst["bursts"]["error_avg"] <= BURST_ERROR,
-           f"median {median([row['bursts']['error_avg'] for row in known]):.1f} %, worst: {worst['name']} "
-           f"{worst['bursts']['error_avg']:.1f} %")
+    worst = max(known, key=_one_run)
+    yield (f"with bursts: average error at most {BURST_ERROR:g} %", _one_run(worst) <= BURST_ERROR,
+           f"median {median([_one_run(row) for row in known]):.1f} %, worst: {worst['name']} {_one_run(worst):.1f} %")
     slow = [row for row in rows if row["hot_over_full"] > SLOWER]
     yield (f"hot tree at most {SLOWER - 1:.0%} slower than the full one", not slow,
            f"median {median([row['hot_over_full'] for row in rows]):.3f}" +
