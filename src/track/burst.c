@@ -322,7 +322,8 @@ void burst_tick_window(struct calls_thread *calls, const void *ucontext, bool op
     if (current_window() != NO_WINDOW && open != (current_window() == WINDOW_OPEN)) {
         set_window(open);
         calls_switch(open);
-        if (open)
+        // Functions that tell of themselves do so all the time: who is active is known.
+        if (open && !calls->active->told)
             calls_find_cursor(calls, ucontext);
     }
     burst_release();
