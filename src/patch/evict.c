@@ -7,8 +7,6 @@
 #include <errno.h>
 #include <string.h>
 
-#define JUMP 0xe9
-
 // The frame, or a word of the module itself: there is memory.
 static bool reads_safely(const struct instruction *in)
 {
@@ -39,15 +37,6 @@ unsigned evict_how_far(unsigned length)
     return length >= EVICTED_MOST ? JUMP_BYTES : length >= 8 ? 3 : length - JUMP_BYTES;
 }
 
-static bool put_distance(unsigned char *code, uintptr_t at, uintptr_t to)
-{
-    int32_t distance;
-    const bool reaches = moved_distance(at + JUMP_BYTES, to, &distance);
-    code[0] = JUMP;
-    memcpy(code + 1, &distance, sizeof distance);
-    return reaches;
-}
-
 // The instruction, then a jump to what follows it. False: it would not reach what it refers to.
 static bool fill_slot(struct stub *stub, const struct eviction *eviction)
 {
@@ -63,8 +52,8 @@ static bool fill_slot(struct stub *stub, const struct eviction *eviction)
     memcpy(code, &head, sizeof head);
     stub->end = (uint16_t)(STUB_ENTRY + bytes);
     return bytes &&
-           put_distance(code + stub->end, stub->code + stub->end,
-                        eviction->victim + eviction->length) &&
+           moved_jump(code + stub->end, stub->code + stub->end,
+                      eviction->victim + eviction->length) &&
            !region_write(stub->code, code, stub->end + (size_t)JUMP_BYTES);
 }
 
@@ -90,10 +79,10 @@ static unsigned char *take_hops(struct eviction *eviction, uintptr_t low, uintpt
     struct hop_shape shape = {0};
     if (inside < JUMP_BYTES) { // the second jump begins in the distance of the first
         shape.fixed = 1u << (inside - 1);
-        shape.distance = (uint32_t)JUMP << 8 * (inside - 1);
+        shape.distance = (uint32_t)MOVED_JUMP << 8 * (inside - 1);
     }
     *door = hop_take(eviction->victim + JUMP_BYTES, &shape, low, high);
-    if (!*door || !put_distance(eviction->code, eviction->victim, (uintptr_t)*door))
+    if (!*door || !moved_jump(eviction->code, eviction->victim, (uintptr_t)*door))
         return NULL;
     shape = (struct hop_shape){0};
     for (unsigned i = 0; inside + 1 + i < JUMP_BYTES; i++) {
@@ -101,7 +90,7 @@ static unsigned char *take_hops(struct eviction *eviction, uintptr_t low, uintpt
         shape.distance |= (uint32_t)eviction->code[inside + 1 + i] << 8 * i;
     }
     unsigned char *hop = hop_take(second + JUMP_BYTES, &shape, low, high);
-    return hop && put_distance(eviction->code + inside, second, (uintptr_t)hop) ? hop : NULL;
+    return hop && moved_jump(eviction->code + inside, second, (uintptr_t)hop) ? hop : NULL;
 }
 
 bool evict_prepare(struct site *site, uintptr_t low, uintptr_t high)
@@ -125,7 +114,7 @@ int evict_open_door(const struct eviction *eviction, int fd)
     const struct stub *stub = atomic_load_explicit(&eviction->stub, memory_order_relaxed);
     const uintptr_t door = (uintptr_t)atomic_load_explicit(&eviction->door, memory_order_relaxed);
     unsigned char jump[JUMP_BYTES];
-    if (!put_distance(jump, door, stub->code + STUB_ENTRY))
+    if (!moved_jump(jump, door, stub->code + STUB_ENTRY))
         return -ERANGE;
     return text_write(fd, door, jump, sizeof jump);
 }

@@ -35,6 +35,15 @@ bool moved_distance(uintptr_t end, uintptr_t target, int32_t *distance)
     return *distance == wide;
 }
 
+bool moved_jump(unsigned char *code, uintptr_t from, uintptr_t to)
+{
+    int32_t distance;
+    const bool reaches = moved_distance(from + 1 + sizeof distance, to, &distance);
+    code[0] = MOVED_JUMP;
+    memcpy(code + 1, &distance, sizeof distance);
+    return reaches;
+}
+
 static size_t make_branch(unsigned char *code, const struct instruction *in, uintptr_t from,
                           uintptr_t to)
 {

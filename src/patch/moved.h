@@ -22,4 +22,8 @@ size_t moved_make(unsigned char *code, const struct instruction *in, const unsig
 // Four bytes that lead from `end` (of an instruction) to `target`. False: too far.
 bool moved_distance(uintptr_t end, uintptr_t target, int32_t *distance);
 
+// A jump of five bytes that stands at `from`. False: too far.
+#define MOVED_JUMP 0xe9
+bool moved_jump(unsigned char *code, uintptr_t from, uintptr_t to);
+
 #endif

@@ -4,7 +4,6 @@
 #include "patch/functions.h"
 #include "patch/heap.h"
 #include "patch/moved.h"
-#include <string.h>
 
 #define HOPS_MOST 3
 #define GAP_MOST 64
@@ -77,12 +76,8 @@ static uintptr_t hop_in(struct gap *gap, uintptr_t end, uintptr_t place, padding
     const uintptr_t at = gap->count < HOPS_MOST ? room_in(gap, end) : 0;
     if (!at)
         return 0;
-    unsigned char jump[JUMP_BYTES] = {0xe9};
-    int32_t distance;
-    if (!moved_distance(at + JUMP_BYTES, place, &distance))
-        return 0;
-    memcpy(jump + 1, &distance, sizeof distance);
-    if (write(at, jump, sizeof jump))
+    unsigned char jump[JUMP_BYTES];
+    if (!moved_jump(jump, at, place) || write(at, jump, sizeof jump))
         return 0;
     gap->hop[gap->count].at = at;
     gap->hop[gap->count++].to = place;

@@ -43,15 +43,6 @@ static void add_edit(struct batch *batch, uintptr_t address, const void *code, s
     memcpy(edit->code, code, bytes);
 }
 
-static bool make_jump(unsigned char jump[JUMP_BYTES], uintptr_t from, uintptr_t to)
-{
-    int32_t distance;
-    jump[0] = 0xe9;
-    const bool reaches = moved_distance(from + JUMP_BYTES, to, &distance);
-    memcpy(jump + 1, &distance, sizeof distance);
-    return reaches;
-}
-
 static size_t bytes_replaced(const struct site *site)
 {
     switch (site->form) {
@@ -84,7 +75,7 @@ static int lead_by_hop(struct batch *batch, struct site *site, uintptr_t entry)
 {
     unsigned char jump[JUMP_BYTES];
     const uintptr_t hop = site->room;
-    if (!make_jump(jump, hop, entry))
+    if (!moved_jump(jump, hop, entry))
         return -ERANGE;
     if (atomic_load(&site->hop)) {
         add_edit(batch, hop, jump, JUMP_BYTES, 0);
@@ -108,7 +99,7 @@ static int lead_by_hop(struct batch *batch, struct site *site, uintptr_t entry)
         const unsigned char near[SHORT_JUMP_BYTES] = {0xeb, (unsigned char)(to - end)};
         add_edit(batch, site->address, near, sizeof near, 0);
     } else {
-        make_jump(jump, site_start(site), hop);
+        moved_jump(jump, site_start(site), hop);
         add_edit(batch, site_start(site), jump, JUMP_BYTES, site->starts);
     }
     return 0;
@@ -133,7 +124,7 @@ static int add_change(struct batch *batch, const struct site_change *change)
     int error = 0;
     switch (site->form) {
     case FORM_JUMP:
-        if (!make_jump(jump, site_start(site), entry))
+        if (!moved_jump(jump, site_start(site), entry))
             return -ERANGE;
         add_edit(batch, site_start(site), jump, JUMP_BYTES, 0);
         break;

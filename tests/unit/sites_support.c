@@ -47,6 +47,13 @@ void support_start(void)
     assert_int_equal(sites_start(), 0);
 }
 
+int support_set_up(void **state)
+{
+    (void)state;
+    support_start();
+    return 0;
+}
+
 static int32_t from_thread(const void *variable)
 {
     return (int32_t)((uintptr_t)variable - (uintptr_t)__builtin_thread_pointer());

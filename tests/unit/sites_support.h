@@ -13,6 +13,7 @@ extern uint64_t hook_calls, traps_met;
 
 // Once: the load map, patching, and the handler.
 void support_start(void);
+int support_set_up(void **state); // the same, for a group of tests
 
 struct stub_plan plain_plan(void);
 struct stub_plan delta_plan(int64_t delta);

@@ -155,13 +155,6 @@ static void test_threads(void **state)
     unpatch((const void *)form_evicted_raced);
 }
 
-static int start(void **state)
-{
-    (void)state;
-    support_start();
-    return 0;
-}
-
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -170,5 +163,5 @@ int main(void)
         cmocka_unit_test(test_unwind_distance),
         cmocka_unit_test(test_threads),
     };
-    return cmocka_run_group_tests(tests, start, NULL);
+    return cmocka_run_group_tests(tests, support_set_up, NULL);
 }

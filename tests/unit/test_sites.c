@@ -318,13 +318,6 @@ static void test_jump_tables(void **state)
     assert_false(jump_table_stays((uintptr_t)labs, note_part, NULL));
 }
 
-static int start(void **state)
-{
-    (void)state;
-    support_start();
-    return 0;
-}
-
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -335,5 +328,5 @@ int main(void)
         cmocka_unit_test(test_renewed_chain), cmocka_unit_test(test_jump_tables),
         cmocka_unit_test(test_long_chains),
     };
-    return cmocka_run_group_tests(tests, start, NULL);
+    return cmocka_run_group_tests(tests, support_set_up, NULL);
 }

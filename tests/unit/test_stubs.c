@@ -442,13 +442,6 @@ static void test_traps_that_nobody_could_bear(void **state)
     unpatch((const void *)form_direct);
 }
 
-static int start(void **state)
-{
-    (void)state;
-    support_start();
-    return 0;
-}
-
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -464,5 +457,5 @@ int main(void)
         cmocka_unit_test(test_traps_that_nobody_could_bear),
         cmocka_unit_test(test_where_it_is_forbidden),
     };
-    return cmocka_run_group_tests(tests, start, NULL);
+    return cmocka_run_group_tests(tests, support_set_up, NULL);
 }
