@@ -279,7 +279,8 @@ int main(int argc, char **argv)
 {
     const int rounds = argc > 1 ? atoi(argv[1]) : 60;
     char error[200];
-    if (cairn_start("rate=2000 tree=hot:1e-3 memory=16M", error, sizeof error) && *error)
+    const int started = cairn_start("rate=2000 tree=hot:1e-3 memory=16M", error, sizeof error);
+    if (started && started != CAIRN_ABSENT) // without cairn it runs as well, unoptimised
         fprintf(stderr, "cairn: %s\n", error);
     int64_t sum = 0;
     for (int round = 1; round <= rounds; round++) {

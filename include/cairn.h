@@ -129,8 +129,12 @@ static inline int cairn_start(const char *options, char *error, size_t error_byt
 {
     if (cairn_start_1)
         return cairn_start_1(options, error, error_bytes);
+    static const char why[] = "not linked with libcairn, and not run by 'cairn record'";
+    size_t length = 0;
+    for (; error && length + 1 < error_bytes && why[length]; length++)
+        error[length] = why[length];
     if (error && error_bytes)
-        *error = 0;
+        error[length] = 0;
     return CAIRN_ABSENT;
 }
 

@@ -59,6 +59,7 @@ class Program:
     paths: dict  # by kind of build
     arguments: list
     short: list = None  # the same with less work, for tools that are very slow
+    long: list = None  # and with more, some seconds of it, for what is left to chance
     stdin: str = os.devnull
     tells_time: bool = False  # what it prints is never the same
 
@@ -70,6 +71,14 @@ def compiler(place, kind, name):
             "cairn": [place.cairn, "cc", name], "gprof": [name, "-pg"]}[kind]
 
 
+def _is_current(place, kind, target, newest=0):
+    """True if there is such a program, and neither its sources nor what `cairn cc` makes of them have changed since."""
+    assembler = os.path.join(os.path.dirname(place.cairn), "cairn-as")
+    if kind == "cairn" and os.path.exists(assembler):
+        newest = max(newest, os.path.getmtime(assembler))
+    return os.path.exists(target) and os.path.getmtime(target) >= newest
+
+
 def build(place, name, sources, *flags, compiler_name="gcc", kinds=KINDS):
     """The same sources and flags, by each kind of build."""
     paths = {}
@@ -77,7 +86,7 @@ def build(place, name, sources, *flags, compiler_name="gcc", kinds=KINDS):
         paths[kind] = target = place.program(f"calls-{name}-{kind}")
         os.makedirs(os.path.dirname(target), exist_ok=True)
         newest = max([os.path.getmtime(source) for source in sources])
-        if not os.path.exists(target) or os.path.getmtime(target) < newest:
+        if not _is_current(place, kind, target, newest):
             command = [*compiler(place, kind, compiler_name), "-w", "-O2", "-no-pie", *sources, *flags]
             subprocess.run([*command, "-o", target], check=True)
     return paths
@@ -88,7 +97,7 @@ def _make(place, name, folder):
     paths = {}
     for kind in KINDS:
         paths[kind] = target = place.program(f"calls-{name}-{kind}")
-        if not os.path.exists(target):
+        if not _is_current(place, kind, target):
             tree = place.at("builds", f"{name}-{kind}")
             shutil.rmtree(tree, ignore_errors=True)
             shutil.copytree(folder, tree)
@@ -97,7 +106,7 @@ def _make(place, name, folder):
             subprocess.run(["make", "-s", f"CC={words} -no-pie", "CFLAGS=-O2", name], cwd=tree,
                            check=True, capture_output=True)
             os.makedirs(os.path.dirname(target), exist_ok=True)
-            shutil.copy2(os.path.join(tree, name), target)
+            shutil.copy(os.path.join(tree, name), target)
     return paths
 
 
@@ -129,7 +138,7 @@ def _lua(place, folder):
     script, text = input_file(place, "calls.lua", LUA), _text(place, 1)
     # The seed of its hashes: else two runs differ.
     paths = build(place, "lua", files, "-DLUA_USE_POSIX", "-Dluai_makeseed(L)=42", "-lm")
-    return Program("lua", paths, [script, "18", text], [script, "1", text])
+    return Program("lua", paths, [script, "18", text], [script, "1", text], [script, "126", text])
 
 
 def _sqlite(place, folder):
@@ -139,19 +148,24 @@ def _sqlite(place, folder):
     paths = build(place, "sqlite3", [folder + "/sqlite3.c", folder + "/shell.c"],
                    "-DSQLITE_THREADSAFE=0", "-DSQLITE_OMIT_LOAD_EXTENSION", "-lm")
     script, short = (input_file(place, f"calls-{rows}.sql", SQL.format(rows=rows)) for rows in (700000, 40000))
-    return Program("sqlite3", paths, [":memory:", f".read {script}"], [":memory:", f".read {short}"])
+    long = input_file(place, "calls-long.sql", (SQL.format(rows=700000) + "DROP TABLE item;\n") * 6)
+    return Program("sqlite3", paths, *([":memory:", f".read {each}"] for each in (script, short, long)))
 
 
 def _bzip2(place, folder):
     files = [f"{folder}/{name}.c" for name in ("blocksort", "huffman", "crctable", "randtable", "compress",
                                                "decompress", "bzlib", "bzip2")]
-    return Program("bzip2", build(place, "bzip2", files, "-D_FILE_OFFSET_BITS=64"), ["-c", _text(place, 15)])
+    text = _text(place, 15)
+    return Program("bzip2", build(place, "bzip2", files, "-D_FILE_OFFSET_BITS=64"), ["-c", text], long=["-c", *[text] * 6])
 
 
 def _minigzip(place, folder):
     paths = build(place, "minigzip", glob.glob(folder + "/*.c") + [folder + "/test/minigzip.c"], "-I", folder,
                    "-DHAVE_UNISTD_H", "-DHAVE_STDARG_H")
-    return Program("zlib", paths, ["-c", _text(place, 18)])
+    text = _text(place, 18)
+    with open(text, "rb") as file:
+        long = input_file(place, "calls-text-long", file.read() * 8)
+    return Program("zlib", paths, ["-c", text], long=["-c", long])
 
 
 def _tcc(place, folder):
@@ -166,7 +180,8 @@ def _tcc(place, folder):
 
 
 def _mawk(place, folder):
-    return Program("mawk", _make(place, "mawk", folder), ["-f", input_file(place, "calls.awk", AWK), _text(place, 15)])
+    script, text = input_file(place, "calls.awk", AWK), _text(place, 15)
+    return Program("mawk", _make(place, "mawk", folder), ["-f", script, text], long=["-f", script, *[text] * 6])
 
 
 def _minisat(place, folder):
@@ -174,7 +189,9 @@ def _minisat(place, folder):
              *glob.glob(folder + "/minisat/utils/*.cc")]
     paths = build(place, "minisat", files, "-fpermissive", "-std=gnu++11", "-I", folder,
                    "-D__STDC_LIMIT_MACROS", "-D__STDC_FORMAT_MACROS", "-lz", compiler_name="g++")
-    return Program("minisat (C++)", paths, ["-verb=0", input_file(place, "calls.cnf", _formula(260, 7))])
+    short, long = (input_file(place, name, _formula(variables, 7))
+                   for name, variables in (("calls.cnf", 260), ("calls-long.cnf", 300)))
+    return Program("minisat (C++)", paths, ["-verb=0", short], long=["-verb=0", long])
 
 
 def real(place, say):
@@ -194,10 +211,10 @@ def small(place):
     """Programs that do little but call."""
     source = lambda name: [os.path.join(place.source, "programs", name)]
     return [
-        Program("go", build(place, "go", source("go.c")), ["25000"]),
-        Program("connect4", build(place, "connect4", source("connect4.c")), ["14"]),
-        Program("fib", build(place, "fib", source("fib.c")), ["43"]),
+        Program("go", build(place, "go", source("go.c")), ["25000"], long=["125000"]),
+        Program("connect4", build(place, "connect4", source("connect4.c")), ["14"], long=["16"]),
+        Program("fib", build(place, "fib", source("fib.c")), ["43"], long=["46"]),
         Program("figure1", build(place, "figure1", source("figure1.c"), "-fno-optimize-sibling-calls"), []),
         Program("callbacks", build(place, "callbacks", source("callbacks.c")), ["8000000"]),
-        Program("shapes (C++)", build(place, "shapes", source("shapes.cc"), compiler_name="g++"), ["200"]),
+        Program("shapes (C++)", build(place, "shapes", source("shapes.cc"), compiler_name="g++"), ["200"], long=["1200"]),
     ]

@@ -103,9 +103,11 @@ def all_profilers(place):
     cairn = place.cairn
     wanted = [
         Profiler("native", "native"),
+        Profiler("again", "native again"),
         Cairn("cairn", "cairn 1 kHz", cairn, "-F", "1000"),
         Cairn("empty", "bare signals 1 kHz", cairn, "-F", "1000", "--empty-handler"),
         Cairn("cairn250", "cairn 250 Hz", cairn, "-F", "250"),
+        Cairn("cairn-timer", "cairn 250 Hz, by timer", cairn, "-F", "250", "--source", "timer"),
         Perf("perf-fp", "perf -g", "-F", "1000", "-g"),
         Perf("perf-dwarf", "perf dwarf", "-F", "1000", "--call-graph", "dwarf"),
         Gperftools("gperftools", "gperftools", 1000),

@@ -7,7 +7,7 @@ import random
 import re
 
 from . import profilers, workloads
-from .measure import median, run, spread
+from .measure import median, run, run_together, spread
 
 BAR = 0.2  # of heaptrack's overhead
 BARRED = ("sqlite3", "python3", "python3, PYTHONMALLOC=malloc")
@@ -68,16 +68,21 @@ def _programs(place):
     return wanted
 
 
-def _rounds(place, tools, argv, env, rounds, seed, runner):
+def _rounds(place, tools, argv, env, rounds, seed):
+    """All tools at once, taking turns."""
     order = random.Random(seed)
-    times, facts, native = {tool.name: [] for tool in tools}, {}, None
+    times, facts = {tool.name: [] for tool in tools}, {}
     for _ in range(rounds):
-        for tool in [tools[0]] + order.sample(tools[1:], len(tools) - 1):
-            output = place.profile()
-            command, more = tool.command(argv, output)
-            result = runner(command, place.work, env=dict(env, **more))
+        outputs = {tool.name: place.profile(tool.name) for tool in tools}
+        commands = {}
+        for tool in order.sample(tools, len(tools)):
+            command, more = tool.command(argv, outputs[tool.name])
+            commands[tool.name] = (command, dict(env, **more), os.devnull)
+        results = run_together(commands, place.work)
+        native = results["native"]
+        for tool in tools:
+            result, output = results[tool.name], outputs[tool.name]
             times[tool.name].append(result.cpu)
-            native = native or result
             fact = facts.setdefault(tool.name, {"same": True})
             # heaptrack writes to stdout itself.
             fact["same"] &= result.status == native.status and (
@@ -118,12 +123,12 @@ def _valgrind(place):
 
 def measure(place, options, say):
     tools = _tools(place)
-    fixed, _ = _rounds(place, tools, [workloads.find("true")], {}, max(options.rounds, 3), 0, run)
+    fixed, _ = _rounds(place, tools, [workloads.find("true")], {}, max(options.rounds, 3), 0)
     rows = []
     for seed, (name, argv, env) in enumerate(_programs(place)):
         if options.programs and name.split(",")[0] not in options.programs:
             continue
-        times, facts = _rounds(place, tools, argv, env, options.rounds, seed, options.patience.run)
+        times, facts = _rounds(place, tools, argv, env, options.rounds, seed)
         rows.append({"name": name, "times": times, "facts": facts})
         say(f"  {name}: " + ", ".join(
             f"{tool.name} +{_extra(rows[-1], tool.name):.3f} s" for tool in tools[1:]))
@@ -162,7 +167,7 @@ def render(data):
     names = [tool for tool in data["tools"] if tool[0] != "native"]
     yield "## Allocations"
     yield ""
-    yield (f"CPU time of program and profiler beyond native, medians of {data['rounds']} interleaved rounds; in brackets, "
+    yield (f"CPU time of program and profiler beyond native, medians of {data['rounds']} rounds in which all run at once, taking turns on one processor; in brackets, "
            "as a part of heaptrack's. A pair is a block's allocation and its end. *Told* is the part of blocks whose "
            "context the number told, with `--track encode`; the others were walked.")
     yield ""

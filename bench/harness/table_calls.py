@@ -7,7 +7,7 @@ import shutil
 import subprocess
 
 from . import calls_programs, hot_programs, workloads
-from .measure import median, run, spread
+from .measure import median, run_together, spread
 
 COLUMNS = ("native", "shifted", "off", "empty", "full", "sites", "bursts", "gprof")
 NAMES = {"shifted": "native, shifted", "off": "built, not recorded", "empty": "empty hooks", "full": "every call", "sites": "every call, by sites", "bursts": "bursts 20 ms/2 ms", "gprof": "gprof",
@@ -37,27 +37,22 @@ def _calls(place, output):
     return sum(node["calls"] or 0 for node in nodes), len(nodes)
 
 
-def _rounds(place, options, program, columns, arguments, rounds):
-    """The columns in turns; every round begins with another one."""
+def _rounds(place, program, columns, arguments, rounds):
+    """All columns at once, taking turns; every round begins with another one."""
     times = {column: [] for column in columns}
     same, facts = True, {}
     for number in range(rounds):
-        digests = set()
-        for step in range(len(columns)):
-            column = columns[(number + step) % len(columns)]
-            output = place.profile()
-            shutil.rmtree(place.at("calls-data"), ignore_errors=True)
-            if column == "uftrace":
-                output = place.at("calls-data")
-            argv = _command(place, program, column, arguments, output)
-            slow = column in ("uftrace", "callgrind")
-            measure_run = run if slow else options.patience.run
-            result = measure_run(argv, place.work, stdin=program.stdin)
+        outputs = {column: place.profile(column) for column in columns}
+        shutil.rmtree(place.at("calls-data"), ignore_errors=True)
+        outputs["uftrace"] = place.at("calls-data")
+        turns = [columns[(number + step) % len(columns)] for step in range(len(columns))]
+        results = run_together({column: (_command(place, program, column, arguments, outputs[column]), {}, program.stdin)
+                                for column in turns}, place.work)
+        for column, result in results.items():
             times[column].append(result.cpu)
-            digests.add((result.status, None if program.tells_time else result.digest))
-            if column == "full" and not facts:
-                facts["calls"], facts["contexts"] = _calls(place, output)
-        same &= len(digests) == 1
+        same &= len({(result.status, None if program.tells_time else result.digest) for result in results.values()}) == 1
+        if not facts:
+            facts["calls"], facts["contexts"] = _calls(place, outputs["full"])
     ratios = {column: [mine / native for mine, native in zip(times[column], times["native"])]
               for column in columns if column != "native"}
     return {"name": program.name, "native": median(times["native"]), "noise": spread(times["native"]),
@@ -74,7 +69,7 @@ def measure(place, options, say):
         programs = [program for program in programs if program.name in options.programs]
     rows, slow = [], []
     for program in programs:
-        row = _rounds(place, options, program, COLUMNS, program.arguments, options.rounds)
+        row = _rounds(place, program, COLUMNS, program.arguments, options.rounds)
         row["real"] = program.name in real
         rows.append(row)
         say(f"  {program.name}: {row['native']:.2f} s, " +
@@ -83,14 +78,13 @@ def measure(place, options, say):
     peers = [name for name, tool in (("uftrace", "uftrace"), ("callgrind", "valgrind")) if workloads.find(tool)]
     for program in programs:
         if program.short and peers:
-            row = _rounds(place, options, program, ("native", "full", "sites", "gprof", *peers), program.short,
+            row = _rounds(place, program, ("native", "full", "sites", "gprof", *peers), program.short,
                           min(3, options.rounds))
             slow.append(row)
             say(f"  {program.name}, short: {row['native']:.2f} s, " +
                 ", ".join(f"{NAMES[column]} {ratio:.1f}" for column, ratio in row["ratio"].items()))
     shutil.rmtree(place.at("calls-data"), ignore_errors=True)
-    return {"rounds": options.rounds, "programs": rows, "slow": slow, "load": os.getloadavg()[0],
-            "runs": options.patience.runs, "disturbed": options.patience.disturbed}
+    return {"rounds": options.rounds, "programs": rows, "slow": slow, "load": os.getloadavg()[0]}
 
 
 def render(data):
@@ -98,8 +92,8 @@ def render(data):
     yield ""
     yield ("Programs built by `gcc -O2`, again with `-fpatchable-function-entry=5,5` (*native, shifted*: the bytes that `cairn cc` adds lie before each "
            "function and are never run; what the places of code alone change), by `cairn cc gcc -O2`, and by `gcc -O2 -pg`; total CPU time over that of the first "
-           f"build, medians of {data['rounds']} interleaved rounds, with half the distance of the quartiles. "
-           f"{data['disturbed']} of {data['runs']} runs were disturbed by others. *By sites* is the first build, followed by its "
+           f"build, medians of {data['rounds']} rounds in which all columns run at once, taking turns on one processor, with half the "
+           "distance of the quartiles. *By sites* is the first build, followed by its "
            "call sites (`--calls-by program`): calls of functions in libraries count, too.")
     if data.get("note"):
         yield ""

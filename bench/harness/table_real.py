@@ -5,10 +5,14 @@ import os
 import random
 
 from . import profilers, workloads
-from .measure import Run, median, run, run_watched, spread
+from .measure import Run, median, run, run_together, run_watched, spread
 
 BAR_TOTAL = 1.025
 BAR_BEYOND_EMPTY = 0.005
+
+
+# What runs at once, each time beside a native run: what is to be compared closely, together.
+GROUPS = (("again",), ("empty", "cairn"), ("cairn250", "cairn-timer", "gperftools"), ("perf-fp", "perf-dwarf"))
 
 
 def _one(place, profiler, argv, runner):
@@ -17,25 +21,38 @@ def _one(place, profiler, argv, runner):
     return runner(command, place.work, env=env), output
 
 
-def _time_rounds(place, tools, argv, rounds, seed, runner):
-    """CPU seconds by tool, round by round, all tools in each round in an order of its own."""
-    order = random.Random(seed)
+def _fixed_times(place, tools, rounds):
+    """What starting and ending costs: CPU seconds of a program that does nothing, one after the other."""
+    true = [workloads.find("true")]
     times = {tool.name: [] for tool in tools}
-    facts = {}
-    native = None
+    for _ in range(rounds):
+        for tool in tools:
+            times[tool.name].append(_one(place, tool, true, run)[0].cpu)
+    return times
+
+
+def _time_rounds(place, tools, argv, rounds, seed):
+    """CPU seconds by tool, round by round, and of the native run beside each."""
+    order = random.Random(seed)
+    times, beside, facts = {"native": []}, {}, {"native": {"same": True}}
     for number in range(rounds):
-        for tool in [tools[0]] + order.sample(tools[1:], len(tools) - 1):
-            result, output = _one(place, tool, argv, runner)
-            if tool.name == "native":
-                native = native or result
-            facts.setdefault(tool.name, {"same": True, "samples": []})
-            same = (result.status, result.digest) == (native.status, native.digest)
-            facts[tool.name]["same"] &= same
-            if not same:
-                facts[tool.name]["why"] = f"status {result.status}: {result.errors.strip()[-200:]}"
-            times[tool.name].append(result.cpu)
-            _count(tool, result, output, facts[tool.name], last=number == rounds - 1)
-    return times, facts
+        for group in GROUPS:
+            members = [tool for tool in tools if tool.name in ("native", *group)]
+            outputs = {tool.name: place.profile(tool.name) for tool in members}
+            results = run_together({tool.name: (*tool.command(argv, outputs[tool.name]), os.devnull)
+                                    for tool in order.sample(members, len(members))}, place.work)
+            native = results["native"]
+            times["native"].append(native.cpu)
+            for tool in members[1:]:
+                result = results[tool.name]
+                times.setdefault(tool.name, []).append(result.cpu)
+                beside.setdefault(tool.name, []).append(native.cpu)
+                mine = facts.setdefault(tool.name, {"same": True, "samples": []})
+                if (result.status, result.digest) != (native.status, native.digest):
+                    mine["same"] = False
+                    mine["why"] = f"status {result.status}: {result.errors.strip()[-200:]}"
+                _count(tool, result, outputs[tool.name], mine, last=number == rounds - 1)
+    return times, beside, facts
 
 
 def _count(tool, result: Run, output, facts, last):
@@ -55,7 +72,7 @@ def _count(tool, result: Run, output, facts, last):
 
 def _watch_memory(place, tools, argv, rounds, facts):
     for tool in tools:
-        if tool.name in ("empty", "cairn250"):
+        if tool.name in ("again", "empty", "cairn250", "cairn-timer"):
             continue
         facts[tool.name]["peak"] = median(
             [_one(place, tool, argv, run_watched)[0].peak for _ in range(rounds)])
@@ -67,28 +84,24 @@ def measure(place, options, say):
     if options.programs:
         programs = [program for program in programs if program.name.split()[0] in options.programs]
     rows = []
-    true_times, _ = _time_rounds(place, tools, [workloads.find("true")], max(options.rounds, 5), 0, run)
+    true_times = _fixed_times(place, tools, max(options.rounds, 5))
     say("  true: " + ", ".join(f"{name} {median(times) * 1000:.1f} ms" for name, times in true_times.items()))
     for seed, program in enumerate(programs):
-        times, facts = _time_rounds(place, tools, program.argv, options.rounds, seed, options.patience.run)
+        times, beside, facts = _time_rounds(place, tools, program.argv, options.rounds, seed)
         _watch_memory(place, tools, program.argv, options.memory_rounds, facts)
-        rows.append({"name": program.name, "what": program.what, "times": times, "facts": facts})
-        say(f"  {program.name}: " + ", ".join(
-            f"{name} {ratio(times, name):.3f}" for name in times if name != "native"))
+        rows.append({"name": program.name, "what": program.what, "times": times, "beside": beside, "facts": facts})
+        say(f"  {program.name}: " + ", ".join(f"{name} {ratio(rows[-1], name):.3f}" for name in beside))
     return {"rounds": options.rounds, "tools": [[tool.name, tool.title] for tool in tools],
-            "fixed": true_times, "rows": rows, "missing": missing,
-            "runs": options.patience.runs, "disturbed": options.patience.disturbed}
+            "fixed": true_times, "rows": rows, "missing": missing}
 
 
-def ratio(times, name):
-    """The median over rounds of a tool's CPU time over that of native in the same round."""
-    return median([tool / native for tool, native in zip(times[name], times["native"])])
+def ratios(row, name):
+    """A tool's CPU time over that of the native run beside it, by round."""
+    return [tool / native for tool, native in zip(row["times"][name], row["beside"][name])]
 
 
-def least(times, name):
-    """The best run of a tool over the best native one. Others only ever add to a time, so this is what
-    is left when the machine was not alone."""
-    return min(times[name]) / min(times["native"])
+def ratio(row, name):
+    return median(ratios(row, name))
 
 
 def _per_sample(data, row, name):
@@ -96,8 +109,7 @@ def _per_sample(data, row, name):
     samples = row["facts"][name].get("samples")
     if not samples or not median(samples):
         return None
-    extra = median([tool - native for tool, native in
-                    zip(row["times"][name], row["times"]["native"])])
+    extra = median([tool - native for tool, native in zip(row["times"][name], row["beside"][name])])
     return (extra - _fixed(data, name)) / median(samples) * 1e6
 
 
@@ -127,22 +139,21 @@ def _mark(row, name, text):
     return text if row["facts"][name]["same"] else f"{text} ✗"
 
 
-def _total_table(data, value):
-    tools = [tool for tool in data["tools"] if tool[0] != "native"]
-    lines = ["| program | native CPU | ± | " + " | ".join(title for _, title in tools) + " |",
+def _total_table(data):
+    tools = [tool for tool in data["tools"] if tool[0] not in ("native", "again")]
+    lines = ["| program | native CPU | native again | " + " | ".join(title for _, title in tools) + " |",
              "|---|---:|---:|" + "---:|" * len(tools)]
     for row in data["rows"]:
-        native = row["times"]["native"]
-        cells = [_mark(row, name, f"{value(row['times'], name):.3f}") for name, _ in tools]
-        lines.append(f"| {row['name']} | {median(native):.2f} s | {spread(native) * 100:.1f} % | " +
-                     " | ".join(cells) + " |")
+        cells = [_mark(row, name, f"{ratio(row, name):.3f} ± {spread(ratios(row, name)):.3f}")
+                 for name in ("again", *(name for name, _ in tools))]
+        lines.append(f"| {row['name']} | {median(row['times']['native']):.2f} s | " + " | ".join(cells) + " |")
     lines.append(f"| starting and ending (`true`) | {median(data['fixed']['native']) * 1000:.1f} ms | | " +
                  " | ".join(f"+{_fixed(data, name) * 1000:.0f} ms" for name, _ in tools) + " |")
     return lines
 
 
 def _sample_table(data):
-    tools = [tool for tool in data["tools"] if tool[0] not in ("native", "empty")]
+    tools = [tool for tool in data["tools"] if tool[0] not in ("native", "again", "empty")]
     lines = ["| program | " + " | ".join(title for _, title in tools) +
              " | complete contexts | handler mean | p50 | beyond bare signals: measured | by handler time |",
              "|---|" + "---:|" * len(tools) + "---:|---:|---:|---:|---:|"]
@@ -161,7 +172,7 @@ def _sample_table(data):
 
 
 def _memory_table(data):
-    tools = [tool for tool in data["tools"] if tool[0] not in ("native", "empty", "cairn250")]
+    tools = [tool for tool in data["tools"] if tool[0] not in ("native", "again", "empty", "cairn250", "cairn-timer")]
     lines = ["| program | native | " + " | ".join(title for _, title in tools) + " |",
              "|---|---:|" + "---:|" * len(tools)]
     for row in data["rows"]:
@@ -177,7 +188,7 @@ def _memory_table(data):
 
 def beyond_empty_rounds(row):
     return [(full - empty) / native for full, empty, native in
-            zip(row["times"]["cairn"], row["times"]["empty"], row["times"]["native"])]
+            zip(row["times"]["cairn"], row["times"]["empty"], row["beside"]["cairn"])]
 
 
 def handler_share(row):
@@ -190,24 +201,18 @@ def handler_share(row):
 def render(data):
     yield "## Real programs"
     yield ""
-    yield (f"Total CPU, user and system, of program and profiler together, over the program alone: the "
-           f"median over {data['rounds']} rounds of the ratio within a round; every round runs all "
-           "columns, in an order of its own. ± is the half distance of the quartiles of the native runs: "
-           "differences below it mean nothing. *Bare signals* is cairn with an empty handler. "
-           "✗: output or exit status differ from native. "
-           f"{data['disturbed']} of {data['runs']} runs were disturbed by other programs.")
+    yield (f"Total CPU, user and system, of program and profiler together, over the program alone: medians over {data['rounds']} rounds, with "
+           "half the distance of the quartiles. Each run has a native one beside it, with which it takes turns on one processor, so that "
+           "both meet the same machine; *native again* shows what is noise. *Bare signals* is cairn with an empty handler. What a switch costs is "
+           "in it: perf events, cairn's among them, are taken off and put on again at each. "
+           "✗: output or exit status differ from native.")
     yield ""
-    yield from _total_table(data, ratio)
-    yield ""
-    yield ("The same, of the best run of each: what others do at the same time only adds, so where the medians "
-           "are uneven this is the better guess.")
-    yield ""
-    yield from _total_table(data, least)[:-1]
+    yield from _total_table(data)
     yield ""
     yield ("Samples a second of native CPU time, and what each costs: CPU beyond native, less that of starting and ending, over samples. "
            "gperftools is asked for 1,000 a second and gets what its timer gives: compare it with cairn at "
-           "250. The last columns are cairn's at 1 kHz: what the walk and the tree add to bare signals as the "
-           "difference of two runs (as noisy as the runs are), and as the handler's own time over the program's CPU "
+           "250, by perf events, which tell a thread's time exactly and take an interrupt each, or by the same timer, which rides on the kernel's own. The last columns are cairn's at 1 kHz: what the walk and the tree add to bare signals as the "
+           "difference of two runs that took turns, and as the handler's own time over the program's CPU "
            "time. The total above is for programs of about a second: perf spends its time at start and end "
            "whatever the length.")
     yield ""
@@ -231,20 +236,23 @@ def bars(data):
     """(what, holds, how it came out) of each promise."""
     rows = data["rows"]
     names = [name for name, _ in data["tools"]]
-    different = [row["name"] for row in rows for name in ("cairn", "cairn250", "empty")
+    different = [row["name"] for row in rows for name in ("cairn", "cairn250", "cairn-timer", "empty")
                  if not row["facts"][name]["same"]]
     yield ("output and exit status under cairn are the same", not different,
            ", ".join(sorted(set(different))) or "all")
     rows = [row for row in rows if row["name"] not in different]
     if not rows:
         return
-    name, value = _worst(rows, lambda row: ratio(row["times"], "cairn"))
-    yield f"total CPU at 1 kHz ≤ {BAR_TOTAL}", value <= BAR_TOTAL, f"worst: {name} {value:.3f}"
-    for peer, ours in (("perf-fp", "cairn"), ("perf-dwarf", "cairn"), ("gperftools", "cairn250")):
+    name, value = _worst(rows, lambda row: ratio(row, "cairn"))
+    floor, bare = _worst(rows, lambda row: ratio(row, "empty"))
+    yield (f"total CPU at 1 kHz ≤ {BAR_TOTAL}", value <= BAR_TOTAL,
+           f"worst: {name} {value:.3f}; bare signals alone: {floor} {bare:.3f}")
+    for peer, ours in (("perf-fp", "cairn"), ("perf-dwarf", "cairn"), ("gperftools", "cairn250"),
+                       ("gperftools", "cairn-timer")):
         if peer not in names:
             continue
         ahead = [row for row in rows if row["facts"][peer]["same"]]
-        name, value = _worst(ahead, lambda row: ratio(row["times"], ours) - ratio(row["times"], peer))
+        name, value = _worst(ahead, lambda row: ratio(row, ours) - ratio(row, peer))
         yield (f"{ours} below {peer} on every program", value < 0,
                f"closest: {name} {value * 100:+.1f} points")
     name, value = _worst(rows, handler_share)

@@ -31,11 +31,12 @@ class Place:
     def at(self, *parts):
         return os.path.join(self.work, *parts)
 
-    def profile(self):
-        """Where the next profile goes; what an earlier tool left there is gone."""
-        for path in glob.glob(self.at("profile*")):
+    def profile(self, name=""):
+        """Where the next profile goes; what an earlier tool left there is gone. With a name, for one of several that run
+        at once."""
+        for path in glob.glob(self.at(f"profile{name and '-' + name}*")):
             os.unlink(path)
-        return self.at("profile")
+        return self.at(f"profile{name and '-' + name}")
 
     def program(self, name):
         return os.path.join(self.work, "programs", name)

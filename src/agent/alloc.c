@@ -22,6 +22,7 @@ static struct {
     size_t table_bytes;
     ref_t rootless; // statement for blocks of no context: the root's, in the first tree
     bool keeps;     // trees are full: their statements have all values
+    bool beside;    // another event has the samples
 } alloc;
 
 // The frame of the interposed function whose event the calling thread is at, 0: none. An event in a
@@ -143,7 +144,7 @@ static __attribute__((noinline)) ref_t walk(struct thread *thread, const struct 
 {
     struct walker *walker = &thread->walker;
     const ref_t node = walk_here(walker, caller->pc, caller->sp, caller->bp, size);
-    if (!thread->trails && alloc.keeps && thread->record->stats.samples > WALKS_WITHOUT)
+    if (!thread->trails && alloc.keeps && ++thread->walks > WALKS_WITHOUT)
         thread->trails = map_memory(sizeof *thread->trails);
     if (thread->trails)
         trail_keep(thread->trails, walker, caller->pc, caller->sp, caller->bp, node);
@@ -186,7 +187,10 @@ static ref_t encoded_node(struct thread *thread, const struct caller *caller, ui
     encode_in_handler++; // as above
     atomic_signal_fence(memory_order_seq_cst);
     node = walked_node(thread, caller, size);
-    encode_here_walked(thread->notes, walker, caller->pc, caller->sp, caller->bp, node);
+    if (LIKELY(!thread->notes->due))
+        agent.process->encode.walked++; // one may be lost, with threads
+    else
+        encode_here_walked(thread->notes, walker, caller->pc, caller->sp, caller->bp, node);
     atomic_signal_fence(memory_order_seq_cst);
     encode_in_handler--;
     return node;
@@ -215,8 +219,10 @@ static ref_t attribute(struct thread *thread, const struct caller *caller, uint6
         thread_move(thread);
     const ref_t node = context_node(thread, caller, size);
     struct live_thread *record = thread->record;
-    record->stats.samples++;
-    record->stats.cost_ns += size;
+    if (LIKELY(!alloc.beside)) {
+        record->stats.samples++;
+        record->stats.cost_ns += size;
+    }
     if (!node)
         return 0;
     if (alloc.keeps) {
@@ -240,6 +246,11 @@ static inline bool is_at_an_event(const struct thread *thread, uintptr_t frame)
            (!is_on_stack(thread, frame) || (is_on_stack(thread, noting) && frame < noting));
 }
 
+bool alloc_is_noting(const struct thread *thread, uintptr_t sp)
+{
+    return is_at_an_event(thread, sp);
+}
+
 void alloc_note(const void *block, size_t size, const void *frame)
 {
     const struct caller caller = caller_of(frame);
@@ -247,11 +258,14 @@ void alloc_note(const void *block, size_t size, const void *frame)
     ref_t node = 0;
     if (!agent_is_recording())
         return;
+    blocks_expect(&alloc.blocks, (uintptr_t)block);
     if (LIKELY(thread && !is_at_an_event(thread, (uintptr_t)frame))) {
         const int saved_errno = errno;
         noting = (uintptr_t)frame;
         atomic_signal_fence(memory_order_seq_cst);
         node = attribute(thread, &caller, size);
+        if (!LIKELY(!thread->due))
+            sample_late(thread, node);
         atomic_signal_fence(memory_order_seq_cst);
         noting = 0;
         errno = saved_errno;
@@ -271,6 +285,8 @@ void alloc_note(const void *block, size_t size, const void *frame)
 struct block_taken alloc_take(const void *block)
 {
     struct block_taken taken = {.known = false};
+    // The allocator will look at it next: no need to wait for one after the other.
+    __builtin_prefetch((const char *)block - 2 * sizeof(size_t), 1);
     taken.known = blocks_take(&alloc.blocks, (uintptr_t)block, &taken.size, &taken.node);
     return taken;
 }
@@ -329,6 +345,7 @@ static int map_table(void)
 
 // Only in the build that has them.
 #pragma weak alloc_functions
+#pragma weak alloc_real_functions
 #pragma weak alloc_reaches_us
 #pragma weak alloc_misses_new
 
@@ -343,8 +360,10 @@ static void find_functions(void)
     else if (alloc_misses_new())
         agent_note("the allocator of a program has an operator new of its own: what C++ code "
                    "allocates is not seen");
-    if (alloc_functions)
-        encode_leave_calls(functions, alloc_functions(functions, 16));
+    if (!alloc_functions)
+        return;
+    encode_leave_calls(functions, alloc_functions(functions, 16));
+    encode_doubt_functions(functions, alloc_real_functions(functions, 16));
 }
 
 void alloc_count_memory(void)
@@ -376,6 +395,9 @@ int alloc_start(void)
     if (error)
         return error;
     alloc.keeps = agent.session->options.tree == LIVE_TREE_FULL;
+    alloc.beside = agent.session->options.event != LIVE_EVENT_ALLOC;
+    if (alloc.keeps && !alloc.beside && agent.session->options.tracker == LIVE_TRACKER_ENCODE)
+        encode_weigh();
     alloc.rootless =
         tree_unplaced(&agent.arena, record->tree, tree_root(&agent.arena, record->tree));
     noting = 0;

@@ -50,9 +50,15 @@ void alloc_count_memory(void);
 // The program was given a block, by a function of ours that has this frame pointer.
 void alloc_note(const void *block, size_t size, const void *frame);
 
+// Whether the calling thread is at such an event, where a signal has interrupted it, with the stack
+// pointer there: trees and trackers are in the middle of a change. Signal-safe.
+struct thread;
+bool alloc_is_noting(const struct thread *thread, uintptr_t sp);
+
 // malloc.c: the functions that are interposed, and whether those that the program calls are among
 // them. Before it is on.
 unsigned alloc_functions(uintptr_t *functions, unsigned most);
+unsigned alloc_real_functions(uintptr_t *functions, unsigned most); // that they call
 bool alloc_reaches_us(void);
 // The allocator brings an operator new of its own, which need not call malloc().
 bool alloc_misses_new(void);

@@ -79,6 +79,8 @@ static void add_tree(struct api_contexts *contexts, const struct stable_tree *tr
     const bool frames_have_costs =
         options->tree != LIVE_TREE_FULL || options->event == LIVE_EVENT_CALLS;
     const bool has_weights = api_has_weights();
+    const bool many = options->tree == LIVE_TREE_FULL && live_values(options) > 1;
+    const unsigned value = options->event == LIVE_EVENT_ALLOC ? 0 : live_time_value(options);
     for (uint32_t i = 0; i < tree->count; i++) {
         const struct stable_node *node = stable_at(tree, i);
         struct edge edge;
@@ -90,8 +92,13 @@ static void add_tree(struct api_contexts *contexts, const struct stable_tree *tr
         if (is_frame)
             index_of[i] = api_context_below(contexts, parent, &edge);
         struct api_context *context = &contexts->contexts[index_of[i]];
-        if (is_frame && !frames_have_costs && !node->has_error)
+        const struct node *stays = arena_at(&agent.arena, node->ref);
+        if (is_frame && !frames_have_costs && (many || !node->has_error))
             continue;
+        if (many) { // each has all of its values, and stays where it is
+            context->own += __atomic_load_n(&stays->value[value], __ATOMIC_RELAXED);
+            continue;
+        }
         // What is not monitored has no count. (Where miners see every event, no node says that it
         // is.)
         context->own += node->value[0];

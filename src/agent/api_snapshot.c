@@ -251,6 +251,8 @@ API int cairn_snapshot_1(const char *path)
         return -EINVAL;
     if (!agent.active || agent_in_vfork_child())
         return -ENODATA;
+    if (agent.session->options.tree == LIVE_TREE_FULL && live_values(&agent.session->options) > 1)
+        return -ENOTSUP; // a copy has one value a node
     const int saved_errno = errno;
     struct picture picture = {0};
     int error = check_target(path);

@@ -7,6 +7,7 @@
 #include "agent/environment.h"
 #include "agent/real.h"
 #include "agent/signals.h"
+#include "track/encode.h"
 #include <alloca.h>
 #include <errno.h>
 #include <pthread.h>
@@ -138,28 +139,32 @@ INTERPOSED int execle(const char *path, const char *first, ...)
     return execve(path, argv, environment);
 }
 
+// The same for one that starts another process, which runs in our memory for a while: as after
+// vfork, the number of this thread is not to be trusted.
+#define SPAWNED(call)                                                                              \
+    ({                                                                                             \
+        const bool handed = agent.armed && signals_before_spawn();                                 \
+        int result = (call);                                                                       \
+        encode_distrust();                                                                         \
+        if (handed)                                                                                \
+            signals_after_spawn();                                                                 \
+        result;                                                                                    \
+    })
+
 INTERPOSED int posix_spawn(pid_t *pid, const char *path, const posix_spawn_file_actions_t *actions,
                            const posix_spawnattr_t *attributes, char *const argv[],
                            char *const environment[])
 {
-    const bool handed = agent.armed && signals_before_spawn();
-    int result = REAL(posix_spawn)(pid, path, actions, attributes, argv,
-                                   follows() ? SHOWN(environment, 0) : environment);
-    if (handed)
-        signals_after_spawn();
-    return result;
+    return SPAWNED(REAL(posix_spawn)(pid, path, actions, attributes, argv,
+                                     follows() ? SHOWN(environment, 0) : environment));
 }
 
 INTERPOSED int posix_spawnp(pid_t *pid, const char *file, const posix_spawn_file_actions_t *actions,
                             const posix_spawnattr_t *attributes, char *const argv[],
                             char *const environment[])
 {
-    const bool handed = agent.armed && signals_before_spawn();
-    int result = REAL(posix_spawnp)(pid, file, actions, attributes, argv,
-                                    follows() ? SHOWN(environment, 0) : environment);
-    if (handed)
-        signals_after_spawn();
-    return result;
+    return SPAWNED(REAL(posix_spawnp)(pid, file, actions, attributes, argv,
+                                      follows() ? SHOWN(environment, 0) : environment));
 }
 
 // libc's system() and popen() take `environ` without asking us: show them ours for the moment of
@@ -169,14 +174,18 @@ static pthread_mutex_t environ_lock = PTHREAD_MUTEX_INITIALIZER;
 
 INTERPOSED FILE *popen(const char *command, const char *type)
 {
-    if (!follows())
-        return REAL(popen)(command, type);
-    pthread_mutex_lock(&environ_lock);
-    char **own = environ;
-    environ = (char **)SHOWN(own, 0);
-    FILE *stream = REAL(popen)(command, type);
-    environ = own;
-    pthread_mutex_unlock(&environ_lock);
+    FILE *stream;
+    if (follows()) {
+        pthread_mutex_lock(&environ_lock);
+        char **own = environ;
+        environ = (char **)SHOWN(own, 0);
+        stream = REAL(popen)(command, type);
+        environ = own;
+        pthread_mutex_unlock(&environ_lock);
+    } else {
+        stream = REAL(popen)(command, type);
+    }
+    encode_distrust();
     return stream;
 }
 
@@ -225,8 +234,11 @@ static int spawn_shell(pid_t *pid, const char *command, const struct system_sign
 
 INTERPOSED int system(const char *command)
 {
-    if (!command || !follows())
-        return REAL(system)(command);
+    if (!command || !follows()) {
+        int result = REAL(system)(command);
+        encode_distrust();
+        return result;
+    }
     struct system_signals held;
     hold_signals(&held);
     pid_t pid;

@@ -34,8 +34,10 @@ INTERPOSED int _dl_find_object(void *pc, struct dl_find_object *result)
 {
     uintptr_t start, end;
     void *table;
-    if (foreign_is_ours(__builtin_return_address(0)) ||
-        !frames_find((uintptr_t)pc, &start, &end, &table)) {
+    const bool ours = foreign_is_ours(__builtin_return_address(0));
+    if (!ours)
+        frames_search();
+    if (ours || !frames_find((uintptr_t)pc, &start, &end, &table)) {
         __typeof__(&_dl_find_object) real = loaders_own();
         return real ? real(pc, result) : -1;
     }
@@ -50,8 +52,11 @@ INTERPOSED int _dl_find_object(void *pc, struct dl_find_object *result)
 INTERPOSED int dl_iterate_phdr(int (*callback)(struct dl_phdr_info *, size_t, void *),
                                void *context)
 {
+    const bool ours = foreign_is_ours(__builtin_return_address(0));
+    if (!ours)
+        frames_search();
     int result = REAL(dl_iterate_phdr)(callback, context);
-    if (result || foreign_is_ours(__builtin_return_address(0)))
+    if (result || ours)
         return result;
     return frames_iterate(callback, context);
 }

@@ -10,6 +10,7 @@
 #include <errno.h>
 #include <stdint.h>
 #include <stdlib.h>
+#include <string.h>
 
 void *memalign(size_t alignment, size_t size);
 void *pvalloc(size_t size);
@@ -231,6 +232,13 @@ OURS(valloc);
 OURS(pvalloc);
 OURS(reallocarray);
 
+static unsigned copy(uintptr_t *to, unsigned most, const uintptr_t *from, unsigned count)
+{
+    const unsigned copied = count < most ? count : most;
+    memcpy(to, from, copied * sizeof *to);
+    return copied;
+}
+
 unsigned alloc_functions(uintptr_t *functions, unsigned most)
 {
     const uintptr_t all[] = {
@@ -239,10 +247,19 @@ unsigned alloc_functions(uintptr_t *functions, unsigned most)
         (uintptr_t)our_memalign,     (uintptr_t)our_valloc,         (uintptr_t)our_pvalloc,
         (uintptr_t)our_reallocarray,
     };
-    unsigned count = 0;
-    for (; count < sizeof all / sizeof *all && count < most; count++)
-        functions[count] = all[count];
-    return count;
+    return copy(functions, most, all, sizeof all / sizeof *all);
+}
+
+unsigned alloc_real_functions(uintptr_t *functions, unsigned most)
+{
+    if (!is_ready())
+        return 0;
+    const uintptr_t all[] = {
+        (uintptr_t)real.malloc,   (uintptr_t)real.calloc,         (uintptr_t)real.realloc,
+        (uintptr_t)real.free,     (uintptr_t)real.posix_memalign, (uintptr_t)real.aligned_alloc,
+        (uintptr_t)real.memalign, (uintptr_t)real.valloc,         (uintptr_t)real.pvalloc,
+    };
+    return copy(functions, most, all, sizeof all / sizeof *all);
 }
 
 bool alloc_reaches_us(void)

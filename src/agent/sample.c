@@ -1,20 +1,23 @@
 // SPDX-License-Identifier: MIT
 // One sample: what a tick costs and where it is charged. Runs in the signal handler.
 
+#include "agent/alloc.h"
 #include "agent/signals.h"
 #include "agent/thread.h"
 #include "agent/watch.h"
+#include "base/rare.h"
 #include "track/burst.h"
 #include "track/encode.h"
+#include "unwind/arch.h"
 
 #define PREEMPTED_NS 16000 // a handler of this length was perhaps not on the CPU all the time
-#define GUESSES 15         // in a row, of the CPU time since the last sample
+#define GUESSES 31         // in a row, of the CPU time since the last sample
 
 // How long the handler took. The clock that costs little counts other programs' time too.
 static uint64_t handler_time(uint64_t begin, uint64_t cpu_begin)
 {
     uint64_t spent = clock_now(LIVE_EVENT_WALL) - begin;
-    if (spent < PREEMPTED_NS || !cpu_begin)
+    if (!RARE(spent >= PREEMPTED_NS && cpu_begin))
         return spent;
     uint64_t now = clock_now(LIVE_EVENT_CPU), on_cpu = now > cpu_begin ? now - cpu_begin : 0;
     return on_cpu < spent ? on_cpu : spent;
@@ -28,92 +31,192 @@ static void count_handler(struct thread *thread, uint64_t begin, uint64_t cpu_be
     stats->handler_histogram[live_bucket(spent)]++;
     // A rate that cannot be kept (a deep stack, no marker) must not starve the program: half of the
     // time is its own.
-    if (spent > agent.session->options.period_ns / 2)
+    if (RARE(spent > agent.session->options.period_ns / 2))
         thread->not_before = thread->last + 2 * spent;
 }
 
 // The thread's CPU clock. Asking the kernel is the dearest thing a sample does, its path is never
 // in the cache. If hardly more than a period has passed by the wall clock since the last tick, the
-// thread was on the CPU all that time. Every so often it is asked all the same, so that errors do
-// not add up.
-static uint64_t cpu_clock(struct thread *thread, uint64_t wall)
+// thread was on the CPU all that time. If more has, it was not; but the event ticks by the thread's
+// own time, so a period of that has passed, unless one of the two ticks was late: the thread was in
+// a system call, and the tick had to wait for its end. Every so often the kernel is asked all the
+// same, so that errors do not add up.
+static uint64_t cpu_clock(struct thread *thread, uint64_t wall, bool late)
 {
     const uint64_t passed = wall - thread->last_wall, period = agent.session->options.period_ns;
+    const bool at_once = passed < period + period / 64;
+    const bool on_time = !late && !thread->was_late && clock_ticks_by_cpu(&thread->clock);
     thread->last_wall = wall;
-    if (passed < period + period / 64 && thread->guesses < GUESSES) {
+    thread->was_late = late;
+    if ((at_once || on_time) && thread->guesses < GUESSES) {
         thread->guesses++;
-        return thread->last + passed;
+        return thread->last + (at_once ? passed : period);
     }
     thread->guesses = 0;
     return clock_now(LIVE_EVENT_CPU);
 }
 
-static void take_sample(void *ucontext)
+// The next sample asks: more than what a tick stands for has passed since the last one.
+static void ask_next_time(struct thread *thread)
+{
+    thread->guesses = GUESSES;
+}
+
+// The tree, or the walker, is in the middle of a change that was interrupted.
+static bool is_bad_moment(struct thread *thread, const void *ucontext)
+{
+    const uintptr_t sp =
+        *(const uintptr_t *)((const char *)ucontext + arch_context_offset(ARCH_SP));
+    if (thread->trigger && thread->trigger->firing) {
+        thread->record->stats.lost++;
+        return true;
+    }
+    thread->due = alloc_is_noting(thread, sp); // else this very sample takes what was due
+    return thread->due;
+}
+
+static ref_t find_node(struct thread *thread, void *ucontext, uint64_t weight)
+{
+    return RARE(thread->calls) ? calls_sample(thread->calls, ucontext)
+           : RARE(encode_current)
+               ? encode_sample_aside(encode_current, &thread->walker, ucontext, weight)
+               : walk_sample(&thread->walker, ucontext, weight);
+}
+
+static void charge(struct thread *thread, ref_t node, uint64_t now, uint64_t weight)
+{
+    struct live_stats *stats = &thread->record->stats;
+    thread_charge(thread->record, node, weight);
+    thread->last_node = thread->record->last_node = node;
+    thread->record->charged = now;
+    stats->samples++;
+    stats->cost_ns += weight;
+}
+
+// Where wall time is told beside CPU time: up to `now`.
+static void charge_wall(struct thread *thread, ref_t node, uint64_t now)
+{
+    thread_charge_wall(thread->record, node, now - thread->wall);
+    thread->wall = now;
+}
+
+// The thread has waited: that is wall time alone. The CPU time since its last sample stays for the
+// next one, or all of it would seem to be spent where programs wait.
+static void take_wait(struct thread *thread, void *ucontext, uint64_t begin)
+{
+    if (begin - thread->wall < agent.session->options.period_ns / 2)
+        return;
+    if (!agent_is_recording()) {
+        thread->wall = begin;
+        return;
+    }
+    if (is_bad_moment(thread, ucontext))
+        return;
+    if (thread_is_misplaced(thread))
+        thread_move(thread);
+    const ref_t node = find_node(thread, ucontext, 0);
+    if (!node) {
+        thread->record->stats.lost++;
+        return;
+    }
+    charge_wall(thread, node, begin);
+    thread->last_node = thread->record->last_node = node;
+    thread->record->stats.samples++;
+    thread->record->stats.waits++;
+    count_handler(thread, begin, 0);
+}
+
+void sample_late(struct thread *thread, ref_t node)
+{
+    thread->due = 0;
+    if (!node) {
+        thread->record->stats.lost++;
+        return;
+    }
+    const uint64_t wall = clock_now(LIVE_EVENT_WALL);
+    const bool by_wall = agent.session->options.event == LIVE_EVENT_WALL;
+    uint64_t now = by_wall ? wall : clock_now(LIVE_EVENT_CPU);
+    if ((int64_t)(now - thread->last) < 0)
+        now = thread->last;
+    const uint64_t weight = now - thread->last;
+    thread->last = now;
+    thread->last_wall = wall;
+    thread->was_late = 1;
+    thread->guesses = 0;
+    charge(thread, node, now, weight);
+    charge_wall(thread, node, wall);
+}
+
+static void take_sample(void *ucontext, enum tick tick)
 {
     struct thread *thread = thread_current;
-    if (!thread)
-        thread = thread_adopt();
-    if (!thread)
+    if (RARE(!thread) && !(thread = thread_adopt()))
         return;
     const struct live_options *options = &agent.session->options;
-    if (options->empty_handler)
+    if (RARE(options->empty_handler))
         return;
-    unwind_expect(ucontext);
     const uint64_t begin = clock_now(LIVE_EVENT_WALL);
-    if (options->calls_window)
+    unwind_expect(ucontext);
+    if (RARE(options->calls_window))
         burst_tick_window(thread->calls, ucontext, agent_is_recording());
-    if (options->event == LIVE_EVENT_CALLS) {
+    if (RARE(options->event == LIVE_EVENT_CALLS)) {
         if (options->burst_interval_ns)
             clock_set(&thread->clock, options, burst_tick(thread->calls, ucontext));
         else
             clock_resume(&thread->clock, options);
         return;
     }
-    const bool wall = options->event == LIVE_EVENT_WALL;
-    uint64_t now = wall ? begin : cpu_clock(thread, begin);
-    if ((int64_t)(now - thread->last) < 0) // a guess was too high: what comes is charged already
+    if (RARE(tick == TICK_WAIT) && live_has_wall_beside(options)) {
+        take_wait(thread, ucontext, begin);
+        return;
+    }
+    if (RARE(options->also) && is_bad_moment(thread, ucontext)) {
+        clock_resume(&thread->clock, options);
+        return;
+    }
+    const bool wall = RARE(options->event == LIVE_EVENT_WALL);
+    uint64_t now = wall ? begin : cpu_clock(thread, begin, arch_is_after_system_call(ucontext));
+    if (RARE((int64_t)(now - thread->last) <
+             0)) // a guess was too high: what comes is charged already
         now = thread->last;
     const uint64_t weight = now - thread->last;
     // A thread that is switched often would be sampled often: waiting is sampled once a period,
     // like all else.
     if (wall && weight < options->period_ns / 2)
         return;
-    if (now < thread->not_before)
+    if (RARE(now < thread->not_before)) {
+        ask_next_time(thread);
         return;
+    }
     thread->last = now;
-    if (!agent_is_recording()) {
+    if (RARE(!agent_is_recording())) {
+        thread->wall = begin;
         if (atomic_load_explicit(&agent.paused, memory_order_relaxed))
             thread_rest(thread);
         return;
     }
     clock_resume(&thread->clock, options);
-    if (thread_is_misplaced(thread))
+    if (RARE(thread_is_misplaced(thread)))
         thread_move(thread);
-    struct live_stats *stats = &thread->record->stats;
-    ref_t node = thread->calls ? calls_sample(thread->calls, ucontext)
-                 : encode_current
-                     ? encode_sample_aside(encode_current, &thread->walker, ucontext, weight)
-                     : walk_sample(&thread->walker, ucontext, weight);
-    if (!node) {
+    const ref_t node = find_node(thread, ucontext, weight);
+    if (RARE(!node)) {
         thread->last -= weight; // at a bad moment: the next sample carries its weight
-        stats->lost++;
+        ask_next_time(thread);
+        thread->record->stats.lost++;
         return;
     }
-    if (watch_is_on())
+    if (RARE(watch_is_on()))
         watch_sample(node, weight);
-    tree_charge(&agent.arena, thread->record->tree, node, weight);
-    thread->last_node = thread->record->last_node = node;
-    thread->record->charged = now;
-    stats->samples++;
-    stats->cost_ns += weight;
+    charge(thread, node, now, weight);
+    charge_wall(thread, node, begin);
     count_handler(thread, begin, wall ? 0 : now);
 }
 
-void sample_tick(void *ucontext)
+void sample_tick(void *ucontext, enum tick tick)
 {
     encode_in_handler++;
     atomic_signal_fence(memory_order_seq_cst);
-    take_sample(ucontext);
+    take_sample(ucontext, tick);
     atomic_signal_fence(memory_order_seq_cst);
     encode_in_handler--;
 }

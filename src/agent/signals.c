@@ -189,8 +189,9 @@ static bool skip_patch(const siginfo_t *info, void *context)
 static void on_signal(int signal, siginfo_t *info, void *context)
 {
     int saved_errno = errno;
+    arch_allow_unaligned(context);
     if (clock_is_tick(signal, info)) {
-        sample_tick(context);
+        sample_tick(context, clock_follows_wait(info) ? TICK_WAIT : TICK_PERIOD);
         if (clock_is_last_tick(info))
             arch_repeat_call(context); // the only tick that interrupts a system call
         errno = saved_errno;

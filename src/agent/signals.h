@@ -35,7 +35,13 @@ const sigset_t *signals_open_mask(const sigset_t *set, sigset_t *stripped);
 __attribute__((noipa)) void signals_hand_on(const struct sigaction *action, int signal,
                                             siginfo_t *info, void *context);
 
+// What a tick comes for.
+enum tick {
+    TICK_PERIOD, // the thread has run for so long
+    TICK_WAIT,   // it goes on after it has waited
+};
+
 // The tick: implemented in sample.c.
-void sample_tick(void *ucontext);
+void sample_tick(void *ucontext, enum tick tick);
 
 #endif

@@ -6,8 +6,10 @@
 #include "agent/api.h"
 #include "agent/environment.h"
 #include "agent/phase.h"
+#include "agent/reap.h"
 #include "agent/signals.h"
 #include "agent/thread.h"
+#include "base/huge.h"
 #include "loadmap/loadmap.h"
 #include "patch/entries.h"
 #include "track/asked.h"
@@ -20,6 +22,7 @@
 #include <dlfcn.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <link.h>
 #include <pthread.h>
 #include <string.h>
 #include <sys/mman.h>
@@ -85,8 +88,9 @@ static void describe_process(struct live_process *process, bool forked)
 // Without a file it is the process' own, and a child of fork has a copy until it lets go of it.
 static void *map_slice(int fd, off_t offset, size_t bytes)
 {
-    return mmap(NULL, bytes, PROT_READ | PROT_WRITE,
-                MAP_NORESERVE | (fd < 0 ? MAP_PRIVATE | MAP_ANONYMOUS : MAP_SHARED), fd, offset);
+    return huge_map(bytes, PROT_READ | PROT_WRITE,
+                    MAP_NORESERVE | (fd < 0 ? MAP_PRIVATE | MAP_ANONYMOUS : MAP_SHARED), fd,
+                    offset);
 }
 
 static void settle_in(void *memory, size_t bytes, bool forked)
@@ -95,11 +99,12 @@ static void settle_in(void *memory, size_t bytes, bool forked)
     agent.slice_mapped = bytes;
     agent.pid = getpid();
     // What it costs to know the blocks is memory for call paths as well.
-    const bool has_blocks = agent.session && agent.session->options.event == LIVE_EVENT_ALLOC;
+    const struct live_options *options = agent.session ? &agent.session->options : NULL;
+    const bool has_blocks = options && live_has(options, LIVE_EVENT_ALLOC);
     arena_init(&agent.arena, memory, sizeof *agent.process,
                has_blocks ? bytes - bytes / ALLOC_PART : bytes);
-    // For when all of it is used.
-    if (agent.session && agent.session->options.tree == LIVE_TREE_FULL && !has_blocks)
+    // For when all of it is used. Who forgets counts one event.
+    if (options && options->tree == LIVE_TREE_FULL && !has_blocks && live_values(options) == 1)
         arena_keep_back(&agent.arena, bytes / KEPT_PART);
     phase_forget_records();
     describe_process(agent.process, forked);
@@ -150,10 +155,27 @@ int agent_take_slice(bool forked)
     return 0;
 }
 
+// Said once for each language.
+static void note_runtime(enum module_runtime runtime)
+{
+    static _Atomic bool said[RUNTIME_OCAML + 1];
+    const struct live_options *options = agent.session ? &agent.session->options : NULL;
+    if (!options || atomic_exchange(&said[runtime], true))
+        return;
+    if (options->tracker == LIVE_TRACKER_ENCODE || options->tracker == LIVE_TRACKER_CALLS)
+        agent_note(runtime == RUNTIME_GO
+                       ? "code in Go is not patched, as its runtime looks up return addresses: its "
+                         "calls are not followed, its stacks are walked"
+                       : "code in OCaml is not patched, as its runtime looks up return addresses: "
+                         "its calls are not followed, its stacks are walked");
+}
+
 static void publish_module(const struct module_info *info)
 {
     size_t length = strlen(info->path);
-    forbidden_note_module(info->id, info->path);
+    forbidden_note_module(info);
+    if (info->runtime != RUNTIME_NONE)
+        note_runtime(info->runtime);
     // A byte more: for readers in this process the path ends with a zero.
     ref_t ref = arena_alloc(&agent.arena, sizeof(struct live_module) + length + 1);
     if (!ref)
@@ -228,7 +250,7 @@ static int follow_calls(void)
     if (functions >= 0 && options->calls_window)
         burst_start_window(agent_is_recording());
     if (functions > 0 && options->empty_handler) // what the hooks alone cost
-        entries_relay(false);
+        entries_shut();
     return functions < 0 ? (int)functions : 0;
 }
 
@@ -245,9 +267,21 @@ static bool is_traced(void)
     return tracer && tracer[sizeof "TracerPid:\t" - 1] != '0';
 }
 
+// No library is linked to the program: what C library there is has come with us, and the program
+// gives threads, and their local storage, to themselves (Go, without cgo).
+static bool has_no_library(void)
+{
+    const ElfW(Dyn) *entry = _r_debug.r_map ? _r_debug.r_map->l_ld : NULL;
+    for (; entry && entry->d_tag != DT_NULL; entry++)
+        if (entry->d_tag == DT_NEEDED)
+            return false;
+    return entry != NULL;
+}
+
 // All that must be in place before a thread can be sampled. The process has a slice.
 static int arm(void)
 {
+    reap_start();
     int error = loadmap_start(publish_module);
     if (error)
         return error;
@@ -299,6 +333,11 @@ static int join_session(int argc, char **argv, uint64_t charged)
             "a process ran under valgrind, whose signals ours would be, and was not sampled");
         return -EBUSY;
     }
+    if (has_no_library()) {
+        agent_note("a process does without the C library, which the agent needs, and was not "
+                   "sampled");
+        return -EBUSY;
+    }
     error = arm();
     // What the hooks take to be put in place is none of the program's time.
     const uint64_t before = clock_now(LIVE_EVENT_CPU);
@@ -312,7 +351,7 @@ static int join_session(int argc, char **argv, uint64_t charged)
                      agent.session->options.restless))
         agent_note("call sites cannot be rewritten in a process: its stacks were walked");
     forget_loader_errors();
-    if (!error && agent.session->options.event == LIVE_EVENT_ALLOC)
+    if (!error && live_has(&agent.session->options, LIVE_EVENT_ALLOC))
         error = alloc_start();
     if (!error)
         set_state(LIVE_RUNNING);
@@ -364,7 +403,7 @@ static void join_as_child(struct live_process *parent, const struct arena *paren
     copy_command(parent, parent_arena);
     copy_modules(parent_arena, atomic_load_explicit(&parent->modules, memory_order_acquire));
     thread_after_fork();
-    if (agent.session->options.event == LIVE_EVENT_ALLOC && alloc_start())
+    if (live_has(&agent.session->options, LIVE_EVENT_ALLOC) && alloc_start())
         agent_note("a child of fork has no memory to follow its allocations");
     munmap(parent, parent_mapped);
     set_state(LIVE_RUNNING);
@@ -426,8 +465,10 @@ void agent_finish(void)
     if (!agent.active || agent_in_vfork_child())
         return;
     thread_settle_all();
+    reap_say_goodbye();
     alloc_count_memory();
-    atomic_store_explicit(&agent.process->end_ns, clock_now(LIVE_EVENT_WALL), memory_order_relaxed);
+    // Release: whoever sees it sees the goodbye.
+    atomic_store_explicit(&agent.process->end_ns, clock_now(LIVE_EVENT_WALL), memory_order_release);
 }
 
 __attribute__((constructor)) static void begin(int argc, char **argv, char **environment)

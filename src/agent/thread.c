@@ -38,6 +38,13 @@ static void *map_memory(size_t bytes)
     return memory == MAP_FAILED ? NULL : memory;
 }
 
+// A walk of few frames must still come to the marker, which may be four times as far away.
+static size_t alloc_slack(const struct live_options *options)
+{
+    const size_t near = options->bounded_depth > 0 ? (options->bounded_depth - 1) / 4 : 0;
+    return options->tree == LIVE_TREE_BOUNDED && near < ALLOC_SLACK ? near : ALLOC_SLACK;
+}
+
 static int open_walker(struct thread *thread, struct unwind_bounds stack)
 {
     const struct live_options *options = &agent.session->options;
@@ -46,9 +53,11 @@ static int open_walker(struct thread *thread, struct unwind_bounds stack)
         options->marker && options->tracker == LIVE_TRACKER_WALK && !arch_protects_returns());
     if (options->tree == LIVE_TREE_BOUNDED)
         thread->walker.limit = options->bounded_depth;
-    if (options->event == LIVE_EVENT_ALLOC) {
+    thread->walker.whole =
+        options->tree == LIVE_TREE_BOUNDED && options->tracker == LIVE_TRACKER_ENCODE;
+    if (live_has(options, LIVE_EVENT_ALLOC)) {
         thread->walker.keeps_returns = 0; // bytes is what a report shows, not how often
-        thread->walker.slack = ALLOC_SLACK;
+        thread->walker.slack = alloc_slack(options);
     }
     if (error || !options->trigger)
         return error;
@@ -61,6 +70,7 @@ static int open_walker(struct thread *thread, struct unwind_bounds stack)
         .by_function = options->trigger == LIVE_TRIGGER_BY_FUNCTION,
         .randomised = options->randomised,
         .weights = options->weights_all_new ? WALK_WEIGH_ALL_NEW : WALK_WEIGH_LAST,
+        .beside = options->event != LIVE_EVENT_CALLS,
     };
     trigger_open(thread->trigger, &thread->walker, &trigger);
     return 0;
@@ -157,7 +167,8 @@ static int equip(struct thread *thread)
     // Threads that take turns at one tree are sampled as if they were one: many short ones get
     // their share.
     thread->last = record->pending; // until start_clock() knows the time
-    record->pending = 0;
+    thread->wall = record->pending_wall;
+    record->pending = record->pending_wall = 0;
     thread->last_node = record->last_node;
     return 0;
 }
@@ -186,6 +197,17 @@ static int begin_thread(struct thread *thread)
     return error;
 }
 
+// The same for a thread that comes when the program may have given up rights that it had at first.
+static bool begin_later_thread(struct thread *thread)
+{
+    static atomic_flag told = ATOMIC_FLAG_INIT;
+    const int error = begin_thread(thread);
+    if ((error == -EACCES || error == -EPERM) && !atomic_flag_test_and_set(&told))
+        agent_note("a program gave up its rights, and threads that began after that were not "
+                   "sampled: to see them wait takes kernel.perf_event_paranoid=1, or CAP_PERFMON");
+    return error == 0;
+}
+
 // The last thing before the program's own code. What the thread did since its clock was at `began`
 // (it was made, libraries were loaded, we were set up) is no call path of the program: it goes to
 // the root.
@@ -200,6 +222,7 @@ static void start_clock(struct thread *thread, uint64_t began)
     thread->record->charged = now;
     // What earlier owners of the tree left is charged with the next sample.
     thread->last = now - thread->last;
+    thread->wall = clock_now(LIVE_EVENT_WALL) - thread->wall;
     clock_go(&thread->clock, options);
 }
 
@@ -215,6 +238,7 @@ static void give_up_thread(struct thread *thread)
     if (!thread->record)
         return;
     thread->record->pending = thread->last;
+    thread->record->pending_wall = thread->wall;
     thread_leave_record(thread);
 }
 
@@ -232,6 +256,7 @@ static void stop_thread(struct thread *thread)
         thread->record->pending = burst_owed(thread->calls);
     if (!live_event_counts(event)) {
         thread->record->pending = thread_unsettled(thread, end);
+        thread->record->pending_wall = clock_now(LIVE_EVENT_WALL) - thread->wall;
         thread->record->last_node = thread->last_node;
         thread_settle(thread->record, 0,
                       clock_now(event) - end); // our own work is no call path of the program
@@ -292,7 +317,7 @@ void thread_enter(struct thread *thread, struct unwind_bounds stack)
     int cancellable;
     pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &cancellable);
     asked_begin_thread((uintptr_t)thread->start, thread->creator);
-    const bool profiled = know_thread(thread, stack) && !begin_thread(thread);
+    const bool profiled = know_thread(thread, stack) && begin_later_thread(thread);
     if (!profiled && agent.active)
         give_up_thread(thread);
     pthread_setspecific(end_key, thread);
@@ -347,7 +372,7 @@ void thread_begin_late(struct thread *thread)
 {
     if (atomic_load_explicit(&thread->begun, memory_order_relaxed))
         return;
-    if (begin_thread(thread))
+    if (!begin_later_thread(thread))
         give_up_thread(thread);
     else
         start_clock(thread, UINT64_MAX); // what it did before is none of our business
@@ -379,6 +404,7 @@ void thread_wake(struct thread *thread)
     // The pause is charged to nobody.
     thread->last = thread->record->charged = event_clock(thread);
     thread->last_wall = 0;
+    thread->wall = clock_now(LIVE_EVENT_WALL);
     if (!clock_open_for(&thread->clock, thread->id, options, options->period_ns))
         clock_go(&thread->clock, options);
 }
@@ -404,7 +430,7 @@ void thread_after_fork(void)
     thread->last_node = 0;
     thread->last_wall = 0;
     thread->not_before = 0; // the child's clock begins at nought
-    if (agent.active && begin_thread(thread))
+    if (agent.active && !begin_later_thread(thread))
         agent.active = false;
     if (agent.active)
         start_clock(thread, 0);

@@ -26,10 +26,14 @@ struct thread {
     // so differences are what counts.
     uint64_t last;
     uint64_t last_wall; // the time of day at the last tick
+    uint64_t wall;      // up to where wall time is charged, where it is told beside CPU time
     uint32_t guesses;   // how often in a row the CPU clock was not asked
+    uint32_t was_late;  // the last tick had to wait
     uint64_t
         not_before;  // the next sample is taken after this, if the handler is too slow for its rate
     ref_t last_node; // what the last sample was charged to
+    uint32_t due;    // a tick has come while a block was being counted: sample_late()
+    uint32_t walks;  // that blocks took
     uint32_t hidden; // signals of ours that the program believes to have blocked: see signals.c
     uint32_t ending; // rounds of thread-specific destructors seen
     void *(*start)(void *);
@@ -130,12 +134,30 @@ void thread_leave_record(struct thread *thread);
 // was one.
 void thread_settle(struct live_thread *record, ref_t node, uint64_t rest);
 
+// The same for wall time that is told beside CPU time, up to now; to a node that there is.
+void thread_charge_wall(struct live_thread *record, ref_t node, uint64_t rest);
+
+// A cost by the clock. Signal-safe; the owner of the tree alone.
+static inline void thread_charge(struct live_thread *record, ref_t node, uint64_t weight)
+{
+    const unsigned value = live_time_value(&agent.session->options);
+    if (value)
+        tree_add(&agent.arena, node, value, weight);
+    else
+        tree_charge(&agent.arena, record->tree, node, weight);
+}
+
 // What is not charged yet, now. A guess of the clock may have charged a little too much: then
 // nothing.
 uint64_t thread_unsettled(const struct thread *thread, uint64_t now);
 
 // In a forked child: the threads of the parent do not exist; the calling one begins anew.
 void thread_after_fork(void);
+
+// A tick has come while a block was being counted: what it stands for goes where that was
+// allocated, which is where the program was. In sample.c; in normal context, at the end of such an
+// event. Node 0: there is none, the next sample has it.
+void sample_late(struct thread *thread, ref_t node);
 
 // Around exec, where a tick would find no handler any more.
 void thread_pause_clock(void);

@@ -68,7 +68,7 @@ static struct live_thread *new_record(const struct live_thread *like)
     const struct live_options *options = &agent.session->options;
     const struct tree_options tree = {
         .kind = options->tree,
-        .metrics = options->event == LIVE_EVENT_ALLOC ? LIVE_ALLOC_VALUES : 1,
+        .metrics = live_values(options),
         .start = like->start,
         .miner = options->miner,
         .counters = hot_counters(options),
@@ -128,12 +128,13 @@ void thread_leave_record(struct thread *thread)
 // sample.
 static void take_record(struct thread *thread, struct live_thread *record)
 {
-    thread->record->pending = 0;
+    thread->record->pending = thread->record->pending_wall = 0;
     thread->record->last_node = 0;
     thread_leave_record(thread);
     thread->record = record;
     thread->last -= record->pending;
-    record->pending = 0;
+    thread->wall -= record->pending_wall;
+    record->pending = record->pending_wall = 0;
     thread->last_node = 0;
 }
 
@@ -160,11 +161,21 @@ void thread_settle(struct live_thread *record, ref_t node, uint64_t rest)
     struct calls_thread *calls = calls_current;
     calls_current = NULL;
     atomic_signal_fence(memory_order_seq_cst);
-    tree_charge(&agent.arena, record->tree, node, rest);
+    thread_charge(record, node, rest);
     atomic_signal_fence(memory_order_seq_cst);
     calls_current = calls;
     record->stats.cost_ns += rest;
     record->stats.residue_ns += rest;
+}
+
+void thread_charge_wall(struct live_thread *record, ref_t node, uint64_t rest)
+{
+    const struct live_options *options = &agent.session->options;
+    if (!live_has_wall_beside(options) || (int64_t)rest <= 0)
+        return;
+    if (!node)
+        node = tree_unplaced(&agent.arena, record->tree, tree_root(&agent.arena, record->tree));
+    tree_add(&agent.arena, node, live_time_value(options) + 1, rest);
 }
 
 // What is not charged yet. A guess of the clock may have charged a little too much: then nothing.
@@ -185,7 +196,8 @@ static void settle_living(struct live_thread *record, pid_t self)
     const uint64_t rest = now > record->charged ? now - record->charged : 0;
     // A tree that forgets may be changing this moment, and only its owner may change it: where an
     // addition is not enough, the root of a bounded tree takes it, and a hot tree goes without.
-    if (rest && tree_charge_late(&agent.arena, record->tree, record->last_node, rest)) {
+    const unsigned value = live_time_value(&agent.session->options);
+    if (rest && tree_charge_late(&agent.arena, record->tree, record->last_node, value, rest)) {
         record->stats.cost_ns += rest;
         record->stats.residue_ns += rest;
     } else if (rest && tree_kind(&agent.arena, record->tree) > TREE_HOT) {
@@ -204,7 +216,8 @@ static void settle_others(void)
                                                     memory_order_acquire, memory_order_relaxed)) {
             if (record->pending)
                 thread_settle(record, record->last_node, record->pending);
-            record->pending = 0;
+            thread_charge_wall(record, record->last_node, record->pending_wall);
+            record->pending = record->pending_wall = 0;
             atomic_store_explicit(&record->owned, 0, memory_order_release);
         } else {
             settle_living(record, self);
@@ -237,7 +250,7 @@ void thread_settle_all(void)
 {
     if (!agent_is_recording() || live_event_counts(agent.session->options.event))
         return;
-    if (agent.session->options.event == LIVE_EVENT_WALL)
+    if (live_has(&agent.session->options, LIVE_EVENT_WALL))
         ask_waiting();
     // Blocked for the moment: a sample in between would be charged twice.
     sigset_t all, before;
@@ -248,6 +261,9 @@ void thread_settle_all(void)
         uint64_t now = clock_now(agent.session->options.event);
         thread_settle(thread->record, thread->last_node, thread_unsettled(thread, now));
         thread->last = now;
+        now = clock_now(LIVE_EVENT_WALL);
+        thread_charge_wall(thread->record, thread->last_node, now - thread->wall);
+        thread->wall = now;
     }
     settle_others();
     REAL(pthread_sigmask)(SIG_SETMASK, &before, NULL);

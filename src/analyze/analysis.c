@@ -2,14 +2,14 @@
 
 #include "analyze/analysis.h"
 #include "base/memory.h"
-#include <unistd.h>
+#include "base/text.h"
 
 // Reading the debug information of a large program takes seconds: say what is going on, where
 // somebody watches.
 static void show_progress(void *context, const char *module, unsigned done, unsigned total)
 {
     (void)context;
-    if (!isatty(STDERR_FILENO))
+    if (!text_can_rewrite(stderr))
         return;
     fprintf(stderr, "\r\033[Kreading symbols: %.60s (%u of %u)", last_part(module ? module : ""),
             done + 1, total);
@@ -19,7 +19,7 @@ static void show_progress(void *context, const char *module, unsigned done, unsi
 void analysis_resolve(struct analysis *analysis, const struct build_options *options)
 {
     build_resolve(analysis->functions, analysis->profile, options);
-    if (isatty(STDERR_FILENO))
+    if (text_can_rewrite(stderr))
         fputs("\r\033[K", stderr);
 }
 
@@ -76,13 +76,43 @@ const char *analysis_note(const struct analysis *analysis, unsigned index)
                : symbols_note(analysis->symbols, index - profile->note_count);
 }
 
+static bool needs_quotes(const char *word)
+{
+    static const char plain[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789"
+                                "_@%+=:,./-";
+    if (!*word)
+        return true;
+    while (*word && (strchr(plain, *word) || (unsigned char)*word >= 0x80)) // or other letters
+        word++;
+    return *word != '\0';
+}
+
+// As one would type it, so that it can be copied back into a shell.
+static void put_word(FILE *out, const char *word)
+{
+    if (!needs_quotes(word)) {
+        fputs(word, out);
+        return;
+    }
+    fputc('\'', out);
+    for (; *word; word++)
+        if (*word == '\'')
+            fputs("'\\''", out);
+        else
+            fputc(*word, out);
+    fputc('\'', out);
+}
+
 char *analysis_command(char *const *command)
 {
     char *text = NULL;
     size_t bytes = 0;
     FILE *out = memory_checked(open_memstream(&text, &bytes));
-    for (char *const *word = command; word && *word; word++)
-        fprintf(out, "%s%s", word == command ? "" : " ", *word);
+    for (char *const *word = command; word && *word; word++) {
+        if (word != command)
+            fputc(' ', out);
+        put_word(out, *word);
+    }
     fclose(out);
     for (char *at = memory_checked(text); *at; at++)
         if ((unsigned char)*at < ' ')

@@ -32,7 +32,7 @@ int analysis_metric(const struct analysis *analysis, const char *name, char **er
 // for symbols did. NULL after the last.
 const char *analysis_note(const struct analysis *analysis, unsigned index);
 
-// A command (ends with NULL) as one line, to be freed.
+// A command (ends with NULL) as one line for a shell, to be freed.
 char *analysis_command(char *const *command);
 
 #endif

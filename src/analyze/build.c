@@ -60,7 +60,8 @@ static bool is_root(const struct profile_tree *tree, uint32_t node)
     return tree->nodes[node].parent >= node;
 }
 
-const char *build_thread_name(struct functions *functions, const struct profile_tree *tree)
+// The name of a tree's threads: that of their start routine.
+static const char *thread_name(struct functions *functions, const struct profile_tree *tree)
 {
     if (tree->start == 0)
         return "main thread";
@@ -91,7 +92,7 @@ bool build_selects(struct functions *functions, const struct profile *profile,
         return false;
     if (!options->thread)
         return true;
-    const char *name = build_thread_name(functions, tree);
+    const char *name = thread_name(functions, tree);
     return pattern_matches(options->thread, functions,
                            functions_intern(functions, name, MODULE_NONE));
 }
@@ -251,7 +252,7 @@ static uint32_t group_node(struct builder *builder)
     }
     if (builder->options->threads == THREADS_MERGED)
         return node;
-    const char *routine = build_thread_name(builder->functions, from);
+    const char *routine = thread_name(builder->functions, from);
     int made = builder->options->threads == THREADS_APART
                    ? asprintf(&name, "%s [%u]", routine, from->tid)
                    : asprintf(&name, "%s", routine);
@@ -265,27 +266,11 @@ static uint32_t group_node(struct builder *builder)
     return node;
 }
 
-// Where every thread begins: nobody called these.
-static bool begins_threads(const char *name)
+// In a bounded tree: where a walk was cut. What nobody called has no site.
+static bool is_detached(const struct builder *builder, uint32_t index)
 {
-    static const char *const names[] = {
-        "_start", "clone", "clone3", "__clone", "__clone3", "__clone_internal", "start_thread"};
-    for (size_t i = 0; i < sizeof names / sizeof *names; i++)
-        if (strcmp(name, names[i]) == 0)
-            return true;
-    return false;
-}
-
-// In a bounded tree, a frame below the root without a call site is where a walk was cut, unless it
-// is where the thread began.
-static bool is_detached(struct builder *builder, const struct profile_node *node,
-                        const struct spot *entry)
-{
-    if (!builder->bounded || !is_root(builder->from, node->parent) || node->site != 0)
-        return false;
-    return !entry ||
-           !begins_threads(
-               functions_get(builder->functions, real_function(builder, entry)->function)->name);
+    const struct profile_node *node = &builder->from->nodes[index];
+    return builder->bounded && is_root(builder->from, node->parent) && node->site == PLACE_UNKNOWN;
 }
 
 static void add_frame(struct builder *builder, uint32_t index)
@@ -294,7 +279,7 @@ static void add_frame(struct builder *builder, uint32_t index)
     struct position caller = locate(builder, node->parent, call_place(node->site));
     const struct spot *entry =
         functions_at(builder->functions, builder->from->process, node->function);
-    if (is_detached(builder, node, entry))
+    if (is_detached(builder, index))
         caller.node =
             calltree_child(builder->tree, caller.node,
                            (struct call_edge){.function = functions_intern(builder->functions,

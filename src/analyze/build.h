@@ -35,9 +35,6 @@ void build_resolve(struct functions *functions, const struct profile *profile,
 struct calltree *build_calltree(struct functions *functions, const struct profile *profile,
                                 const struct build_options *options);
 
-// The name of a tree's threads: that of their start routine.
-const char *build_thread_name(struct functions *functions, const struct profile_tree *tree);
-
 // Whether a tree belongs to what the options choose.
 bool build_selects(struct functions *functions, const struct profile *profile,
                    const struct profile_tree *tree, const struct build_options *options);

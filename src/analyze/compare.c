@@ -92,15 +92,24 @@ static void measure_coverage(struct measuring *measuring)
     result->uncovered_avg = result->uncovered ? sum / (double)result->uncovered : 0;
 }
 
-// A context is hot if its weight is at least floor(phi * W). The error of a counter is |w - v| / w,
-// over contexts that are hot or are taken to be, and that both trees have: cold ones of a sampled
-// tree are all wrong, and nobody looks at them.
+static void add_error(struct compare_error *error, double true_weight, double estimate)
+{
+    const double each = fabs(true_weight - estimate) / true_weight * 100;
+    error->avg = (error->avg * (double)error->contexts + each) / (double)(error->contexts + 1);
+    error->max = fmax(error->max, each);
+    error->contexts++;
+}
+
+// A context is hot if its weight is at least floor(phi * W). The error of a counter is |w - v| / w.
+// That of hot contexts is HCCT's measure, but one that the approximation has not is there with all
+// of its weight. Contexts that are only taken to be hot have errors of their own: they are few and
+// cold, or they would be hot, so one that is seen by chance is wrong by many times its weight.
 static void measure_counters(struct measuring *measuring)
 {
     struct compare_result *result = measuring->result;
     double least = fmax(1, floor(measuring->options->phi * (double)result->total[EXACT]));
     // Scaling leaves a weight of exactly the least a bit above or below it.
-    double estimate_least = least * (1 - 1e-12), sum = 0;
+    const double estimate_least = least * (1 - 1e-12);
     for (uint32_t i = 1; i < measuring->tree->count; i++) {
         double true_weight = weight(measuring, i, EXACT), estimate = weight(measuring, i, APPROX);
         bool hot = true_weight >= least, taken = estimate > 0 && estimate >= estimate_least;
@@ -108,14 +117,11 @@ static void measure_counters(struct measuring *measuring)
         result->hot[APPROX] += taken;
         result->false_positives += taken && !hot;
         result->false_negatives += hot && !taken;
-        if (!(hot || taken) || true_weight == 0 || !measuring->tree->contexts[i].has[APPROX])
-            continue;
-        double error = fabs(true_weight - estimate) / true_weight * 100;
-        result->counters++;
-        sum += error;
-        result->error_max = fmax(result->error_max, error);
+        if (hot)
+            add_error(&result->error, true_weight, estimate);
+        else if (taken && true_weight > 0)
+            add_error(&result->false_error, true_weight, estimate);
     }
-    result->error_avg = result->counters ? sum / (double)result->counters : 0;
 }
 
 static int hottest_first(const void *left, const void *right, void *context)

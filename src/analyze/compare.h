@@ -64,6 +64,12 @@ struct compare_share {
     double percent[2]; // of all weight
 };
 
+// Of weights, as per cent of the true one.
+struct compare_error {
+    double max, avg;
+    uint64_t contexts; // how many these are
+};
+
 // Weights of the approximation are scaled; those of the root (cost outside of all known functions)
 // count nowhere. Only contexts with weight in the exact tree can be missed.
 struct compare_result {
@@ -81,10 +87,10 @@ struct compare_result {
     double uncovered_max, uncovered_avg; // their weight, as per cent of the hottest
     uint64_t hot[2];                     // contexts of at least phi of all weight
     uint64_t false_positives, false_negatives;
-    double error_max, error_avg; // of counters of hot contexts, per cent of the true weight
-    uint64_t counters;           // how many these are
-    double pearson, spearman;    // NaN where there is nothing to correlate
-    double distortion;           // sum over functions of the difference of their shares, per cent
+    struct compare_error error;       // of contexts that are hot
+    struct compare_error false_error; // of those that are only taken to be
+    double pearson, spearman;         // NaN where there is nothing to correlate
+    double distortion; // sum over functions of the difference of their shares, per cent
 
     uint32_t *top; // contexts: the hottest edges of the exact tree
     unsigned top_count;

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
 
 #include "analyze/compare_show.h"
+#include "analyze/few.h"
 #include "analyze/show_row.h"
 #include "base/memory.h"
 #include <math.h>
@@ -41,6 +42,15 @@ char *compare_path(const struct comparison *comparison, uint32_t context, const 
     return memory_checked(text);
 }
 
+char *compare_few(const struct comparison *comparison, enum compare_side side)
+{
+    const struct profile *profile = comparison->analysis[side]->profile;
+    uint64_t samples = 0;
+    for (unsigned i = 0; i < profile->tree_count; i++)
+        samples += profile->trees[i].stats.samples;
+    return few_samples(&profile->metrics[comparison->alignment->metric[side]], samples);
+}
+
 static void put(struct text_table *table, const char *what, enum text_tone tone, const char *number,
                 const char *format, ...) __attribute__((format(printf, 5, 6)));
 
@@ -49,14 +59,10 @@ static void put(struct text_table *table, const char *what, enum text_tone tone,
 {
     va_list arguments;
     va_start(arguments, format);
-    char *text = NULL;
-    if (vasprintf(&text, format, arguments) < 0)
-        memory_checked(NULL);
-    va_end(arguments);
     text_table_cell(table, TEXT_PLAIN, what);
     text_table_cell(table, tone, number);
-    text_table_cell(table, TEXT_DIM, text);
-    free(text);
+    text_table_format(table, TEXT_DIM, format, arguments);
+    va_end(arguments);
 }
 
 // Shares near 0 and near 1 are what one looks at: both keep their digits.
@@ -144,6 +150,10 @@ static void print_ground(FILE *out, const struct comparison *comparison)
         if (outside > 0)
             fprintf(out, "%s of %s lies outside of all functions compared, and does not count.\n",
                     text_amount(outside, metric->unit).text, sides[side]);
+        char *few = compare_few(comparison, side);
+        if (few)
+            fprintf(out, "Of %s there are %s.\n", sides[side], few);
+        free(few);
     }
 }
 
@@ -172,10 +182,15 @@ static void print_measures(FILE *out, const struct text_style *style,
         text_count(result->hot[EXACT]).text);
     put(table, "false negatives", TEXT_PLAIN, text_count(result->false_negatives).text,
         "hot contexts that are not taken to be hot");
-    put(table, "counter error", TEXT_PLAIN, percent(result->error_avg).text,
-        "on average, in the weight of %s hot context%s", text_count(result->counters).text,
-        plural(result->counters));
-    put(table, "", TEXT_PLAIN, percent(result->error_max).text, "at most");
+    put(table, "counter error", TEXT_PLAIN, percent(result->error.avg).text,
+        "on average, in the weight of %s hot context%s", text_count(result->error.contexts).text,
+        plural(result->error.contexts));
+    put(table, "", TEXT_PLAIN, percent(result->error.max).text, "at most");
+    if (result->false_error.contexts)
+        put(table, "", TEXT_PLAIN, percent(result->false_error.avg).text,
+            "on average, in that of %s that %s only taken to be hot",
+            text_count(result->false_error.contexts).text,
+            result->false_error.contexts == 1 ? "is" : "are");
     put(table, "correlation", TEXT_BOLD, correlation(result->pearson).text,
         "of the weights of the %u hottest edges (Pearson), 1 is best", result->top_count);
     put(table, "", TEXT_PLAIN, correlation(result->spearman).text, "of their ranks (Spearman)");

@@ -146,7 +146,7 @@ static place_t map_place(const struct decoding *decoding, uint32_t index, place_
         return place;
     const unsigned mapped = module < contexts->module_count ? contexts->modules[module] : 0;
     if (!mapped || mapped >= decoding->profile->module_count)
-        return place_make(MODULE_NONE, PLACE_OFFSET_UNKNOWN);
+        return PLACE_UNKNOWN;
     return place_make(mapped, place_offset(place));
 }
 

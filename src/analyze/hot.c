@@ -120,6 +120,8 @@ static struct hot_cut choose(struct contexts *contexts, double least,
         const bool is_sure = !choice->sure_only || context->error <= context->weight / 2;
         cut.contexts += is_hot && is_sure;
         cut.unsure += is_hot && !is_sure;
+        if (is_sure && context->weight > cut.hottest)
+            cut.hottest = context->weight;
         context->kept |= is_hot && is_sure;
         if (context->kept)
             contexts->list[context->parent].kept = true;

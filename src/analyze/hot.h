@@ -28,6 +28,7 @@ struct hot_choice {
 struct hot_cut {
     uint64_t contexts; // that are hot
     uint64_t unsure;   // that are not, because of their errors alone
+    uint64_t hottest;  // what the hottest context has
 };
 
 // Drops all contexts from the profile that are not chosen by a metric and have none below them that

@@ -123,3 +123,35 @@ struct calltree *refine_focus(const struct calltree *tree, struct pattern *patte
     move_cost(&refining, NULL);
     return finish(&refining);
 }
+
+// The node on the way from `node` up to the root that is the same function; CALL_NONE: none is.
+static uint32_t same_above(const struct calltree *tree, uint32_t node, uint32_t function)
+{
+    while (node != CALL_NONE &&
+           (tree->nodes[node].function != function || !call_is_code(&tree->nodes[node])))
+        node = tree->nodes[node].parent;
+    return node;
+}
+
+struct calltree *refine_recursion(const struct calltree *tree)
+{
+    struct refining refining = start(tree);
+    for (uint32_t i = 1; i < tree->count; i++) {
+        const struct call_node *node = &tree->nodes[i];
+        uint32_t parent = refining.image[node->parent];
+        uint32_t again =
+            call_is_code(node) ? same_above(refining.to, parent, node->function) : CALL_NONE;
+        if (again == CALL_NONE) {
+            refining.image[i] = copy_under(&refining, i, parent, false);
+            continue;
+        }
+        // Where it is called from stays what it was: outside of the recursion.
+        struct call_node *folded = &refining.to->nodes[again];
+        folded->returns += node->returns;
+        if (node->kind != CALL_INLINED)
+            folded->kind = node->kind;
+        refining.image[i] = again;
+    }
+    move_cost(&refining, NULL);
+    return finish(&refining);
+}

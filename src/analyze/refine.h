@@ -2,7 +2,7 @@
 #ifndef CAIRN_ANALYZE_REFINE_H
 #define CAIRN_ANALYZE_REFINE_H
 
-// Call path refinement: from all paths to those one asks about. Both return a new tree, summed.
+// Call path refinement: from all paths to those one asks about. All return a new tree, summed.
 
 #include "analyze/calltree.h"
 #include "analyze/pattern.h"
@@ -22,5 +22,12 @@ struct calltree *refine_paths(const struct calltree *tree, const struct pattern_
 // Only paths through a match, cut off above it: what matches outermost hangs under the root, merged
 // over all its callers.
 struct calltree *refine_focus(const struct calltree *tree, struct pattern *pattern);
+
+// Recursion folded: a function is on a path once. What it does when it was called again, by itself
+// or by what it called, is done by the one that was called first:
+//
+//   sort 1 ── sort 2 ── compare 3        sort 3 ── compare 8
+//          └─ compare 5
+struct calltree *refine_recursion(const struct calltree *tree);
 
 #endif

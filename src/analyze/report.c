@@ -95,12 +95,21 @@ static void sum_whole(struct report *report, const struct calltree *tree)
     report->made_up = shown > report->whole ? shown - report->whole : 0;
 }
 
-static bool has_detached(const struct calltree *tree)
+// What all nodes have, with all below them, that stand for something else than a function.
+static uint64_t total_of(const struct calltree *tree, const char *name, unsigned metric)
 {
-    for (size_t i = 0; i < tree->count; i++)
-        if (strcmp(calltree_function(tree, (uint32_t)i)->name, DETACHED) == 0)
-            return true;
-    return false;
+    const uint32_t function = functions_intern(tree->functions, name, MODULE_NONE);
+    uint64_t total = 0;
+    for (uint32_t i = 0; i < tree->count; i++)
+        if (tree->nodes[i].function == function)
+            total += calltree_total(tree, i, metric);
+    return total;
+}
+
+static struct calltree *exchanged(struct calltree *old, struct calltree *new)
+{
+    calltree_free(old);
+    return new;
 }
 
 // The recorded tree, cut down to the paths that were asked for.
@@ -114,23 +123,21 @@ static struct calltree *refined_tree(struct report *report, char **error)
     struct calltree *tree =
         build_calltree(report->analysis->functions, report->analysis->profile, &build);
     sum_whole(report, tree);
-    report->detached = has_detached(tree);
+    report->detached = total_of(tree, DETACHED, report->metric);
     bool refine = options->through.count > 0 || options->without.count > 0;
-    if (refine) {
-        struct calltree *refined = refine_paths(tree, &options->through, &options->without);
-        calltree_free(tree);
-        tree = refined;
-    }
+    if (refine)
+        tree = exchanged(tree, refine_paths(tree, &options->through, &options->without));
     if (report->whole > 0 && tree->count == 1 && refine) {
         calltree_free(tree);
         no_path(error, options);
         return NULL;
     }
-    if (options->focus && options->view != VIEW_CALLERS) {
-        struct calltree *refined = refine_focus(tree, options->focus);
-        calltree_free(tree);
-        tree = refined;
-    }
+    if (options->focus && options->view != VIEW_CALLERS)
+        tree = exchanged(tree, refine_focus(tree, options->focus));
+    // After the choice of paths: these are judged by all that is on them.
+    if (options->fold_recursion && options->view != VIEW_FLAT)
+        tree = exchanged(tree, refine_recursion(tree));
+    report->without_path = total_of(tree, NO_PATH, report->metric);
     report->part = calltree_total(tree, 0, report->metric);
     return tree;
 }
@@ -277,9 +284,7 @@ int report_print(FILE *out, const struct text_style *style, struct analysis *ana
     calltree_order(tree, report.metric, report.order);
     struct flat *flat = NULL;
     if (options->view == VIEW_CALLERS) {
-        struct calltree *callers = turned_around(tree, &report, &show);
-        calltree_free(tree);
-        tree = callers;
+        tree = exchanged(tree, turned_around(tree, &report, &show));
     } else if (options->view == VIEW_FLAT) {
         flat = flat_new(tree, options->by);
         flat_order(flat, analysis->functions, report.metric, report.order);

@@ -27,6 +27,7 @@ struct report_options {
     struct build_options build;
     struct pattern_list through, without;
     struct pattern *focus;
+    bool fold_recursion; // in trees; a list has each function once anyway
     bool json, fold, wide;
 };
 

@@ -1,15 +1,19 @@
 // SPDX-License-Identifier: MIT
 
 #include "analyze/report_frame.h"
+#include "analyze/few.h"
 #include "base/memory.h"
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
 #define NOTES_SHOWN 5
-#define TOO_SHORT "try 'cairn record -F 10000', or '-e wall' for time spent waiting.\n"
+#define MUCH_RECURSION 5       // rows
+#define INCOMPLETE_LEAST 0.005 // of all paths
 
 struct sums {
-    uint64_t samples, lost, threads;
+    uint64_t samples, threads;
+    uint64_t verdicts[VERDICT_COUNT];
 };
 
 static struct sums sum_up(const struct report *report)
@@ -21,7 +25,8 @@ static struct sums sum_up(const struct report *report)
         if (!build_selects(report->analysis->functions, profile, tree, &report->options->build))
             continue;
         sums.samples += tree->stats.samples;
-        sums.lost += tree->stats.lost;
+        for (unsigned v = 0; v < VERDICT_COUNT; v++)
+            sums.verdicts[v] += tree->stats.verdicts[v];
         sums.threads += tree->threads;
     }
     const struct build_options *build = &report->options->build;
@@ -111,6 +116,13 @@ int report_check_selection(const struct report *report, char **error)
     return -1;
 }
 
+static const char *what_sees_more(const struct profile_metric *metric)
+{
+    return strcmp(metric->name, "cpu") == 0
+               ? "try 'cairn record -F 10000', or '-e wall' for time spent waiting.\n"
+               : "try 'cairn record -F 10000'.\n";
+}
+
 static const char *plural(uint64_t count)
 {
     return count == 1 ? "" : "s";
@@ -142,7 +154,8 @@ static void put_selection(const struct report *report)
 {
     const struct report_options *options = report->options;
     FILE *out = report->out;
-    const char *whole = options->build.process || options->build.tid || options->build.thread
+    const char *whole = options->build.process || options->build.tid || options->build.thread ||
+                                options->build.phase
                             ? "what was chosen"
                             : "the total";
     if (options->build.process)
@@ -158,15 +171,27 @@ static void put_selection(const struct report *report)
         fprintf(out, "only paths through '%s'\n", pattern_text(options->through.patterns[i]));
     for (unsigned i = 0; i < options->without.count; i++)
         fprintf(out, "only paths without '%s'\n", pattern_text(options->without.patterns[i]));
+    if (options->build.phase)
+        fprintf(out, "only phases like '%s'\n", pattern_text(options->build.phase));
     if (options->focus && options->view == VIEW_CALLERS)
         fprintf(out, "only functions like '%s'\n", pattern_text(options->focus));
     else if (options->focus)
         fprintf(out, "only from '%s' down\n", pattern_text(options->focus));
+    if (options->fold_recursion && options->view != VIEW_FLAT)
+        fputs("recursion folded: a function is on a path once, with all that it does there\n", out);
     if (report->part != report->whole)
         fprintf(out, "shown is %s of %s: %s\n",
                 text_percent((double)report->part, (double)report->whole).text, whole,
                 text_amount(report->part, report->analysis->profile->metrics[report->metric].unit)
                     .text);
+}
+
+static void put_few(const struct report *report, uint64_t samples)
+{
+    char *few = few_samples(&report->analysis->profile->metrics[report->metric], samples);
+    if (few)
+        fprintf(report->out, "%s\n", few);
+    free(few);
 }
 
 void report_text_head(const struct report *report)
@@ -181,11 +206,16 @@ void report_text_head(const struct report *report)
     free(command);
     if (profile_counts_calls(metric))
         fprintf(report->out, ": %s %s, ", text_count(report->whole).text, metric->name);
+    else if (profile_is_alloc(metric) && !profile_samples_blocks(profile))
+        fprintf(report->out, ": %s of %s, ", text_amount(report->whole, metric->unit).text,
+                metric->name); // the samples are another event's
     else
         fprintf(report->out, ": %s of %s in %s %s%s, ",
                 text_amount(report->whole, metric->unit).text, metric->name,
                 text_count(sums.samples).text, profile_is_alloc(metric) ? "allocation" : "sample",
                 plural(sums.samples));
+    if (report->runs[report->metric] > 1)
+        fprintf(report->out, "%.0f runs, ", report->runs[report->metric]);
     fprintf(report->out, "%s process%s, %s thread%s\n", text_count(profile->process_count).text,
             profile->process_count == 1 ? "" : "es", text_count(sums.threads).text,
             plural(sums.threads));
@@ -201,9 +231,14 @@ void report_text_head(const struct report *report)
         return;
     }
     if (report->whole == 0) {
-        fputs("nothing was sampled, the program was too short or idle: " TOO_SHORT, report->out);
+        if (profile->complete)
+            fprintf(report->out, "nothing was sampled, the program was too short or idle: %s",
+                    what_sees_more(metric));
+        else
+            fputs("nothing was sampled yet\n", report->out);
         return;
     }
+    put_few(report, sums.samples);
     put_view(report);
     put_selection(report);
     fputc('\n', report->out);
@@ -233,12 +268,52 @@ static void put_hidden(const struct report *report, const struct show_options *s
     }
 }
 
+static void put_recursion(const struct report *report, const struct show_hidden *hidden)
+{
+    if (hidden->recursive >= MUCH_RECURSION)
+        fprintf(report->out,
+                "Recursion: %s of these rows are functions that are above them already "
+                "(--fold-recursion has each once).\n",
+                text_count(hidden->recursive).text);
+}
+
 static void put_cut(const struct report *report)
 {
     unsigned depth = report->options->depth ? report->options->depth - 1 : CALLERS_DEPTH;
     if (report->cut > 0)
         fprintf(report->out, "Not followed beyond %u caller%s: %s path%s (--depth).\n", depth,
                 plural(depth), text_count(report->cut).text, plural(report->cut));
+}
+
+// Paths that do not begin where their thread did. What a bounded tree cuts is told elsewhere.
+static void put_incomplete(const struct report *report)
+{
+    const struct sums sums = sum_up(report);
+    uint64_t walks = 0, cut = 0;
+    enum verdict reason = VERDICT_COMPLETE;
+    for (unsigned v = 0; v < VERDICT_COUNT; v++) {
+        walks += sums.verdicts[v];
+        if (v == VERDICT_COMPLETE || v == VERDICT_MARKER || v == VERDICT_DETACHED)
+            continue;
+        cut += sums.verdicts[v];
+        if (reason == VERDICT_COMPLETE || sums.verdicts[v] > sums.verdicts[reason])
+            reason = (enum verdict)v;
+    }
+    if (cut > 0 && cut >= walks * INCOMPLETE_LEAST)
+        fprintf(report->out,
+                "Cut short: %s of the paths, most by %s; who called the outermost function of "
+                "these is not known ('cairn info' tells more).\n",
+                text_percent((double)cut, (double)walks).text, verdict_name(reason));
+}
+
+static void put_without_path(const struct report *report, const struct show_options *show)
+{
+    if (report->without_path > 0 && report->without_path >= show->least &&
+        strcmp(show->unit, "ns") == 0)
+        fputs(NO_PATH
+              ": the time of a thread after its last sample, which is all of it if it ends "
+              "before the first (-F takes more), and of the kernel at the end of a process.\n",
+              report->out);
 }
 
 static void put_hints(const struct report *report)
@@ -255,7 +330,8 @@ static void put_hints(const struct report *report)
                 "has the cost of each.\n",
                 text_count(folded).text, folded == 1 ? " is" : "es are");
     if (sum_up(report).samples == 0 && !profile_is_counted(&profile->metrics[report->metric]))
-        fputs("Too short for samples, only its time is known: " TOO_SHORT, report->out);
+        fprintf(report->out, "Too short for samples, only its time is known: %s",
+                what_sees_more(&profile->metrics[report->metric]));
 }
 
 static void put_notes(const struct report *report)
@@ -273,7 +349,12 @@ static void put_forgotten(const struct report *report, const struct show_options
 {
     FILE *out = report->out;
     const double whole = (double)report->whole;
-    if (report->phi > 0)
+    if (report->phi > 0 && report->hot.contexts == 0)
+        fprintf(out, "Hot: no context has %.3g %% of the total, the hottest has %.3g %%: %s.\n",
+                100 * report->phi, 100 * (double)report->hot.hottest / whole,
+                report->kind.hot ? "record with a smaller phi (--tree hot:PHI)"
+                                 : "a smaller --phi shows more");
+    else if (report->phi > 0)
         fprintf(out,
                 "Hot: %s context%s with at least %.3g %% of the total, and %s callers; %s lies "
                 "outside of them%s.\n",
@@ -299,7 +380,7 @@ static void put_forgotten(const struct report *report, const struct show_options
                 "%s: by so much a share may be too large, because of contexts that were forgotten; "
                 "without it, by less than 0.005. It is never too small.\n",
                 show->unicode ? "±" : "+-");
-    if (report->detached)
+    if (report->detached > 0)
         fprintf(out,
                 DETACHED
                 " f: a sample walked %u frames and met none that was known: who called f is "
@@ -318,6 +399,19 @@ static void put_per_call(const struct report *report, const struct show_options 
     fputs(".\n", report->out);
 }
 
+static void put_other_metrics(const struct report *report)
+{
+    const struct profile *profile = report->analysis->profile;
+    unsigned others = 0;
+    for (unsigned i = 0; i < profile->metric_count; i++)
+        if (i != report->metric && !profile_is_error(&profile->metrics[i]) &&
+            !profile_is_edge(&profile->metrics[i]))
+            fprintf(report->out, "%s%s",
+                    others++ ? ", " : "Recorded, too: ", profile->metrics[i].name);
+    if (others)
+        fputs(" (--metric).\n", report->out);
+}
+
 void report_text_foot(const struct report *report, const struct show_options *show,
                       const struct show_hidden *hidden)
 {
@@ -330,8 +424,11 @@ void report_text_foot(const struct report *report, const struct show_options *sh
     };
     fputc('\n', report->out);
     put_hidden(report, show, hidden);
+    put_recursion(report, hidden);
     put_cut(report);
     put_forgotten(report, show);
+    put_incomplete(report);
+    put_without_path(report, show);
     bool column = report->options->view != VIEW_FLAT || report->options->by == FLAT_FUNCTION;
     if (show->has_returns && !show->has_calls && column)
         fputs(
@@ -342,7 +439,10 @@ void report_text_foot(const struct report *report, const struct show_options *sh
         put_per_call(report, show);
     put_hints(report);
     put_notes(report);
-    text_put(report->out, report->style, TEXT_DIM, more[report->options->view]);
+    put_other_metrics(report);
+    bool list = report->kind.functions; // whatever the view: there are no callers to be shown
+    text_put(report->out, report->style, TEXT_DIM,
+             list ? "More: --by module, 'cairn help report'." : more[report->options->view]);
     fputc('\n', report->out);
 }
 
@@ -352,53 +452,40 @@ void report_json_head(const struct report *report, struct json *json)
     static const char *const by[] = {"function", "line", "module", "thread", "process"};
     const struct profile *profile = report->analysis->profile;
     struct sums sums = sum_up(report);
-    json_key(json, "view");
-    json_string(json, views[report->options->view]);
-    if (report->options->view == VIEW_FLAT) {
-        json_key(json, "by");
-        json_string(json, by[report->options->by]);
-    }
-    json_key(json, "command");
-    json_array(json);
-    for (char **word = profile->command; word && *word; word++)
-        json_string(json, *word);
-    json_end_array(json);
+    char *few = few_samples(&profile->metrics[report->metric], sums.samples);
+    json_put_string(json, "view", views[report->options->view]);
+    if (report->options->view == VIEW_FLAT)
+        json_put_string(json, "by", by[report->options->by]);
+    json_put_words(json, "command", profile->command);
     json_key(json, "metrics");
     json_array(json);
     for (unsigned i = 0; i < profile->metric_count; i++) {
         if (profile_is_error(&profile->metrics[i])) // these are told apart, as "error"
             continue;
         json_object(json);
-        json_key(json, "name");
-        json_string(json, profile->metrics[i].name);
-        json_key(json, "unit");
-        json_string(json, profile->metrics[i].unit);
+        json_put_string(json, "name", profile->metrics[i].name);
+        json_put_string(json, "unit", profile->metrics[i].unit);
         json_end_object(json);
     }
     json_end_array(json);
-    json_key(json, "metric"); // the one that rows are sorted and left out by
-    json_string(json, profile->metrics[report->metric].name);
-    json_key(json, "complete"); // false: still being recorded, or cut off
-    json_bool(json, profile->complete);
-    json_key(json, "samples");
-    json_unsigned(json, sums.samples);
-    json_key(json, "whole"); // before refinement
-    json_unsigned(json, report->whole);
-    json_key(json, "tree"); // what was kept: full, hot:PHI,EPS, bounded:K, functions
-    json_string(json, profile->tree_kind);
-    json_key(json, "phi"); // share of the whole from which on contexts are shown
-    if (report->phi > 0)
-        json_real(json, report->phi);
-    else
-        json_null(json);
-    json_key(json, "outside"); // what contexts that are not shown had
-    json_unsigned(json, report->outside);
-    json_key(json, "purged"); // what trees have forgotten
-    json_unsigned(json, report->purged);
-    json_key(json, "made_up"); // what contexts have in all beyond the whole, by their errors
-    json_unsigned(json, report->made_up);
+    // The one that rows are sorted and left out by.
+    json_put_string(json, "metric", profile->metrics[report->metric].name);
+    json_put_bool(json, "complete", profile->complete); // false: still being recorded, or cut off
+    json_put_unsigned(json, "samples", sums.samples);
+    json_put_bool(json, "few_samples", few != NULL);   // shares may be far off by chance
+    json_put_unsigned(json, "whole", report->whole);   // before refinement
+    json_put_string(json, "tree", profile->tree_kind); // full, hot:PHI,EPS, bounded:K, functions
+    // The share of the whole from which on contexts are shown; null: all are.
+    json_put_real(json, "phi", report->phi > 0 ? report->phi : NAN);
+    json_put_unsigned(json, "outside", report->outside); // what contexts that are not shown had
+    json_put_unsigned(json, "purged", report->purged);   // what trees have forgotten
+    // What contexts have in all beyond the whole, by their errors.
+    json_put_unsigned(json, "made_up", report->made_up);
     json_key(json, "notes");
     json_array(json);
+    if (few)
+        json_string(json, few);
+    free(few);
     const char *note;
     for (unsigned i = 0; (note = analysis_note(report->analysis, i)); i++)
         json_string(json, note);

@@ -27,7 +27,8 @@ struct report {
     uint64_t outside;   // of `whole`: what the contexts that are left have not
     uint64_t made_up;   // what they have more than there was, by their errors
     uint64_t purged;    // of `whole`: what the trees have forgotten
-    bool detached;      // some paths were cut
+    uint64_t detached;  // what paths have that were cut
+    uint64_t without_path;
 };
 
 // -1 and *error if --process or --thread choose nothing. After names were found.

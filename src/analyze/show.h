@@ -37,6 +37,7 @@ struct show_options {
 struct show_hidden {
     uint64_t small_count, small_cost; // below `least`
     uint64_t deep_count, deep_cost;   // below `depth`
+    uint64_t recursive;               // shown, but the same function is shown above it
 };
 
 // The tree must be ordered.

@@ -143,10 +143,30 @@ static char *without_arguments(const char *name, const char *dots)
     return memory_checked(text);
 }
 
+// Of "module+0x1f00", a function without a name, the module can be missed, the number cannot.
+static char *cut_module(const char *name, unsigned width, const struct text_style *style)
+{
+    const char *number = strstr(name, "+0x");
+    const unsigned digits = number ? text_width(number) : 0;
+    if (!number || number[3 + strspn(number + 3, "0123456789abcdef")] != '\0' || digits >= width)
+        return NULL;
+    char *module = memory_text(name), *cut = NULL;
+    module[number - name] = '\0';
+    char *shorter = text_cut(module, width - digits, style);
+    if (asprintf(&cut, "%s%s", shorter, number) < 0)
+        memory_checked(NULL);
+    free(module);
+    free(shorter);
+    return cut;
+}
+
 char *show_name(const char *name, unsigned width, const struct text_style *style)
 {
     if (width == 0 || text_width(name) <= width)
         return memory_text(name);
+    char *numbered = cut_module(name, width, style);
+    if (numbered)
+        return numbered;
     char *shorter = without_arguments(name, style->unicode ? "…" : "..");
     char *cut = text_cut(shorter, width, style);
     free(shorter);

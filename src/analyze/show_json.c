@@ -15,12 +15,6 @@ static void put_known(struct json *json, const char *key, uint64_t value)
         json_null(json);
 }
 
-static void put_text(struct json *json, const char *key, const char *text)
-{
-    json_key(json, key);
-    json_string(json, text);
-}
-
 // Errors are told apart from what they bound.
 static bool is_told(const struct show_options *options, unsigned metric)
 {
@@ -108,7 +102,7 @@ static void put_lines(struct tree_writer *writer, uint32_t node)
     for (uint32_t i = writer->first_line[node]; i < writer->first_line[node + 1]; i++) {
         const struct call_line *line = &tree->lines[writer->lines[i]];
         json_object(writer->json);
-        put_text(writer->json, "file", functions_file(tree->functions, line->file));
+        json_put_string(writer->json, "file", functions_file(tree->functions, line->file));
         put_known(writer->json, "line", line->line);
         put_values(writer->json, writer->options, "self",
                    tree->line_values + (size_t)writer->lines[i] * tree->metrics, tree->metrics);
@@ -124,16 +118,15 @@ static void put_node(struct tree_writer *writer, uint32_t node)
     const struct call_node *call = &tree->nodes[node];
     const struct function *function = calltree_function(tree, node);
     json_object(json);
-    json_key(json, "id");
-    json_unsigned(json, writer->ids[node]);
+    json_put_unsigned(json, "id", writer->ids[node]);
     json_key(json, "parent");
     if (call->parent == CALL_NONE)
         json_null(json);
     else
         json_unsigned(json, writer->ids[call->parent]);
-    put_text(json, "function", function->name);
-    put_text(json, "module", functions_module(tree->functions, function->module));
-    put_text(json, "file", functions_file(tree->functions, function->file));
+    json_put_string(json, "function", function->name);
+    json_put_string(json, "module", functions_module(tree->functions, function->module));
+    json_put_string(json, "file", functions_file(tree->functions, function->file));
     put_known(json, "line", function->line);
     put_known(json, "call_line", call->call_line == LINE_SEVERAL ? 0 : call->call_line);
     put_values(json, writer->options, "self", tree->self + (size_t)node * tree->metrics,
@@ -143,7 +136,7 @@ static void put_node(struct tree_writer *writer, uint32_t node)
     put_counts(json, writer->options, call->kind == CALL_FUNCTION, call->returns,
                tree->self + (size_t)node * tree->metrics,
                tree->total + (size_t)node * tree->metrics, tree->metrics);
-    put_text(json, "kind", kind_names[call->kind]);
+    json_put_string(json, "kind", kind_names[call->kind]);
     if (tree->keep_lines)
         put_lines(writer, node);
     json_end_object(json);
@@ -195,13 +188,12 @@ static void put_row(struct json *json, const struct flat *flat, const struct fun
     const struct function *function = functions_get(functions, row->function);
     bool by_line = flat->by == FLAT_LINE;
     json_object(json);
-    json_key(json, "id");
-    json_unsigned(json, id);
+    json_put_unsigned(json, "id", id);
     json_key(json, "parent"); // for readers of trees: a list has none
     json_null(json);
-    put_text(json, "function", row->function ? function->name : NULL);
-    put_text(json, "module", functions_module(functions, row->module));
-    put_text(json, "file", functions_file(functions, by_line ? row->file : function->file));
+    json_put_string(json, "function", row->function ? function->name : NULL);
+    json_put_string(json, "module", functions_module(functions, row->module));
+    json_put_string(json, "file", functions_file(functions, by_line ? row->file : function->file));
     put_known(json, "line", by_line ? row->line : function->line);
     put_known(json, "call_line", 0);
     put_values(json, options, "self", flat->self + (size_t)number * flat->metrics, flat->metrics);
@@ -210,7 +202,7 @@ static void put_row(struct json *json, const struct flat *flat, const struct fun
                flat->self + (size_t)number * flat->metrics,
                flat->total + (size_t)number * flat->metrics, flat->metrics);
     if (flat->by == FLAT_FUNCTION || by_line)
-        put_text(json, "kind", row->inlined ? "inlined" : "function");
+        json_put_string(json, "kind", row->inlined ? "inlined" : "function");
     json_end_object(json);
 }
 

@@ -33,7 +33,7 @@ static inline double show_per_call(const struct show_options *options, unsigned 
 }
 
 // A function's name in at most that many columns (0: any): template arguments go first, then the
-// end. To be freed.
+// end, but of "module+0x1f00" the module's. To be freed.
 char *show_name(const char *name, unsigned width, const struct text_style *style);
 
 // "file.c:12", or the module where no line is known. To be freed.

@@ -127,13 +127,25 @@ struct cut {
     size_t head, skipped;
 };
 
-static struct cut find_cut(const unsigned *widths, size_t count, unsigned room)
+// Of callers, the first matter most: the others are nearly the same for all.
+static struct cut cut_callers(const unsigned *widths, size_t count, unsigned room)
+{
+    size_t head = 0;
+    for (unsigned width = CUT_COLUMNS; head < count && head < CHAIN_NAMES; head++)
+        if ((width += widths[head]) > room && head > 0)
+            break;
+    return (struct cut){head, count - head};
+}
+
+static struct cut find_cut(const unsigned *widths, size_t count, unsigned room, bool upward)
 {
     unsigned whole = 0;
     for (size_t i = 0; i < count; i++)
         whole += widths[i];
     if (count <= CHAIN_NAMES && whole <= room)
         return (struct cut){count, 0};
+    if (upward)
+        return cut_callers(widths, count, room);
     // The last name matters most, then the first ones.
     for (size_t head = CHAIN_HEAD + 1; head-- > 0;) {
         unsigned width = whole + CUT_COLUMNS;
@@ -162,13 +174,15 @@ static void put_chain(const struct tree_printer *printer, FILE *out, uint32_t le
     }
     struct cut cut = {count, 0};
     if (!printer->options->wide && count > 1)
-        cut = find_cut(widths, count, room ? room : UINT32_MAX / 2);
+        cut = find_cut(widths, count, room ? room : UINT32_MAX / 2, printer->options->upward);
     for (size_t i = 0; i < count; i++) {
         if (i > 0)
             fputs(arrow, out);
         if (i == cut.head && cut.skipped > 0) {
-            fprintf(out, "(%zu more)%s", cut.skipped, arrow);
             i += cut.skipped;
+            fprintf(out, "(%zu more)%s", cut.skipped, i < count ? arrow : "");
+            if (i == count)
+                break;
         }
         fputs(names[i], out);
     }
@@ -256,7 +270,7 @@ static void print_node(struct tree_printer *printer, uint32_t node, bool childre
     const struct show_options *options = printer->options;
     unsigned metric = options->metric;
     char *name = row_name(printer, printer->level[node]);
-    char *where = row_where(printer, node);
+    char *where = row_where(printer, options->upward ? printer->chain[0].node : node);
     show_row(printer->table, options,
              &(struct show_row){
                  .total = calltree_total(tree, node, metric),
@@ -273,6 +287,15 @@ static void print_node(struct tree_printer *printer, uint32_t node, bool childre
     printer->chain_count = 0;
     if (tree->keep_lines)
         print_lines(printer, node, children_follow);
+}
+
+static bool is_recursive(const struct calltree *tree, uint32_t node)
+{
+    const uint32_t function = tree->nodes[node].function;
+    while ((node = tree->nodes[node].parent) != CALL_NONE)
+        if (tree->nodes[node].function == function)
+            return true;
+    return false;
 }
 
 static void enter(struct tree_printer *printer, struct calltree_walk *walk)
@@ -304,8 +327,10 @@ static void enter(struct tree_printer *printer, struct calltree_walk *walk)
         printer->last[level] = !is_shown_child(printer, parent, walk->cursor[parent]);
     }
     add_link(printer, node);
-    if (!printer->chained[node])
-        print_node(printer, node, !at_bottom && is_shown_child(printer, node, 0));
+    if (printer->chained[node])
+        return;
+    hidden->recursive += is_recursive(tree, node);
+    print_node(printer, node, !at_bottom && is_shown_child(printer, node, 0));
 }
 
 void show_tree(FILE *out, const struct text_style *style, const struct calltree *tree,

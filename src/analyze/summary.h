@@ -24,20 +24,30 @@ struct summary_alloc {
 // False: it is no such profile.
 bool summary_alloc(const struct profile *profile, struct summary_alloc *alloc);
 
+// Samples a second of what a metric counts; 0 where every event was counted.
+double summary_rate(const struct profile *profile, unsigned metric,
+                    const struct profile_totals *totals);
+
 // Bytes of a node in the program's memory.
 static inline unsigned summary_node_bytes(const struct profile *profile,
                                           const struct profile_kind *kind)
 {
-    if (kind->full && profile->metric_count && profile_is_alloc(&profile->metrics[0]))
-        return 16 + 8 * LIVE_ALLOC_VALUES;
+    struct summary_alloc alloc;
+    const unsigned times = profile_times(profile);
+    if (kind->full && summary_alloc(profile, &alloc))
+        return 16 + 8 * (LIVE_ALLOC_VALUES + times);
+    if (kind->full && times > 1 && !kind->has_errors)
+        return 16 + 8 * times;
     // Links, and one value; an error; or an edge's weight and its places in three lists.
     return kind->bounded || kind->functions ? 56 : kind->hot ? 32 : 24;
 }
 
-// Something per sample; 0 without samples.
+// Something per sample; 0 without samples. Where blocks are counted beside, they are walked, too.
 static inline double summary_per_sample(const struct profile_totals *totals, uint64_t sum)
 {
-    return totals->samples ? (double)sum / (double)totals->samples : 0;
+    const uint64_t walks = totals_walks(totals);
+    const uint64_t taken = walks > totals->samples ? walks : totals->samples;
+    return taken ? (double)sum / (double)taken : 0;
 }
 
 #endif

@@ -30,3 +30,19 @@ bool summary_alloc(const struct profile *profile, struct summary_alloc *alloc)
     }
     return alloc->has[ALLOC_BYTES];
 }
+
+double summary_rate(const struct profile *profile, unsigned metric,
+                    const struct profile_totals *totals)
+{
+    if (!profile_is_time(&profile->metrics[metric]))
+        return 0;
+    // Wall time beside CPU time: what samples cost is CPU time, but all of them are its own.
+    unsigned cpu = 0;
+    while (cpu < profile->metric_count && strcmp(profile->metrics[cpu].name, "cpu") != 0)
+        cpu++;
+    if (cpu == profile->metric_count || cpu == metric ||
+        sum_metric(profile, cpu) != totals->cost_ns)
+        return totals_rate(totals);
+    const uint64_t sum = sum_metric(profile, metric);
+    return sum ? (double)totals->samples * 1e9 / (double)sum : 0;
+}

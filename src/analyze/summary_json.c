@@ -5,24 +5,6 @@
 #include "base/json.h"
 #include <inttypes.h>
 
-static void put_text(struct json *json, const char *key, const char *text)
-{
-    json_key(json, key);
-    json_string(json, text);
-}
-
-static void put_number(struct json *json, const char *key, uint64_t number)
-{
-    json_key(json, key);
-    json_unsigned(json, number);
-}
-
-static void put_real(struct json *json, const char *key, double number)
-{
-    json_key(json, key);
-    json_real(json, number);
-}
-
 static void put_events(struct json *json, const struct profile *profile,
                        const struct profile_totals *totals)
 {
@@ -33,13 +15,13 @@ static void put_events(struct json *json, const struct profile *profile,
         if (profile_is_error(metric) || profile_is_edge(metric)) // of trees, not of events
             continue;
         json_object(json);
-        put_text(json, "name", metric->name);
-        put_text(json, "unit", metric->unit);
-        put_number(json, "period", metric->period);
-        put_text(json, "source", metric->source);
-        put_real(json, "rate_requested", metric->rate_requested);
-        put_real(json, "rate_achieved", profile_is_alloc(metric) ? 0 : totals_rate(totals));
-        put_number(json, "runs", profile_runs(metric));
+        json_put_string(json, "name", metric->name);
+        json_put_string(json, "unit", metric->unit);
+        json_put_unsigned(json, "period", metric->period);
+        json_put_string(json, "source", metric->source);
+        json_put_real(json, "rate_requested", metric->rate_requested);
+        json_put_real(json, "rate_achieved", summary_rate(profile, i, totals));
+        json_put_unsigned(json, "runs", profile_runs(metric));
         json_end_object(json);
     }
     json_end_array(json);
@@ -50,15 +32,15 @@ static void put_walks(struct json *json, const struct profile_totals *totals)
     const uint64_t *verdicts = totals->verdicts;
     json_key(json, "walks");
     json_object(json);
-    put_number(json, "complete", verdicts[VERDICT_COMPLETE]);
-    put_number(json, "marker", verdicts[VERDICT_MARKER]);
-    put_number(json, "truncated", totals_walks(totals) - totals_complete(totals));
-    put_real(json, "complete_pct", totals_complete_percent(totals));
+    json_put_unsigned(json, "complete", verdicts[VERDICT_COMPLETE]);
+    json_put_unsigned(json, "marker", verdicts[VERDICT_MARKER]);
+    json_put_unsigned(json, "truncated", totals_walks(totals) - totals_complete(totals));
+    json_put_real(json, "complete_pct", totals_complete_percent(totals));
     json_key(json, "reasons");
     json_object(json);
     for (unsigned i = VERDICT_MARKER + 1; i < VERDICT_COUNT; i++)
         if (verdicts[i])
-            put_number(json, verdict_name((enum verdict)i), verdicts[i]);
+            json_put_unsigned(json, verdict_name((enum verdict)i), verdicts[i]);
     json_end_object(json);
     json_end_object(json);
 }
@@ -67,14 +49,14 @@ static void put_costs(struct json *json, const struct profile_totals *totals)
 {
     json_key(json, "handler_ns");
     json_object(json);
-    put_real(json, "mean", totals_handler_mean(totals));
-    put_number(json, "p50", totals_handler_percentile(totals, 0.50));
-    put_number(json, "p99", totals_handler_percentile(totals, 0.99));
+    json_put_real(json, "mean", totals_handler_mean(totals));
+    json_put_unsigned(json, "p50", totals_handler_percentile(totals, 0.50));
+    json_put_unsigned(json, "p99", totals_handler_percentile(totals, 0.99));
     json_end_object(json);
     json_key(json, "frames_per_sample");
     json_object(json);
-    put_real(json, "stack", summary_per_sample(totals, totals->frames_stack));
-    put_real(json, "walked", summary_per_sample(totals, totals->frames_walked));
+    json_put_real(json, "stack", summary_per_sample(totals, totals->frames_stack));
+    json_put_real(json, "walked", summary_per_sample(totals, totals->frames_walked));
     json_end_object(json);
 }
 
@@ -87,29 +69,29 @@ static void put_kept(struct json *json, const struct profile *profile,
         const struct hot_use use = hot_use(profile);
         json_key(json, "hot");
         json_object(json);
-        put_real(json, "phi", kind.phi);
-        put_real(json, "epsilon", kind.epsilon);
-        put_text(json, "miner", kind.hot ? kind.miner : "space-saving");
-        put_number(json, "counters", use.counters);
-        put_number(json, "counters_used", use.contexts);
-        put_number(json, "total", use.whole);
-        put_number(json, "error_bound", use.counters ? use.whole / use.counters : 0);
-        put_number(json, "floor", use.floor);
-        put_number(json, "largest_error", use.largest_error);
+        json_put_real(json, "phi", kind.phi);
+        json_put_real(json, "epsilon", kind.epsilon);
+        json_put_string(json, "miner", kind.hot ? kind.miner : "space-saving");
+        json_put_unsigned(json, "counters", use.counters);
+        json_put_unsigned(json, "counters_used", use.contexts);
+        json_put_unsigned(json, "total", use.whole);
+        json_put_unsigned(json, "error_bound", use.counters ? use.whole / use.counters : 0);
+        json_put_unsigned(json, "floor", use.floor);
+        json_put_unsigned(json, "largest_error", use.largest_error);
         json_end_object(json);
     }
     if (kind.bounded) {
         json_key(json, "bounded");
         json_object(json);
-        put_number(json, "depth", kind.depth);
+        json_put_unsigned(json, "depth", kind.depth);
         json_end_object(json);
     }
-    put_number(json, "purged", totals->purged);
+    json_put_unsigned(json, "purged", totals->purged);
 }
 
 static void put_modules(struct json *json, const struct analysis *analysis)
 {
-    static const char *const qualities[] = {"none", "table", "dwarf"};
+    static const char *const qualities[] = {"none", "table", "table", "dwarf"};
     const struct profile *profile = analysis->profile;
     json_key(json, "modules");
     json_spread_array(json);
@@ -121,9 +103,9 @@ static void put_modules(struct json *json, const struct analysis *analysis)
         for (unsigned b = 0; b < module->build_id_bytes && b < sizeof module->build_id; b++)
             snprintf(build_id + 2 * b, 3, "%02x", module->build_id[b]);
         json_object(json);
-        put_text(json, "path", module->path);
-        put_text(json, "build_id", build_id);
-        put_text(json, "symbols", qualities[symbols_quality(analysis->symbols, i)]);
+        json_put_string(json, "path", module->path);
+        json_put_string(json, "build_id", build_id);
+        json_put_string(json, "symbols", qualities[symbols_quality(analysis->symbols, i)]);
         json_end_object(json);
     }
     json_end_array(json);
@@ -136,22 +118,17 @@ static void put_processes(struct json *json, const struct profile *profile)
     for (unsigned i = 0; i < profile->process_count; i++) {
         const struct profile_process *process = &profile->processes[i];
         json_object(json);
-        put_number(json, "pid", process->pid);
-        put_number(json, "parent_pid", process->parent_pid);
-        json_key(json, "command");
-        json_array(json);
-        for (char **word = process->command; word && *word; word++)
-            json_string(json, *word);
-        json_end_array(json);
-        json_key(json, "forked");
-        json_bool(json, process->forked);
-        json_key(json, "ended");
-        json_bool(json, process->ended);
-        put_number(json, "duration_ns",
-                   process->end_ns > process->start_ns ? process->end_ns - process->start_ns : 0);
-        put_number(json, "threads", process->thread_starts);
-        put_number(json, "samples", process->samples);
-        put_number(json, "cost_ns", process->cost_ns);
+        json_put_unsigned(json, "pid", process->pid);
+        json_put_unsigned(json, "parent_pid", process->parent_pid);
+        json_put_words(json, "command", process->command);
+        json_put_bool(json, "forked", process->forked);
+        json_put_bool(json, "ended", process->ended);
+        json_put_unsigned(json, "duration_ns",
+                          process->end_ns > process->start_ns ? process->end_ns - process->start_ns
+                                                              : 0);
+        json_put_unsigned(json, "threads", process->thread_starts);
+        json_put_unsigned(json, "samples", process->samples);
+        json_put_unsigned(json, "cost_ns", process->cost_ns);
         json_end_object(json);
     }
     json_end_array(json);
@@ -164,17 +141,16 @@ static void put_thread_list(struct json *json, const struct profile *profile)
     for (unsigned i = 0; i < profile->tree_count; i++) {
         const struct profile_tree *tree = &profile->trees[i];
         json_object(json);
-        put_number(json, "pid",
-                   tree->process < profile->process_count ? profile->processes[tree->process].pid
-                                                          : 0);
-        put_number(json, "tid", tree->tid);
-        put_number(json, "threads", tree->threads);
-        json_key(json, "phase");
-        json_string(json, tree->phase[0] ? tree->phase : NULL);
-        put_number(json, "nodes", tree->count);
-        put_number(json, "samples", tree->stats.samples);
-        put_number(json, "cost_ns", tree->stats.cost_ns);
-        put_number(json, "residue_ns", tree->stats.residue_ns);
+        json_put_unsigned(
+            json, "pid",
+            tree->process < profile->process_count ? profile->processes[tree->process].pid : 0);
+        json_put_unsigned(json, "tid", tree->tid);
+        json_put_unsigned(json, "threads", tree->threads);
+        json_put_string(json, "phase", tree->phase[0] ? tree->phase : NULL);
+        json_put_unsigned(json, "nodes", tree->count);
+        json_put_unsigned(json, "samples", tree->stats.samples);
+        json_put_unsigned(json, "cost_ns", tree->stats.cost_ns);
+        json_put_unsigned(json, "residue_ns", tree->stats.residue_ns);
         json_end_object(json);
     }
     json_end_array(json);
@@ -204,25 +180,25 @@ static void put_sites(struct json *json, const struct live_encode *sites)
 {
     json_key(json, "call_sites");
     json_object(json);
-    put_number(json, "modules", sites->modules);
-    put_number(json, "functions", sites->functions);
-    put_number(json, "patched", sites->sites_patched);
-    put_number(json, "stubs", sites->stubs);
-    put_number(json, "traps", sites->traps);
-    put_number(json, "callbacks", sites->callbacks);
-    put_number(json, "left", sites->sites_skipped);
-    put_number(json, "left_tables", sites->tables);
-    put_number(json, "undecoded", sites->opaque);
-    put_number(json, "late_modules", sites->late);
+    json_put_unsigned(json, "modules", sites->modules);
+    json_put_unsigned(json, "functions", sites->functions);
+    json_put_unsigned(json, "patched", sites->sites_patched);
+    json_put_unsigned(json, "stubs", sites->stubs);
+    json_put_unsigned(json, "traps", sites->traps);
+    json_put_unsigned(json, "callbacks", sites->callbacks);
+    json_put_unsigned(json, "left", sites->sites_skipped);
+    json_put_unsigned(json, "left_tables", sites->tables);
+    json_put_unsigned(json, "undecoded", sites->opaque);
+    json_put_unsigned(json, "late_modules", sites->late);
     json_end_object(json);
 }
 
 // Depths by powers of two, of the stack and of the ccStack, at samples that were decoded.
 static void put_depths(struct json *json, const struct live_encode *encode)
 {
-    json_key(json, "stack_depth_avg");
-    json_real(json,
-              encode->path_samples ? (double)encode->path_sum / (double)encode->path_samples : 0);
+    json_put_real(json, "stack_depth_avg",
+                  encode->path_samples ? (double)encode->path_sum / (double)encode->path_samples
+                                       : 0);
     for (unsigned which = 0; which < 2; which++) {
         json_key(json, which ? "ccstack_depths" : "stack_depths");
         json_array(json);
@@ -240,10 +216,10 @@ static void put_progress(struct json *json, const struct live_encode *encode)
         char text[32];
         snprintf(text, sizeof text, "%" PRIu64, encode->progress[i].max_id);
         json_object(json);
-        put_number(json, "samples", encode->progress[i].samples);
-        put_number(json, "nodes", encode->progress[i].functions);
-        put_number(json, "edges", encode->progress[i].edges);
-        put_text(json, "max_id", text);
+        json_put_unsigned(json, "samples", encode->progress[i].samples);
+        json_put_unsigned(json, "nodes", encode->progress[i].functions);
+        json_put_unsigned(json, "edges", encode->progress[i].edges);
+        json_put_string(json, "max_id", text);
         json_end_object(json);
     }
     json_end_array(json);
@@ -263,31 +239,31 @@ static void put_encoding(struct json *json, const struct profile *profile,
     }
     json_key(json, "encode");
     json_object(json);
-    put_number(json, "nodes", encode->functions);
-    put_number(json, "edges", encode->edges);
+    json_put_unsigned(json, "nodes", encode->functions);
+    json_put_unsigned(json, "edges", encode->edges);
     snprintf(text, sizeof text, "%" PRIu64, encode->max_id);
-    put_text(json, "max_id", text);
-    json_key(json, "ccstack_per_s");
-    json_real(json, seconds > 0 ? (double)encode->pushes / seconds : 0);
-    json_key(json, "ccstack_depth_avg");
-    json_real(json, encode->depth_samples
-                        ? (double)encode->depth_sum / (double)encode->depth_samples
-                        : 0);
-    put_number(json, "reencodings", encode->reencodings);
-    put_number(json, "reencode_us", encode->reencode_ns / 1000);
+    json_put_string(json, "max_id", text);
+    json_put_real(json, "ccstack_per_s", seconds > 0 ? (double)encode->pushes / seconds : 0);
+    json_put_real(json, "ccstack_depth_avg",
+                  encode->depth_samples ? (double)encode->depth_sum / (double)encode->depth_samples
+                                        : 0);
+    json_put_unsigned(json, "reencodings", encode->reencodings);
+    json_put_unsigned(json, "reencode_us", encode->reencode_ns / 1000);
     put_calls_per_s(json, profile);
-    put_number(json, "sites_patched", encode->sites_patched);
-    put_number(json, "sites_skipped", encode->sites_skipped);
-    put_number(json, "samples_decoded", encode->decoded);
-    put_number(json, "samples_confirmed", encode->confirmed);
-    put_number(json, "samples_walked", encode->walked);
-    put_number(json, "verified", encode->verified);
-    put_number(json, "mismatches", encode->mismatches);
-    put_number(json, "bytes", encode->bytes);
-    put_number(json, "frozen", encode->frozen);
-    put_number(json, "samples_in_hooks", encode->in_hooks);
-    put_number(json, "samples_outside", encode->outside);
-    put_number(json, "samples_undecoded", encode->undecoded);
+    json_put_unsigned(json, "sites_patched", encode->sites_patched);
+    json_put_unsigned(json, "sites_skipped", encode->sites_skipped);
+    json_put_unsigned(json, "look_us", encode->look_ns / 1000);
+    json_put_unsigned(json, "samples_decoded", encode->decoded);
+    json_put_unsigned(json, "samples_confirmed", encode->confirmed);
+    json_put_unsigned(json, "samples_walked", encode->walked);
+    json_put_unsigned(json, "verified", encode->verified);
+    json_put_unsigned(json, "mismatches", encode->mismatches);
+    json_put_unsigned(json, "bytes", encode->bytes);
+    json_put_unsigned(json, "frozen", encode->frozen);
+    json_put_unsigned(json, "rests", encode->rests);
+    json_put_unsigned(json, "samples_in_hooks", encode->in_hooks);
+    json_put_unsigned(json, "samples_outside", encode->outside);
+    json_put_unsigned(json, "samples_undecoded", encode->undecoded);
     put_depths(json, encode);
     put_progress(json, encode);
     json_end_object(json);
@@ -300,10 +276,10 @@ static void put_asked(struct json *json, const struct profile_totals *totals)
         return;
     json_key(json, "asked");
     json_object(json);
-    put_number(json, "numbers", totals->asked_numbers);
-    put_number(json, "walked", totals->asked_walked);
-    put_number(json, "unknown", totals->asked_unknown);
-    put_number(json, "bytes", totals->asked_bytes);
+    json_put_unsigned(json, "numbers", totals->asked_numbers);
+    json_put_unsigned(json, "walked", totals->asked_walked);
+    json_put_unsigned(json, "unknown", totals->asked_unknown);
+    json_put_unsigned(json, "bytes", totals->asked_bytes);
     json_end_object(json);
 }
 
@@ -330,12 +306,12 @@ static void put_alloc(struct json *json, const struct profile *profile,
         else
             json_null(json);
     }
-    put_number(json, "without_context", known->rootless);
-    put_number(json, "without_room", known->unheld);
-    put_number(json, "without_room_bytes", known->unheld_bytes);
-    put_number(json, "unknown_frees", known->unknown);
-    put_number(json, "verified", known->verified);
-    put_number(json, "mismatches", known->mismatches);
+    json_put_unsigned(json, "without_context", known->rootless);
+    json_put_unsigned(json, "without_room", known->unheld);
+    json_put_unsigned(json, "without_room_bytes", known->unheld_bytes);
+    json_put_unsigned(json, "unknown_frees", known->unknown);
+    json_put_unsigned(json, "verified", known->verified);
+    json_put_unsigned(json, "mismatches", known->mismatches);
     json_end_object(json);
 }
 
@@ -347,33 +323,28 @@ void summary_print_json(FILE *out, const struct analysis *analysis,
     struct json writer, *json = &writer;
     json_start(json, out);
     json_object(json);
-    put_number(json, "format", profile->format);
-    json_key(json, "command");
-    json_array(json);
-    for (char **word = profile->command; word && *word; word++)
-        json_string(json, *word);
-    json_end_array(json);
-    put_text(json, "tracker", profile->tracker);
-    put_text(json, "tree", profile->tree_kind);
+    json_put_unsigned(json, "format", profile->format);
+    json_put_words(json, "command", profile->command);
+    json_put_string(json, "tracker", profile->tracker);
+    json_put_string(json, "tree", profile->tree_kind);
     put_kept(json, profile, totals);
     put_events(json, profile, totals);
-    put_number(json, "processes", profile->process_count);
-    put_number(json, "threads", totals->threads);
-    put_number(json, "start_realtime_ns", profile->start_realtime_ns);
-    put_number(json, "duration_ns", profile->duration_ns);
-    json_key(json, "complete");
-    json_bool(json, profile->complete);
-    put_number(json, "samples", totals->samples);
-    put_number(json, "samples_lost", totals->lost);
-    put_number(json, "samples_unplaced", totals->unplaced);
-    put_number(json, "cost_ns", totals->cost_ns);
+    json_put_unsigned(json, "processes", profile->process_count);
+    json_put_unsigned(json, "threads", totals->threads);
+    json_put_unsigned(json, "start_realtime_ns", profile->start_realtime_ns);
+    json_put_unsigned(json, "duration_ns", profile->duration_ns);
+    json_put_bool(json, "complete", profile->complete);
+    json_put_unsigned(json, "samples", totals->samples);
+    json_put_unsigned(json, "samples_lost", totals->lost);
+    json_put_unsigned(json, "samples_unplaced", totals->unplaced);
+    json_put_unsigned(json, "cost_ns", totals->cost_ns);
     put_walks(json, totals);
     put_costs(json, totals);
-    put_number(json, "nodes", totals->nodes);
-    put_number(json, "node_bytes", summary_node_bytes(profile, &kind));
-    put_number(json, "tree_bytes", totals->tree_bytes);
-    put_number(json, "agent_peak_bytes", totals->agent_bytes);
-    put_number(json, "file_bytes", profile->file_bytes);
+    json_put_unsigned(json, "nodes", totals->nodes);
+    json_put_unsigned(json, "node_bytes", summary_node_bytes(profile, &kind));
+    json_put_unsigned(json, "tree_bytes", totals->tree_bytes);
+    json_put_unsigned(json, "agent_peak_bytes", totals->agent_bytes);
+    json_put_unsigned(json, "file_bytes", profile->file_bytes);
     put_calls_per_s(json, profile);
     put_encoding(json, profile, totals);
     put_asked(json, totals);

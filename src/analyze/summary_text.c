@@ -18,18 +18,15 @@ static void put(struct text_table *table, const char *what, const char *format, 
 {
     va_list arguments;
     va_start(arguments, format);
-    char *text = NULL;
-    if (vasprintf(&text, format, arguments) < 0)
-        memory_checked(NULL);
-    va_end(arguments);
     text_table_cell(table, TEXT_DIM, what);
-    text_table_cell(table, TEXT_PLAIN, text);
-    free(text);
+    text_table_format(table, TEXT_PLAIN, format, arguments);
+    va_end(arguments);
 }
 
-static void put_event(struct text_table *table, const char *what,
-                      const struct profile_metric *metric, const struct profile_totals *totals)
+static void put_event(struct text_table *table, const char *what, const struct profile *profile,
+                      unsigned index, const struct profile_totals *totals)
 {
+    const struct profile_metric *metric = &profile->metrics[index];
     const char *source = metric->source && *metric->source ? metric->source : "?";
     struct text_number every = text_amount(metric->period, metric->unit);
     char runs[64] = "";
@@ -45,7 +42,7 @@ static void put_event(struct text_table *table, const char *what,
         put(table, what, "%s by %s%s, every %s: %s samples a second asked for, %s got",
             metric->name, source, runs, every.text,
             text_count((uint64_t)(metric->rate_requested + 0.5)).text,
-            text_count((uint64_t)(totals_rate(totals) + 0.5)).text);
+            text_count((uint64_t)(summary_rate(profile, index, totals) + 0.5)).text);
 }
 
 static void put_recording(struct text_table *table, const struct analysis *analysis,
@@ -63,10 +60,13 @@ static void put_recording(struct text_table *table, const struct analysis *analy
         profile->complete ? "" : " (cut off, or still going on)");
     put(table, "processes", "%s, with %s thread%s", text_count(profile->process_count).text,
         text_count(totals->threads).text, totals->threads == 1 ? "" : "s");
-    for (unsigned i = 0; i < profile->metric_count; i++)
-        if (!profile_is_error(&profile->metrics[i]) && !profile_is_edge(&profile->metrics[i]) &&
-            !(i && profile_is_alloc(&profile->metrics[i]))) // one event, that has all its metrics
-            put_event(table, i ? "" : "event", &profile->metrics[i], totals);
+    for (unsigned i = 0; i < profile->metric_count; i++) {
+        const struct profile_metric *metric = &profile->metrics[i];
+        // "alloc" is one event, that has all its metrics.
+        if (!profile_is_error(metric) && !profile_is_edge(metric) &&
+            (!profile_is_alloc(metric) || strcmp(metric->name, "alloc") == 0))
+            put_event(table, i ? "" : "event", profile, i, totals);
+    }
     put(table, "tracker", "%s, %s tree", profile->tracker ? profile->tracker : "?",
         profile->tree_kind ? profile->tree_kind : "?");
 }
@@ -113,9 +113,9 @@ static void put_alloc(struct text_table *table, const struct profile *profile,
 static void put_samples(struct text_table *table, const struct profile *profile,
                         const struct profile_totals *totals)
 {
-    if (profile_counts_calls(&profile->metrics[0]) && !totals->samples)
+    if (profile_times(profile) == 0 && !profile_samples_blocks(profile) && !totals->samples)
         return; // calls were followed, and nothing was sampled
-    const bool alloc = profile_is_alloc(&profile->metrics[0]);
+    const bool alloc = profile_samples_blocks(profile);
     if (!alloc)
         put(table, "samples", "%s, %s lost%s%s", text_count(totals->samples).text,
             text_count(totals->lost).text, totals->cost_ns ? "; they stand for " : "",
@@ -194,6 +194,8 @@ static void put_encoding(struct text_table *table, const struct profile_totals *
     put(table, "", "%s sites patched, %s left alone%s", text_count(encode->sites_patched).text,
         text_count(encode->sites_skipped).text,
         encode->frozen ? "; not encoded anew since there were threads" : "");
+    if (encode->rests)
+        put(table, "", "rested %s times, when walks were cheaper", text_count(encode->rests).text);
     put(table, "", "%s samples told by a known number, %s by a new one, %s by a walk",
         text_count(encode->decoded).text, text_count(encode->confirmed).text,
         text_count(encode->walked).text);
@@ -213,11 +215,14 @@ static void put_kept(struct text_table *table, const struct profile *profile,
         put(table, "kept",
             "hot contexts: at least %.3g %% of the total, to an error of %.3g %% at most; by %s",
             100 * kind.phi, 100 * kind.epsilon, kind.miner);
+    // The others have as many as they need.
+    const bool has_limit = kind.hot && strcmp(kind.miner, "space-saving") == 0;
     if (kind.hot && !kind.full && use.counters)
         put(table, "",
-            "%s of %s counters in use; a context that has none had at most %s, %s of the total",
-            text_count(use.contexts).text, text_count(use.counters).text,
-            text_amount(use.floor, unit).text, text_percent((double)use.floor, whole).text);
+            "%s%s%s counters in use; a context that has none had at most %s, %s of the total",
+            text_count(use.contexts).text, has_limit ? " of " : "",
+            has_limit ? text_count(use.counters).text : "", text_amount(use.floor, unit).text,
+            text_percent((double)use.floor, whole).text);
     else if (!kind.hot && use.counters) // as many as there was memory for
         put(table, "kept",
             "everything, until the memory was used up; a context that is not there had at most %s "
@@ -262,7 +267,8 @@ static void print_modules(FILE *out, const struct text_style *style,
                           const struct analysis *analysis)
 {
     static const enum text_align align[] = {TEXT_LEFT, TEXT_FLEX};
-    static const char *const qualities[] = {"no symbols", "function names", "functions and lines"};
+    static const char *const qualities[] = {"no symbols", "function names", "functions and lines",
+                                            "functions and lines"};
     static const char *const head[] = {"symbols", "module"};
     struct text_table *table = text_table_new(2, align, head);
     for (unsigned i = MODULE_VDSO; i < analysis->profile->module_count; i++) {
@@ -292,7 +298,7 @@ static void print_processes(FILE *out, const struct text_style *style,
 {
     static const enum text_align align[] = {TEXT_RIGHT, TEXT_RIGHT, TEXT_RIGHT, TEXT_RIGHT,
                                             TEXT_FLEX};
-    const bool alloc = profile->metric_count && profile_is_alloc(&profile->metrics[0]);
+    const bool alloc = profile_samples_blocks(profile);
     const char *const head[] = {"pid", alloc ? "bytes" : "time", alloc ? "blocks" : "samples",
                                 "threads", "process"};
     if (profile->process_count < 2)

@@ -184,3 +184,36 @@ void json_null(struct json *json)
     before_value(json);
     fputs_unlocked("null", json->out);
 }
+
+void json_put_string(struct json *json, const char *key, const char *text)
+{
+    json_key(json, key);
+    json_string(json, text);
+}
+
+void json_put_unsigned(struct json *json, const char *key, uint64_t value)
+{
+    json_key(json, key);
+    json_unsigned(json, value);
+}
+
+void json_put_real(struct json *json, const char *key, double value)
+{
+    json_key(json, key);
+    json_real(json, value);
+}
+
+void json_put_bool(struct json *json, const char *key, bool value)
+{
+    json_key(json, key);
+    json_bool(json, value);
+}
+
+void json_put_words(struct json *json, const char *key, char *const *words)
+{
+    json_key(json, key);
+    json_array(json);
+    for (; words && *words; words++)
+        json_string(json, *words);
+    json_end_array(json);
+}

@@ -38,4 +38,11 @@ void json_real(struct json *json,
 void json_bool(struct json *json, bool value);
 void json_null(struct json *json);
 
+// A key and its value in one.
+void json_put_string(struct json *json, const char *key, const char *text);
+void json_put_unsigned(struct json *json, const char *key, uint64_t value);
+void json_put_real(struct json *json, const char *key, double value);
+void json_put_bool(struct json *json, const char *key, bool value);
+void json_put_words(struct json *json, const char *key, char *const *words); // ends with NULL
+
 #endif

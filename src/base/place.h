@@ -20,6 +20,8 @@ enum {
 #define PLACE_OFFSET_BITS 48
 // The offset of a function whose first instruction is not known (no FDE); its module is.
 #define PLACE_OFFSET_UNKNOWN ((UINT64_C(1) << PLACE_OFFSET_BITS) - 1)
+// There is a place, and nobody knows which: of a call, say, that a sample was cut before.
+#define PLACE_UNKNOWN ((place_t)MODULE_NONE << PLACE_OFFSET_BITS | PLACE_OFFSET_UNKNOWN)
 
 static inline place_t place_make(unsigned module, uint64_t offset)
 {

@@ -41,6 +41,16 @@ struct text_table *text_table_new(unsigned columns, const enum text_align *align
     return table;
 }
 
+void text_table_format(struct text_table *table, enum text_tone tone, const char *format,
+                       va_list arguments)
+{
+    char *text = NULL;
+    if (vasprintf(&text, format, arguments) < 0)
+        memory_checked(NULL);
+    text_table_cell(table, tone, text);
+    free(text);
+}
+
 void text_table_cell(struct text_table *table, enum text_tone tone, const char *text)
 {
     size_t bytes = strlen(text) + 1;

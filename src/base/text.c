@@ -46,6 +46,8 @@ struct text_number text_duration(uint64_t ns)
         return scaled(value / 1e6, "ms");
     if (value < 999.5e9)
         return scaled(value / 1e9, "s");
+    if (value < 100 * 60e9)
+        return scaled(value / 60e9, "min");
     return scaled(value / 3600e9, "h");
 }
 
@@ -91,14 +93,21 @@ static bool locale_is_utf8(void)
     return false;
 }
 
+bool text_can_rewrite(FILE *out)
+{
+    const char *terminal = getenv("TERM");
+    int fd = fileno(out);
+    return fd >= 0 && isatty(fd) && terminal && *terminal && strcmp(terminal, "dumb") != 0;
+}
+
 struct text_style text_style(FILE *out)
 {
     struct text_style style = {.unicode = locale_is_utf8()};
     int fd = fileno(out);
     if (fd < 0 || !isatty(fd))
         return style;
-    const char *no_colour = getenv("NO_COLOR"), *terminal = getenv("TERM");
-    style.colour = !(no_colour && *no_colour) && terminal && strcmp(terminal, "dumb") != 0;
+    const char *no_colour = getenv("NO_COLOR");
+    style.colour = !(no_colour && *no_colour) && text_can_rewrite(out);
     struct winsize size;
     if (ioctl(fd, TIOCGWINSZ, &size) == 0 && size.ws_col >= 40)
         style.width = size.ws_col;

@@ -5,6 +5,7 @@
 // Text for people: numbers as one says them, names cut to fit, tables that know the width of the
 // terminal. Nothing here is for machines: they get JSON.
 
+#include <stdarg.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -32,6 +33,9 @@ struct text_style {
 // unless the locale says UTF-8; the terminal's width, or none where it is no terminal.
 struct text_style text_style(FILE *out);
 
+// Whether somebody watches on a terminal where lines can be written anew.
+bool text_can_rewrite(FILE *out);
+
 unsigned text_width(const char *text); // columns on a screen, one per code point
 
 // Copies text (to be freed), cut to `width` columns with an ellipsis at the end. 0: not cut.
@@ -54,6 +58,8 @@ struct text_table;
 struct text_table *text_table_new(unsigned columns, const enum text_align *align,
                                   const char *const *head); // head may be NULL
 void text_table_cell(struct text_table *table, enum text_tone tone, const char *text);
+void text_table_format(struct text_table *table, enum text_tone tone, const char *format,
+                       va_list arguments);
 void text_table_print(const struct text_table *table, FILE *out, const struct text_style *style);
 void text_table_free(struct text_table *table);
 

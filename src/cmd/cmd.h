@@ -46,6 +46,14 @@ int misuse(const struct command *command, const char *format, ...)
 // short options with ':'). Returns STATUS_MISUSE.
 int misuse_of_option(const struct command *command, int result, char **argv);
 
+// The line that a function left behind when it could not do with a file, which is freed. Returns
+// STATUS_MISUSE.
+int misuse_of_file(char *error);
+
+// Sees to it that all of stdout was written. Returns 0, or STATUS_FAILED after a complaint; `name`
+// is that of the command, or NULL.
+int finish_output(const char *name);
+
 // The one of `words` (NULL-terminated) that was most likely meant, or NULL if none is near.
 const char *nearest_word(const char *word, const char *const *words);
 

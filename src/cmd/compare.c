@@ -159,11 +159,8 @@ static int print_comparison(const struct arguments *arguments, const struct comp
         struct text_style style = text_style(stdout);
         compare_print(stdout, &style, comparison);
     }
-    if (fflush(stdout) != 0 || ferror(stdout)) {
-        complain("compare: cannot write: %s", strerror(errno));
-        return STATUS_FAILED;
-    }
-    return arguments->svg ? write_svg(arguments, comparison) : 0;
+    int status = finish_output("compare");
+    return status == 0 && arguments->svg ? write_svg(arguments, comparison) : status;
 }
 
 // Lossy Counting and Sticky Sampling lose weight for good, and what they have is no sample of it.

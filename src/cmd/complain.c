@@ -4,6 +4,7 @@
 // do.
 
 #include "cmd/cmd.h"
+#include <errno.h>
 #include <getopt.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -54,6 +55,22 @@ int misuse_of_option(const struct command *command, int result, char **argv)
     if (optopt)
         return misuse(command, "%s: option %s takes no value", command->name, word);
     return misuse(command, "%s: there is no option %s", command->name, word);
+}
+
+int misuse_of_file(char *error)
+{
+    complain("%s", error);
+    free(error);
+    return STATUS_MISUSE;
+}
+
+int finish_output(const char *name)
+{
+    errno = EIO; // an earlier write failed, and nobody knows why, if the last one does not
+    if (fflush(stdout) == 0 && !ferror(stdout))
+        return 0;
+    complain("%s%scannot write to stdout: %s", name ? name : "", name ? ": " : "", strerror(errno));
+    return STATUS_FAILED;
 }
 
 // Edits (insertions, deletions, replacements) between two short words.

@@ -91,11 +91,8 @@ static int run(const struct decode_options *options)
 {
     char *error = NULL;
     struct profile *profile = profile_read(options->path, &error);
-    if (!profile) {
-        complain("%s", error);
-        free(error);
-        return STATUS_MISUSE;
-    }
+    if (!profile)
+        return misuse_of_file(error);
     struct decode_show show;
     decode_show_open(&show, profile, options->style, options->debuginfod);
     int status = 0;
@@ -125,11 +122,7 @@ static int run(const struct decode_options *options)
         status = STATUS_FAILED;
     }
     profile_free(profile);
-    if (fflush(stdout) != 0 || ferror(stdout)) {
-        complain("decode: cannot write: %s", strerror(errno));
-        return STATUS_FAILED;
-    }
-    return status;
+    return finish_output("decode") ? STATUS_FAILED : status;
 }
 
 static bool parse_pid(const char *text, uint32_t *pid)

@@ -251,22 +251,18 @@ static void put_json_frames(struct decode_show *show, const struct decoded *deco
         for (unsigned j = first_of(symbol, i); j < (symbol ? symbol->count : 1); j++) {
             const struct symbol_frame *at = symbol ? &symbol->frames[j] : NULL;
             json_object(json);
-            json_key(json, "function");
-            json_string(json, at ? at->function : NULL);
-            json_key(json, "module");
-            json_string(json, frame->function && module < show->profile->module_count
-                                  ? show->profile->modules[module].path
-                                  : NULL);
+            json_put_string(json, "function", at ? at->function : NULL);
+            json_put_string(json, "module",
+                            frame->function && module < show->profile->module_count
+                                ? show->profile->modules[module].path
+                                : NULL);
             json_key(json, "offset");
             placed ? json_unsigned(json, place_offset(frame->function)) : json_null(json);
-            json_key(json, "file");
-            json_string(json, at ? at->file : NULL);
+            json_put_string(json, "file", at ? at->file : NULL);
             json_key(json, "line");
             at && at->line ? json_unsigned(json, at->line) : json_null(json);
-            json_key(json, "inlined");
-            json_bool(json, symbol && j + 1 < symbol->count);
-            json_key(json, "thread");
-            json_unsigned(json, frame->thread);
+            json_put_bool(json, "inlined", symbol && j + 1 < symbol->count);
+            json_put_unsigned(json, "thread", frame->thread);
             json_end_object(json);
         }
     }
@@ -282,20 +278,16 @@ static void put_json(struct decode_show *show, const struct decode_item *item)
     char *text = memory_checked(strndup(item->text, item->length));
     show->failed += failed;
     json_object(json);
-    json_key(json, "context");
-    json_string(json, text);
+    json_put_string(json, "context", text);
     if (item->line) {
-        json_key(json, "input_line");
-        json_unsigned(json, item->line);
+        json_put_unsigned(json, "input_line", item->line);
     }
     json_key(json, "pid");
     item->process == DECODING_NONE
         ? json_null(json)
         : json_unsigned(json, show->profile->processes[item->process].pid);
-    json_key(json, "known");
-    json_bool(json, !failed && item->verdict == VALUE_SOUND);
-    json_key(json, "error");
-    json_string(json, failed ? why_not(item, status) : NULL);
+    json_put_bool(json, "known", !failed && item->verdict == VALUE_SOUND);
+    json_put_string(json, "error", failed ? why_not(item, status) : NULL);
     put_json_frames(show, &decoded);
     json_end_object(json);
     free(text);

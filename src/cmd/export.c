@@ -4,6 +4,7 @@
 
 #include "export/export.h"
 #include "analyze/build.h"
+#include "analyze/refine.h"
 #include "cmd/cmd.h"
 #include "cmd/replace.h"
 #include <errno.h>
@@ -16,7 +17,7 @@ struct arguments {
     const char *path, *output, *metric;
     struct analysis_options analysis;
     struct build_options build;
-    bool help;
+    bool fold_recursion, help;
 };
 
 static int unknown_format(const char *name)
@@ -33,11 +34,12 @@ static int unknown_format(const char *name)
 
 static int parse(int argc, char **argv, struct arguments *arguments)
 {
-    enum { OPTION_METRIC = 256, OPTION_NO_INLINES, OPTION_NO_DEBUGINFOD };
+    enum { OPTION_METRIC = 256, OPTION_FOLD_RECURSION, OPTION_NO_INLINES, OPTION_NO_DEBUGINFOD };
     static const struct option options[] = {
         {"format", required_argument, NULL, 'f'},
         {"output", required_argument, NULL, 'o'},
         {"metric", required_argument, NULL, OPTION_METRIC},
+        {"fold-recursion", no_argument, NULL, OPTION_FOLD_RECURSION},
         {"no-inlines", no_argument, NULL, OPTION_NO_INLINES},
         {"no-debuginfod", no_argument, NULL, OPTION_NO_DEBUGINFOD},
         {"help", no_argument, NULL, 'h'},
@@ -61,6 +63,9 @@ static int parse(int argc, char **argv, struct arguments *arguments)
         case OPTION_METRIC:
             arguments->metric = optarg;
             break;
+        case OPTION_FOLD_RECURSION:
+            arguments->fold_recursion = true;
+            break;
         case OPTION_NO_INLINES:
             arguments->analysis.inlines = false;
             break;
@@ -78,12 +83,6 @@ static int parse(int argc, char **argv, struct arguments *arguments)
                       argv[optind + 1]);
     arguments->path = optind < argc ? argv[optind] : DEFAULT_PROFILE;
     return 0;
-}
-
-static int cannot_write(const char *path, int error)
-{
-    complain("export: cannot write %s: %s", path ? path : "to stdout", strerror(error));
-    return STATUS_FAILED;
 }
 
 // What is there stays there until all is written. A pipe or a device is written to as it is.
@@ -107,28 +106,26 @@ static int write_file(const struct arguments *arguments, const struct export_inp
         return misuse(&command_export, "export: %s is the profile itself: choose another -o", path);
     const int error = replace_file(
         path, write_job, &(struct export_job){.format = arguments->format, .input = input});
-    return error ? cannot_write(path, -error) : 0;
+    if (error == 0)
+        return 0;
+    complain("export: cannot write %s: %s", path, strerror(-error));
+    return STATUS_FAILED;
 }
 
 static int write_out(const struct arguments *arguments, const struct export_input *input)
 {
     if (arguments->output)
         return write_file(arguments, input);
-    int error = -arguments->format->write(stdout, input);
-    if (fflush(stdout) != 0 && error == 0)
-        error = errno;
-    return error ? cannot_write(NULL, error) : 0;
+    arguments->format->write(stdout, input);
+    return finish_output("export");
 }
 
 static int export_profile(const struct arguments *arguments)
 {
     char *error = NULL;
     struct analysis analysis;
-    if (analysis_open(&analysis, arguments->path, &arguments->analysis, &error) < 0) {
-        complain("%s", error);
-        free(error);
-        return STATUS_MISUSE;
-    }
+    if (analysis_open(&analysis, arguments->path, &arguments->analysis, &error) < 0)
+        return misuse_of_file(error);
     int status;
     int metric = analysis_metric(&analysis, arguments->metric, &error);
     if (metric < 0) {
@@ -138,6 +135,11 @@ static int export_profile(const struct arguments *arguments)
         analysis_resolve(&analysis, &arguments->build);
         struct calltree *tree =
             build_calltree(analysis.functions, analysis.profile, &arguments->build);
+        if (arguments->fold_recursion) {
+            struct calltree *folded = refine_recursion(tree);
+            calltree_free(tree);
+            tree = folded;
+        }
         calltree_order(tree, (unsigned)metric, ORDER_TOTAL);
         status = write_out(arguments, &(struct export_input){.analysis = &analysis,
                                                              .tree = tree,
@@ -175,6 +177,7 @@ static const char help[] =
     "    -f, --format FORMAT\n"
     "    -o, --output OUT      '-' is stdout\n"
     "    --metric NAME         which metric, if there are several\n"
+    "    --fold-recursion      a function that calls itself, directly or not, is on a path once\n"
     "    --no-inlines          inlined functions count as part of what they were inlined into\n"
     "    --no-debuginfod       do not ask the servers in DEBUGINFOD_URLS for debug files\n";
 

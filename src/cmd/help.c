@@ -9,7 +9,7 @@
 int print_command_help(const struct command *command)
 {
     fputs(command->help, stdout);
-    return fflush(stdout) ? STATUS_FAILED : 0;
+    return finish_output("help");
 }
 
 static int print_overview(void)
@@ -27,7 +27,7 @@ static int print_overview(void)
         printf("    %-10s %s\n", all_commands[i]->name, all_commands[i]->summary);
     printf("\n"
            "'cairn help COMMAND' tells more of one; 'cairn --version' tells the version.\n");
-    return fflush(stdout) ? STATUS_FAILED : 0;
+    return finish_output("help");
 }
 
 static int run_help(int argc, char **argv)

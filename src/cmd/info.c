@@ -14,11 +14,8 @@ static int print_info(const char *path, bool json, bool debuginfod)
     char *error = NULL;
     struct analysis analysis;
     struct analysis_options options = {.inlines = true, .debuginfod = debuginfod};
-    if (analysis_open(&analysis, path, &options, &error) < 0) {
-        complain("%s", error);
-        free(error);
-        return STATUS_MISUSE;
-    }
+    if (analysis_open(&analysis, path, &options, &error) < 0)
+        return misuse_of_file(error);
     struct profile_totals totals;
     profile_sum(analysis.profile, &totals);
     if (json) {
@@ -28,11 +25,7 @@ static int print_info(const char *path, bool json, bool debuginfod)
         summary_print(stdout, &style, &analysis, &totals);
     }
     analysis_close(&analysis);
-    if (fflush(stdout) != 0 || ferror(stdout)) {
-        complain("info: cannot write: %s", strerror(errno));
-        return STATUS_FAILED;
-    }
-    return 0;
+    return finish_output("info");
 }
 
 static int run_info(int argc, char **argv)

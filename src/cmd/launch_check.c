@@ -133,23 +133,49 @@ static bool is_loader(const char *path)
     return !strncmp(name, "ld-", 3) || !strncmp(name, "ld.so", 5);
 }
 
+// 0, -ENOENT if it has none of this type, -EBADMSG if it is damaged.
+static int read_segment(int file, const Elf64_Ehdr *head, uint32_t type, Elf64_Phdr *segment)
+{
+    for (unsigned i = 0; i < head->e_phnum; i++) {
+        off_t offset = (off_t)(head->e_phoff + (uint64_t)i * head->e_phentsize);
+        if (pread(file, segment, sizeof *segment, offset) != sizeof *segment)
+            return -EBADMSG;
+        if (segment->p_type == type)
+            return 0;
+    }
+    return -ENOENT;
+}
+
 // The loader that a program asks for. 0, -ENOENT if it asks for none, -EBADMSG if it is damaged.
 static int read_loader_name(int file, const Elf64_Ehdr *head, char *name, size_t size)
 {
-    for (unsigned i = 0; i < head->e_phnum; i++) {
-        Elf64_Phdr segment;
-        off_t offset = (off_t)(head->e_phoff + (uint64_t)i * head->e_phentsize);
-        if (pread(file, &segment, sizeof segment, offset) != sizeof segment)
-            return -EBADMSG;
-        if (segment.p_type != PT_INTERP)
-            continue;
-        size_t bytes = segment.p_filesz < size - 1 ? segment.p_filesz : size - 1;
-        if (pread(file, name, bytes, (off_t)segment.p_offset) != (ssize_t)bytes)
-            return -EBADMSG;
-        name[bytes] = 0;
-        return 0;
+    Elf64_Phdr segment;
+    int error = read_segment(file, head, PT_INTERP, &segment);
+    if (error)
+        return error;
+    size_t bytes = segment.p_filesz < size - 1 ? segment.p_filesz : size - 1;
+    if (pread(file, name, bytes, (off_t)segment.p_offset) != (ssize_t)bytes)
+        return -EBADMSG;
+    name[bytes] = 0;
+    return 0;
+}
+
+// A program that no library is linked to has no C library either, but for the one that the agent
+// brings: it makes threads, and their local storage, in its own way.
+static bool needs_no_library(int file, const Elf64_Ehdr *head)
+{
+    Elf64_Phdr segment;
+    Elf64_Dyn entry = {.d_tag = DT_NULL};
+    if (read_segment(file, head, PT_DYNAMIC, &segment))
+        return false;
+    for (uint64_t at = 0; at + sizeof entry <= segment.p_filesz; at += sizeof entry) {
+        if (pread(file, &entry, sizeof entry, (off_t)(segment.p_offset + at)) != sizeof entry ||
+            entry.d_tag == DT_NEEDED)
+            return false;
+        if (entry.d_tag == DT_NULL)
+            break;
     }
-    return -ENOENT;
+    return entry.d_tag == DT_NULL;
 }
 
 static int check_elf(const char *path, int file, const Elf64_Ehdr *head)
@@ -170,6 +196,12 @@ static int check_elf(const char *path, int file, const Elf64_Ehdr *head)
     if (error == -ENOENT && !is_loader(path)) {
         complain("cannot profile %s: it is statically linked, and only the loader of a dynamic "
                  "program preloads the agent; link it without -static",
+                 path);
+        return STATUS_MISUSE;
+    }
+    if (!error && needs_no_library(file, head)) {
+        complain("cannot profile %s: it does without the C library, and the agent cannot; a Go "
+                 "program uses it with cgo (import \"C\")",
                  path);
         return STATUS_MISUSE;
     }

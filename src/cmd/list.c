@@ -63,12 +63,9 @@ static void print_source(struct json *json, unsigned event, unsigned source)
     if (error == -ENOTSUP)
         return;
     json_object(json);
-    json_key(json, "name");
-    json_string(json, live_source_name(source));
-    json_key(json, "works");
-    json_bool(json, error == 0);
-    json_key(json, "error");
-    json_string(json, error ? strerror(-error) : NULL);
+    json_put_string(json, "name", live_source_name(source));
+    json_put_bool(json, "works", error == 0);
+    json_put_string(json, "error", error ? strerror(-error) : NULL);
     json_end_object(json);
 }
 
@@ -82,14 +79,10 @@ static void print_json(void)
     for (unsigned event = 0; event < EVENTS; event++) {
         enum live_source best = best_source(event);
         json_object(&json);
-        json_key(&json, "name");
-        json_string(&json, events[event].name);
-        json_key(&json, "unit");
-        json_string(&json, events[event].unit);
-        json_key(&json, "works");
-        json_bool(&json, best != LIVE_SOURCE_AUTO || live_event_counts(event));
-        json_key(&json, "source");
-        json_string(&json, best ? live_source_name(best) : NULL);
+        json_put_string(&json, "name", events[event].name);
+        json_put_string(&json, "unit", events[event].unit);
+        json_put_bool(&json, "works", best != LIVE_SOURCE_AUTO || live_event_counts(event));
+        json_put_string(&json, "source", best ? live_source_name(best) : NULL);
         json_key(&json, "sources");
         json_array(&json);
         for (unsigned source = LIVE_SOURCE_SIGTRAP; source <= LIVE_SOURCE_TIMER; source++)
@@ -126,7 +119,7 @@ static int run_list(int argc, char **argv)
         print_json();
     else
         print_text();
-    return fflush(stdout) || ferror(stdout) ? STATUS_FAILED : 0;
+    return finish_output("list");
 }
 
 const struct command command_list = {

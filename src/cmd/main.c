@@ -45,7 +45,7 @@ int main(int argc, char **argv)
         name = "help";
     if (!strcmp(name, "--version") || !strcmp(name, "-V") || !strcmp(name, "version")) {
         puts("cairn " CAIRN_VERSION);
-        return fflush(stdout) ? STATUS_FAILED : 0;
+        return finish_output(NULL);
     }
     for (size_t i = 0; all_commands[i]; i++) {
         if (strcmp(name, all_commands[i]->name))

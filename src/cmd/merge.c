@@ -96,11 +96,8 @@ static int merge(const struct arguments *arguments)
     for (size_t i = 0; i < arguments->count && status == 0; i++) {
         char *error = NULL;
         profiles[i] = profile_read(arguments->paths[i], &error);
-        if (!profiles[i]) {
-            complain("%s", error);
-            free(error);
-            status = STATUS_MISUSE;
-        }
+        if (!profiles[i])
+            status = misuse_of_file(error);
     }
     if (status == 0)
         status = write_merged(arguments, profiles);

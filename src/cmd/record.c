@@ -80,18 +80,21 @@ static int check_sources(const struct record_options *options)
     enum live_source source = options->source;
     if (live_event_counts(options->event))
         return 0;
-    int error = source == LIVE_SOURCE_AUTO ? -EPERM : try_source(options->event, source);
-    if (source == LIVE_SOURCE_AUTO && best_source(options->event) != LIVE_SOURCE_AUTO)
+    // Where there is wall time there is a clock for CPU time.
+    const enum live_event event =
+        record_has(options, LIVE_EVENT_WALL) ? LIVE_EVENT_WALL : options->event;
+    int error = source == LIVE_SOURCE_AUTO ? -EPERM : try_source(event, source);
+    if (source == LIVE_SOURCE_AUTO && best_source(event) != LIVE_SOURCE_AUTO)
         error = 0;
     if (!error)
         return 0;
     if (source != LIVE_SOURCE_AUTO)
         complain("cannot sample %s by %s here: %s; 'cairn list' shows what works",
-                 options->event_name, live_source_name(source), strerror(-error));
+                 event_names[event], live_source_name(source), strerror(-error));
     else
         complain("cannot sample %s here: perf events are not permitted. sysctl "
                  "kernel.perf_event_paranoid=1 permits them, or CAP_PERFMON; or use -e cpu",
-                 options->event_name);
+                 event_names[event]);
     return STATUS_MISUSE;
 }
 
@@ -106,7 +109,7 @@ static void fill_standard_descriptors(void)
 
 static bool needs_hooks(const struct record_options *options)
 {
-    return options->tracker == LIVE_TRACKER_CALLS || options->event == LIVE_EVENT_CALLS;
+    return options->tracker == LIVE_TRACKER_CALLS || options->trigger;
 }
 
 static int run_record(int argc, char **argv)
@@ -119,8 +122,8 @@ static int run_record(int argc, char **argv)
         return status;
     if ((status = launch_check(&launch, options.command)) ||
         (needs_hooks(&options) && (status = choose_calls(launch.path, &options))) ||
-        (status = launch_find_agent(&launch, options.event == LIVE_EVENT_ALLOC ? ALLOC_AGENT_NAME
-                                                                               : AGENT_NAME)) ||
+        (status = launch_find_agent(
+             &launch, record_has(&options, LIVE_EVENT_ALLOC) ? ALLOC_AGENT_NAME : AGENT_NAME)) ||
         (status = check_sources(&options)))
         return status;
     launch.bind_now =

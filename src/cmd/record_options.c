@@ -3,16 +3,12 @@
 // `cairn record`: its command line.
 
 #include "cmd/record_options.h"
+#include "cmd/event_options.h"
 #include "cmd/numbers.h"
-#include <errno.h>
 #include <getopt.h>
-#include <math.h>
-#include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
 #define NS_PER_S UINT64_C(1000000000)
-#define RATE_MAX 10000
 #define MEMORY_MIN (UINT64_C(1) << 20)
 #define MEMORY_MAX (UINT64_C(16) << 30) // what references of 31 bits to units of 8 bytes reach
 
@@ -26,7 +22,9 @@ const char record_help[] =
     "                              a unit: us, ms, s; or calls, which counts every call, and\n"
     "                              calls:N, a stack sample at every N-th call\n"
     "                              (calls-by-function:N: at every N-th of each function);\n"
-    "                              or alloc, which counts every block that is allocated and freed\n"
+    "                              or alloc, which counts every block that is allocated and "
+    "freed;\n"
+    "                              several: -e cpu -e alloc (report --metric NAME chooses);\n"
     "                              'cairn list' shows what works here\n"
     "  -F, --frequency HZ          samples a second, 1 to 10000 (default 1000)\n"
     "  -c, --period NS             the same as a period: ns between samples (not with -F)\n"
@@ -136,112 +134,6 @@ static const struct option long_options[] = {
 
 #define MISUSE(...) misuse(&command_record, "record: " __VA_ARGS__)
 
-struct parsing {
-    struct record_options *options;
-    bool event_given, frequency_given, period_given, tracker_given, weights_given;
-};
-
-static int set_period(struct parsing *parsing, const char *text)
-{
-    const double ns = parse_time(text);
-    if (ns <= 0)
-        return MISUSE("'%s' is no period: give ns, or a number with us, ms or s", text);
-    if (ns < (double)NS_PER_S / RATE_MAX || ns > (double)NS_PER_S)
-        return MISUSE("a period of %s is out of reach: from 100us (10000 samples a second) to 1s",
-                      text);
-    if (parsing->period_given)
-        return MISUSE("the period is given twice");
-    parsing->period_given = true;
-    parsing->options->period_ns = (uint64_t)(ns + 0.5);
-    return PROCEED;
-}
-
-static int set_frequency(struct parsing *parsing, const char *text)
-{
-    double rate = 0;
-    const char *rest = "";
-    if (!parse_number(text, &rate, &rest) || *rest)
-        return MISUSE("'%s' is no rate: -F takes samples a second, 1 to %d", text, RATE_MAX);
-    if (rate < 1 || rate > RATE_MAX)
-        return MISUSE("%s samples a second is out of reach: -F takes 1 to %d", text, RATE_MAX);
-    parsing->frequency_given = true;
-    parsing->options->period_ns = (uint64_t)((double)NS_PER_S / rate + 0.5);
-    return PROCEED;
-}
-
-// A stack sample at every N-th call.
-static int set_trigger(struct record_options *options, enum live_trigger trigger, const char *text)
-{
-    double period = 0;
-    if (!parse_whole_number(text, &period) || period < 2 || period > 1e9)
-        return MISUSE("'%s': every how many-th call? A whole number from 2 on, as calls:59", text);
-    options->trigger = trigger;
-    options->call_period = (uint64_t)period;
-    return PROCEED;
-}
-
-// INTERVAL/LENGTH[,adaptive[:N]]
-static int set_burst(struct record_options *options, const char *text)
-{
-    char interval[32] = "", length[32] = "", kind[32] = "";
-    double interval_ns = 0, length_ns = 0, one_in = 20;
-    if (sscanf(text, "%31[^/]/%31[^,],%31s", interval, length, kind) >= 2) {
-        interval_ns = parse_time(interval);
-        length_ns = parse_time(length);
-    }
-    const char *rest = "";
-    const bool adaptive = !strncmp(kind, "adaptive", 8);
-    if (*kind &&
-        (!adaptive || (kind[8] && (kind[8] != ':' || !parse_number(kind + 9, &one_in, &rest) ||
-                                   *rest || one_in < 2 || one_in > 1e6))))
-        return MISUSE("--burst %s: after the comma goes adaptive or adaptive:N, N from 2 on", text);
-    if (length_ns < 1e5 || interval_ns <= length_ns || interval_ns > 1e11)
-        return MISUSE(
-            "--burst %s: give INTERVAL/LENGTH as in 20ms/2ms, a length of at least 100us and an "
-            "interval that is longer",
-            text);
-    options->burst_interval_ns = (uint64_t)interval_ns;
-    options->burst_length_ns = (uint64_t)length_ns;
-    options->burst_one_in = adaptive ? (uint32_t)one_in : 0;
-    return PROCEED;
-}
-
-static int set_weights(struct parsing *parsing, const char *text)
-{
-    parsing->weights_given = true;
-    parsing->options->weights_all_new = !strcmp(text, "all-new");
-    if (parsing->options->weights_all_new || !strcmp(text, "last"))
-        return PROCEED;
-    return MISUSE("--weights takes last or all-new, not '%s'", text);
-}
-
-static int set_event(struct parsing *parsing, const char *text)
-{
-    // In the order of enum live_event.
-    static const char *const names[] = {"cpu", "wall", "calls", "alloc", NULL};
-    size_t length = strcspn(text, ":");
-    if (parsing->event_given)
-        return MISUSE("one event at a time: -e is given twice");
-    parsing->event_given = true;
-    const bool by_function = !strncmp(text, "calls-by-function:", 18);
-    if (by_function || !strncmp(text, "calls:", 6)) {
-        parsing->options->event = LIVE_EVENT_CALLS;
-        parsing->options->event_name = "calls";
-        return set_trigger(parsing->options,
-                           by_function ? LIVE_TRIGGER_BY_FUNCTION : LIVE_TRIGGER_ALL,
-                           text + (by_function ? 18 : 6));
-    }
-    for (unsigned event = 0; names[event]; event++) {
-        if (strlen(names[event]) != length || strncmp(text, names[event], length))
-            continue;
-        parsing->options->event = event;
-        parsing->options->event_name = names[event];
-        return text[length] ? set_period(parsing, text + length + 1) : PROCEED;
-    }
-    return MISUSE("unknown event '%.*s': 'cairn list' shows what can be sampled", (int)length,
-                  text);
-}
-
 static int set_memory(struct record_options *options, const char *text)
 {
     double number = 0;
@@ -313,88 +205,22 @@ static int set_calls_by(struct parsing *parsing, const char *text)
     return MISUSE("--calls-by takes entries, program, libraries or all, not '%s'", text);
 }
 
-// What goes with the events that count calls.
-static int combine_calls(struct parsing *parsing)
-{
-    struct record_options *options = parsing->options;
-    if (parsing->frequency_given || parsing->period_given)
-        return MISUSE("%s goes with events that are sampled by time; -e calls counts calls",
-                      parsing->frequency_given ? "-F" : "a period");
-    if (options->trigger) {
-        if (parsing->tracker_given && options->tracker != LIVE_TRACKER_WALK)
-            return MISUSE("-e calls:N takes stack samples: it goes with --track walk");
-        return options->burst_interval_ns ? MISUSE("--burst goes with -e calls, not with calls:N")
-                                          : PROCEED;
-    }
-    if (parsing->tracker_given && options->tracker != LIVE_TRACKER_CALLS)
-        return MISUSE("-e calls counts calls as they are followed: it goes with --track calls");
-    options->tracker = LIVE_TRACKER_CALLS;
-    if (options->burst_interval_ns)
-        options->period_ns = options->burst_interval_ns; // of the clock that begins bursts
-    return PROCEED;
-}
-
-// What goes with allocations, which are all counted.
-static int combine_alloc(const struct parsing *parsing)
-{
-    if (parsing->frequency_given || parsing->period_given)
-        return MISUSE("%s goes with events that are sampled by time; -e alloc counts every block",
-                      parsing->frequency_given ? "-F" : "a period");
-    return PROCEED;
-}
-
-// A delay and a duration, which hooks are switched by, if calls are followed.
-static int combine_window(struct record_options *options)
-{
-    const char *name = options->delay_ns ? "delay" : "duration";
-    if (options->trigger)
-        return MISUSE("--%s goes with -e calls, not with calls:N", name);
-    if (options->tracker != LIVE_TRACKER_CALLS)
-        return PROCEED;
-    if (options->burst_interval_ns)
-        return MISUSE("--%s and --burst exclude each other", name);
-    if (options->calls_by != LIVE_CALLS_BY_ENTRIES)
-        return MISUSE("--%s goes with programs built with 'cairn cc', not with --calls-by", name);
-    options->calls_window = true;
-    return PROCEED;
-}
-
 // What goes with what.
 static int combine(struct parsing *parsing)
 {
-    struct record_options *options = parsing->options;
-    if (parsing->frequency_given && parsing->period_given)
-        return MISUSE("-F and a period exclude each other: give one of them");
-    if (options->tracker == LIVE_TRACKER_CALLS && !parsing->event_given) {
-        options->event = LIVE_EVENT_CALLS;
-        options->event_name = "calls";
-    }
-    if ((parsing->weights_given || options->randomised) && !options->trigger)
-        return MISUSE("--%s goes with samples at calls: -e calls:N",
-                      parsing->weights_given ? "weights" : "random-periods");
-    if (options->fold_recursion && options->tracker != LIVE_TRACKER_CALLS &&
-        (options->event != LIVE_EVENT_CALLS || options->trigger))
-        return MISUSE("--fold-recursion goes with --track calls");
-    if (options->burst_interval_ns && options->event != LIVE_EVENT_CALLS)
-        return MISUSE("--burst goes with -e calls: it says when calls are followed");
-    if (options->event == LIVE_EVENT_CALLS && combine_calls(parsing) != PROCEED)
-        return STATUS_MISUSE;
-    if (options->event == LIVE_EVENT_ALLOC && combine_alloc(parsing) != PROCEED)
-        return STATUS_MISUSE;
-    if ((options->delay_ns || options->duration_ns) && combine_window(options) != PROCEED)
+    const struct record_options *options = parsing->options;
+    if (combine_events(parsing) != PROCEED)
         return STATUS_MISUSE;
     if (options->calls_by_given && options->tracker != LIVE_TRACKER_CALLS)
         return MISUSE("--calls-by goes with --track calls: it says whose calls are followed");
     if (options->calls_by != LIVE_CALLS_BY_ENTRIES && options->burst_interval_ns)
         return MISUSE("--burst goes with programs built with 'cairn cc', not with --calls-by");
     if (options->verify && options->tracker != LIVE_TRACKER_ENCODE &&
-        options->event != LIVE_EVENT_ALLOC)
-        return MISUSE("--verify goes with --track encode: it compares numbers with walks");
-    if (options->tracker == LIVE_TRACKER_ENCODE && options->trees.kind != LIVE_TREE_FULL &&
-        options->trees.kind != LIVE_TREE_HOT)
+        !record_has(options, LIVE_EVENT_ALLOC))
         return MISUSE(
-            "--track encode tells whole paths, for --tree full and hot: parts of them are "
-            "for --track walk");
+            "--verify goes with --track encode or -e alloc: it compares what they know with walks");
+    if (options->tracker == LIVE_TRACKER_ENCODE && options->trees.kind == LIVE_TREE_FUNCTIONS)
+        return MISUSE("--tree functions keeps no contexts, so it takes no --track encode");
 #ifndef __x86_64__
     if (options->tracker == LIVE_TRACKER_ENCODE)
         return MISUSE("--track encode is for x86-64 alone: use --track walk");
@@ -479,8 +305,6 @@ int parse_record_options(int argc, char **argv, struct record_options *options)
 {
     struct parsing parsing = {.options = options};
     *options = (struct record_options){
-        .event = LIVE_EVENT_CPU,
-        .event_name = "cpu",
         .period_ns = NS_PER_S / 1000,
         .output = DEFAULT_PROFILE,
         .memory = UINT64_C(256) << 20,

@@ -10,8 +10,11 @@
 #include <stdint.h>
 
 struct record_options {
-    enum live_event event;
+    enum live_event events[LIVE_EVENTS]; // what was asked for, in that order
+    unsigned event_count;
+    enum live_event event; // of these: a clock, if there is one
     const char *event_name;
+    uint32_t also; // the others, a bit for each
     enum live_source source;
     enum live_tracker tracker;
     enum live_trigger trigger; // samples at every call_period-th call
@@ -35,6 +38,15 @@ struct record_options {
     char **command;
 };
 
+static inline bool record_has(const struct record_options *options, enum live_event event)
+{
+    for (unsigned i = 0; i < options->event_count; i++)
+        if (options->events[i] == event)
+            return true;
+    return false;
+}
+
+extern const char *const event_names[LIVE_EVENTS];
 extern const char record_help[];
 
 // PROCEED, or the exit status after the user has been told (help and misuse).

@@ -21,6 +21,10 @@
 
 #define NS_PER_S UINT64_C(1000000000)
 #define UPDATE_NS NS_PER_S // at most this much is lost if somebody kills us
+// But large trees take long to read: that is for one part of the command's time, and not more.
+#define UPDATE_PART 100
+#define LEAST_PAUSE_NS (NS_PER_S / 10) // small ones take next to nothing
+#define LONGEST_UPDATE_NS (10 * NS_PER_S)
 #define NEVER UINT64_MAX
 
 struct recording {
@@ -31,6 +35,9 @@ struct recording {
     struct session_sources sources;
     uint64_t start_ns;      // monotonic clock, as all that follow
     uint64_t update_ns;     // when to read the memory next
+    uint64_t updated_ns;    // when it was read last,
+    uint64_t pause_ns;      // for how long to leave it alone then,
+    uint64_t used_ns;       // and what the command had used of the processor
     uint64_t on_ns, off_ns; // when to switch sampling; NEVER: not, or done
     int signals;
     pid_t command;
@@ -41,11 +48,16 @@ struct recording {
     bool stop;          // asked to end while waiting for left-over processes
 };
 
-static uint64_t now_ns(void)
+static uint64_t clock_ns(clockid_t clock)
 {
     struct timespec now;
-    clock_gettime(CLOCK_MONOTONIC, &now);
+    clock_gettime(clock, &now);
     return (uint64_t)now.tv_sec * NS_PER_S + (uint64_t)now.tv_nsec;
+}
+
+static uint64_t now_ns(void)
+{
+    return clock_ns(CLOCK_MONOTONIC);
 }
 
 static uint64_t time_ns(struct timeval time)
@@ -81,6 +93,39 @@ static void update(struct recording *recording)
                          file_bytes(recording->options->output));
 }
 
+// What the command has used of the processor, which it may have to share with many. If it has
+// processes of its own, or has ended, there is no telling: then it is all the time there was.
+static uint64_t command_ns(const struct recording *recording)
+{
+    struct recorder_totals totals;
+    struct timespec used;
+    clockid_t clock;
+    recorder_totals(recording->recorder, &totals);
+    if (recording->ended || totals.processes > 1 ||
+        clock_getcpuclockid(recording->command, &clock) || clock_gettime(clock, &used))
+        return now_ns();
+    return (uint64_t)used.tv_sec * NS_PER_S + (uint64_t)used.tv_nsec;
+}
+
+static bool was_read_lately(const struct recording *recording, uint64_t now)
+{
+    return now - recording->updated_ns < LONGEST_UPDATE_NS &&
+           command_ns(recording) - recording->used_ns < recording->pause_ns;
+}
+
+static void update_if_worthwhile(struct recording *recording, uint64_t now)
+{
+    recording->update_ns = now + UPDATE_NS;
+    if (was_read_lately(recording, now))
+        return;
+    const uint64_t start = clock_ns(CLOCK_PROCESS_CPUTIME_ID);
+    update(recording);
+    const uint64_t pause = (clock_ns(CLOCK_PROCESS_CPUTIME_ID) - start) * UPDATE_PART;
+    recording->updated_ns = now;
+    recording->pause_ns = pause < LEAST_PAUSE_NS ? 0 : pause;
+    recording->used_ns = command_ns(recording);
+}
+
 // What has come due: sampling on or off, reading the memory.
 static void do_what_is_due(struct recording *recording)
 {
@@ -93,10 +138,8 @@ static void do_what_is_due(struct recording *recording)
         session_set_recording(&recording->session, false);
         recording->off_ns = NEVER;
     }
-    if (now >= recording->update_ns) {
-        update(recording);
-        recording->update_ns = now + UPDATE_NS;
-    }
+    if (now >= recording->update_ns)
+        update_if_worthwhile(recording, now);
 }
 
 static void collect_command(struct recording *recording)
@@ -107,6 +150,7 @@ static void collect_command(struct recording *recording)
         return;
     recording->ended = true;
     recording->cpu_ns = time_ns(usage.ru_utime) + time_ns(usage.ru_stime);
+    recorder_command_ended(recording->recorder, (uint32_t)recording->command, recording->cpu_ns);
 }
 
 static void forward_signals(struct recording *recording)
@@ -268,26 +312,35 @@ static void finish(struct recording *recording, int status, int outcome)
     tell(outcome, status);
 }
 
+static struct recorder_event describe_event(const struct record_options *options,
+                                            enum live_event event)
+{
+    static const char *const units[LIVE_EVENTS] = {"ns", "ns", "calls", "bytes"};
+    const bool counts = live_event_counts(event);
+    return (struct recorder_event){
+        .name = event_names[event],
+        .unit = units[event],
+        .period = !counts                                         ? options->period_ns
+                  : event == LIVE_EVENT_CALLS && options->trigger ? options->call_period
+                                                                  : 1,
+        .rate_requested = counts ? 0 : (double)NS_PER_S / (double)options->period_ns,
+    };
+}
+
 static int start(struct recording *recording, const struct launch *launch,
                  const struct inherited *inherited)
 {
     const struct record_options *options = recording->options;
-    const bool counts = live_event_counts(options->event);
     const struct tree_name kind = tree_name(&options->trees);
     struct recorder_description description = {
         .path = options->output,
         .command = options->command,
-        .event = options->event_name,
-        .unit = options->event == LIVE_EVENT_CALLS   ? "calls"
-                : options->event == LIVE_EVENT_ALLOC ? "bytes"
-                                                     : "ns",
-        .period = options->trigger ? options->call_period
-                  : counts         ? 1
-                                   : options->period_ns,
-        .rate_requested = counts ? 0 : (double)NS_PER_S / (double)options->period_ns,
+        .event_count = options->event_count,
         .tracker = live_tracker_name(options->tracker),
         .tree_kind = kind.text,
     };
+    for (unsigned i = 0; i < options->event_count; i++)
+        description.events[i] = describe_event(options, options->events[i]);
     char *why = NULL;
     int error = session_create(&recording->session, options, launch->agent_path);
     if (error) {

@@ -29,6 +29,7 @@ enum {
     OPTION_THREAD,
     OPTION_PHASE,
     OPTION_NO_INLINES,
+    OPTION_FOLD_RECURSION,
     OPTION_NO_FOLD,
     OPTION_NO_DEBUGINFOD,
     OPTION_WIDE,
@@ -57,6 +58,7 @@ static const struct option long_options[] = {
     {"thread", required_argument, NULL, OPTION_THREAD},
     {"phase", required_argument, NULL, OPTION_PHASE},
     {"no-inlines", no_argument, NULL, OPTION_NO_INLINES},
+    {"fold-recursion", no_argument, NULL, OPTION_FOLD_RECURSION},
     {"no-fold", no_argument, NULL, OPTION_NO_FOLD},
     {"no-debuginfod", no_argument, NULL, OPTION_NO_DEBUGINFOD},
     {"wide", no_argument, NULL, OPTION_WIDE},
@@ -231,6 +233,9 @@ static int parse_option(int option, const char *text, struct arguments *argument
     case OPTION_NO_INLINES:
         arguments->analysis.inlines = false;
         return 0;
+    case OPTION_FOLD_RECURSION:
+        report->fold_recursion = true;
+        return 0;
     case OPTION_NO_FOLD:
         report->fold = false;
         return 0;
@@ -280,11 +285,8 @@ static int print_report(const struct arguments *arguments)
 {
     char *error = NULL;
     struct analysis analysis;
-    if (analysis_open(&analysis, arguments->path, &arguments->analysis, &error) < 0) {
-        complain("%s", error);
-        free(error);
-        return STATUS_MISUSE;
-    }
+    if (analysis_open(&analysis, arguments->path, &arguments->analysis, &error) < 0)
+        return misuse_of_file(error);
     struct text_style style = text_style(stdout);
     if (arguments->report.wide)
         style.width = 0;
@@ -295,11 +297,7 @@ static int print_report(const struct arguments *arguments)
         status = STATUS_MISUSE;
     }
     analysis_close(&analysis);
-    if (fflush(stdout) != 0 || ferror(stdout)) {
-        complain("report: cannot write the report: %s", strerror(errno));
-        return STATUS_FAILED;
-    }
-    return status;
+    return finish_output("report") ? STATUS_FAILED : status;
 }
 
 static int run_report(int argc, char **argv)
@@ -345,6 +343,8 @@ static const char help[] =
     "    --per-thread[=start|tid]   a tree for each start routine, or for each thread\n"
     "    --no-inlines               inlined functions count as part of what they were inlined "
     "into\n"
+    "    --fold-recursion           a function that calls itself, directly or not, is on a path "
+    "once\n"
     "    --metric NAME              which metric, if there are several\n"
     "    --sort total|self\n"
     "\n"

@@ -50,6 +50,7 @@ int session_create(struct session *session, const struct record_options *options
     shared->slice_bytes = slice;
     shared->options = (struct live_options){
         .event = options->event,
+        .also = options->also,
         .source = options->source,
         .period_ns = options->period_ns,
         .marker = options->marker,

@@ -18,10 +18,9 @@
 
 void status_line_open(struct status_line *line, const struct record_options *options)
 {
-    const char *terminal = getenv("TERM");
-    line->wanted = !options->quiet && !options->json && isatty(STDERR_FILENO) && terminal &&
-                   strcmp(terminal, "dumb");
+    line->wanted = !options->quiet && !options->json && text_can_rewrite(stderr);
     line->shown = false;
+    line->counts_blocks = options->event == LIVE_EVENT_ALLOC;
 }
 
 // A program that reads single keys (an editor, a pager) owns the screen: keep off it. And a process
@@ -41,7 +40,7 @@ void status_line_show(struct status_line *line, uint64_t elapsed_ns,
     if (!line->wanted || !terminal_is_free())
         return;
     const bool calls = totals->samples == 0 && totals->calls > 0;
-    const char *what = calls ? "calls" : totals->peak_bytes ? "allocations" : "samples";
+    const char *what = calls ? "calls" : line->counts_blocks ? "allocations" : "samples";
     int length = snprintf(
         text, sizeof text, "[cairn] %.0f s, %s %s, %s thread%s, %u process%s, %s",
         (double)elapsed_ns / 1e9, text_count(calls ? totals->calls : totals->samples).text, what,
@@ -49,7 +48,10 @@ void status_line_show(struct status_line *line, uint64_t elapsed_ns,
         totals->processes == 1 ? "" : "es", text_bytes(file_bytes).text);
     if (ioctl(STDERR_FILENO, TIOCGWINSZ, &size) || size.ws_col < length + 2)
         return;
-    fprintf(stderr, LINE_BEGIN "\033[%dG\033[2m%s\033[0m" LINE_END, size.ws_col - length, text);
+    const struct text_style style = text_style(stderr);
+    fprintf(stderr, LINE_BEGIN "\033[%dG", size.ws_col - length);
+    text_put(stderr, &style, TEXT_DIM, text);
+    fputs(LINE_END, stderr);
     fflush(stderr);
     line->shown = true;
 }
@@ -104,10 +106,12 @@ char *unseen_advice(const struct record_options *options, const struct recording
     if (summary->cpu_ns <= totals->cost_ns + allowed)
         return NULL;
     uint64_t unseen = summary->cpu_ns - totals->cost_ns;
-    int length = asprintf(&advice,
-                          "%s of the %s CPU time that the kernel counted were not seen: spent in "
-                          "programs that the agent could not get into (static, setuid), perhaps",
-                          text_duration(unseen).text, text_duration(summary->cpu_ns).text);
+    int length = asprintf(
+        &advice,
+        "%s of the %s CPU time that the kernel counted were not seen: spent %sin "
+        "programs that the agent could not get into (static, setuid), perhaps",
+        text_duration(unseen).text, text_duration(summary->cpu_ns).text,
+        options->tracker == LIVE_TRACKER_WALK ? "" : "on rewriting call sites at the start, or ");
     return length < 0 ? NULL : advice;
 }
 
@@ -121,18 +125,25 @@ static void print_why_empty(const struct record_options *options,
                  options->command[0]);
     else if (!summary->started)
         complain("nothing was recorded: %s ended within the --delay", options->command[0]);
+    else if (options->event == LIVE_EVENT_CALLS && options->burst_interval_ns)
+        complain(
+            "no call was followed: %s called nothing in a burst (%s out of each %s): it may be "
+            "too short for them",
+            options->command[0], text_duration(options->burst_length_ns).text,
+            text_duration(options->burst_interval_ns).text);
     else if (options->event == LIVE_EVENT_CALLS)
         complain("no call was followed: %s ran no function that %s; see --calls-by",
                  options->command[0],
                  options->calls_by == LIVE_CALLS_BY_ENTRIES ? "was built with 'cairn cc'"
                                                             : "could be followed");
     else if (options->event == LIVE_EVENT_ALLOC)
-        complain("no allocation was seen: %s has an allocator of its own, perhaps",
+        complain("no allocation was seen: %s made none, or has an allocator of its own",
                  options->command[0]);
     else
         complain("no sample was taken: %s ran for less than a period (%s) of %s time; a higher "
-                 "rate (-F) sees more",
-                 options->command[0], text_duration(options->period_ns).text, options->event_name);
+                 "rate (-F) sees more%s",
+                 options->command[0], text_duration(options->period_ns).text, options->event_name,
+                 options->event == LIVE_EVENT_CPU ? ", and -e wall what it waited for" : "");
 }
 
 static void print_calls(const struct recorder_totals *totals)
@@ -148,31 +159,54 @@ static void print_samples(const struct record_options *options,
                           const struct recorder_totals *totals)
 {
     uint64_t walks = totals->complete + totals->incomplete;
-    fprintf(stderr, "cairn: %s sample%s of %s %s time in %s thread%s, %u process%s; %s lost\n",
+    const bool wall_beside =
+        options->event == LIVE_EVENT_CPU && record_has(options, LIVE_EVENT_WALL);
+    fprintf(stderr, "cairn: %s sample%s of %s %s%s time in %s thread%s, %u process%s; %s lost\n",
             text_count(totals->samples).text, totals->samples == 1 ? "" : "s",
             text_duration(totals->cost_ns).text, options->event_name,
-            text_count(totals->threads).text, totals->threads == 1 ? "" : "s", totals->processes,
-            totals->processes == 1 ? "" : "es", text_count(totals->lost).text);
+            wall_beside ? " and of wall" : "", text_count(totals->threads).text,
+            totals->threads == 1 ? "" : "s", totals->processes, totals->processes == 1 ? "" : "es",
+            text_count(totals->lost).text);
     fprintf(stderr, "cairn: %.2f %% complete contexts; cost of sampling: %.2f %%\n",
             walks ? 100.0 * (double)totals->complete / (double)walks : 100.0,
             totals->cost_ns ? 100.0 * (double)totals->handler_ns / (double)totals->cost_ns : 0);
+}
+
+// Peaks of several processes are not of one moment: the highest is told, not their sum.
+static const char *whose_peak(const struct recorder_totals *totals)
+{
+    return totals->processes > 1 ? " in one process" : "";
+}
+
+// Blocks, where the samples are another event's.
+static void print_blocks_beside(const struct recorder_totals *totals)
+{
+    fprintf(stderr, "cairn: %s allocated in %s block%s, %s live at the end, at most %s%s\n",
+            text_bytes(totals->block_bytes).text, text_count(totals->blocks).text,
+            totals->blocks == 1 ? "" : "s", text_bytes(totals->live_bytes).text,
+            text_bytes(totals->peak_bytes).text, whose_peak(totals));
+}
+
+static void print_unheld(const struct recorder_totals *totals)
+{
+    if (totals->unheld)
+        complain("%s blocks found no room in the table of blocks, and count as live whether they "
+                 "are or not; --memory raises it",
+                 text_count(totals->unheld).text);
 }
 
 static void print_blocks(const struct recorder_totals *totals)
 {
     uint64_t walks = totals->complete + totals->incomplete;
     fprintf(stderr,
-            "cairn: %s allocated in %s block%s, %s live at the end, at most %s; %s thread%s, %u "
+            "cairn: %s allocated in %s block%s, %s live at the end, at most %s%s; %s thread%s, %u "
             "process%s; %.2f %% complete contexts\n",
             text_bytes(totals->cost_ns).text, text_count(totals->samples).text,
             totals->samples == 1 ? "" : "s", text_bytes(totals->live_bytes).text,
-            text_bytes(totals->peak_bytes).text, text_count(totals->threads).text,
-            totals->threads == 1 ? "" : "s", totals->processes, totals->processes == 1 ? "" : "es",
+            text_bytes(totals->peak_bytes).text, whose_peak(totals),
+            text_count(totals->threads).text, totals->threads == 1 ? "" : "s", totals->processes,
+            totals->processes == 1 ? "" : "es",
             walks ? 100.0 * (double)totals->complete / (double)walks : 100.0);
-    if (totals->unheld)
-        complain("%s blocks found no room in the table of blocks, and count as live whether they "
-                 "are or not; --memory raises it",
-                 text_count(totals->unheld).text);
 }
 
 static void print_lines(const struct record_options *options,
@@ -186,12 +220,15 @@ static void print_lines(const struct record_options *options,
         print_blocks(totals);
     else if (!counts)
         print_samples(options, totals);
+    if (options->event != LIVE_EVENT_ALLOC && totals->blocks)
+        print_blocks_beside(totals);
+    print_unheld(totals);
     if (totals->calls)
         print_calls(totals);
-    if (options->trigger && totals->samples)
+    if (options->trigger && totals->calls)
         fprintf(stderr,
-                "cairn: the calls are an estimate, by %s stack samples at one call out of %s\n",
-                text_count(totals->samples).text, text_count(options->call_period).text);
+                "cairn: the calls are an estimate, by stack samples at one call out of %s\n",
+                text_count(options->call_period).text);
     if (counts && totals->lost)
         complain("%s calls were made by signal handlers at moments when none can be counted",
                  text_count(totals->lost).text);
@@ -199,9 +236,10 @@ static void print_lines(const struct record_options *options,
         complain("%s %s count to an ancestor of where they belong: the memory limit was "
                  "reached; --memory raises it",
                  text_count(totals->unplaced).text,
-                 options->event == LIVE_EVENT_ALLOC ? "blocks"
-                 : counts                           ? "calls"
-                                                    : "samples");
+                 options->event_count > 1             ? "samples, calls or blocks"
+                 : options->event == LIVE_EVENT_ALLOC ? "blocks"
+                 : counts                             ? "calls"
+                                                      : "samples");
     if (totals->forgetting)
         complain("the memory limit was reached: from then on only hot contexts were kept, with a "
                  "bound of their error; --memory raises it");
@@ -245,35 +283,32 @@ static void print_json(const struct record_options *options,
         {"nodes", totals->nodes},
         {"contexts", totals->frames},
         {"calls", totals->calls},
+        {"blocks", totals->blocks},
+        {"block_bytes", totals->block_bytes},
         {"tree_bytes", totals->tree_bytes},
         {"file_bytes", summary->file_bytes},
     };
     struct json json;
     json_start(&json, stderr);
     json_object(&json);
-    json_key(&json, "profile");
-    json_string(&json, options->output);
-    json_key(&json, "event");
-    json_string(&json, options->event_name);
-    json_key(&json, "period_ns");
-    json_unsigned(&json, options->period_ns);
-    json_key(&json, "rate_requested");
-    json_real(&json, rate_requested(options));
-    json_key(&json, "rate_achieved");
-    json_real(&json, rate_achieved(totals));
-    for (size_t i = 0; i < sizeof counts / sizeof *counts; i++) {
-        json_key(&json, counts[i].key);
-        json_unsigned(&json, counts[i].value);
-    }
-    json_key(&json, "tree");
-    json_string(&json, tree_name(&options->trees).text);
-    json_key(&json, "memory_limit_reached");
-    json_bool(&json, totals->forgetting > 0);
-    json_key(&json, "complete_pct");
-    json_real(&json, walks ? 100.0 * (double)totals->complete / (double)walks : 100.0);
+    json_put_string(&json, "profile", options->output);
+    json_put_string(&json, "event", options->event_name);
+    json_key(&json, "events");
+    json_array(&json);
+    for (unsigned i = 0; i < options->event_count; i++)
+        json_string(&json, event_names[options->events[i]]);
+    json_end_array(&json);
+    json_put_unsigned(&json, "period_ns", options->period_ns);
+    json_put_real(&json, "rate_requested", rate_requested(options));
+    json_put_real(&json, "rate_achieved", rate_achieved(totals));
+    for (size_t i = 0; i < sizeof counts / sizeof *counts; i++)
+        json_put_unsigned(&json, counts[i].key, counts[i].value);
+    json_put_string(&json, "tree", tree_name(&options->trees).text);
+    json_put_bool(&json, "memory_limit_reached", totals->forgetting > 0);
+    json_put_real(&json, "complete_pct",
+                  walks ? 100.0 * (double)totals->complete / (double)walks : 100.0);
     char *advice = source_advice(options, summary);
-    json_key(&json, "advice");
-    json_string(&json, advice);
+    json_put_string(&json, "advice", advice);
     free(advice);
     json_end_object(&json);
     json_finish(&json);

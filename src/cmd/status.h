@@ -12,6 +12,7 @@
 struct status_line {
     bool wanted; // stderr is a terminal, and the user does not mind
     bool shown;
+    bool counts_blocks; // what is counted as samples
 };
 
 void status_line_open(struct status_line *line, const struct record_options *options);

@@ -197,6 +197,8 @@ int combine_tree(const struct record_options *options)
     const struct tree_options_given *tree = &options->trees;
     const bool follows = options->tracker == LIVE_TRACKER_CALLS;
     const bool has_buffer = tree->kind == LIVE_TREE_BOUNDED || tree->kind == LIVE_TREE_FUNCTIONS;
+    if (options->event_count > 1 && tree->kind != LIVE_TREE_FULL)
+        return MISUSE("a tree that forgets has room for one event: several go with --tree full");
     if (tree->miner_given && tree->kind != LIVE_TREE_HOT)
         return MISUSE("--miner goes with --tree hot: it finds the hot contexts");
     if (tree->purge_given && !has_buffer)

@@ -156,7 +156,8 @@ uint32_t graph_new_edge(struct graph *graph, place_t site, uint32_t caller, uint
     // Whole before it can be found: a reader may look it up at any time.
     if (!lookup_add(&graph->edge_lookup, graph->pool, hash_of_edge(site, callee, kind), index))
         return GRAPH_NONE;
-    at->first_edge = to->first_in = index;
+    at->first_edge = index;
+    __atomic_store_n(&to->first_in, index, __ATOMIC_RELEASE);
     // Decoding looks for silent edges without a lock: the edge is whole.
     __atomic_store_n(&from->first_out, index, __ATOMIC_RELEASE);
     at->targets++;

@@ -40,6 +40,11 @@ static struct block *overflow_at(const struct blocks *blocks, uintptr_t address,
     return bucket_at(blocks, mix(mix(address >> 3) + i));
 }
 
+void blocks_expect(const struct blocks *blocks, uintptr_t address)
+{
+    __builtin_prefetch(home_of(blocks, address), 1);
+}
+
 // Where there is one thread, an instruction is enough against the handlers of its signals.
 static bool claim(uint64_t *key, uint64_t value)
 {

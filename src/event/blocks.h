@@ -37,6 +37,9 @@ struct blocks {
 // In zeroed memory, whose size is a power of two of at least 4096 bytes.
 void blocks_open(struct blocks *blocks, void *memory, size_t bytes);
 
+// One at this address will be added soon: asks the processor to have its place at hand.
+void blocks_expect(const struct blocks *blocks, uintptr_t address);
+
 // False: there is no room for it.
 bool blocks_add(const struct blocks *blocks, uintptr_t address, uint64_t size, ref_t node);
 

@@ -12,6 +12,7 @@
 
 #define PAGE 4096
 #define TICK_COOKIE UINT64_C(0x6361697274696b65) // comes back with each of our signals
+#define SWITCH_COOKIE (TICK_COOKIE + 1)          // and with those that a wait has ended
 #define PERF_TRAP 6                              // si_code TRAP_PERF: older headers lack it
 #define DESCRIPTOR_FLOOR 1000                    // out of the program's way, if we must keep one
 
@@ -59,7 +60,8 @@ static int open_event(pid_t thread, uint64_t config, uint64_t period, bool sigtr
     if (sigtrap) {
         attributes.sigtrap = 1;
         attributes.remove_on_exec = 1;
-        attributes.sig_data = TICK_COOKIE;
+        attributes.sig_data =
+            config == PERF_COUNT_SW_CONTEXT_SWITCHES ? SWITCH_COOKIE : TICK_COOKIE;
     } else {
         attributes.wakeup_events = 1;
     }
@@ -117,7 +119,7 @@ static int open_sigtrap(struct thread_clock *clock, const struct live_options *o
     if (fd < 0)
         return fd;
     keep_event(clock, 0, fd);
-    if (options->event != LIVE_EVENT_WALL)
+    if (!live_has(options, LIVE_EVENT_WALL))
         return 0;
     // A switch happens inside the kernel: without the right to watch it, waiting cannot be told.
     fd = open_event(clock->thread, PERF_COUNT_SW_CONTEXT_SWITCHES, 1, true, false);
@@ -187,7 +189,7 @@ int clock_open_for(struct thread_clock *clock, pid_t thread, const struct live_o
     if (options->source != LIVE_SOURCE_AUTO)
         return open_source(clock, options, options->source, first);
     int error = open_source(clock, options, LIVE_SOURCE_SIGTRAP, first);
-    if (!error || options->event == LIVE_EVENT_WALL)
+    if (!error || live_has(options, LIVE_EVENT_WALL))
         return error;
     if (open_source(clock, options, LIVE_SOURCE_SIGNAL, first) == 0)
         return 0;
@@ -263,9 +265,10 @@ void clock_close(struct thread_clock *clock)
 
 bool clock_is_tick(int signal, const siginfo_t *info)
 {
-    if (signal == SIGTRAP)
-        return info->si_code == PERF_TRAP &&
-               ((const struct perf_siginfo *)info)->data == TICK_COOKIE;
+    if (signal == SIGTRAP) {
+        const unsigned long data = ((const struct perf_siginfo *)info)->data;
+        return info->si_code == PERF_TRAP && (data == TICK_COOKIE || data == SWITCH_COOKIE);
+    }
     if (signal != CLOCK_SIGNAL)
         return false;
     if (info->si_code == SI_TIMER || info->si_code == SI_QUEUE)
@@ -282,6 +285,12 @@ int clock_send_last_tick(pid_t process, pid_t thread)
     info.si_pid = process;
     info.si_value.sival_ptr = (void *)TICK_COOKIE;
     return syscall(SYS_rt_tgsigqueueinfo, process, thread, CLOCK_SIGNAL, &info) ? -errno : 0;
+}
+
+bool clock_follows_wait(const siginfo_t *info)
+{
+    return info->si_signo == SIGTRAP ? ((const struct perf_siginfo *)info)->data == SWITCH_COOKIE
+                                     : clock_is_last_tick(info);
 }
 
 bool clock_is_last_tick(const siginfo_t *info)

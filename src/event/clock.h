@@ -59,11 +59,21 @@ void clock_reopen(struct thread_clock *clock, const struct live_options *options
 // Signal-safe.
 void clock_set(struct thread_clock *clock, const struct live_options *options, uint64_t later);
 
+// Its ticks are a period of the thread's CPU time apart, in the kernel too. Signal-safe.
+static inline bool clock_ticks_by_cpu(const struct thread_clock *clock)
+{
+    return (clock->source == LIVE_SOURCE_SIGTRAP || clock->source == LIVE_SOURCE_SIGNAL) &&
+           !clock->exclude_kernel && !clock->shortened;
+}
+
 // Signal-safe.
 void clock_close(struct thread_clock *clock);
 
 // True if this signal is a tick of ours rather than the program's business. Signal-safe.
 bool clock_is_tick(int signal, const siginfo_t *info);
+
+// Of a tick: the thread has waited, rather than run for a period. Signal-safe.
+bool clock_follows_wait(const siginfo_t *info);
 
 // A tick by hand, for a thread that waits and will not get one by itself: the process is about to
 // end.

@@ -24,7 +24,7 @@
 #include <stdint.h>
 
 #define LIVE_MAGIC UINT64_C(0x0065766c6e726963) // "cirnlve"
-#define LIVE_VERSION 2
+#define LIVE_VERSION 4
 #define LIVE_SESSION_BYTES 4096
 // Where call sites are patched, targets of calls are bound before they are made: LD_BIND_NOW, in
 // our words if the user has none of it.
@@ -32,7 +32,13 @@
 #define LIVE_ENVIRONMENT "CAIRN_SESSION" // its value: the path of the memory file
 #define LIVE_EVEN "CAIRN_EVEN=1"         // if the others of ours would be odd in number
 
-enum live_event { LIVE_EVENT_CPU, LIVE_EVENT_WALL, LIVE_EVENT_CALLS, LIVE_EVENT_ALLOC };
+enum live_event {
+    LIVE_EVENT_CPU,
+    LIVE_EVENT_WALL,
+    LIVE_EVENT_CALLS,
+    LIVE_EVENT_ALLOC,
+    LIVE_EVENTS
+};
 
 // Events that happen in the program itself, rather than by a clock.
 static inline int live_event_counts(unsigned event)
@@ -101,7 +107,8 @@ enum live_calls_by {
 };
 
 struct live_options {
-    uint32_t event;  // enum live_event
+    uint32_t event;  // enum live_event: of several, that of a clock, if there is one
+    uint32_t also;   // the others, a bit for each
     uint32_t source; // enum live_source that is asked for
     uint64_t period_ns;
     uint32_t marker; // 0: memoised walk
@@ -128,6 +135,32 @@ struct live_options {
     uint32_t calls_by;      // enum live_calls_by
     uint32_t calls_window;  // calls are followed while `recording` says so (--delay, --duration)
 };
+
+static inline int live_has(const struct live_options *options, enum live_event event)
+{
+    return options->event == event || options->also >> event & 1;
+}
+
+// Several events have a full tree together. The values of its nodes are those of allocations, if
+// there are any, then CPU time, then wall time; calls lie in the first value of frames. So with one
+// event it is always the first.
+static inline unsigned live_time_value(const struct live_options *options)
+{
+    return live_has(options, LIVE_EVENT_ALLOC) ? LIVE_ALLOC_VALUES : 0;
+}
+
+static inline unsigned live_values(const struct live_options *options)
+{
+    const unsigned values = live_time_value(options) + (unsigned)live_has(options, LIVE_EVENT_CPU) +
+                            (unsigned)live_has(options, LIVE_EVENT_WALL);
+    return values ? values : 1;
+}
+
+// Wall time is told beside CPU time: the two are read off at the same ticks.
+static inline int live_has_wall_beside(const struct live_options *options)
+{
+    return options->event == LIVE_EVENT_CPU && options->also >> LIVE_EVENT_WALL & 1;
+}
 
 // Written by the tool before the program starts, but for the atomics.
 struct live_session {
@@ -157,6 +190,7 @@ struct live_stats {
     uint64_t handler_ns;              // sum
     uint64_t cost_ns;                 // sum of all weights, residues at thread end included
     uint64_t residue_ns;              // of that: time at the end of threads that no sample came for
+    uint64_t waits;                   // of the samples: taken after a wait, and of wall time alone
     uint64_t purged; // of what was charged to contexts: lies in none any more (a bounded tree that
                      // was purged, counters that Lossy Counting dropped)
     uint32_t handler_histogram[LIVE_HANDLER_BUCKETS];
@@ -197,6 +231,7 @@ struct live_thread {
     // samples. The next owner's clock goes on from there.
     uint64_t charged;
     uint64_t pending;
+    uint64_t pending_wall; // the same of wall time, where that is told beside CPU time
     ref_t last_node;
     struct live_stats stats;
 };
@@ -246,6 +281,8 @@ struct live_encode {
     uint64_t path_class[LIVE_DEPTHS], stack_class[LIVE_DEPTHS];
     uint64_t progress_count, progress_every; // one in so many encodings
     struct live_progress progress[LIVE_PROGRESS];
+    uint64_t rests;   // times that numbers were too dear for those who asked, and walks went on
+    uint64_t look_ns; // on finding and patching the sites of functions, of the thread's time
 };
 
 // What is known of the blocks of a process, with the alloc event; any thread writes.
@@ -281,6 +318,21 @@ struct live_contexts {
     _Atomic uint64_t unknown;
 };
 
+// A child that the process has waited for.
+struct live_reaped {
+    ref_t next;
+    uint32_t pid;
+    uint64_t cpu_ns; // of it, and of children that it has waited for
+};
+
+// What the process has used when it says goodbye. What comes later is the kernel's doing, and in
+// the books of who waits for it.
+struct live_goodbye {
+    uint64_t cpu_ns;      // 0: it has said none, or CPU time is not what is recorded
+    uint64_t cost_ns;     // of that: in trees
+    uint64_t children_ns; // of children that it has waited for
+};
+
 enum live_state { LIVE_EMPTY, LIVE_STARTING, LIVE_RUNNING, LIVE_ENDED };
 
 struct live_process {
@@ -303,6 +355,9 @@ struct live_process {
     struct live_encode encode;      // of trackers that patch call sites
     struct live_alloc alloc;        // with the alloc event
     struct live_contexts contexts;
+    _Atomic ref_t reaped;          // struct live_reaped
+    _Atomic uint32_t reaped_count; // that were met: not all are told
+    struct live_goodbye goodbye;   // written before end_ns
 };
 
 // Pushes a record on a list of a live_process; *next is the record's own link. Signal-safe.

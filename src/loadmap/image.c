@@ -1,10 +1,23 @@
 // SPDX-License-Identifier: MIT
 #include "loadmap/image.h"
+#include "loadmap/dynamic.h"
 #include <string.h>
 
 #define PAGE ((uintptr_t)4096)
 
-static void find_build_id(struct image *image, const unsigned char *note, size_t bytes)
+static void take_note(struct image *image, const ElfW(Nhdr) * note, const unsigned char *name,
+                      const unsigned char *content)
+{
+    if (note->n_type == NT_GNU_BUILD_ID && note->n_namesz == 4 && !memcmp(name, "GNU", 4) &&
+        note->n_descsz <= BUILD_ID_MOST && !image->build_id_bytes) {
+        image->build_id_bytes = note->n_descsz;
+        memcpy(image->build_id, content, note->n_descsz);
+    } else if (note->n_namesz >= 3 && !memcmp(name, "Go", 3)) {
+        image->ref.runtime = RUNTIME_GO;
+    }
+}
+
+static void take_notes(struct image *image, const unsigned char *note, size_t bytes)
 {
     const size_t head = sizeof(ElfW(Nhdr));
     while (bytes >= head) {
@@ -14,12 +27,7 @@ static void find_build_id(struct image *image, const unsigned char *note, size_t
         size_t content = ((size_t)header.n_descsz + 3) & ~(size_t)3;
         if (name > bytes - head || content > bytes - head - name)
             return;
-        if (header.n_type == NT_GNU_BUILD_ID && header.n_namesz == 4 &&
-            memcmp(note + head, "GNU", 4) == 0 && header.n_descsz <= BUILD_ID_MOST) {
-            image->build_id_bytes = header.n_descsz;
-            memcpy(image->build_id, note + head + name, header.n_descsz);
-            return;
-        }
+        take_note(image, &header, note + head, note + head + name);
         note += head + name + content;
         bytes -= head + name + content;
     }
@@ -79,10 +87,23 @@ void image_from_headers(struct image *image, uintptr_t bias, const ElfW(Phdr) * 
             ref->eh_frame_hdr = content;
             ref->tables_start = bias + load->p_vaddr;
             ref->tables_end = ref->tables_start + load->p_filesz;
-        } else if (image->build_id_bytes == 0) {
-            find_build_id(image, content, part->p_memsz);
+        } else {
+            take_notes(image, content, part->p_memsz);
         }
     }
+}
+
+// OCaml has no note, but a table of frames that plugins are to find in the program, and a header in
+// each plugin.
+void image_find_runtime(struct image *image, uintptr_t bias, const ElfW(Phdr) * headers,
+                        unsigned count)
+{
+    struct dynamic dynamic;
+    if (image->ref.runtime == RUNTIME_NONE &&
+        dynamic_read(&dynamic, &image->ref, bias, headers, count) &&
+        (dynamic_exports(&dynamic, "caml_frametable") ||
+         dynamic_exports(&dynamic, "caml_plugin_header")))
+        image->ref.runtime = RUNTIME_OCAML;
 }
 
 // The program headers are used in place, so they must be mapped: they are, if the segment that
@@ -131,13 +152,14 @@ bool image_from_memory(struct image *image, uintptr_t start, uintptr_t end, cons
         return false;
     if (bias && *bias != found)
         return false;
-    // Garbage that passed for headers must not lead anywhere else: find_build_id reads what they
-    // say.
+    // Garbage that passed for headers must not lead anywhere else: take_notes reads what they say.
     for (unsigned i = 0; i < file->e_phnum; i++)
         if (headers[i].p_type == PT_LOAD &&
             (found + headers[i].p_vaddr < start ||
              found + headers[i].p_vaddr + headers[i].p_memsz > ((end + PAGE - 1) & ~(PAGE - 1))))
             return false;
     image_from_headers(image, found, headers, file->e_phnum);
+    if (bias)
+        image_find_runtime(image, found, headers, file->e_phnum);
     return inside(image, start, end);
 }

@@ -21,8 +21,13 @@ struct image {
 void image_from_headers(struct image *image, uintptr_t bias, const ElfW(Phdr) * headers,
                         unsigned count);
 
+// Of the same headers: whose language it is compiled from.
+void image_find_runtime(struct image *image, uintptr_t bias, const ElfW(Phdr) * headers,
+                        unsigned count);
+
 // From the ELF header at `start`, which is checked; nothing outside of [start, end) is read. `bias`
-// is used if the caller knows it (NULL: worked out). False if these are no headers to rely on.
+// is used if the caller knows it from the loader (NULL: worked out, and its runtime is not asked
+// for). False if these are no headers to rely on.
 bool image_from_memory(struct image *image, uintptr_t start, uintptr_t end, const uintptr_t *bias);
 
 #endif

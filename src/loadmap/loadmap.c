@@ -1,8 +1,11 @@
 // SPDX-License-Identifier: MIT
 #include "loadmap/loadmap.h"
 #include "loadmap/gate.h"
+#include "loadmap/gomodules.h"
+#include "loadmap/identity.h"
 #include "loadmap/image.h"
 #include "loadmap/maps.h"
+#include "loadmap/pages.h"
 #include "loadmap/table.h"
 #include <dlfcn.h>
 #include <errno.h>
@@ -14,19 +17,10 @@
 #include <time.h>
 #include <unistd.h>
 
-#define IDENTITIES 4096
-
-// What has an id: a path and a build id, as a hash of both. Under the lock.
-struct identity {
-    uint64_t hash;
-    uintptr_t base; // where it was when it was last announced
-};
-
 _Atomic uint32_t loadmap_generation_count = 1;
+_Atomic uint32_t loadmap_questions;
 
 static void (*announce)(const struct module_info *module);
-static struct identity identities[IDENTITIES];
-static unsigned identity_count;
 static uint32_t resync_count;
 static bool started;
 
@@ -83,40 +77,6 @@ bool loadmap_readable(uintptr_t address)
     return readable;
 }
 
-static uint64_t hash_bytes(uint64_t hash, const void *bytes, size_t count)
-{
-    const unsigned char *byte = bytes;
-    for (size_t i = 0; i < count; i++)
-        hash = (hash ^ byte[i]) * UINT64_C(0x100000001b3);
-    return hash;
-}
-
-static uint64_t hash_name(const char *name)
-{
-    return hash_bytes(UINT64_C(0xcbf29ce484222325), name, strlen(name) + 1);
-}
-
-static uint64_t hash_object(const char *name, const struct image *image)
-{
-    return hash_bytes(hash_name(name), image->build_id, image->build_id_bytes);
-}
-
-// The id of a path and build id; 0 if all ids are taken. *moved: to be announced.
-static unsigned identify(uint64_t hash, uintptr_t base, bool *moved)
-{
-    for (unsigned i = 0; i < identity_count; i++)
-        if (identities[i].hash == hash) {
-            *moved = identities[i].base != base;
-            identities[i].base = base;
-            return MODULE_FIRST_FILE + i;
-        }
-    if (identity_count == IDENTITIES)
-        return 0;
-    *moved = true;
-    identities[identity_count] = (struct identity){hash, base};
-    return MODULE_FIRST_FILE + identity_count++;
-}
-
 static void announce_module(const struct image *image, unsigned id, const char *path)
 {
     struct module_info info = {
@@ -124,6 +84,7 @@ static void announce_module(const struct image *image, unsigned id, const char *
         .path = path,
         .base = image->ref.base,
         .bytes = image->ref.end - image->ref.start,
+        .runtime = image->ref.runtime,
         .build_id_bytes = image->build_id_bytes,
         .build_id = image->build_id,
     };
@@ -140,7 +101,7 @@ static void add_module(struct image *image, const char *path, const char *name)
     if (strcmp(path, "[vdso]") == 0)
         moved = true;
     else
-        id = identify(hash_object(path, image), image->ref.base, &moved);
+        id = identity_id(identity_of(path, image), image->ref.base, &moved);
     if (id == 0) { // unwound all the same, but nameless
         id = MODULE_ANONYMOUS;
         image->ref.base = 0;
@@ -151,8 +112,8 @@ static void add_module(struct image *image, const char *path, const char *name)
     image->ref.permanent = !started;
     struct table_module module = {
         .ref = image->ref,
-        .object = hash_object(name ? name : path, image),
-        .name = hash_name(name ? name : path),
+        .object = identity_of(name ? name : path, image),
+        .name = identity_of_name(name ? name : path),
         .seen = resync_count,
         .from_loader = name != NULL,
     };
@@ -190,6 +151,13 @@ static bool ask_loader(uintptr_t pc, struct dl_find_object *object)
 static bool loader_can_be_asked(void)
 {
     return _dl_find_object != NULL;
+}
+
+// Has nothing there, which is cheap to ask.
+static bool loader_denies(uintptr_t pc)
+{
+    struct dl_find_object object;
+    return _dl_find_object && _dl_find_object((void *)pc, &object) != 0;
 }
 
 static const char *object_name(const struct dl_find_object *object)
@@ -234,7 +202,7 @@ static bool is_current(const struct table_module *module)
         return true;
     return ask_loader(module->ref.start, &object) &&
            (uintptr_t)object.dlfo_map_start == module->ref.start &&
-           hash_name(object_name(&object)) == module->name;
+           identity_of_name(object_name(&object)) == module->name;
 }
 
 bool loadmap_is_programs(uintptr_t pc)
@@ -265,6 +233,12 @@ static bool add_from_loader(uintptr_t pc)
 #else
 static bool loader_can_be_asked(void)
 {
+    return false;
+}
+
+static bool loader_denies(uintptr_t pc)
+{
+    (void)pc;
     return false;
 }
 
@@ -346,13 +320,26 @@ static bool drop_if_stale(const struct table_module *module)
     return true;
 }
 
+static bool none(struct module_ref *module, enum page_kind kind)
+{
+    memset(module, 0, sizeof *module);
+    if (kind == PAGE_GENERATED)
+        module->id = MODULE_ANONYMOUS;
+    return false;
+}
+
 static bool find(uintptr_t pc, struct module_ref *module, bool *unloading, bool rare)
 {
     struct table_module found;
     int saved = errno;
-    bool known = table_find(pc, &found);
+    enum page_kind kind = pages_recall(pc);
     *unloading = false;
-    if (!(known && found.ref.permanent)) {
+    if (kind != PAGE_UNKNOWN && (!rare || (kind == PAGE_GENERATED && loader_denies(pc))))
+        return none(module, kind);
+    bool known = table_find(pc, &found);
+    // Generated code, as far as is known: no reason to ask the loader for each word of a stack.
+    bool generated = !known && !rare && table_is_anonymous_code(pc);
+    if (!generated && !(known && found.ref.permanent)) {
         *unloading = gate_is_closing() && (known || rare);
         if (!*unloading && (!known || drop_if_stale(&found)))
             known = add_from_loader(pc) && table_find(pc, &found);
@@ -366,17 +353,28 @@ static bool find(uintptr_t pc, struct module_ref *module, bool *unloading, bool 
         *module = found.ref;
         return true;
     }
-    memset(module, 0, sizeof *module);
-    if (!known && table_is_anonymous_code(pc)) {
-        module->id = MODULE_ANONYMOUS;
-        *unloading = false;
-    }
-    return false;
+    if (known)
+        return none(module, PAGE_UNKNOWN);
+    kind = generated || table_is_anonymous_code(pc) ? PAGE_GENERATED : PAGE_EMPTY;
+    *unloading = *unloading && kind == PAGE_EMPTY;
+    if (!*unloading)
+        pages_remember(pc, kind);
+    return none(module, kind);
 }
 
 bool loadmap_find(uintptr_t pc, struct module_ref *module, bool *unloading)
 {
     return find(pc, module, unloading, true);
+}
+
+bool loadmap_is_generated(uintptr_t pc)
+{
+    return pages_recall(pc) == PAGE_GENERATED && loader_denies(pc);
+}
+
+bool loadmap_is_likely(uintptr_t address)
+{
+    return loadmap_may_be_code(address) || table_is_anonymous_code(address);
 }
 
 bool loadmap_peek(uintptr_t pc, struct module_ref *module)
@@ -391,6 +389,9 @@ static int add_loaded(struct dl_phdr_info *info, size_t size, void *context)
     (void)context;
     lock();
     image_from_headers(&scratch.image, info->dlpi_addr, info->dlpi_phdr, info->dlpi_phnum);
+    image_find_runtime(&scratch.image, info->dlpi_addr, info->dlpi_phdr, info->dlpi_phnum);
+    if (scratch.image.ref.runtime == RUNTIME_GO)
+        gomodules_add(&scratch.image.ref, info->dlpi_addr, info->dlpi_phdr, info->dlpi_phnum);
     uintptr_t vdso = getauxval(AT_SYSINFO_EHDR);
     uintptr_t start = scratch.image.ref.start;
     if (start && start != vdso) {
@@ -430,7 +431,7 @@ static int mark_loaded(struct dl_phdr_info *info, size_t size, void *context)
     struct image *image = &scratch.image;
     lock();
     image_from_headers(image, info->dlpi_addr, info->dlpi_phdr, info->dlpi_phnum);
-    uint64_t object = hash_object(info->dlpi_name ? info->dlpi_name : "", image);
+    uint64_t object = identity_of(info->dlpi_name ? info->dlpi_name : "", image);
     for (unsigned i = 0; i < table_count(); i++) {
         const struct table_module *module = table_at(i);
         if (module->ref.start == image->ref.start && module->object == object &&

@@ -22,10 +22,19 @@
 #include <stddef.h>
 #include <stdint.h>
 
+// Whose tables tell what a return address means. A runtime that has tables of its own looks up what
+// it finds in stack slots, to collect garbage or to move the stack: nothing else may stand there.
+enum module_runtime {
+    RUNTIME_NONE, // unwind tables, and nobody else's
+    RUNTIME_GO,
+    RUNTIME_OCAML,
+};
+
 // What a walk needs to know of the module at a pc; a copy, valid while a loadmap_enter() is open.
 struct module_ref {
     unsigned id;                        // place_t module
-    unsigned permanent;                 // never unloaded: knowledge about its pcs holds for ever
+    uint16_t permanent;                 // never unloaded: knowledge about its pcs holds for ever
+    uint16_t runtime;                   // enum module_runtime
     uintptr_t base;                     // place offset = pc - base
     uintptr_t start, end;               // extent in memory; may have holes that cannot be read
     const unsigned char *eh_frame_hdr;  // NULL if it has none
@@ -39,6 +48,7 @@ struct module_info {
     const char *path; // "[vdso]" for the kernel's
     uintptr_t base;
     size_t bytes;
+    enum module_runtime runtime;
     unsigned build_id_bytes;
     const unsigned char *build_id;
 };
@@ -63,6 +73,24 @@ bool loadmap_find(uintptr_t pc, struct module_ref *module, bool *unloading);
 // The same for an address that may well be no code, such as a word met on a stack: what is known,
 // or can be had from the loader for nothing; never reads /proc. Signal-safe.
 bool loadmap_peek(uintptr_t pc, struct module_ref *module);
+
+// Whether pc was found to be in executable memory of no file lately, and no library has taken its
+// place. False: ask. Signal-safe.
+bool loadmap_is_generated(uintptr_t pc);
+
+// What was found out without a file that could tell of a change holds for a turn, which are some
+// thousand questions. Signal-safe.
+#define LOADMAP_TURN 4096
+extern _Atomic uint32_t loadmap_questions // written by loadmap alone
+    __attribute__((visibility("hidden")));
+static inline uint32_t loadmap_turn(void)
+{
+    return atomic_load_explicit(&loadmap_questions, memory_order_relaxed) / LOADMAP_TURN;
+}
+
+// Whether an address is code, likely: within what is known of modules and generated code, or
+// between them. For words that mostly are none; much cheaper. Signal-safe.
+bool loadmap_is_likely(uintptr_t address);
 
 // Whether the module at an address was loaded by the program, and not by libc for itself, which
 // unloads it when it likes (conversions, name services). False: in doubt. Signal-safe.
@@ -91,16 +119,33 @@ struct loadmap_hull {
 };
 extern struct loadmap_hull loadmap_hulls[2] __attribute__((visibility("hidden")));
 
-// True for a return address, likely. Signal-safe, and without a branch.
+// The same as plain numbers, for those who ask of many addresses. Signal-safe, and without a
+// branch.
+struct loadmap_guess {
+    uintptr_t start[2], bytes[2];
+};
+
+static inline struct loadmap_guess loadmap_guess(void)
+{
+    struct loadmap_guess guess;
+    for (unsigned i = 0; i < 2; i++) {
+        guess.start[i] = atomic_load_explicit(&loadmap_hulls[i].start, memory_order_relaxed);
+        guess.bytes[i] = atomic_load_explicit(&loadmap_hulls[i].bytes, memory_order_relaxed);
+    }
+    return guess;
+}
+
+// True for a return address, likely.
+static inline bool loadmap_guesses(const struct loadmap_guess *guess, uintptr_t address)
+{
+    return (address - guess->start[0] < guess->bytes[0]) |
+           (address - guess->start[1] < guess->bytes[1]);
+}
+
 static inline bool loadmap_may_be_code(uintptr_t address)
 {
-    bool may_be = false;
-    for (unsigned i = 0; i < 2; i++) {
-        struct loadmap_hull *hull = &loadmap_hulls[i];
-        may_be |= address - atomic_load_explicit(&hull->start, memory_order_relaxed) <
-                  atomic_load_explicit(&hull->bytes, memory_order_relaxed);
-    }
-    return may_be;
+    const struct loadmap_guess guess = loadmap_guess();
+    return loadmap_guesses(&guess, address);
 }
 
 // True if the eight bytes at address (aligned to 8) can be read. Signal-safe: a system call that

@@ -1,52 +1,24 @@
 // SPDX-License-Identifier: MIT
 #include "patch/entries.h"
 #include "patch/entries_list.h"
+#include "patch/entries_module.h"
 #include "patch/text.h"
 #include <errno.h>
-#include <linux/membarrier.h>
-#include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
-#include <sys/syscall.h>
-#include <unistd.h>
 
-// Bytes of code that one system call writes: on the stack, and when all entries are switched.
-#define CHUNK 1024
-#define LARGE_CHUNK (UINT64_C(64) << 10)
-
-static const unsigned char no_op[ENTRY_BYTES] = {0x0f, 0x1f, 0x44, 0x00, 0x00};
+const unsigned char entries_no_op[ENTRY_BYTES] = {0x0f, 0x1f, 0x44, 0x00, 0x00};
+// Where `cairn cc` has aligned what follows. It becomes a short one, and one of a byte behind it.
+const unsigned char entries_long_no_op[LONG_NO_OP_BYTES] = {0x66, 0x0f, 0x1f, 0x44, 0x00, 0x00};
 static const unsigned char endbr[4] = {0xf3, 0x0f, 0x1e, 0xfa};
-#define TRAP 0xcc
-#define RETURN 0xc3 // as the first byte of a relay: it is shut
+#define RETURN 0xc3
 #define PACED_RELAY_BYTES (14 + 2 * TEXT_RELAY_BYTES)
 
-// One module's entries, sorted by address. Made in normal context, then only read.
-struct patched_module {
-    struct patched_module *next;
-    _Atomic bool gone; // unloaded; set under the loader's lock, read anywhere
-    uintptr_t base;
-    const unsigned char *relay; // within reach of its entries: jumps to the hook
-    size_t relay_bytes;
-    unsigned char relay_first; // byte, of one that is not shut
-    size_t count;
-    uintptr_t entry[];
-};
+struct patched_module *_Atomic entries_modules;
 
-// Pushed at the head, release; a signal handler that switches reads with acquire.
-static struct patched_module *_Atomic modules;
-
-static bool is_here(const struct patched_module *module)
-{
-    return !atomic_load_explicit(&module->gone, memory_order_acquire);
-}
-
-// What libraries that come later find. Written where entries are switched.
+// What libraries that come later find.
 static void (*current_hook)(void);
-static _Atomic bool entries_are_on, relays_are_shut;
-
-// Of whoever switches all entries; made in normal context.
-static unsigned char *large_chunk;
 
 // Set once, where modules are added; read anywhere.
 static _Atomic bool ambiguous;
@@ -63,14 +35,18 @@ struct search {
 // The five bytes that can be patched at an entry of the list; 0 if there are none.
 static uintptr_t patchable_at(const struct dl_phdr_info *info, uintptr_t address)
 {
-    if (!entries_in_segment(info, address, ENTRY_BYTES + sizeof endbr, PF_X))
+    if (!entries_in_segment(info, address, sizeof entries_long_no_op + sizeof endbr, PF_X))
         return 0;
     const unsigned char *code = (const unsigned char *)address;
     if (!memcmp(code, endbr, sizeof endbr))
         code += sizeof endbr;
     static const unsigned char single[ENTRY_BYTES] = {0x90, 0x90, 0x90, 0x90, 0x90};
-    const bool one = !memcmp(code, no_op, 4); // the last byte is a displacement: any will do
-    return one || !memcmp(code, single, ENTRY_BYTES) ? (uintptr_t)code : 0;
+    const bool one =
+        !memcmp(code, entries_no_op, 4); // the last byte is a displacement: any will do
+    return one || !memcmp(code, single, ENTRY_BYTES) ||
+                   !memcmp(code, entries_long_no_op, sizeof entries_long_no_op)
+               ? (uintptr_t)code
+               : 0;
 }
 
 static int by_address(const void *a, const void *b)
@@ -85,14 +61,12 @@ static void *map_memory(size_t bytes)
     return memory == MAP_FAILED ? NULL : memory;
 }
 
-static int write_all(const struct patched_module *module, bool on);
-
 // A module that was here before, at the same place: it has its relay yet.
 static struct patched_module *known_before(const struct patched_module *module)
 {
-    for (struct patched_module *old = atomic_load_explicit(&modules, memory_order_acquire); old;
-         old = old->next)
-        if (!is_here(old) && old->base == module->base && old->count == module->count &&
+    for (struct patched_module *old = entries_first_module(); old; old = old->next)
+        if (!entries_module_is_here(old) && old->base == module->base &&
+            old->count == module->count &&
             !memcmp(old->entry, module->entry, module->count * sizeof *module->entry))
             return old;
     return NULL;
@@ -111,6 +85,7 @@ static bool fill_module(struct patched_module *module, const struct dl_phdr_info
     }
     qsort(module->entry, module->count, sizeof *module->entry, by_address);
     module->base = info->dlpi_addr;
+    module->quiet = (uint32_t *)(module->entry + count); // room for all of them
     return module->count != 0;
 }
 
@@ -122,6 +97,7 @@ void entries_pace(int32_t cell, void (*turn)(void))
 {
     paced_cell = cell;
     paced_turn = turn;
+    entries_rest_relays();
 }
 
 // decq %fs:cell; js hook; jo turn; ret
@@ -145,8 +121,8 @@ static bool make_module_relay(struct patched_module *module, void (*hook)(void))
         text_make_relay(relay, hook);
     module->relay_bytes = paced_cell ? PACED_RELAY_BYTES : TEXT_RELAY_BYTES;
     module->relay_first = relay[0];
-    if (atomic_load_explicit(&relays_are_shut, memory_order_relaxed))
-        relay[0] = RETURN;
+    module->relay_cell = (unsigned char)paced_cell;
+    entries_settle_relay(module, relay);
     module->relay = text_page_near(module->entry[0], module->entry[module->count - 1], relay,
                                    module->relay_bytes);
     return module->relay != NULL;
@@ -156,8 +132,7 @@ static bool make_module_relay(struct patched_module *module, void (*hook)(void))
 static void note_ambiguity(const struct patched_module *fresh)
 {
     const uint32_t length = (uint32_t)(fresh->entry[fresh->count - 1] - fresh->entry[0]);
-    for (const struct patched_module *old = atomic_load_explicit(&modules, memory_order_acquire);
-         old; old = old->next) {
+    for (const struct patched_module *old = entries_first_module(); old; old = old->next) {
         const uint32_t other = (uint32_t)(old->entry[old->count - 1] - old->entry[0]);
         const uint32_t distance = (uint32_t)(fresh->entry[0] - old->entry[0]);
         if (fresh->entry[0] != old->entry[0] && (distance <= other || -distance <= length))
@@ -173,39 +148,36 @@ bool entries_are_ambiguous(void)
 static void prepare_module(const struct dl_phdr_info *info, const uintptr_t *list, size_t count,
                            struct search *search)
 {
-    const size_t bytes = sizeof(struct patched_module) + count * sizeof(uintptr_t);
+    const size_t bytes =
+        sizeof(struct patched_module) + count * (sizeof(uintptr_t) + sizeof(uint32_t));
     struct patched_module *module = map_memory(bytes), *before;
     if (!module) {
         search->error = -ENOMEM;
         return;
     }
-    const bool on = atomic_load_explicit(&entries_are_on, memory_order_relaxed);
     bool usable = fill_module(module, info, list, count, search);
     if (usable && (before = known_before(module))) {
         munmap(module, bytes);
-        // The program's own no-ops may be five of one byte: they become one first.
-        usable = !write_all(before, false) && (!on || !write_all(before, true));
+        usable = !entries_settle_module(before);
         atomic_store_explicit(&before->gone, !usable, memory_order_release);
         search->added += usable ? (int64_t)before->count : 0;
         return;
     }
-    if (!usable || !make_module_relay(module, search->hook) || write_all(module, false) ||
-        (on && write_all(module, true))) {
+    if (!usable || !make_module_relay(module, search->hook) || entries_settle_module(module)) {
         search->skipped += module->count;
         munmap(module, bytes);
         return;
     }
     search->added += (int64_t)module->count;
     note_ambiguity(module);
-    module->next = atomic_load_explicit(&modules, memory_order_relaxed);
-    atomic_store_explicit(&modules, module, memory_order_release);
+    module->next = entries_first_module();
+    atomic_store_explicit(&entries_modules, module, memory_order_release);
 }
 
 static bool is_known(const struct dl_phdr_info *info)
 {
-    for (struct patched_module *module = atomic_load_explicit(&modules, memory_order_acquire);
-         module; module = module->next)
-        if (is_here(module) && module->base == info->dlpi_addr &&
+    for (struct patched_module *module = entries_first_module(); module; module = module->next)
+        if (entries_module_is_here(module) && module->base == info->dlpi_addr &&
             entries_in_segment(info, module->entry[0], 1, PF_X))
             return true;
     return false;
@@ -232,9 +204,8 @@ static int find_still_here(struct dl_phdr_info *info, size_t size, void *context
 int64_t entries_find_new(void)
 {
     uint64_t skipped = 0;
-    for (struct patched_module *module = atomic_load_explicit(&modules, memory_order_acquire);
-         module; module = module->next)
-        if (is_here(module) && !dl_iterate_phdr(find_still_here, module))
+    for (struct patched_module *module = entries_first_module(); module; module = module->next)
+        if (entries_module_is_here(module) && !dl_iterate_phdr(find_still_here, module))
             atomic_store_explicit(&module->gone, true, memory_order_release);
     return current_hook ? entries_find(current_hook, &skipped) : 0;
 }
@@ -242,8 +213,7 @@ int64_t entries_find_new(void)
 int64_t entries_find(void (*hook)(void), uint64_t *skipped)
 {
     current_hook = hook;
-    if (!large_chunk)
-        large_chunk = map_memory(LARGE_CHUNK);
+    entries_switch_prepare();
     struct search search = {.hook = hook};
     dl_iterate_phdr(search_module, &search);
     *skipped += search.skipped;
@@ -253,178 +223,35 @@ int64_t entries_find(void (*hook)(void), uint64_t *skipped)
 size_t entries_count(void)
 {
     size_t count = 0;
-    for (struct patched_module *module = atomic_load_explicit(&modules, memory_order_acquire);
-         module; module = module->next)
-        count += is_here(module) ? module->count : 0;
+    for (struct patched_module *module = entries_first_module(); module; module = module->next)
+        count += entries_module_is_here(module) ? module->count : 0;
     return count;
+}
+
+ptrdiff_t entries_index(const struct patched_module *module, uintptr_t back)
+{
+    const uintptr_t entry = back - ENTRY_BYTES;
+    if (!entries_module_is_here(module) || entry < module->entry[0] ||
+        entry > module->entry[module->count - 1])
+        return -1;
+    const uintptr_t *found =
+        bsearch(&entry, module->entry, module->count, sizeof entry, by_address);
+    return found ? found - module->entry : -1;
 }
 
 bool entries_is_return(uintptr_t address)
 {
-    uintptr_t entry = address - ENTRY_BYTES;
-    for (struct patched_module *module = atomic_load_explicit(&modules, memory_order_acquire);
-         module; module = module->next)
-        if (is_here(module) && entry >= module->entry[0] &&
-            entry <= module->entry[module->count - 1] &&
-            bsearch(&entry, module->entry, module->count, sizeof entry, by_address))
+    for (const struct patched_module *module = entries_first_module(); module;
+         module = module->next)
+        if (entries_index(module, address) >= 0)
             return true;
     return false;
 }
 
 bool entries_is_relay(uintptr_t address)
 {
-    for (struct patched_module *module = atomic_load_explicit(&modules, memory_order_acquire);
-         module; module = module->next)
+    for (struct patched_module *module = entries_first_module(); module; module = module->next)
         if (address - (uintptr_t)module->relay < module->relay_bytes)
             return true;
     return false;
-}
-
-// ---- switching
-
-static void make_entry(const struct patched_module *module, uintptr_t entry, bool on,
-                       unsigned char bytes[ENTRY_BYTES])
-{
-    if (!on) {
-        memcpy(bytes, no_op, ENTRY_BYTES);
-        return;
-    }
-    int32_t distance = (int32_t)((uintptr_t)module->relay - (entry + ENTRY_BYTES));
-    bytes[0] = 0xe8;
-    memcpy(bytes + 1, &distance, sizeof distance);
-}
-
-// Which bytes of the entries a pass over the code writes.
-enum pass { PASS_TRAP, PASS_REST, PASS_WHOLE };
-
-static void make_pass(const struct patched_module *module, uintptr_t entry, bool on, enum pass pass,
-                      unsigned char bytes[ENTRY_BYTES])
-{
-    unsigned char target[ENTRY_BYTES];
-    make_entry(module, entry, on, target);
-    switch (pass) {
-    case PASS_WHOLE:
-        memcpy(bytes, target, ENTRY_BYTES);
-        break;
-    case PASS_TRAP:
-        memcpy(bytes, (const void *)entry, ENTRY_BYTES);
-        bytes[0] = TRAP;
-        break;
-    case PASS_REST:
-        bytes[0] = TRAP;
-        memcpy(bytes + 1, target + 1, ENTRY_BYTES - 1);
-        break;
-    }
-}
-
-// The bytes that are written at once.
-struct chunk {
-    unsigned char *bytes;
-    size_t size;
-};
-
-// One system call for all entries within a chunk; what lies between them is written as it is.
-static int write_entries(int fd, const struct patched_module *module, bool on, enum pass pass,
-                         struct chunk chunk)
-{
-    for (size_t i = 0; i < module->count;) {
-        const uintptr_t start = module->entry[i];
-        size_t used = 0;
-        for (; i < module->count && module->entry[i] - start <= chunk.size - ENTRY_BYTES; i++) {
-            size_t offset = module->entry[i] - start;
-            memcpy(chunk.bytes + used, (const void *)(start + used), offset - used);
-            make_pass(module, module->entry[i], on, pass, chunk.bytes + offset);
-            used = offset + ENTRY_BYTES;
-        }
-        int error = text_write(fd, start, chunk.bytes, used);
-        if (error)
-            return error;
-    }
-    return 0;
-}
-
-static int write_all(const struct patched_module *module, bool on)
-{
-    unsigned char bytes[CHUNK];
-    int fd = text_open();
-    if (fd < 0)
-        return fd;
-    int error = write_entries(fd, module, on, PASS_WHOLE, (struct chunk){bytes, sizeof bytes});
-    text_close(fd);
-    return error;
-}
-
-static int write_pass(int fd, bool on, enum pass pass)
-{
-    unsigned char bytes[CHUNK];
-    const struct chunk chunk = large_chunk ? (struct chunk){large_chunk, LARGE_CHUNK}
-                                           : (struct chunk){bytes, sizeof bytes};
-    for (struct patched_module *module = atomic_load_explicit(&modules, memory_order_acquire);
-         module; module = module->next) {
-        int error = is_here(module) ? write_entries(fd, module, on, pass, chunk) : 0;
-        if (error)
-            return error;
-    }
-    return 0;
-}
-
-// Every thread has seen all code written so far before it runs on.
-static void synchronise_cores(void)
-{
-    syscall(SYS_membarrier, MEMBARRIER_CMD_PRIVATE_EXPEDITED_SYNC_CORE, 0, 0);
-}
-
-int entries_switch(bool on, bool alone)
-{
-    int fd = text_open(), error;
-    if (fd < 0)
-        return fd;
-    atomic_store_explicit(&entries_are_on, on, memory_order_relaxed);
-    if (alone) {
-        error = write_pass(fd, on, PASS_WHOLE);
-    } else {
-        // First a trap, so that nobody runs into half an instruction; entries_trapped() sends them
-        // past it.
-        static const enum pass passes[] = {PASS_TRAP, PASS_REST, PASS_WHOLE};
-        syscall(SYS_membarrier, MEMBARRIER_CMD_REGISTER_PRIVATE_EXPEDITED_SYNC_CORE, 0, 0);
-        error = 0;
-        for (size_t i = 0; i < sizeof passes / sizeof *passes && !error; i++) {
-            error = write_pass(fd, on, passes[i]);
-            synchronise_cores();
-        }
-    }
-    text_close(fd);
-    return error;
-}
-
-uintptr_t entries_trapped(uintptr_t pc)
-{
-    return entries_is_return(pc - 1 + ENTRY_BYTES) ? pc - 1 + ENTRY_BYTES : 0;
-}
-
-size_t entries_bytes(void)
-{
-    size_t bytes = 0;
-    for (struct patched_module *module = atomic_load_explicit(&modules, memory_order_acquire);
-         module; module = module->next)
-        if (is_here(module))
-            bytes += module->entry[module->count - 1] - module->entry[0];
-    return bytes;
-}
-
-int entries_relay(bool on)
-{
-    int fd = text_open(), error = 0;
-    if (fd < 0)
-        return fd;
-    atomic_store_explicit(&relays_are_shut, !on, memory_order_relaxed);
-    for (struct patched_module *module = atomic_load_explicit(&modules, memory_order_acquire);
-         module; module = module->next) {
-        // The first byte of the jump, or a return.
-        const unsigned char byte = on ? module->relay_first : RETURN;
-        int failed = text_write(fd, (uintptr_t)module->relay, &byte, 1);
-        error = failed ? failed : error;
-    }
-    text_close(fd);
-    return error;
 }

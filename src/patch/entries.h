@@ -22,9 +22,10 @@
 // should.
 int64_t entries_find(void (*hook)(void), uint64_t *skipped);
 
-// From now on relays count calls down in a cell of each thread, which lies so far from its thread
-// pointer, and let those through to the hook that find it negative. One that finds the lowest
-// number goes to `turn` instead, as if that were the hook. Before entries are found.
+// From now on relays count calls down in cells of each thread, and let those through to the hook
+// that find theirs negative. In bursts it is the one that lies so far from the thread pointer, a
+// multiple of 16, and one that finds the lowest number there goes to `turn` instead, as if that
+// were the hook. Between bursts, it is the next one. Before entries are found.
 void entries_pace(int32_t cell, void (*turn)(void));
 
 // The same for libraries that came since, which are switched as the others are, and forgets those
@@ -36,13 +37,17 @@ int64_t entries_find_new(void);
 // or -errno.
 int entries_switch(bool on, bool alone);
 
-// Lets calls of the relays through to the hook, or turns them back at once: what entries that are
-// on cost while off is a call and a return. Signal-safe, with any number of threads running: it
-// changes one byte.
-int entries_relay(bool on);
+// Turns calls of the relays back at once, for good.
+int entries_shut(void);
 
-// Bytes of code that entries_switch() writes.
-size_t entries_bytes(void);
+// A burst begins or ends. Entries stay on between bursts, where their relays let calls pass, but
+// for those that are *quiet*: that takes a write for each of them, and every call of others a
+// nanosecond. Quiet ones are forgotten after a while, since programs change. As entries_switch().
+int entries_burst(bool running, bool alone);
+
+// Between bursts: the entry whose hook returns there is called so often that it had better be
+// quiet. As entries_switch().
+void entries_quieten(uintptr_t back, bool alone);
 
 // A thread has run into the trap of an entry that is being switched: where it goes on. 0: not our
 // trap. Signal-safe.

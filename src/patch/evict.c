@@ -7,13 +7,17 @@
 #include <errno.h>
 #include <string.h>
 
-// The frame, or a word of the module itself: there is memory.
+#define BLOCK_BYTES 64 // of a thread's control block: what protects stacks is in it
+
+// The frame, a word of the module itself, or of the thread's control block: there is memory.
 static bool reads_safely(const struct instruction *in)
 {
     const bool is_lea = in->map == MAP_ONE && in->opcode == 0x8d;
-    const bool on_stack = in->base == REGISTER_STACK && in->index == NO_REGISTER;
-    return in->mod == 3 || is_lea || in->rip_relative ||
-           (on_stack && !(in->prefixes & PREFIX_FS_GS));
+    const bool segment = in->prefixes & PREFIX_FS_GS;
+    const bool on_stack = in->base == REGISTER_STACK && in->index == NO_REGISTER && !segment;
+    const bool in_block = segment && in->base == NO_REGISTER && in->index == NO_REGISTER &&
+                          !in->rip_relative && in->disp >= 0 && in->disp < BLOCK_BYTES;
+    return in->mod == 3 || is_lea || in->rip_relative || on_stack || in_block;
 }
 
 bool evict_can(const struct instruction *in)

@@ -7,6 +7,21 @@
 #define TABLE 64 // where .eh_frame begins in the head of a region
 #define EXPRESSION_BYTES 16
 
+static frames_asked asked;
+static void (*searched)(void);
+
+void frames_ask(frames_asked ask, void (*search)(void))
+{
+    asked = ask;
+    searched = search;
+}
+
+void frames_search(void)
+{
+    if (searched)
+        searched();
+}
+
 struct writer {
     unsigned char *bytes;
     size_t at;
@@ -59,8 +74,14 @@ static void put_frame_section(struct writer *writer, const struct region *region
     put_word(writer, 0);
     put_word(writer, 0);
     put_byte(writer, 1);
-    put(writer, "zR", 3);
-    put(writer, "\x01\x78\x10\x01\x1b", 5); // factors 1, -8; register 16; pcrel, four bytes
+    put(writer, asked ? "zPR" : "zR", asked ? 4 : 3);
+    put(writer, "\x01\x78\x10", 3); // factors 1, -8; register 16
+    put_byte(writer, asked ? 2 + sizeof asked : 1);
+    if (asked) {
+        put_byte(writer, 0); // an address as it is
+        put(writer, &asked, sizeof asked);
+    }
+    put_byte(writer, 0x1b);                 // pcrel, four bytes
     put(writer, "\x0c\x07\x01", 3);         // CFA = rsp + 1
     put(writer, "\x16\x07\x02\x31\x1c", 5); // rsp is CFA - 1
     put(writer, "\x16\x10", 2);             // r16, the return address, is

@@ -10,12 +10,30 @@
 // The second phase of an exception knows the handler's frame by its CFA, and would find the stub
 // first, were the CFA its stack pointer: it is one byte more, an address that no other frame has.
 //
+// One that throws an exception asks each frame on its way what to do, by a function that stands in
+// its table: that of a stub may be ours.
+//
+// Between its two phases return addresses must not be led to a stub, or away from one: the frame
+// behind it has another CFA then, and the second phase would not know it.
+//
 // Unwinders in the process ask the loader which table covers an address: the agent answers for
 // stubs (frames_find, frames_iterate). Debuggers outside read an object file in memory for each
 // region, by the interface that is meant for compilers at run time.
 
 #include "patch/stub.h"
 #include <link.h>
+#include <unwind.h>
+
+typedef _Unwind_Reason_Code (*frames_asked)(int version, _Unwind_Action actions,
+                                            _Unwind_Exception_Class kind,
+                                            struct _Unwind_Exception *exception,
+                                            struct _Unwind_Context *context);
+
+// From now on an exception that comes by a stub asks `asked`, and `searched` is called when an
+// unwinder of the program wants the table of any code: in its thread, and normal context. Before
+// there is a region.
+void frames_ask(frames_asked asked, void (*searched)(void));
+void frames_search(void); // an unwinder of the program does
 
 // The table at the start of a region: .eh_frame_hdr, then .eh_frame.
 void frames_make_table(const struct region *region, unsigned char head[REGION_HEAD]);

@@ -21,11 +21,11 @@ struct patch_function *functions_at(uintptr_t pc)
     struct patch_module *module = functions_module(pc);
     struct cfi_function bounds;
     struct cfi_row row;
-    if (!module || cfi_find(&module->ref, pc, &bounds, &row) != CFI_OK)
+    if (!module || cfi_find_caller(&module->ref, pc, &bounds, &row) != CFI_OK)
         return NULL;
     if ((function = index_find(&functions, bounds.start)))
         return function;
-    if (pc != bounds.start && cfi_find(&module->ref, bounds.start, &bounds, &row) != CFI_OK)
+    if (pc != bounds.start && cfi_find_caller(&module->ref, bounds.start, &bounds, &row) != CFI_OK)
         return NULL;
     function = heap_take(sizeof *function);
     if (!function || index_put(&functions, bounds.start, function))
@@ -41,7 +41,8 @@ bool functions_stack_is_empty(const struct patch_function *function, uintptr_t p
 {
     struct cfi_function bounds;
     struct cfi_row row;
-    return cfi_find(&function->module->ref, pc, &bounds, &row) == CFI_OK && is_empty_row(&row);
+    return cfi_find_caller(&function->module->ref, pc, &bounds, &row) == CFI_OK &&
+           is_empty_row(&row);
 }
 
 // ---- functions that look at their own return address
@@ -105,7 +106,8 @@ static bool loads_return(const struct patch_function *function, uintptr_t pc,
     // The table has the last word.
     struct cfi_function bounds;
     struct cfi_row row;
-    if (cfi_find(&function->module->ref, pc, &bounds, &row) != CFI_OK || row.cfa_is_expression)
+    if (cfi_find_caller(&function->module->ref, pc, &bounds, &row) != CFI_OK ||
+        row.cfa_is_expression)
         return false;
     if (pops)
         return is_empty_row(&row);
@@ -115,10 +117,13 @@ static bool loads_return(const struct patch_function *function, uintptr_t pc,
 
 static void note_jump(struct patch_function *function, const struct instruction *in, uintptr_t pc)
 {
-    if ((in->flow != FLOW_JUMP && in->flow != FLOW_BRANCH) || function->inside)
+    if (in->flow != FLOW_JUMP && in->flow != FLOW_BRANCH)
         return;
     const uintptr_t target = decode_target(in, pc);
     if (target >= function->start && target < function->end)
+        return;
+    function->leaves = true;
+    if (function->inside)
         return;
     struct patch_function *other = functions_at(target);
     if (other && other != function && other->start != target)
@@ -159,25 +164,46 @@ static void note_exit(struct patch_function *function, const struct instruction 
     }
 }
 
+struct examination functions_examine_from_start(struct patch_function *function)
+{
+    struct examination examination = {function->examined ? NULL : function,
+                                      function->whole ? 8 : DEPTH_UNKNOWN};
+    if (!function->examined)
+        function->exits.anywhere = false;
+    function->examined = true;
+    return examination;
+}
+
+void functions_examine_one(struct examination *examination, uintptr_t pc,
+                           const struct instruction *in)
+{
+    struct patch_function *function = examination->function;
+    if (!function)
+        return;
+    if (!function->reads_return && loads_return(function, pc, in, examination->depth))
+        function->reads_return = true;
+    note_jump(function, in, pc);
+    note_exit(function, in, pc);
+    examination->depth = depth_after(in, examination->depth);
+}
+
+void functions_examine_no_more(const struct examination *examination)
+{
+    if (examination->function)
+        examination->function->exits.anywhere = true;
+}
+
 void functions_examine(struct patch_function *function)
 {
-    if (function->examined)
-        return;
-    function->examined = true;
-    int64_t depth = function->whole ? 8 : DEPTH_UNKNOWN;
-    struct patch_exits *exits = &function->exits;
+    struct examination examination = functions_examine_from_start(function);
     struct instruction in;
-    exits->anywhere = false;
-    for (uintptr_t pc = function->start; pc < function->end; pc += in.length) {
+    for (uintptr_t pc = function->start; examination.function && pc < function->end;
+         pc += in.length) {
         if (!decode((const unsigned char *)pc, function->end - pc, &in)) {
-            exits->anywhere = true;
+            functions_examine_no_more(&examination);
             return;
         }
-        if (!function->reads_return && loads_return(function, pc, &in, depth))
-            function->reads_return = true;
-        note_jump(function, &in, pc);
-        note_exit(function, &in, pc);
-        depth = depth_after(&in, depth);
+        functions_examine_one(&examination, pc, &in);
     }
 }
 
@@ -196,6 +222,14 @@ bool functions_must_stay(uintptr_t address, enum site_stays *why)
 
 // ---- procedure linkage
 
+bool functions_is_bound(const struct patch_module *module, uintptr_t slot)
+{
+    for (unsigned i = 0; i < 2; i++)
+        if (slot % 8 == 0 && slot >= module->got[i].start && slot < module->got[i].end)
+            return true;
+    return false;
+}
+
 uintptr_t functions_plt_slot(const struct patch_module *module, uintptr_t address)
 {
     struct instruction in;
@@ -209,10 +243,21 @@ uintptr_t functions_plt_slot(const struct patch_module *module, uintptr_t addres
             return 0;
     }
     const uintptr_t slot = address + in.length + (uintptr_t)(intptr_t)in.disp;
-    return in.flow == FLOW_JUMP_INDIRECT && in.rip_relative && slot % 8 == 0 &&
-                   slot >= module->ref.start && slot < module->ref.end
+    return in.flow == FLOW_JUMP_INDIRECT && in.rip_relative && functions_is_bound(module, slot)
                ? slot
                : 0;
+}
+
+bool functions_is_linkage(const struct patch_function *function)
+{
+    const size_t bytes = function->end - function->start;
+    struct instruction in;
+    if (functions_plt_slot(function->module, function->start))
+        return true;
+    // The first entry of a lazy one pushes a word of the GOT and jumps through the next.
+    return decode((const unsigned char *)function->start, bytes, &in) && in.opcode == 0xff &&
+           (in.reg & 7) == 6 && in.rip_relative &&
+           functions_plt_slot(function->module, function->start + in.length);
 }
 
 uintptr_t functions_slot_target(uintptr_t slot)

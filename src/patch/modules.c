@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT
 #include "patch/modules.h"
+#include "loadmap/dynamic.h"
 #include "patch/functions.h"
 #include "patch/heap.h"
 #include <dlfcn.h>
@@ -11,6 +12,7 @@
 #define MODULES 2048
 #define KEPT_MOST 64
 #define PAGE ((uintptr_t)4096)
+#define LINKAGE 1 // which of the two tables of relocations (loadmap/dynamic.h)
 
 // Their calls stay as they are.
 static const char *const names[] = {
@@ -80,50 +82,6 @@ bool modules_is_named(uintptr_t address)
     return false;
 }
 
-struct dynamic {
-    uintptr_t bias, symbols, strings, relocations[2];
-    size_t string_bytes, bytes[2];
-};
-
-static uintptr_t relocated(const struct dynamic *dynamic, uintptr_t value)
-{
-    // The loader adds the base where it may write; to addresses alone.
-    return value < dynamic->bias ? value + dynamic->bias : value;
-}
-
-static void take_tag(struct dynamic *dynamic, const Elf64_Dyn *entry)
-{
-    const uintptr_t value = entry->d_un.d_ptr;
-    switch (entry->d_tag) {
-    case DT_SYMTAB:
-        dynamic->symbols = relocated(dynamic, value);
-        break;
-    case DT_STRTAB:
-        dynamic->strings = relocated(dynamic, value);
-        break;
-    case DT_STRSZ:
-        dynamic->string_bytes = value;
-        break;
-    case DT_RELA:
-        dynamic->relocations[0] = relocated(dynamic, value);
-        break;
-    case DT_RELASZ:
-        dynamic->bytes[0] = value;
-        break;
-    case DT_JMPREL:
-        dynamic->relocations[1] = relocated(dynamic, value);
-        break;
-    case DT_PLTRELSZ:
-        dynamic->bytes[1] = value;
-        break;
-    }
-}
-
-static bool is_inside(const struct module_ref *ref, uintptr_t start, size_t bytes)
-{
-    return start >= ref->start && start < ref->end && bytes <= ref->end - start;
-}
-
 // The program headers, as the loader has mapped them.
 struct segments {
     const Elf64_Phdr *segment;
@@ -152,80 +110,46 @@ static struct segments segments_of(const struct module_ref *ref)
 static bool read_dynamic(const struct module_ref *ref, struct dynamic *dynamic)
 {
     const struct segments segments = segments_of(ref);
-    memset(dynamic, 0, sizeof *dynamic);
-    dynamic->bias = segments.bias;
-    for (unsigned i = 0; i < segments.count; i++) {
-        const Elf64_Phdr *segment = &segments.segment[i];
-        const uintptr_t start = segments.bias + segment->p_vaddr;
-        if (segment->p_type != PT_DYNAMIC || !is_inside(ref, start, segment->p_memsz))
-            continue;
-        const Elf64_Dyn *entry = (const void *)start;
-        const size_t count = segment->p_memsz / sizeof *entry;
-        for (size_t k = 0; k < count && entry[k].d_tag != DT_NULL; k++)
-            take_tag(dynamic, &entry[k]);
-        return is_inside(ref, dynamic->symbols, sizeof(Elf64_Sym)) &&
-               is_inside(ref, dynamic->strings, dynamic->string_bytes);
-    }
-    return false;
+    return dynamic_read(dynamic, ref, segments.bias, segments.segment, segments.count);
 }
 
-static size_t rounded(uint32_t bytes)
+static void extend(struct patch_range *range, uintptr_t word)
 {
-    return ((size_t)bytes + 3) & ~(size_t)3;
+    if (range->start == range->end)
+        *range = (struct patch_range){word, word};
+    if (word < range->start)
+        range->start = word;
+    if (word + 8 > range->end)
+        range->end = word + 8;
 }
 
-static bool has_note_of(const char *start, size_t bytes, const char *owner)
+// What the loader binds to functions: the GOT, and of it the words that are bound by name to one of
+// ours, bound yet or not.
+static void collect_bound(struct patch_module *module, const struct dynamic *dynamic,
+                          unsigned which)
 {
-    const size_t length = strlen(owner) + 1;
-    Elf64_Nhdr note;
-    for (size_t at = 0; bytes >= sizeof note && at <= bytes - sizeof note;) {
-        memcpy(&note, start + at, sizeof note);
-        at += sizeof note;
-        if (note.n_namesz >= length && length <= bytes - at && !memcmp(start + at, owner, length))
-            return true;
-        const size_t whole = rounded(note.n_namesz) + rounded(note.n_descsz);
-        if (whole > bytes - at)
-            break;
-        at += whole;
-    }
-    return false;
-}
-
-// Go passes arguments in every register, moves its stacks, and knows each return address on them:
-// its code cannot be led through stubs.
-static bool is_go(const struct module_ref *ref)
-{
-    const struct segments segments = segments_of(ref);
-    for (unsigned i = 0; i < segments.count; i++) {
-        const Elf64_Phdr *segment = &segments.segment[i];
-        const uintptr_t start = segments.bias + segment->p_vaddr;
-        if (segment->p_type == PT_NOTE && is_inside(ref, start, segment->p_filesz) &&
-            has_note_of((const char *)start, segment->p_filesz, "Go"))
-            return true;
-    }
-    return false;
-}
-
-// The words of the GOT that are bound by name to one of ours, bound yet or not.
-static void collect_kept(struct patch_module *module, const struct dynamic *dynamic, unsigned which)
-{
-    const struct module_ref *ref = &module->ref;
     const uintptr_t table = dynamic->relocations[which];
-    if (!is_inside(ref, table, dynamic->bytes[which]))
+    if (!dynamic_holds(dynamic, table, dynamic->bytes[which]))
         return;
     const Elf64_Rela *rela = (const void *)table;
+    if (which == LINKAGE && dynamic->bytes[which] && dynamic_holds(dynamic, dynamic->linkage, 24))
+        extend(&module->got[which], dynamic->linkage + 16); // the first entry jumps through it
     for (size_t i = 0; i < dynamic->bytes[which] / sizeof *rela; i++) {
         const uint32_t type = ELF64_R_TYPE(rela[i].r_info);
+        const uintptr_t word = dynamic->bias + rela[i].r_offset;
+        // Of the others, some are of variables that the program may change.
+        if (which == LINKAGE || type == R_X86_64_GLOB_DAT)
+            extend(&module->got[which], word);
         if (type != R_X86_64_GLOB_DAT && type != R_X86_64_JUMP_SLOT && type != R_X86_64_64)
             continue;
         const uintptr_t at = dynamic->symbols + ELF64_R_SYM(rela[i].r_info) * sizeof(Elf64_Sym);
-        if (!is_inside(ref, at, sizeof(Elf64_Sym)))
+        if (!dynamic_holds(dynamic, at, sizeof(Elf64_Sym)))
             continue;
         const Elf64_Sym *symbol = (const void *)at;
         if (symbol->st_name < dynamic->string_bytes &&
             is_named((const char *)dynamic->strings + symbol->st_name) &&
             module->kept_count < KEPT_MOST)
-            module->kept[module->kept_count++] = dynamic->bias + rela[i].r_offset;
+            module->kept[module->kept_count++] = word;
     }
 }
 
@@ -235,7 +159,7 @@ static bool is_refused(const struct module_ref *ref)
     const uintptr_t ours = (uintptr_t)&functions_start;
     return (loader && loader >= ref->start && loader < ref->end) ||
            (kernel >= ref->start && kernel < ref->end) || (ours >= ref->start && ours < ref->end) ||
-           is_go(ref);
+           ref->runtime != RUNTIME_NONE;
 }
 
 static struct patch_module *add_module(const struct module_ref *ref)
@@ -250,7 +174,7 @@ static struct patch_module *add_module(const struct module_ref *ref)
     struct dynamic dynamic;
     if (!module->refused && read_dynamic(ref, &dynamic))
         for (unsigned which = 0; which < 2; which++)
-            collect_kept(module, &dynamic, which);
+            collect_bound(module, &dynamic, which);
     return modules[module_count++] = module;
 }
 

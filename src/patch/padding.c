@@ -25,8 +25,8 @@ static bool ends_for_good(const struct patch_function *function)
     for (uintptr_t pc = function->start; pc < function->end; pc += in.length)
         if (!decode((const unsigned char *)pc, function->end - pc, &in))
             return false;
-    return in.flow == FLOW_JUMP || in.flow == FLOW_RETURN || in.flow == FLOW_STOP ||
-           in.flow == FLOW_CALL; // of one that does not return
+    return in.flow == FLOW_JUMP || in.flow == FLOW_JUMP_INDIRECT || in.flow == FLOW_RETURN ||
+           in.flow == FLOW_STOP || in.flow == FLOW_CALL; // of one that does not return
 }
 
 // Where padding that begins at `start` ends; 0: something else is there.

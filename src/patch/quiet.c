@@ -9,7 +9,6 @@
 enum { NOT_KNOWN, BEING_ASKED, QUIET, LOUD };
 
 #define BODY_MOST 8
-#define EXCEPT_MOST 8
 
 // Functions that jump into one another: they run on one frame.
 struct body {
@@ -17,23 +16,6 @@ struct body {
     unsigned count;
     bool failed;
 };
-
-static uintptr_t except[EXCEPT_MOST];
-static unsigned except_count;
-
-void quiet_except(uintptr_t function)
-{
-    if (function && except_count < EXCEPT_MOST)
-        except[except_count++] = function;
-}
-
-static bool is_excepted(uintptr_t function)
-{
-    for (unsigned i = 0; i < except_count; i++)
-        if (except[i] == function)
-            return true;
-    return modules_is_named(function);
-}
 
 static void join(struct body *body, struct patch_function *function)
 {
@@ -77,7 +59,7 @@ static void follow(struct body *body, const struct patch_function *from, unsigne
     struct patch_function *other = behind(from, target);
     if (!(exits->calls >> exit & 1)) {
         join(body, other);
-        body->failed |= other && is_excepted(other->start);
+        body->failed |= other && modules_is_named(other->start);
         return;
     }
     *too_high |= height == 0;
@@ -98,7 +80,7 @@ static bool is_quiet(struct patch_function *function, unsigned height, bool *too
         return function->quiet == QUIET && function->height <= height;
     }
     function->quiet = BEING_ASKED;
-    body.failed = is_excepted(function->start);
+    body.failed = modules_is_named(function->start);
     join(&body, function);
     for (unsigned i = 0; i < body.count && !body.failed; i++) {
         functions_examine(body.one[i]);

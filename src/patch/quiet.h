@@ -16,7 +16,4 @@
 // functions that it may go to, parts of functions included, each once for all.
 bool quiet_is(uintptr_t address, void (*each)(uintptr_t function, void *context), void *context);
 
-// Never quiet, whatever it does: somebody wants to know of its calls. Before any is asked for.
-void quiet_except(uintptr_t function);
-
 #endif

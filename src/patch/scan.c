@@ -3,6 +3,7 @@
 #include "patch/decode.h"
 #include "patch/evict.h"
 #include "patch/heap.h"
+#include "patch/layout.h"
 #include "patch/moved.h"
 #include "patch/padding.h"
 #include "patch/stub.h"
@@ -10,26 +11,10 @@
 #include <errno.h>
 #include <string.h>
 
-#define FUNCTION_MOST (UINT64_C(1) << 20)
-#define LOCK 0xf0
 // The last of the bytes that a jump replaces at which another instruction can begin, and how far
 // down from it a distance leads that ends in a trap.
 #define LAST_START (1u << (JUMP_BYTES - 1))
 #define TRAP_REACH (UINT64_C(1) << 30)
-
-// By offset in the function that is being decoded: where instructions begin, and where branches of
-// the function itself go. Used under the lock.
-static unsigned char begins[FUNCTION_MOST / 8], reached[FUNCTION_MOST / 8];
-
-static void set_bit(unsigned char *bits, size_t i)
-{
-    bits[i / 8] |= (unsigned char)(1u << i % 8);
-}
-
-static bool get_bit(const unsigned char *bits, size_t i)
-{
-    return bits[i / 8] >> i % 8 & 1;
-}
 
 struct scan {
     struct patch_function *function;
@@ -40,53 +25,6 @@ struct scan {
 // The sites of the function that is being decoded, in number at most.
 #define SITES_MOST 8192
 static struct site found[SITES_MOST];
-
-static const unsigned char *code_at(uintptr_t pc)
-{
-    return (const unsigned char *)pc;
-}
-
-// Marks where instructions begin. False: there is something in it that is no code.
-static bool decode_all(const struct patch_function *function)
-{
-    const size_t bytes = function->end - function->start;
-    if (bytes > FUNCTION_MOST)
-        return false;
-    memset(begins, 0, bytes / 8 + 1);
-    memset(reached, 0, bytes / 8 + 1);
-    struct instruction in;
-    for (uintptr_t pc = function->start; pc < function->end; pc += in.length) {
-        if (!decode(code_at(pc), function->end - pc, &in))
-            return false;
-        set_bit(begins, pc - function->start);
-        if (in.flow != FLOW_JUMP && in.flow != FLOW_BRANCH && in.flow != FLOW_CALL)
-            continue;
-        const uintptr_t target = decode_target(&in, pc);
-        if (target >= function->start && target < function->end)
-            set_bit(reached, target - function->start);
-    }
-    // Branches into the middle of what was taken for an instruction: it was none. But libc has
-    // jumps over a lock prefix.
-    for (size_t i = 0; i < bytes; i++)
-        if (i % 8 == 0 && !(reached[i / 8] & ~begins[i / 8]))
-            i += 7;
-        else if (get_bit(reached, i) && !get_bit(begins, i) &&
-                 (!get_bit(begins, i - 1) || *code_at(function->start + i - 1) != LOCK))
-            return false;
-    return true;
-}
-
-// A section of linkage entries has one table entry, and looks like one function of jumps.
-static bool is_linkage(const struct patch_function *function)
-{
-    struct instruction in;
-    if (functions_plt_slot(function->module, function->start))
-        return true;
-    // The first entry of a lazy one pushes a word of the GOT and jumps through the next.
-    return decode(code_at(function->start), function->end - function->start, &in) &&
-           in.opcode == 0xff && (in.reg & 7) == 6 && in.rip_relative &&
-           functions_plt_slot(function->module, function->start + in.length);
-}
 
 static void count_stays(struct scan *scan, uintptr_t pc, enum site_stays why)
 {
@@ -100,12 +38,14 @@ static bool is_tail(const struct site *site)
     return site->kind == SITE_TAIL || site->kind == SITE_TAIL_INDIRECT;
 }
 
-static bool is_reached(const struct patch_function *function, uintptr_t pc, size_t bytes)
+// Whether a jump to the target may be a site of its own. To the middle of another part of the
+// function it is none.
+static bool may_be_site(const struct patch_function *function, uintptr_t target)
 {
-    for (size_t i = 0; i < bytes; i++)
-        if (get_bit(reached, pc - function->start + i))
-            return true;
-    return false;
+    if (target >= function->start && target < function->end)
+        return false;
+    const struct patch_function *other = functions_at(target);
+    return !other || other->start == target || functions_plt_slot(function->module, target);
 }
 
 // Neighbours behind it: as many as it takes. False: they cannot move, or somebody jumps there.
@@ -116,16 +56,13 @@ static bool borrow_behind(const struct patch_function *function, struct site *si
     while (site->span < JUMP_BYTES) {
         const uintptr_t pc = site->address + site->span;
         if (pc >= function->end || !decode(code_at(pc), function->end - pc, &in) ||
-            is_reached(function, pc, in.length) ||
+            layout_is_reached(function, pc, in.length) ||
             (over ? !decode_is_padding(&in) : !moved_can(&in)))
             return false;
         if (!over)
             site->starts |= (uint8_t)(1u << site->span);
-        if (in.flow == FLOW_JUMP) {
-            const uintptr_t target = decode_target(&in, pc);
-            if (target < function->start || target >= function->end)
-                return false; // may be a site of its own
-        }
+        if (in.flow == FLOW_JUMP && may_be_site(function, decode_target(&in, pc)))
+            return false;
         over |= in.flow == FLOW_JUMP || in.flow == FLOW_RETURN;
         site->span += in.length;
     }
@@ -148,7 +85,7 @@ static bool borrow_before(const struct patch_function *function, struct site *si
 {
     struct instruction in;
     uintptr_t start = site->address;
-    if (is_reached(function, start, site->length))
+    if (layout_is_reached(function, start, site->length))
         return false;
     for (;;) {
         const uintptr_t behind = start;
@@ -156,22 +93,32 @@ static bool borrow_before(const struct patch_function *function, struct site *si
             if (start <= floor || site->address - start >= LEAD_MOST)
                 return false;
             start--;
-        } while (!get_bit(begins, start - function->start));
+        } while (!layout_begins(function, start));
         if (site->address - start > LEAD_MOST ||
             !decode(code_at(start), function->end - start, &in) || !can_lead(&in) ||
-            is_reached(function, start + 1, behind - start - 1))
+            layout_is_reached(function, start + 1, behind - start - 1))
             return false;
         site->lead = (uint8_t)(site->address - start);
         site->span = site->lead + site->length;
         site->starts = 0;
         for (unsigned i = 1; i < JUMP_BYTES && i <= site->lead; i++)
-            if (get_bit(begins, start - function->start + i))
+            if (layout_begins(function, start + i))
                 site->starts |= (uint8_t)(1u << i);
         if (site->span >= JUMP_BYTES && (high || !(site->starts & LAST_START)))
             return true;
-        if (is_reached(function, start, 1))
+        if (layout_is_reached(function, start, 1))
             return false; // in the middle of a longer one
     }
+}
+
+// Whether what follows the neighbours behind a site is another short one, which may need them.
+static bool needs_before(const struct patch_function *function, const struct site *site)
+{
+    struct instruction in;
+    const uintptr_t pc = site->address + site->span;
+    return pc < function->end && decode(code_at(pc), function->end - pc, &in) &&
+           in.length < JUMP_BYTES &&
+           (in.flow == FLOW_CALL_INDIRECT || in.flow == FLOW_JUMP_INDIRECT);
 }
 
 // How many bytes the jump over a short site covers, and whether what is there can move.
@@ -185,8 +132,9 @@ static void choose_neighbours(const struct scan *scan, struct site *site)
     const struct site *last = scan->count > 1 ? site - 1 : NULL;
     const uintptr_t floor = last ? site_start(last) + last->span : function->start;
     struct site before = alone, behind = alone;
-    const bool can_behind = borrow_behind(function, &behind);
     const bool can_before = borrow_before(function, &before, floor, high);
+    const bool can_behind =
+        borrow_behind(function, &behind) && !(can_before && needs_before(function, &behind));
     if (can_behind && behind.starts == 0) {
         *site = behind;
         site->form = FORM_JUMP;
@@ -293,11 +241,12 @@ static bool resolve_slot(const struct scan *scan, uintptr_t pc, const struct ins
     const struct patch_module *module = scan->function->module;
     if (!in->rip_relative)
         return true;
-    draft->slot = pc + in->length + (uintptr_t)(intptr_t)in->disp;
+    const uintptr_t slot = pc + in->length + (uintptr_t)(intptr_t)in->disp;
+    draft->slot = functions_is_bound(module, slot) ? slot : 0;
     *why = STAYS_NAMED;
-    if (functions_slot_must_stay(module, draft->slot))
+    if (functions_slot_must_stay(module, slot))
         return false;
-    const uintptr_t target = functions_slot_target(draft->slot);
+    const uintptr_t target = functions_slot_target(slot);
     return !target || !functions_must_stay(target, why);
 }
 
@@ -352,12 +301,20 @@ static void take_jump(struct scan *scan, uintptr_t pc, const struct instruction 
         count_stays(scan, pc, why);
 }
 
+static bool is_tail_jump(const struct patch_function *function, uintptr_t pc,
+                         const struct instruction *in)
+{
+    if (!functions_stack_is_empty(function, pc))
+        return false;
+    const struct trail trail = layout_trail_to(function, pc);
+    return trail_leaves(&trail, in);
+}
+
 static void scan_pass(struct scan *scan)
 {
-    struct patch_function *function = scan->function;
-    struct trail trail = {0};
+    const struct patch_function *function = scan->function;
     struct instruction in;
-    for (uintptr_t pc = function->start; pc < function->end; pc += in.length) {
+    for (uintptr_t pc = function->start; (pc = layout_way_out(function, pc)); pc++) {
         decode(code_at(pc), function->end - pc, &in);
         switch (in.flow) {
         case FLOW_CALL:
@@ -371,13 +328,12 @@ static void scan_pass(struct scan *scan)
             take_jump(scan, pc, &in);
             break;
         case FLOW_JUMP_INDIRECT:
-            if (functions_stack_is_empty(function, pc) && trail_leaves(&trail, &in))
+            if (is_tail_jump(function, pc, &in))
                 take_indirect(scan, pc, &in, SITE_TAIL_INDIRECT);
             else
                 count_stays(scan, pc, STAYS_TABLE);
             break;
         }
-        trail_add(&trail, &in);
     }
 }
 
@@ -426,10 +382,9 @@ static struct eviction find_victim(const struct scan *scan, unsigned number)
         pc = low - JUMP_BYTES;
     for (; pc < function->end && pc <= high; pc++) {
         struct instruction in;
-        if (!get_bit(begins, pc - function->start) ||
-            !decode(code_at(pc), function->end - pc, &in) || in.length <= best.length ||
-            !evict_can(&in) || leaves(function, pc, &in) ||
-            is_reached(function, pc + 1, in.length - 1u) ||
+        if (!layout_begins(function, pc) || !decode(code_at(pc), function->end - pc, &in) ||
+            in.length <= best.length || !evict_can(&in) || leaves(function, pc, &in) ||
+            layout_is_reached(function, pc + 1, in.length - 1u) ||
             is_taken(scan, number, pc, pc + in.length))
             continue;
         const unsigned inside = evict_how_far(in.length);
@@ -439,11 +394,10 @@ static struct eviction find_victim(const struct scan *scan, unsigned number)
     return best;
 }
 
-// Only now, since each site is to find its neighbours in their places. Not in libraries that may be
-// forgotten: what has moved stays away.
+// Only now, since each site is to find its neighbours in their places.
 static void find_victims(const struct scan *scan)
 {
-    for (unsigned i = 0; i < scan->count && scan->function->module->ref.permanent; i++) {
+    for (unsigned i = 0; i < scan->count; i++) {
         struct site *site = &found[i];
         const struct eviction draft =
             site->form == FORM_TRAP ? find_victim(scan, i) : (struct eviction){0};
@@ -472,14 +426,13 @@ int scan_function(struct patch_function *function, struct site_counts *counts)
     struct scan scan = {.function = function, .counts = counts};
     counts->functions++;
     function->searched = true;
-    if (is_linkage(function))
+    if (functions_is_linkage(function))
         return 0;
-    if (!decode_all(function)) {
+    if (!layout_read(function)) {
         count_stays(&scan, function->start, STAYS_UNDECODED);
         return 0;
     }
     function->decoded = true;
-    functions_examine(function); // now: later there may be jumps in it that are ours
     scan_pass(&scan);
     find_victims(&scan);
     if (scan.count == 0)

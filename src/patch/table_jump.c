@@ -33,6 +33,22 @@ static bool only_reads(const struct instruction *in)
     return false;
 }
 
+// The field for a register is a part of the opcode.
+static bool names_no_register(const struct instruction *in)
+{
+    const uint8_t op = in->opcode;
+    if (in->map == MAP_0F)
+        return op == 0x1f || op == 0xba || (op & 0xf0) == 0x90;
+    return (op & 0xfc) == 0x80 || op == 0x8f || (op & 0xfe) == 0xc0 || (op & 0xfe) == 0xc6 ||
+           (op & 0xfc) == 0xd0 || (op & 0xfe) == 0xf6 || (op & 0xfe) == 0xfe;
+}
+
+// Multiplies or divides: into rax and rdx.
+static bool is_wide(const struct instruction *in)
+{
+    return in->map == MAP_ONE && (in->opcode & 0xfe) == 0xf6 && (in->reg & 7) >= 4;
+}
+
 static enum origin origin_in(const struct instruction *in, uint8_t reg)
 {
     if (in->flow == FLOW_CALL || in->flow == FLOW_CALL_INDIRECT)
@@ -55,8 +71,9 @@ static enum origin origin_in(const struct instruction *in, uint8_t reg)
         if (only_reads(in))
             return ORIGIN_NOT_HERE;
     }
-    const bool named = in->has_modrm && (in->reg == reg || (in->mod == 3 && in->rm == reg));
-    return named ? ORIGIN_COMPUTED : ORIGIN_NOT_HERE;
+    const bool named = in->has_modrm && ((in->reg == reg && !names_no_register(in)) ||
+                                         (in->mod == 3 && in->rm == reg));
+    return named || (is_wide(in) && (reg == 0 || reg == 2)) ? ORIGIN_COMPUTED : ORIGIN_NOT_HERE;
 }
 
 // The latest of the instructions before `back` that says where the register comes from.

@@ -231,6 +231,7 @@ static bool take_stats(struct cursor *cursor, struct live_stats *stats, struct p
         &stats->samples,       &stats->lost,       &stats->unplaced, &stats->frames_stack,
         &stats->frames_walked, &stats->handler_ns, &stats->cost_ns,  &stats->residue_ns,
         &stats->purged,        &hot->counters,     &hot->floor,      &made_up,
+        &stats->waits,
     };
     // A later minor version may tell more of each; what is unknown is read over.
     uint64_t count = cursor_varint(cursor);

@@ -147,6 +147,7 @@ static void put_stats(struct bytes *out, const struct live_stats *stats,
         stats->samples,       stats->lost,       stats->unplaced, stats->frames_stack,
         stats->frames_walked, stats->handler_ns, stats->cost_ns,  stats->residue_ns,
         stats->purged,        hot->counters,     hot->floor,      zigzag(hot->made_up),
+        stats->waits,
     };
     bytes_put_varint(out, STATS_SUMS);
     for (unsigned i = 0; i < STATS_SUMS; i++)
@@ -262,7 +263,8 @@ void encode_values(struct batch *batch, uint32_t tree, uint32_t count, const uin
     }
 }
 
-void encode_runs(struct batch *batch, const struct profile *profile)
+// How many recordings each metric is the sum of; nothing if that is one.
+static void encode_runs(struct batch *batch, const struct profile *profile)
 {
     struct bytes *out = &batch->payload[CHUNK_RUNS];
     for (unsigned i = 0; i < profile->metric_count; i++) {

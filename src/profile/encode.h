@@ -45,8 +45,6 @@ void encode_anew(struct batch *batch, uint32_t tree);
 // New values of nodes that were written before; indices ascend.
 void encode_values(struct batch *batch, uint32_t tree, uint32_t count, const uint32_t *indices,
                    const uint64_t *values, unsigned metrics);
-// How many recordings each metric is the sum of; nothing if that is one.
-void encode_runs(struct batch *batch, const struct profile *profile);
 void encode_note(struct batch *batch, const char *text);
 void encode_state(struct batch *batch, uint64_t duration_ns, bool complete);
 

@@ -57,3 +57,19 @@ unsigned profile_error_of(const struct profile *profile, unsigned metric)
         i++;
     return i;
 }
+
+unsigned profile_times(const struct profile *profile)
+{
+    unsigned times = 0;
+    for (unsigned i = 0; i < profile->metric_count; i++)
+        times += profile_is_time(&profile->metrics[i]);
+    return times;
+}
+
+bool profile_samples_blocks(const struct profile *profile)
+{
+    bool blocks = false;
+    for (unsigned i = 0; i < profile->metric_count; i++)
+        blocks |= profile_is_alloc(&profile->metrics[i]);
+    return blocks && profile_times(profile) == 0;
+}

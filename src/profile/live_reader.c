@@ -18,9 +18,9 @@ enum {
 struct live_reader {
     const uint8_t *memory;
     struct arena arena;
-    uint64_t bytes;                // of the slice that may be touched
-    ref_t modules, notes, threads; // heads of the lists as they were
-    uint16_t *module_map;          // from the process's modules to the profile's; 0: not known
+    uint64_t bytes;                        // of the slice that may be touched
+    ref_t modules, notes, threads, reaped; // heads of the lists as they were
+    uint16_t *module_map; // from the process's modules to the profile's; 0: not known
     unsigned module_count;
     struct live_tree *trees;
     unsigned tree_count;
@@ -29,6 +29,7 @@ struct live_reader {
     bool is_told;
     bool damaged; // a list or a tree made no sense
     bool damage_noted;
+    bool over;              // its end is told: nothing comes after that
     struct live_sink *sink; // of the update that runs
 };
 
@@ -201,6 +202,26 @@ static void read_notes(struct live_reader *reader)
             reader->damaged = true;
     }
     reader->notes = head;
+    free(refs);
+}
+
+static void read_reaped(struct live_reader *reader)
+{
+    const struct live_process *process = process_of(reader);
+    const uint32_t pid = __atomic_load_n(&process->pid, __ATOMIC_RELAXED);
+    ref_t head = atomic_load_explicit(&process->reaped, memory_order_acquire);
+    ref_t *refs;
+    size_t count = new_in_list(reader, head, reader->reaped, &refs);
+    for (size_t i = 0; i < count; i++) {
+        const struct live_reaped *reaped = record_at(reader, refs[i], sizeof *reaped);
+        if (reaped)
+            reader->sink->reaped(reader->sink->note_context, pid,
+                                 __atomic_load_n(&reaped->pid, __ATOMIC_RELAXED),
+                                 __atomic_load_n(&reaped->cpu_ns, __ATOMIC_RELAXED));
+        else
+            reader->damaged = true;
+    }
+    reader->reaped = head;
     free(refs);
 }
 
@@ -386,12 +407,13 @@ bool live_reader_update(struct live_reader *reader, uint32_t index, uint64_t byt
     // Not what is used now: the process may use more while we read.
     uint64_t limit = __atomic_load_n(&process_of(reader)->arena.limit, __ATOMIC_RELAXED);
     reader->bytes = limit < bytes ? limit : bytes;
-    if (reader->bytes < sizeof(struct live_process))
+    if (reader->over || reader->bytes < sizeof(struct live_process))
         return false;
     reader->sink = sink;
     read_modules(reader);
     read_threads(reader);
     read_notes(reader);
+    read_reaped(reader);
     const struct place_mapper mapper = {map_place, reader};
     sink->peak_stamp = atomic_load_explicit(&process_of(reader)->alloc.stamp, memory_order_relaxed);
     bool news = false;
@@ -403,4 +425,51 @@ bool live_reader_update(struct live_reader *reader, uint32_t index, uint64_t byt
     note_damage(reader);
     reader->sink = NULL;
     return news;
+}
+
+bool live_reader_awaits_end(const struct live_reader *reader)
+{
+    const struct live_process *process = process_of(reader);
+    return !reader->over && atomic_load_explicit(&process->end_ns, memory_order_acquire) &&
+           __atomic_load_n(&process->goodbye.cpu_ns, __ATOMIC_RELAXED);
+}
+
+uint32_t live_reader_parent(const struct live_reader *reader)
+{
+    return reader->told.parent_pid;
+}
+
+// The tree of the main thread, as long as it is exact.
+static struct live_tree *main_tree(const struct live_reader *reader)
+{
+    for (unsigned i = 0; i < reader->tree_count; i++) {
+        struct live_tree *tree = &reader->trees[i];
+        const struct live_thread *thread = arena_at(&reader->arena, tree->thread);
+        // The second node of a tree is the statement without a path.
+        if (tree->tid == reader->told.pid && !tree->forgets && !tree->damaged && tree->count > 1 &&
+            !tree->is_frame[1] && __atomic_load_n(&thread->start, __ATOMIC_RELAXED) == 0)
+            return tree;
+    }
+    return NULL;
+}
+
+bool live_reader_end(struct live_reader *reader, uint32_t index, uint64_t cpu_ns,
+                     struct live_sink *sink)
+{
+    const struct live_process *process = process_of(reader);
+    struct live_tree *tree = main_tree(reader);
+    if (!live_reader_awaits_end(reader) || reader->damaged || !tree || !sink->times)
+        return false;
+    const struct live_goodbye said = process->goodbye;          // nobody is left to change it
+    const uint64_t later = reader->told.cost_ns - said.cost_ns; // samples in destructors
+    if (later > reader->told.cost_ns || cpu_ns < said.children_ns ||
+        cpu_ns - said.children_ns <= said.cpu_ns + later)
+        return false;
+    const uint64_t rest = cpu_ns - said.children_ns - said.cpu_ns - later;
+    reader->sink = sink;
+    live_tree_charge_end(tree, &reader->arena, reader->bytes, index, rest, sink);
+    tell_process(reader, index, PROCESS_IS_GONE);
+    reader->sink = NULL;
+    reader->over = true;
+    return true;
 }

@@ -19,13 +19,19 @@ struct live_sink {
     struct recorder_totals *totals;
     void (*note)(void *context, const char *text, size_t bytes);
     void *note_context;
+    // A child of a process that is read has been waited for.
+    void (*reaped)(void *context, uint32_t parent, uint32_t pid, uint64_t cpu_ns);
     uint64_t retold;       // nodes whose values were told again
     uint32_t next_tree;    // index of the next tree in the profile
     uint32_t source;       // enum live_source of the first process that tells
     unsigned metrics;      // in the profile
     bool follows_calls;    // the first value of a live frame counts calls
     unsigned calls_metric; // which metric that is then
+    unsigned times;        // metrics of time, or of what else lies in one value of a statement
+    unsigned time_metrics[2];
+    unsigned time_value;   // in the tree: the first of them, the other one follows
     bool allocates;        // statements have the values of enum live_alloc_value
+    unsigned alloc_metric; // the first metric of these
     uint32_t peak_stamp;   // then: of the process that is being read
     enum live_tree_kind tree;
     // The metric that the second value of a node is: an error, or the weight of an edge. 0: none.
@@ -50,6 +56,18 @@ enum live_presence { PROCESS_RUNS, PROCESS_IS_GONE };
 // how much of the slice may be touched now.
 bool live_reader_update(struct live_reader *reader, uint32_t index, uint64_t bytes,
                         enum live_presence presence, struct live_sink *sink);
+
+// Of one that is gone, after the last update: it has used so much in all, with what it has waited
+// for, as whoever has waited for it was told. What it had not used when it said goodbye becomes the
+// main thread's, without a path. True if anything was encoded.
+bool live_reader_end(struct live_reader *reader, uint32_t index, uint64_t cpu_ns,
+                     struct live_sink *sink);
+
+// Whether it has said goodbye, and nobody yet what it was in the end.
+bool live_reader_awaits_end(const struct live_reader *reader);
+
+// The process that has started it.
+uint32_t live_reader_parent(const struct live_reader *reader);
 
 // Trees were renumbered when the profile was compacted.
 void live_reader_renumber(struct live_reader *reader, const uint32_t *tree_map);

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
 #include "profile/live_tree.h"
 #include "profile/live_anew.h"
+#include "profile/live_values.h"
 #include "profile/loader.h"
 #include "tree/stable.h"
 #include <stdlib.h>
@@ -20,16 +21,14 @@ struct scan {
     const struct arena *arena;
     uint64_t bytes;
     const struct place_mapper *mapper;
-    unsigned metrics;      // in the profile
-    unsigned live_metrics; // in the tree
-    unsigned calls_metric; // that the first value of a frame is, if calls are followed
-    bool follows_calls;
-    bool allocates;
-    uint32_t peak_stamp;
-    ref_t units;    // a node, in units of references
-    uint64_t calls; // that are new
-    uint32_t at;    // index of the node that comes next
-    uint32_t run;   // that it should lie in, if it is known
+    unsigned metrics; // in the profile
+    const struct live_sink *sink;
+    struct live_values of; // the tree's
+    ref_t units;           // a node, in units of references
+    uint64_t calls;        // that are new
+    uint64_t blocks, block_bytes;
+    uint32_t at;  // index of the node that comes next
+    uint32_t run; // that it should lie in, if it is known
     struct batch *batch;
     struct profile_node *nodes; // new ones, of the section that is not full yet
     uint32_t new_count;         // of all
@@ -88,57 +87,16 @@ static bool find_index(const struct scan *scan, ref_t ref, uint32_t *index)
     return low > 0 && in_run(scan, low - 1, scan->at, ref, index);
 }
 
-static uint64_t difference(const uint64_t *values, unsigned of, unsigned less)
+// Values of a node have become others: what the totals make of that.
+static void count_news(struct scan *scan, bool is_frame, unsigned metric, uint64_t more)
 {
-    // Read one after the other: a moment may see more freed than allocated.
-    return values[of] > values[less] ? values[of] - values[less] : 0;
-}
-
-// What a statement has of each enum alloc_metric.
-static uint64_t alloc_value(const struct scan *scan, const struct node *node, unsigned metric)
-{
-    uint64_t values[LIVE_ALLOC_VALUES];
-    if (metric >= ALLOC_METRICS || scan->live_metrics < LIVE_ALLOC_VALUES)
-        return 0;
-    for (unsigned i = 0; i < LIVE_ALLOC_VALUES; i++)
-        values[i] = __atomic_load_n(&node->value[i], __ATOMIC_RELAXED);
-    const bool saved = values[LIVE_SAVED_BLOCKS] >> 32 == scan->peak_stamp;
-    if (metric == ALLOC_PEAK && saved)
-        return values[LIVE_SAVED_BYTES];
-    if (metric == ALLOC_PEAK_BLOCKS && saved)
-        return (uint32_t)values[LIVE_SAVED_BLOCKS];
-    if (metric == ALLOC_LIVE || metric == ALLOC_PEAK)
-        return difference(values, LIVE_ALLOC_BYTES, LIVE_FREED_BYTES);
-    if (metric == ALLOC_LIVE_BLOCKS || metric == ALLOC_PEAK_BLOCKS)
-        return difference(values, LIVE_ALLOC_BLOCKS, LIVE_FREED_BLOCKS);
-    return values[metric];
-}
-
-_Static_assert((int)ALLOC_BYTES == LIVE_ALLOC_BYTES && (int)ALLOC_BLOCKS == LIVE_ALLOC_BLOCKS &&
-                   (int)ALLOC_FREED == LIVE_FREED_BYTES && (int)ALLOC_FREES == LIVE_FREED_BLOCKS,
-               "the first four are the same");
-
-// What is live, and was at the peak, comes and goes.
-static bool only_grows(const struct scan *scan, unsigned metric)
-{
-    return !scan->allocates || metric < ALLOC_LIVE || metric >= ALLOC_METRICS;
-}
-
-// The value of a node as the profile has it. Where calls are followed, the one value of a node
-// counts calls in a frame, and is a cost in a statement.
-static uint64_t value_of(const struct scan *scan, const struct node *node, bool is_frame,
-                         unsigned metric)
-{
-    if (scan->allocates && !is_frame)
-        return alloc_value(scan, node, metric);
-    if (scan->allocates && !scan->follows_calls)
-        return 0;
-    if (!scan->follows_calls)
-        return metric < scan->live_metrics ? __atomic_load_n(&node->value[metric], __ATOMIC_RELAXED)
-                                           : 0;
-    if (metric != (is_frame ? scan->calls_metric : 0))
-        return 0;
-    return __atomic_load_n(&node->value[0], __ATOMIC_RELAXED);
+    if (is_frame && scan->sink->follows_calls)
+        scan->calls += more;
+    if (is_frame)
+        return;
+    const unsigned number = live_alloc_metric(scan->sink, metric);
+    scan->block_bytes += number == ALLOC_BYTES ? more : 0;
+    scan->blocks += number == ALLOC_BLOCKS ? more : 0;
 }
 
 static bool known_node(struct scan *scan, ref_t ref, const struct node *node)
@@ -152,12 +110,11 @@ static bool known_node(struct scan *scan, ref_t ref, const struct node *node)
     uint64_t *values = &tree->values[(size_t)scan->at * scan->metrics];
     bool changed = false, is_frame = tree->is_frame[scan->at];
     for (unsigned metric = 0; metric < scan->metrics; metric++) {
-        uint64_t value = value_of(scan, node, is_frame, metric);
-        if (value < values[metric] && only_grows(scan, metric))
+        uint64_t value = live_value(&scan->of, node, is_frame, metric);
+        if (value < values[metric] && live_only_grows(scan->sink, metric))
             return spoil(tree);
         changed |= value != values[metric];
-        if (is_frame && scan->follows_calls)
-            scan->calls += value - values[metric];
+        count_news(scan, is_frame, metric, value - values[metric]);
         values[metric] = value;
     }
     if (changed) {
@@ -239,10 +196,9 @@ static bool new_node(struct scan *scan, ref_t ref, const struct node *node)
     scan->new_count++;
     const bool is_frame = tree->is_frame[scan->at] = scan->at == 0 || edge->function != 0;
     for (unsigned metric = 0; metric < scan->metrics; metric++) {
-        uint64_t value = value_of(scan, node, is_frame, metric);
+        uint64_t value = live_value(&scan->of, node, is_frame, metric);
         tree->values[(size_t)scan->at * scan->metrics + metric] = value;
-        if (is_frame && scan->follows_calls)
-            scan->calls += value;
+        count_news(scan, is_frame, metric, value);
     }
     scan->at++;
     if (place + 1 == ENCODE_SECTION)
@@ -254,7 +210,7 @@ static bool visit(void *context, ref_t ref, const struct node *node)
 {
     struct scan *scan = context;
     // The scan has checked the node for as many values as the tree's head told a moment ago.
-    if ((uint64_t)ref * 8 + sizeof *node + scan->live_metrics * sizeof *node->value > scan->bytes)
+    if ((uint64_t)ref * 8 + sizeof *node + scan->of.count * sizeof *node->value > scan->bytes)
         return spoil(scan->tree);
     return scan->at < scan->tree->count ? known_node(scan, ref, node) : new_node(scan, ref, node);
 }
@@ -304,11 +260,8 @@ static bool scan_nodes(struct live_tree *tree, const struct arena *arena, uint64
         .bytes = bytes,
         .mapper = mapper,
         .metrics = metrics,
-        .live_metrics = live_metrics,
-        .calls_metric = sink->calls_metric,
-        .follows_calls = sink->follows_calls,
-        .allocates = sink->allocates,
-        .peak_stamp = sink->peak_stamp,
+        .of = {sink, live_metrics},
+        .sink = sink,
         .units = (ref_t)((sizeof(struct node) + live_metrics * sizeof(uint64_t)) / 8),
         .batch = sink->batch,
     };
@@ -324,6 +277,8 @@ static bool scan_nodes(struct live_tree *tree, const struct arena *arena, uint64
     sink->totals->nodes += scan.new_count;
     sink->retold += scan.changed_count;
     sink->totals->calls += scan.calls;
+    sink->totals->blocks += scan.blocks;
+    sink->totals->block_bytes += scan.block_bytes;
     sink->totals->frames += count_frames(tree, first);
     free(scan.nodes);
     free(scan.changed);
@@ -436,7 +391,7 @@ static bool is_unused(const struct live_stats *stats, const struct arena *arena,
 {
     if (stats->samples || stats->cost_ns || stats->lost)
         return false;
-    if (!sink->follows_calls || !tree)
+    if ((!sink->follows_calls && !sink->allocates) || !tree)
         return true;
     if (sink->tree != LIVE_TREE_FULL)
         return is_a_root_alone(arena, bytes, tree);
@@ -517,4 +472,26 @@ bool live_tree_update(struct live_tree *tree, const struct arena *arena, uint64_
         changed |= read_nodes(tree, arena, bytes, nodes, presence, mapper, sink);
     tree->busy = news || tree->skip; // one that was not read has its turn yet
     return changed;
+}
+
+void live_tree_charge_end(struct live_tree *tree, const struct arena *arena, uint64_t bytes,
+                          uint32_t process, uint64_t ns, struct live_sink *sink)
+{
+    static const uint32_t without_path = 1; // comes right after the root
+    const struct live_thread *thread = arena_at(arena, tree->thread);
+    struct live_stats stats = tree->stats;
+    stats.cost_ns += ns;
+    stats.residue_ns += ns;
+    struct profile_tree told = {.process = process,
+                                .tid = tree->tid,
+                                .threads = tree->threads,
+                                .stats = stats,
+                                .hot = tree->hot};
+    read_phase(told.phase, arena, bytes, __atomic_load_n(&thread->phase, __ATOMIC_RELAXED));
+    encode_tree(sink->batch, tree->index, &told);
+    add_to_totals(sink->totals, &stats, &tree->stats);
+    tree->stats = stats;
+    uint64_t *values = &tree->values[(size_t)without_path * tree->width];
+    values[sink->time_metrics[0]] += ns;
+    encode_values(sink->batch, tree->index, 1, &without_path, values, tree->width);
 }

@@ -27,7 +27,7 @@ bool loader_take(struct loader *loader, struct chunk *chunk);
 struct profile_process *loader_process(struct loader *loader, uint32_t index);
 
 // A node whose chunk was lost: a function of which nothing is known.
-#define LOST_FUNCTION place_make(MODULE_NONE, PLACE_OFFSET_UNKNOWN)
+#define LOST_FUNCTION PLACE_UNKNOWN
 
 // Growing arrays whose capacity is the next power of two of their count. False: out of memory.
 bool profile_grow(void **array, size_t count, size_t wanted, size_t each);

@@ -288,7 +288,7 @@ static place_t map_place(const struct merging *merging, place_t place)
 {
     unsigned module = place_module(place);
     if (module >= merging->from->module_count) // a damaged profile
-        return place == 0 ? 0 : place_make(MODULE_NONE, PLACE_OFFSET_UNKNOWN);
+        return place == 0 ? 0 : PLACE_UNKNOWN;
     return place_make(merging->module_map[module], place_offset(place));
 }
 

@@ -64,10 +64,16 @@ static inline bool profile_is_counted(const struct profile_metric *metric)
     return metric->period <= 1 && metric->rate_requested <= 0;
 }
 
-// The event "alloc": what a tree calls samples are blocks.
+// The event "alloc".
 static inline bool profile_is_alloc(const struct profile_metric *metric)
 {
     return metric->source && strcmp(metric->source, PROFILE_ALLOC_SOURCE) == 0;
+}
+
+// CPU time, wall time.
+static inline bool profile_is_time(const struct profile_metric *metric)
+{
+    return profile_is_cost(metric) && profile_has_unit(metric, "ns");
 }
 
 static inline uint64_t profile_runs(const struct profile_metric *metric)
@@ -178,6 +184,13 @@ struct profile {
     unsigned note_count;
     char **notes; // warnings for the user, each one line
 };
+
+// How many of its metrics are times.
+unsigned profile_times(const struct profile *profile);
+
+// True if what trees call samples are blocks: of the event "alloc", beside which nothing was
+// sampled.
+bool profile_samples_blocks(const struct profile *profile);
 
 // Reads a profile, a growing one too. NULL and one line in *error (to be freed) if it is none; what
 // can be saved of a damaged one is returned, with a note that says what was lost.

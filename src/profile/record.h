@@ -14,7 +14,7 @@ enum {
     PROCESS_HAS_COMMAND = 16,
 };
 
-enum { STATS_SUMS = 12 }; // samples .. purged, then what a hot tree tells; without the verdicts
+enum { STATS_SUMS = 13 }; // samples .. purged, what a hot tree tells, waits; without the verdicts
 
 enum { ENCODE_NUMBERS = sizeof(struct live_encode) / sizeof(uint64_t) };
 

@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: MIT
+#include "base/huge.h"
 #include "profile/loader.h"
 #include "profile/recorder_state.h"
 #include <errno.h>
@@ -14,6 +15,8 @@ enum {
     // them.
     MOST_UNPROVEN = 64,
     FAR_TOO_MANY_UNPROVEN = 1024,
+    MOST_WAITING = 64, // processes, when those that are gone are let go at once
+    MOST_WAITS = 2,    // readings
 };
 
 // How much of a slice lies in the file: the program can reach the file and may have cut it.
@@ -37,8 +40,8 @@ static int add_process(struct recorder *recorder, uint64_t slice)
     };
     if (readable_bytes(recorder, &process.place) < sizeof(struct live_process))
         return 0;
-    process.memory = mmap(NULL, process.place.bytes, PROT_READ, MAP_SHARED, recorder->memory,
-                          (off_t)process.place.offset);
+    process.memory = huge_map(process.place.bytes, PROT_READ, MAP_SHARED, recorder->memory,
+                              (off_t)process.place.offset);
     if (process.memory == MAP_FAILED)
         return -errno;
     process.reader = live_reader_new(process.memory, process.place.bytes);
@@ -105,6 +108,43 @@ static void release(struct recorder *recorder, struct recorded *process)
     recorder->ended++;
 }
 
+void recorder_reaped(void *context, uint32_t parent, uint32_t pid, uint64_t cpu_ns)
+{
+    struct recorder *recorder = context;
+    recorder->reaped[recorder->reaped_next++ % REAPED] = (struct reaped){parent, pid, cpu_ns};
+}
+
+void recorder_command_ended(struct recorder *recorder, uint32_t pid, uint64_t cpu_ns)
+{
+    recorder_reaped(recorder, 0, pid, cpu_ns);
+}
+
+// A process that is gone: what it has used after its goodbye, if somebody knows. A parent's slice
+// comes before its children's, and is read before theirs.
+static bool tell_end(struct recorder *recorder, struct recorded *process)
+{
+    for (unsigned i = 0; i < REAPED; i++) { // the last one first
+        struct reaped *reaped = &recorder->reaped[(recorder->reaped_next - 1 - i) % REAPED];
+        if (reaped->pid == 0 || reaped->pid != process->presence.pid ||
+            (reaped->parent && reaped->parent != live_reader_parent(process->reader)))
+            continue;
+        // An earlier program under the same pid has said no goodbye.
+        if (!live_reader_end(process->reader, process->index, reaped->cpu_ns, &recorder->sink))
+            return false;
+        reaped->pid = 0;
+        process->waits = MOST_WAITS;
+        return true;
+    }
+    return false;
+}
+
+// Whoever waits for it may need a moment yet, and a few slices can be kept for that long.
+static bool may_be_waited_for(const struct recorder *recorder, struct recorded *process)
+{
+    return !process->ends && recorder->count <= MOST_WAITING &&
+           live_reader_awaits_end(process->reader) && process->waits++ < MOST_WAITS;
+}
+
 // False: it has been read for the last time and is released.
 static bool update_process(struct recorder *recorder, struct recorded *process, bool *news,
                            enum reading reading)
@@ -122,6 +162,8 @@ static bool update_process(struct recorder *recorder, struct recorded *process, 
     bool gone = process->ends || !presence_lasts(&process->presence);
     bool changed = live_reader_update(process->reader, process->index, bytes,
                                       gone ? PROCESS_IS_GONE : PROCESS_RUNS, &recorder->sink);
+    if (gone && !process->ends)
+        changed |= tell_end(recorder, process);
     *news |= changed;
     recorder->totals.live_processes += !gone;
     if (reading == READ_LAST || !gone)
@@ -129,6 +171,7 @@ static bool update_process(struct recorder *recorder, struct recorded *process, 
     bool over =
         process->presence.proven || (recorder->unproven > MOST_UNPROVEN &&
                                      (!changed || recorder->unproven > FAR_TOO_MANY_UNPROVEN));
+    over = over && !may_be_waited_for(recorder, process);
     if (over)
         release(recorder, process);
     return !over;

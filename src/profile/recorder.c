@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT
 #include "profile/recorder.h"
+#include "profile/describe.h"
 #include "profile/fold.h"
 #include "profile/output.h"
 #include "profile/reader.h"
@@ -16,14 +17,13 @@
 
 enum {
     APPEND_LEVEL = 1,
-    MOST_APART = 1024,          // ended processes that keep trees of their own
-    FOLD_AFTER = 4096,          // ended processes between two compactions
-    COMPACT_AFTER = 16 << 20,   // bytes appended, at least
-    COMPACT_GROWTH = 3,         // or this many times the compact size
-    MANY_NODES = 50000,         // of a tree that is not written again for a few,
-    FEW_OF_THEM = 3,            // up to one of so many
-    IDLE_STATE_SECONDS = 10,    // how often the time is told when nothing else happens
-    MOST_RECORDED_METRICS = 10, // of a process: costs, calls, and what bounds the last of them
+    MOST_APART = 1024,        // ended processes that keep trees of their own
+    FOLD_AFTER = 4096,        // ended processes between two compactions
+    COMPACT_AFTER = 16 << 20, // bytes appended, at least
+    COMPACT_GROWTH = 3,       // or this many times the compact size
+    MANY_NODES = 50000,       // of a tree that is not written again for a few,
+    FEW_OF_THEM = 3,          // up to one of so many
+    IDLE_STATE_SECONDS = 10,  // how often the time is told when nothing else happens
 };
 
 static uint64_t clock_ns(clockid_t clock)
@@ -71,100 +71,6 @@ static bool may_replace(const char *path, char **error)
     return true;
 }
 
-static char *copy_text(const char *text)
-{
-    return strdup(text ? text : "");
-}
-
-static bool follows_calls(const struct recorder_description *description)
-{
-    if (description->event && strcmp(description->event, "calls") == 0)
-        return true;
-    // The one count of a context in a hot tree is the event's.
-    return description->tracker && strcmp(description->tracker, "calls") == 0 &&
-           !(description->tree_kind && strncmp(description->tree_kind, "hot", 3) == 0);
-}
-
-static bool describe_metric(struct profile *head, const char *name, const char *unit,
-                            uint64_t period, double rate)
-{
-    struct profile_metric *metric = &head->metrics[head->metric_count++];
-    metric->name = copy_text(name);
-    metric->unit = copy_text(unit);
-    // What it is sampled by is known when the first process has found out; calls are not sampled.
-    metric->source =
-        copy_text(profile_counts_calls(metric)                    ? "hooks"
-                  : strcmp(unit, "ns") && profile_is_cost(metric) ? PROFILE_ALLOC_SOURCE
-                  : profile_is_cost(metric) ? live_source_name(LIVE_SOURCE_AUTO)
-                                            : "tree");
-    metric->period = period;
-    metric->rate_requested = rate;
-    return metric->name && metric->unit && metric->source;
-}
-
-// What the second value of a node in a tree that forgets is. It belongs to the metric before it.
-static bool describe_bound(struct profile *head, const char *word, const char *unit)
-{
-    const struct profile_metric *metric = &head->metrics[head->metric_count - 1];
-    char *name = NULL;
-    if (asprintf(&name, "%s %s", metric->name, word) < 0)
-        return false;
-    bool described = describe_metric(head, name, unit, metric->period, 0);
-    free(name);
-    return described;
-}
-
-// In full trees; others count what is allocated alone.
-static bool allocates(const struct recorder_description *description)
-{
-    return description->event && strcmp(description->event, "alloc") == 0 &&
-           strcmp(description->tree_kind, "full") == 0;
-}
-
-// All but the first, which is described by the event. In the order of enum alloc_metric.
-static bool describe_allocations(struct profile *head)
-{
-    static const struct {
-        const char *name, *unit;
-    } metrics[ALLOC_METRICS] = {
-        [ALLOC_BLOCKS] = {"allocs", "blocks"},
-        [ALLOC_FREED] = {"freed", "bytes"},
-        [ALLOC_FREES] = {"frees", "blocks"},
-        [ALLOC_LIVE] = {"live", "bytes"},
-        [ALLOC_LIVE_BLOCKS] = {"live-blocks", "blocks"},
-        [ALLOC_PEAK] = {"peak", "bytes"},
-        [ALLOC_PEAK_BLOCKS] = {"peak-blocks", "blocks"},
-    };
-    for (unsigned i = ALLOC_BLOCKS; i < ALLOC_METRICS; i++)
-        if (!describe_metric(head, metrics[i].name, metrics[i].unit, 1, 0))
-            return false;
-    return true;
-}
-
-static bool describe(struct profile *head, const struct recorder_description *description)
-{
-    size_t words = 0;
-    while (description->command && description->command[words])
-        words++;
-    head->command = calloc(words + 1, sizeof *head->command);
-    head->metrics = calloc(MOST_RECORDED_METRICS, sizeof *head->metrics);
-    if (!head->command || !head->metrics)
-        return false;
-    bool whole = true;
-    for (size_t i = 0; i < words; i++)
-        whole &= (head->command[i] = copy_text(description->command[i])) != NULL;
-    whole &= (head->tracker = copy_text(description->tracker)) != NULL;
-    whole &= (head->tree_kind = copy_text(description->tree_kind)) != NULL;
-    whole &= describe_metric(head, description->event, description->unit, description->period,
-                             description->rate_requested);
-    if (allocates(description))
-        whole &= describe_allocations(head);
-    if (follows_calls(description) && !profile_counts_calls(&head->metrics[0]))
-        whole &= describe_metric(head, PROFILE_CALLS, PROFILE_CALLS, 1, 0);
-    head->start_realtime_ns = clock_ns(CLOCK_REALTIME);
-    return whole;
-}
-
 static void take_note(void *context, const char *text, size_t bytes);
 static bool want_errors(void *context);
 
@@ -193,11 +99,10 @@ static bool start(struct recorder *recorder, const struct recorder_description *
 {
     recorder->path = strdup(description->path);
     struct stat status;
-    if (!recorder->path || !describe(&recorder->head, description) ||
+    struct live_sink *sink = &recorder->sink;
+    if (!recorder->path || !describe(&recorder->head, description, sink) ||
         module_table_start(&recorder->modules) < 0 || fstat(recorder->memory, &status) < 0)
         return complain(error, "no memory to record with");
-    struct live_sink *sink = &recorder->sink;
-    sink->calls_metric = recorder->head.metric_count - 1;
     if (sink->tree == LIVE_TREE_HOT || sink->tree == LIVE_TREE_BOUNDED) {
         bool errors = sink->tree == LIVE_TREE_HOT;
         sink->bound_metric = recorder->head.metric_count;
@@ -210,6 +115,7 @@ static bool start(struct recorder *recorder, const struct recorder_description *
     // If the program cut the file, our next look would be answered by SIGBUS. Best effort: not
     // every memory file can be sealed.
     fcntl(recorder->memory, F_ADD_SEALS, F_SEAL_SHRINK);
+    recorder->head.start_realtime_ns = clock_ns(CLOCK_REALTIME);
     recorder->start_ns = recorder->told_ns = clock_ns(CLOCK_MONOTONIC);
     chunk_put_file_head(&recorder->batch.out);
     encode_session(&recorder->batch, &recorder->head);
@@ -245,8 +151,10 @@ struct recorder *recorder_open(const struct recorder_description *description, i
         .totals = &recorder->totals,
         .note = take_note,
         .note_context = recorder,
-        .follows_calls = follows_calls(description),
-        .allocates = allocates(description),
+        .reaped = recorder_reaped,
+        .follows_calls = description_follows_calls(description),
+        .allocates = description_allocates(description),
+        .time_value = live_time_value(&session->options),
         .tree = session->options.tree,
         .want_errors = want_errors,
         .errors_context = recorder,
@@ -412,11 +320,16 @@ static void tell_source(struct recorder *recorder)
 {
     if (recorder->told_source == recorder->sink.source)
         return;
-    char *source = strdup(live_source_name(recorder->sink.source));
-    if (!source)
-        return;
-    free(recorder->head.metrics[0].source);
-    recorder->head.metrics[0].source = source;
+    for (unsigned i = 0; i < recorder->sink.times; i++) {
+        struct profile_metric *metric = &recorder->head.metrics[recorder->sink.time_metrics[i]];
+        if (profile_is_alloc(metric))
+            continue;
+        char *source = strdup(live_source_name(recorder->sink.source));
+        if (!source)
+            return;
+        free(metric->source);
+        metric->source = source;
+    }
     recorder->told_source = recorder->sink.source;
     encode_session(&recorder->batch, &recorder->head);
 }

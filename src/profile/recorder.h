@@ -11,14 +11,21 @@
 
 struct recorder;
 
+struct recorder_event {
+    const char *name, *unit;
+    uint64_t period;
+    double rate_requested;
+};
+
 struct recorder_description {
     const char *path;     // the profile
     char *const *command; // argv
-    const char *event, *unit;
-    uint64_t period;
-    double rate_requested;
-    // Of the tracker "calls" the frames have a metric of their own, "calls", besides the event's if
-    // that is another one.
+    // In the order that the profile shall have them. Where they lie in a node, the options of the
+    // session tell.
+    struct recorder_event events[LIVE_EVENTS];
+    unsigned event_count;
+    // Of the tracker "calls" the frames have a metric of their own, "calls", besides the events' if
+    // those are others.
     const char *tracker, *tree_kind;
 };
 
@@ -44,7 +51,8 @@ struct recorder_totals {
     uint64_t nodes, tree_bytes;
     uint64_t frames;                    // of the nodes: contexts
     uint64_t calls;                     // that were followed
-    uint64_t live_bytes, peak_bytes;    // allocated; of the process with the highest peak
+    uint64_t blocks, block_bytes;       // allocated, in full trees
+    uint64_t live_bytes, peak_bytes;    // of that; of the process with the highest peak
     uint64_t unheld;                    // blocks that may have been freed, or not
     unsigned forgetting;                // full trees whose memory was used up
     unsigned processes, live_processes; // live: not ended, and its pid still exists
@@ -59,6 +67,10 @@ struct recorder *recorder_open(const struct recorder_description *description, i
 
 // Reads what has changed and appends it in one write. Cheap when nothing did. 0 or -errno.
 int recorder_update(struct recorder *recorder);
+
+// The command, whose pid is known to the recorder by its slice, has ended: what it has used, with
+// all that it has waited for.
+void recorder_command_ended(struct recorder *recorder, uint32_t pid, uint64_t cpu_ns);
 
 void recorder_totals(const struct recorder *recorder, struct recorder_totals *totals);
 void recorder_note(struct recorder *recorder, const char *text); // a warning to keep in the profile

@@ -23,7 +23,16 @@ struct recorded {
     uint32_t index; // in the profile
     bool ready;     // has come far enough to be in the profile
     bool ends;      // another program runs under its pid
+    unsigned waits; // readings that it was kept for, until somebody has waited for it
 };
+
+// A process that was waited for, by the recorder (no parent) or by another one that is read.
+struct reaped {
+    uint32_t parent, pid;
+    uint64_t cpu_ns;
+};
+
+enum { REAPED = 1024 };
 
 struct recorder {
     char *path;
@@ -50,7 +59,9 @@ struct recorder {
     uint64_t start_ns, told_ns;
     uint64_t appended, compact_size; // bytes of the file
     unsigned ended;                  // processes since the last compaction
-    unsigned tellings;               // updates that had news of a tree
+    struct reaped reaped[REAPED];    // the last ones; pid 0: none, or taken
+    unsigned reaped_next;
+    unsigned tellings; // updates that had news of a tree
 };
 
 enum reading { READ_ON, READ_LAST };
@@ -60,6 +71,9 @@ int recorder_find_slices(struct recorder *recorder);
 
 // Reads every process and lets go of those that are over. True if anything was new.
 bool recorder_read_processes(struct recorder *recorder, enum reading reading);
+
+// Notes that a process was waited for.
+void recorder_reaped(void *recorder, uint32_t parent, uint32_t pid, uint64_t cpu_ns);
 
 // Lets go of all, without giving memory back.
 void recorder_drop_processes(struct recorder *recorder);

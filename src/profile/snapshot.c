@@ -70,12 +70,13 @@ static struct recorder_description describe(const struct live_session *session, 
     return (struct recorder_description){
         .path = path,
         .command = command,
-        .event = events[options->event],
-        .unit = units[options->event],
-        .period = options->trigger ? options->call_period
-                  : counts         ? 1
-                                   : options->period_ns,
-        .rate_requested = counts ? 0 : NS_PER_S / (double)options->period_ns,
+        .events = {{.name = events[options->event],
+                    .unit = units[options->event],
+                    .period = options->trigger ? options->call_period
+                              : counts         ? 1
+                                               : options->period_ns,
+                    .rate_requested = counts ? 0 : NS_PER_S / (double)options->period_ns}},
+        .event_count = 1,
         .tracker = live_tracker_name(options->tracker),
         .tree_kind = session->tree_name,
     };

@@ -4,7 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-void totals_add(struct profile_totals *totals, const struct live_stats *stats)
+static void totals_add(struct profile_totals *totals, const struct live_stats *stats)
 {
     totals->samples += stats->samples;
     totals->lost += stats->lost;
@@ -17,6 +17,7 @@ void totals_add(struct profile_totals *totals, const struct live_stats *stats)
     totals->cost_ns += stats->cost_ns;
     totals->residue_ns += stats->residue_ns;
     totals->purged += stats->purged;
+    totals->waits += stats->waits;
     for (unsigned i = 0; i < LIVE_HANDLER_BUCKETS; i++)
         totals->handler_histogram[i] += stats->handler_histogram[i];
 }
@@ -34,6 +35,7 @@ void stats_add(struct live_stats *into, const struct live_stats *stats)
     into->cost_ns += stats->cost_ns;
     into->residue_ns += stats->residue_ns;
     into->purged += stats->purged;
+    into->waits += stats->waits;
     for (unsigned i = 0; i < LIVE_HANDLER_BUCKETS; i++) {
         uint64_t sum = (uint64_t)into->handler_histogram[i] + stats->handler_histogram[i];
         into->handler_histogram[i] = sum < UINT32_MAX ? (uint32_t)sum : UINT32_MAX;
@@ -146,7 +148,8 @@ double totals_handler_mean(const struct profile_totals *totals)
 
 double totals_rate(const struct profile_totals *totals)
 {
-    return totals->cost_ns ? (double)totals->samples * 1e9 / (double)totals->cost_ns : 0;
+    const uint64_t samples = totals->samples - totals->waits;
+    return totals->cost_ns ? (double)samples * 1e9 / (double)totals->cost_ns : 0;
 }
 
 static bool is_first_of_phase(const struct profile *profile, unsigned tree)

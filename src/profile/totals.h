@@ -10,7 +10,7 @@ struct profile_totals {
     uint64_t samples, lost, unplaced;
     uint64_t verdicts[VERDICT_COUNT];
     uint64_t frames_stack, frames_walked;
-    uint64_t handler_ns, cost_ns, residue_ns, purged;
+    uint64_t handler_ns, cost_ns, residue_ns, purged, waits;
     uint64_t handler_histogram[LIVE_HANDLER_BUCKETS];
     uint64_t nodes;
     uint64_t tree_bytes;        // of all processes together
@@ -25,7 +25,6 @@ struct profile_totals {
 };
 
 void profile_sum(const struct profile *profile, struct profile_totals *totals);
-void totals_add(struct profile_totals *totals, const struct live_stats *stats);
 
 // Adds the stats of one tree to those of another.
 void stats_add(struct live_stats *into, const struct live_stats *stats);

@@ -71,7 +71,8 @@ static void read_tables(struct module *module, struct pool *pool)
         symtab_add_section(&module->table, main, ".dynsym");
         plt_add(&module->table, main, pool);
         bounds_read(&module->bounds, main);
-        if (object_has_section(main, ".gopclntab"))
+        module->golines = golines_open(main, pool);
+        if (module->golines)
             module->dialect = NAMES_DOTTED;
     }
     symtab_sort(&module->table);
@@ -105,6 +106,7 @@ void module_open(struct module *module, const struct module_means *means)
     if (with_dwarf && means->lines)
         module->lines = lines_open(with_dwarf, means->pool);
     module->quality = with_dwarf                ? SYMBOLS_DWARF
+                      : module->golines         ? SYMBOLS_OWN
                       : module->table.count > 0 ? SYMBOLS_TABLE
                                                 : SYMBOLS_NONE;
 }
@@ -115,6 +117,8 @@ void module_close(struct module *module)
         return;
     lines_close(module->lines);
     module->lines = NULL;
+    golines_close(module->golines);
+    module->golines = NULL;
     symtab_free(&module->table);
     bounds_free(&module->bounds);
     if (module->embedded)
@@ -161,6 +165,12 @@ static struct owner named(struct module *module, const struct symtab_symbol *sym
 
 static struct owner find_owner(struct module *module, uint64_t offset, struct pool *pool)
 {
+    // Go's own table has names as people write them; the linker's say which calling convention it
+    // is.
+    uint64_t start;
+    const char *name = golines_function(module->golines, offset, &start);
+    if (name)
+        return (struct owner){name, start, true};
     const struct symtab_symbol *symbol = symtab_find(&module->table, offset);
     struct bounds_function function = {0};
     bool bounded = bounds_find(&module->bounds, offset, &function);
@@ -203,10 +213,13 @@ static void combine(struct module *module, unsigned id, const struct lines_query
         owner.start = query->function;
         owner.start_known = true;
     }
-    if (owner.name)
+    module->asked++;
+    if (owner.name) {
         last->function = owner.name;
-    else if (!last->function)
+    } else if (!last->function) {
         last->function = unnamed(module, owner.start_known ? owner.start : query->offset, pool);
+        module->unnamed++;
+    }
     for (unsigned i = 0; i + 1 < count; i++)
         if (!frames[i].function)
             frames[i].function = "[inlined]";
@@ -221,6 +234,9 @@ void module_resolve(struct module *module, const struct module_means *means, uns
     module_open(module, means);
     if (module->lines)
         lines_resolve(module->lines, queries, count);
+    for (size_t i = 0; i < count && module->golines && means->lines; i++)
+        if (queries[i].count == 0)
+            golines_resolve(module->golines, &queries[i]);
     for (size_t i = 0; i < count; i++)
         combine(module, id, &queries[i], &symbols[i], means->pool);
 }

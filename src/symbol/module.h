@@ -5,6 +5,7 @@
 // One file of the profile, and all that can be found out about its functions.
 
 #include "symbol/bounds.h"
+#include "symbol/golines.h"
 #include "symbol/lines.h"
 #include "symbol/server.h"
 #include "symbol/symtab.h"
@@ -28,10 +29,12 @@ struct module {
     struct symtab table;
     struct bounds bounds;
     struct lines *lines;
+    struct golines *golines; // of a Go program
     struct Dwfl *embedded;
     enum names_dialect dialect;
     enum symbol_quality quality;
     const char *short_name; // of the file, for "libfoo.so+0x1234"
+    size_t asked, unnamed;  // places that were resolved, and those in functions without a name
 };
 
 struct module_means {

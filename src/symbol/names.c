@@ -114,10 +114,19 @@ const char *names_shortened(struct pool *pool, const char *name)
     return kept;
 }
 
+// As Go's own stack traces have it: "slices.Sort[...]" whatever it is instantiated with.
+static const char *without_type_arguments(struct pool *pool, const char *raw)
+{
+    const char *open = strchr(raw, '['), *close = open ? strrchr(open, ']') : NULL;
+    if (!close)
+        return pool_string(pool, raw);
+    return pool_format(pool, "%.*s[...]%s", (int)(open - raw), raw, close + 1);
+}
+
 const char *names_display(struct pool *pool, const char *raw, enum names_dialect dialect)
 {
     if (dialect == NAMES_DOTTED)
-        return pool_string(pool, raw);
+        return without_type_arguments(pool, raw);
     bool cold;
     size_t parent, length = names_base_length(raw, &cold, &parent);
     const char *base = pool_substring(pool, raw, length);

@@ -76,10 +76,17 @@ void notes_on_module(struct notes *notes, const struct module *module,
                                      strerror(-module->error)));
 }
 
-static const char *advice(struct pool *pool, const char *package)
+// A stripped file still has names for what it exports, and shows numbers for all else.
+static bool has_few_names(const struct module *module)
+{
+    return module->unnamed * 2 > module->asked;
+}
+
+static const char *advice(struct pool *pool, const struct module *module, const char *package)
 {
     if (!package)
-        return "compile it with -g";
+        return has_few_names(module) ? "compile it with -g, and do not strip it"
+                                     : "compile it with -g";
     if (strcmp(package, "libc6") == 0)
         return "install libc6-dbg";
     const char *urls = getenv("DEBUGINFOD_URLS");
@@ -95,8 +102,12 @@ void notes_on_lines(struct notes *notes, const struct module *const *modules, si
         paths[i] = modules[i]->recorded->path;
     package_owners(paths, packages, count);
     for (size_t i = 0; i < count; i++) {
-        notes_add(notes, pool_format(notes->pool, "no line numbers for %s: %s",
-                                     modules[i]->short_name, advice(notes->pool, packages[i])));
+        notes_add(notes, pool_format(notes->pool, "no %s %s: %s",
+                                     has_few_names(modules[i])
+                                         ? "line numbers, nor names for most functions, in"
+                                         : "line numbers for",
+                                     modules[i]->short_name,
+                                     advice(notes->pool, modules[i], packages[i])));
         free(packages[i]);
     }
     free(packages);

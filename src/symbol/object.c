@@ -95,7 +95,7 @@ int object_open(struct object *object, const char *path)
     return finish(object, path);
 }
 
-int object_open_image(struct object *object, void *image, size_t bytes, const char *name)
+static int open_image(struct object *object, void *image, size_t bytes, const char *name)
 {
     *object = (struct object){.fd = -1};
     elf_version(EV_CURRENT);
@@ -164,5 +164,5 @@ int object_open_vdso(struct object *object)
     size_t bytes = start ? vdso_bytes(start) : 0;
     if (!bytes)
         return -ENOENT;
-    return object_open_image(object, (void *)start, bytes, "[vdso]");
+    return open_image(object, (void *)start, bytes, "[vdso]");
 }

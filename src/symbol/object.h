@@ -26,7 +26,6 @@ struct object {
 
 // 0; -errno if the file cannot be read; -ENOEXEC if it is no ELF file or is damaged.
 int object_open(struct object *object, const char *path);
-int object_open_image(struct object *object, void *image, size_t bytes, const char *name);
 void object_close(struct object *object);
 
 // The section of that name, with its header; NULL if there is none or it has no content.

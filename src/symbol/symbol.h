@@ -20,7 +20,8 @@ struct symbol {
     place_t function; // where the real function begins by its symbol, 0 if not known
 };
 
-enum symbol_quality { SYMBOLS_NONE, SYMBOLS_TABLE, SYMBOLS_DWARF };
+// SYMBOLS_OWN: functions and lines by a table of the language's own, without DWARF.
+enum symbol_quality { SYMBOLS_NONE, SYMBOLS_TABLE, SYMBOLS_OWN, SYMBOLS_DWARF };
 
 struct symbols;
 

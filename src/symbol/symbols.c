@@ -31,7 +31,7 @@ struct symbols {
     bool server_known;
     struct module *modules;
     unsigned module_count, open_modules;
-    uint64_t *heat; // of each module, what its own statements cost
+    uint64_t *heat; // of each module, what its own code cost
     uint64_t total_heat;
     bool *hinted; // modules whose missing lines were spoken of, or not worth a word
     struct process_map *maps;
@@ -49,14 +49,25 @@ static bool is_vdso(const struct profile_module *module)
     return module->path && strcmp(module->path, "[vdso]") == 0;
 }
 
+// Where it was: trees that forget have no addresses of statements, but functions.
+static place_t place_of(const struct profile_tree *tree, const struct profile_node *statement)
+{
+    return statement->site || statement->parent >= tree->count
+               ? statement->site
+               : tree->nodes[statement->parent].function;
+}
+
 static void measure_heat(struct symbols *symbols)
 {
     const struct profile *profile = symbols->profile;
+    // Calls lie in frames, costs in statements.
+    const bool calls = profile->metric_count && profile_counts_calls(&profile->metrics[0]);
     for (unsigned t = 0; profile->metric_count && t < profile->tree_count; t++) {
         const struct profile_tree *tree = &profile->trees[t];
         for (uint32_t i = 0; tree->values && i < tree->count; i++) {
-            unsigned module = place_module(tree->nodes[i].site);
-            if (tree->nodes[i].function || module >= symbols->module_count)
+            const struct profile_node *node = &tree->nodes[i];
+            unsigned module = place_module(calls ? node->function : place_of(tree, node));
+            if (!calls == !!node->function || module >= symbols->module_count)
                 continue;
             uint64_t cost = tree->values[(size_t)i * profile->metric_count];
             symbols->heat[module] += cost;
@@ -316,7 +327,7 @@ static void hint_at_lines(struct symbols *symbols, const struct group *groups, s
             continue;
         const struct module *module = &symbols->modules[id];
         symbols->hinted[id] = true;
-        if (module->trouble == MODULE_FINE && !module->vdso && module->quality != SYMBOLS_DWARF)
+        if (module->trouble == MODULE_FINE && !module->vdso && module->quality < SYMBOLS_OWN)
             without[found++] = module;
     }
     if (found)

@@ -10,6 +10,9 @@
 #define MOST_PATIENCE 100000000 // looks: more than any switch takes
 #define SHORTEST_NS 10000       // to a tick: the kernel can do no shorter
 #define LATE_TICKS 8            // of others, until they end the burst of a thread that sleeps
+#define PASSING_CALLS 1024      // between bursts, about: then one tells who is called
+#define OFTEN 3                 // to be met so, in an interval or two
+#define SUSPECT_SHIFT 26        // of a hash, to a number of one
 #define TRIALS 5
 #define TRIAL_CALLS 4096
 #define TRIAL_TURNS 8
@@ -17,13 +20,16 @@
 static struct burst_options bursts;
 static struct pace_options paces;
 
-// What relays count down: pace.h.
-__attribute__((visibility("hidden"))) __thread int64_t burst_cell;
+// What relays count down in bursts (pace.h), and between them.
+struct relay_cells {
+    int64_t burst, rest;
+};
+__attribute__((visibility("hidden"), aligned(16))) __thread struct relay_cells burst_cells;
 
 // Whoever takes the turn may begin or end a burst; others go on. Acquire and release: the fields
 // below go with it.
 static atomic_flag turn = ATOMIC_FLAG_INIT;
-static bool running;
+static _Atomic bool running;             // relaxed: who sees it late is one call late
 static const struct calls_thread *owner; // whose tick began the burst
 static uint64_t random_state = UINT64_C(0x9e3779b97f4a7c15);
 // Changed by who has the turn; anyone compares. Relaxed: who sees it late joins late.
@@ -42,6 +48,11 @@ static uint64_t time_of(clockid_t clock)
     struct timespec now;
     clock_gettime(clock, &now);
     return (uint64_t)now.tv_sec * 1000000000 + (uint64_t)now.tv_nsec;
+}
+
+static uint64_t burst_clock(void)
+{
+    return __builtin_ia32_rdtsc();
 }
 
 static uint64_t cpu_time(void)
@@ -101,44 +112,52 @@ static uint64_t shortest(void (*trial)(uint64_t), uint64_t count)
 // What a relay that counts adds to a call.
 static uint64_t passing_ps(void)
 {
-    burst_cell = PACE_PASS;
+    burst_cells.burst = PACE_PASS;
     const uint64_t with = shortest(burst_try_relays, TRIAL_CALLS),
                    without = shortest(burst_try_nothing, TRIAL_CALLS);
-    burst_cell = PACE_ARMED;
+    burst_cells.burst = PACE_ARMED;
     return with > without ? (with - without) * 1000 / TRIAL_CALLS : 0;
 }
 
 void burst_start(const struct burst_options *options)
 {
+    const uint64_t ticks = burst_clock(), begin = time_of(CLOCK_MONOTONIC);
     bursts = *options;
     calls_in_bursts = true;
     paces = (struct pace_options){.interval_ns = bursts.interval_ns,
                                   .length_ns = bursts.length_ns,
                                   .passing_ps = passing_ps(),
                                   .turning_ns = shortest(try_turning, TRIAL_TURNS) / TRIAL_TURNS};
-    random_state ^= time_of(CLOCK_MONOTONIC) << 20;
+    const uint64_t end = time_of(CLOCK_MONOTONIC);
+    paces.tick_ps = (end - begin) * 1024 * 1000 / (burst_clock() - ticks + 1) + 1;
+    random_state ^= end << 20;
     for (unsigned i = 0; i < 8; i++) // until all bits depend on the seed
         next_random();
     const char *const here = __builtin_thread_pointer();
-    entries_pace((int32_t)((const char *)&burst_cell - here), burst_turn_enter);
+    entries_pace((int32_t)((const char *)&burst_cells - here), burst_turn_enter);
+}
+
+// From one burst to the next, by chance: an interval, and up to a quarter more or less.
+static uint64_t next_interval(void)
+{
+    return bursts.interval_ns - bursts.interval_ns / 4 + next_random() % (bursts.interval_ns / 2);
 }
 
 uint64_t burst_open(struct calls_thread *calls, uint64_t owed_ns)
 {
     burst_hold();
-    const uint64_t chance = next_random() % bursts.interval_ns;
+    const uint64_t interval = next_interval(),
+                   owed = owed_ns ? owed_ns : 1 + next_random() % interval;
     burst_release();
-    const uint64_t now = calls == calls_current ? cpu_time() : 0,
-                   wait = chance > owed_ns ? chance - owed_ns : 0;
-    pace_open(&calls->pace, now);
-    calls->pace.owed = (int64_t)owed_ns;
-    calls->pace.next = now + wait;
+    const uint64_t now = calls == calls_current ? cpu_time() : 0;
+    pace_open(&calls->pace, interval, owed, now);
+    const uint64_t wait = calls->pace.next - now;
     return wait > SHORTEST_NS ? wait : SHORTEST_NS;
 }
 
 uint64_t burst_owed(const struct calls_thread *calls)
 {
-    return bursts.interval_ns && calls ? pace_owed(&calls->pace, cpu_time()) : 0;
+    return bursts.interval_ns && calls ? 1 + pace_owed(&calls->pace, cpu_time()) : 0;
 }
 
 // How much a call of a burst that begins here counts for; 0: let this one pass.
@@ -159,6 +178,7 @@ static uint64_t begin_burst(struct calls_thread *calls, const void *ucontext, ui
     const uint64_t factor = factor_here(calls, ucontext);
     if (!factor) {
         pace_skip(&calls->pace, now);
+        calls_lose_cursor(calls); // nobody follows it
         return 0;
     }
     calls->pace.factor = factor;
@@ -168,7 +188,7 @@ static uint64_t begin_burst(struct calls_thread *calls, const void *ucontext, ui
     calls_switch(true);
     const uint64_t then = cpu_time();
     calls->pace.lost += then - now; // our own work stands for nothing
-    return pace_begin(&calls->pace, &paces, burst, then, &burst_cell);
+    return pace_begin(&calls->pace, &paces, burst, then, &burst_cells.burst);
 }
 
 static void end_burst(void)
@@ -180,7 +200,7 @@ static void end_burst(void)
 void burst_after_fork(void)
 {
     owner = NULL;
-    burst_cell = PACE_PASS;
+    burst_cells.burst = PACE_PASS;
     burst_release();
 }
 
@@ -194,24 +214,19 @@ static uint64_t go_on(struct calls_thread *calls, uint64_t now)
         calls->burst_ticks = 0;
     }
     const bool mine = calls == owner, late = ++calls->burst_ticks > LATE_TICKS;
-    const uint64_t wait = pace->burst == current ? pace_tick(pace, &paces, now, &burst_cell) : 0;
+    const uint64_t wait =
+        pace->burst == current ? pace_tick(pace, &paces, now, &burst_cells.burst) : 0;
     calls->amount = pace->amount;
     if (!owner || (mine && !wait) || late)
         return 0;
     return wait ? wait : bursts.length_ns;
 }
 
-// From one burst to the next, by chance: an interval, and up to a quarter more or less.
-static uint64_t next_interval(void)
-{
-    return bursts.interval_ns - bursts.interval_ns / 4 + next_random() % (bursts.interval_ns / 2);
-}
-
 // No burst is running. When the thread's clock is to tick again.
 static uint64_t rest(struct calls_thread *calls, const void *ucontext, uint64_t now)
 {
     struct pace *pace = &calls->pace;
-    pace_rest(pace, now, &burst_cell);
+    pace_rest(pace, now, &burst_cells.burst);
     pace->factor = 1;
     // Another thread's burst has done for it, too.
     const uint64_t soonest = pace->accounted + bursts.interval_ns / 2;
@@ -253,13 +268,62 @@ static void leave_burst(const struct calls_thread *calls)
     burst_release();
 }
 
+// Of calls that pass, by chance: programs have rhythms.
+static int64_t calls_to_pass(void)
+{
+    static _Atomic uint32_t state = 1; // relaxed: any number will do
+    const uint32_t next = atomic_load_explicit(&state, memory_order_relaxed) * UINT32_C(1664525) +
+                          UINT32_C(1013904223);
+    atomic_store_explicit(&state, next, memory_order_relaxed);
+    return PASSING_CALLS / 2 + (next >> 16) % PASSING_CALLS;
+}
+
+static void quieten(uintptr_t back)
+{
+    uint64_t mask = 0;
+    block_signals(true, &mask);
+    if (!atomic_flag_test_and_set_explicit(&turn, memory_order_acquire)) {
+        if (!running)
+            calls_quieten(back);
+        burst_release();
+    }
+    block_signals(false, &mask);
+}
+
+bool burst_rests(struct calls_thread *calls, uintptr_t back)
+{
+    if (atomic_load_explicit(&running, memory_order_relaxed))
+        return false;
+    burst_cells.rest = calls_to_pass();
+    // A handler that comes in between is met in our place, at worst.
+    struct suspect *suspect =
+        &calls->suspects[(uint32_t)back * UINT32_C(2654435769) >> SUSPECT_SHIFT];
+    const uint32_t last = atomic_load_explicit(&number, memory_order_relaxed);
+    if (suspect->back != (uint32_t)back || last - suspect->burst > 1)
+        *suspect = (struct suspect){.back = (uint32_t)back, .burst = last};
+    if (++suspect->times >= OFTEN) {
+        suspect->times = 0;
+        quieten(back);
+    }
+    return true;
+}
+
+bool burst_passes(struct calls_thread *calls)
+{
+    const struct pace *pace = &calls->pace;
+    return (pace->state == PACE_PASSING || pace->state == PACE_LEADING) &&
+           atomic_load_explicit(&running, memory_order_relaxed) &&
+           pace->burst == atomic_load_explicit(&number, memory_order_relaxed) &&
+           pace_lap(&calls->pace, burst_clock(), &burst_cells.burst);
+}
+
 bool burst_meets(struct calls_thread *calls)
 {
     uint64_t mask = 0;
     block_signals(true, &mask);
     const bool follows =
         pace_meet(&calls->pace, &paces, atomic_load_explicit(&number, memory_order_relaxed),
-                  cpu_time(), &burst_cell);
+                  cpu_time(), &burst_cells.burst);
     calls->amount = calls->pace.amount;
     if (calls->pace.state == PACE_RESTING)
         leave_burst(calls);
@@ -267,16 +331,16 @@ bool burst_meets(struct calls_thread *calls)
     return follows;
 }
 
-// A slice of calls is used up; burst_cell tells if the call that noticed is followed. The caller
+// A slice of calls is used up; burst_cells tells if the call that noticed is followed. The caller
 // has saved all registers.
 __attribute__((visibility("hidden"))) void burst_turn(struct calls_thread *calls)
 {
-    burst_cell = PACE_PASS;
+    burst_cells.burst = PACE_PASS;
     if (!calls)
         return;
     uint64_t mask = 0;
     block_signals(true, &mask);
-    if (!pace_turn(&calls->pace, &paces, cpu_time(), &burst_cell))
+    if (!pace_turn(&calls->pace, &paces, cpu_time(), &burst_cells.burst))
         calls_lose_cursor(calls);
     if (calls->pace.state == PACE_RESTING)
         leave_burst(calls);

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 #include "track/hook_x86_64.h"
 
-    .hidden burst_turn_enter, burst_turn, burst_cell, burst_try_relays, burst_try_nothing, calls_enter, calls_current
+    .hidden burst_turn_enter, burst_turn, burst_cells, burst_try_relays, burst_try_nothing, calls_enter, calls_current
     .globl burst_turn_enter, burst_try_relays, burst_try_nothing
 
     .text
@@ -18,7 +18,7 @@ burst_turn_enter:
     BEGIN_FRAME
     CALL_WITH_VECTORS_SAVED burst_turn, calls_current
     END_FRAME
-    movq burst_cell@gottpoff(%rip), %rax
+    movq burst_cells@gottpoff(%rip), %rax
     cmpq $0, %fs:(%rax)             // below nought, calls are followed
     RESTORE %rax
     RESTORE %rcx
@@ -36,7 +36,7 @@ burst_turn_enter:
     .type burst_try_relays, @function
 burst_try_relays:
     .cfi_startproc
-    movq burst_cell@gottpoff(%rip), %rsi
+    movq burst_cells@gottpoff(%rip), %rsi
 1:  call 2f
     decq %rdi
     jnz 1b

@@ -6,6 +6,7 @@
 #include "track/missed.h"
 #include "unwind/arch.h"
 #include "unwind/recipe.h"
+#include <string.h>
 
 #define ENDBR_BYTES 4
 #define FURTHEST 65536 // how far anything here looks that has no other end
@@ -37,9 +38,13 @@ struct search {
     bool all;              // frames that are not followed, too
     bool signal;           // the walk has come through a signal frame
     bool ours;             // the agent itself has called
+    bool generated;        // the walk has ended in code without tables
     bool doubted;          // the next frame's cell may be that of an older activation
     uintptr_t pc;          // of the sample
     uintptr_t pier;        // slot of the frame left before
+    uintptr_t fp_slot;     // where the frame pointer was saved that the walk has come to
+    unsigned pointers;     // by which frames were left: more than there is room for, not known
+    struct frame_pointer pointer[POINTERS];
     enum verdict verdict;
 };
 
@@ -152,14 +157,45 @@ static bool is_our_call(struct search *search, const struct unwind_frame *left)
     return calls_by_sites && !search->signal && is_ours(left);
 }
 
+#define NOT_SAVED 0 // it is in its register
+#define NOT_KNOWN 1
+
+// A frame was left by this recipe, when the frame pointer was that. What a bridge depends on.
+static void note_frame_pointer(struct search *search, const union unwind_recipe *recipe,
+                               uintptr_t value)
+{
+    const uintptr_t offset = (uintptr_t)(recipe->fp_offset * 8L);
+    if (recipe->kind == RECIPE_FP && search->pointers < POINTERS)
+        search->pointer[search->pointers++] = (struct frame_pointer){value, search->fp_slot};
+    else if (recipe->kind != RECIPE_SP)
+        search->pointers = POINTERS + 1;
+    // Where that of the next frame lies.
+    if (recipe->kind > RECIPE_LOADED)
+        search->fp_slot = NOT_KNOWN;
+    else if (recipe->detail & DETAIL_FP_AT_FP)
+        search->fp_slot = value + offset;
+    else if (offset)
+        search->fp_slot = search->cursor.left.cfa + offset;
+}
+
 // Walks on from where the cursor stands. True if an entry was met; else the walk has come to its
 // end. What was walked is noted.
 static bool walk_to_entry(struct search *search)
 {
     for (;;) {
-        search->recipe_kind = search->cursor.recipe.kind;
+        const union unwind_recipe recipe = search->cursor.recipe;
+        const uintptr_t pointer = search->cursor.bp;
+        search->recipe_kind = recipe.kind;
+        // Generated code, or as good as that: to guess its callers takes long, and the cells know
+        // better.
+        if ((recipe.kind == RECIPE_ANONYMOUS || recipe.kind == RECIPE_NO_TABLE) && !search->all) {
+            search->verdict = VERDICT_NO_CFI;
+            search->generated = true;
+            return false;
+        }
         if (unwind_step(&search->cursor, &search->verdict) != UNWIND_OK)
             return false;
+        note_frame_pointer(search, &recipe, pointer);
         const struct unwind_frame *left = &search->cursor.left;
         search->calls->stats->frames_walked++;
         if (search->all && is_ours(left)) {
@@ -195,8 +231,10 @@ static void start_search(struct search *search, struct calls_thread *calls, bool
     search->met = NULL;
     search->walked = 0;
     search->all = all;
-    search->signal = search->ours = search->doubted = false;
+    search->signal = search->ours = search->generated = search->doubted = false;
     search->pier = 0;
+    search->fp_slot = NOT_SAVED;
+    search->pointers = 0;
     search->verdict = VERDICT_COMPLETE;
 }
 
@@ -259,11 +297,16 @@ bool caller_find(struct calls_thread *calls, struct known_call *call, union unwi
         // What was walked may have ended by the next time, without a trace.
         if (search.shadow == calls->active && search.walked == 0 && !search.signal) {
             call->pier = search.pier;
+            call->pointers = search.pointers;
+            memcpy(call->pointer, search.pointer, sizeof call->pointer);
+            call->noticed = !calls_by_sites || is_followed(&search.cursor.left);
             call->caller_slot = search.cursor.left.ra_slot;
             call->rule = search.recipe_kind == RECIPE_SP   ? CALLER_BY_SLOT
                          : search.recipe_kind == RECIPE_FP ? CALLER_BY_FP
                                                            : CALLER_UNKNOWN;
         }
+    } else if (search.generated) {
+        node = nearest_above(calls, search.cursor.sp - sizeof slot);
     } else if (search.verdict != VERDICT_COMPLETE) {
         node = nearest_above(calls, slot);
         search.walked = 0;

@@ -3,6 +3,7 @@
 #include "loadmap/loadmap.h"
 #include "patch/entries.h"
 #include "patch/loader.h"
+#include "track/ahead.h"
 #include "track/burst.h"
 #include "track/caller.h"
 #include "track/calls_sites.h"
@@ -11,8 +12,6 @@
 #include <errno.h>
 #include <stdatomic.h>
 #include <sys/mman.h>
-
-#define MOST_BYTES (8u << 20) // of code that is rewritten at the begin and the end of each burst
 
 __thread struct calls_thread *calls_current;
 
@@ -28,11 +27,16 @@ bool calls_in_bursts;
 struct node *calls_count(struct calls_thread *calls, struct node *caller, uintptr_t slot,
                          ref_t edge)
 {
-    ref_t child = shadow_child(calls, caller, edge);
+    const bool plain = !calls->folds && !calls->beside;
+    ahead_look(calls->arena);
+    ref_t child =
+        plain ? tree_call(calls->arena, calls->tree, shadow_ref(calls, caller), edge, calls->amount)
+              : shadow_child(calls, caller, edge);
     if (!child) // out of memory: the caller stands for it
         calls->stats->unplaced++;
     struct node *node = child ? shadow_node(calls, child) : caller;
-    shadow_charge(calls, node);
+    if (!plain || !child)
+        shadow_charge(calls, node);
     shadow_enter(calls, slot, node);
     return child ? node : NULL;
 }
@@ -97,6 +101,7 @@ static bool enter_by_memo(struct calls_thread *calls, uintptr_t *slot, uintptr_t
                               .back = back,
                               .bp = bp,
                               .rule = memo->rule,
+                              .noticed = true,
                               .caller_slot = caller_slot(calls, memo, address, bp)};
     if (call.caller_slot <= address || !on_stack(calls, call.caller_slot))
         return false;
@@ -104,6 +109,8 @@ static bool enter_by_memo(struct calls_thread *calls, uintptr_t *slot, uintptr_t
     // It was entered when nobody followed, or noticed.
     if (!call.caller || (memo->caller && shadow_edge(calls, call.caller)->function != memo->caller))
         return false;
+    const ref_t caller = shadow_ref(calls, call.caller);
+    __builtin_prefetch(context_place_of_node(calls, caller, memo->edge), 1);
     struct node *child = calls_count(calls, call.caller, address, memo->edge);
     if (child)
         context_keep(calls, &call, child);
@@ -120,7 +127,7 @@ calls_enter_known(struct calls_thread *calls, uintptr_t *slot, uintptr_t back, u
 {
     if (calls->generation != atomic_load_explicit(&calls_generation, memory_order_relaxed) ||
         !on_stack(calls, (uintptr_t)slot))
-        return KNOWN_NOT;
+        return calls_in_bursts && burst_passes(calls) ? KNOWN : KNOWN_NOT;
     const uintptr_t before = calls_shut(calls, (uintptr_t)slot);
     const bool known = enter_by_memo(calls, slot, back, bp);
     calls_reopen(calls, before);
@@ -192,6 +199,10 @@ __attribute__((visibility("hidden"))) void calls_enter_unknown(struct calls_thre
     if (!calls->stats || (calls_by_sites && calls_sites_are_ours(*slot)))
         return;
     const int saved = errno;
+    if (known == KNOWN_NOT && calls_in_bursts && burst_rests(calls, back)) {
+        errno = saved;
+        return;
+    }
     if (known == KNOWN_NOT && is_shut(calls) && !was_abandoned(calls, address)) {
         missed_note(calls, &(struct known_call){.slot = slot, .back = back, .bp = bp});
     } else {
@@ -221,37 +232,32 @@ static void on_libraries_changed(void)
     errno = saved;
 }
 
-// Taking every hook out costs a moment, leaving them in a little at every call.
-static bool hooks_stay;
-
-static int start_entries(void)
+static int64_t start_entries(bool exact, enum live_calls_by by)
 {
-    hooks_stay = calls_in_bursts && entries_bytes() > MOST_BYTES;
-    if (calls_in_bursts && !hooks_stay)
-        return 0;
-    const int error = hooks_stay ? entries_relay(false) : 0;
-    return error ? error : entries_switch(true, true);
+    uint64_t skipped = 0;
+    burst_hold(); // the clock may tick already
+    int64_t found = entries_find(exact ? calls_enter_exact : calls_enter, &skipped);
+    if (found > 0 || (found == 0 && by == LIVE_CALLS_BY_ENTRIES)) {
+        const int error = entries_switch(true, true);
+        found = error ? error : found;
+    }
+    burst_release();
+    return found;
 }
 
 int64_t calls_start(enum live_calls_by by, bool exact, struct live_encode *counts,
                     uintptr_t hands_on)
 {
-    uint64_t skipped = 0;
     calls_vector_start();
     caller_start((uintptr_t)calls_enter, hands_on);
-    int64_t found = entries_find(exact ? calls_enter_exact : calls_enter, &skipped);
-    if (found < 0)
-        return found;
-    int error = 0;
-    if (found > 0 || by == LIVE_CALLS_BY_ENTRIES) {
-        error = start_entries();
-    } else {
-        error = calls_sites_start(by, counts);
-        found = (int64_t)counts->functions;
+    int64_t found = start_entries(exact, by);
+    if (found == 0 && by != LIVE_CALLS_BY_ENTRIES) {
+        const int error = calls_sites_start(by, exact, counts);
+        found = error ? error : (int64_t)counts->functions;
     }
-    if (!error)
+    if (found >= 0)
         loader_watch(on_libraries_changed); // without it, what comes later is not followed
-    return error ? error : found;
+    return found;
 }
 
 void calls_enter_root(uintptr_t function, uintptr_t *slot, uintptr_t bp)
@@ -267,14 +273,25 @@ void calls_note_unload(void)
     atomic_fetch_add_explicit(&calls_generation, 1, memory_order_relaxed);
 }
 
+static bool is_alone(void)
+{
+    return atomic_load_explicit(&followed_threads, memory_order_relaxed) == 1;
+}
+
 void calls_switch(bool on)
 {
-    if (on)
+    // Between bursts, too, calls come by the hook now and then.
+    if (on || calls_in_bursts)
         atomic_fetch_add_explicit(&calls_generation, 1, memory_order_relaxed);
-    if (hooks_stay)
-        entries_relay(on);
+    if (calls_in_bursts)
+        entries_burst(on, is_alone());
     else
-        entries_switch(on, atomic_load_explicit(&followed_threads, memory_order_relaxed) == 1);
+        entries_switch(on, is_alone());
+}
+
+void calls_quieten(uintptr_t back)
+{
+    entries_quieten(back, is_alone());
 }
 
 void calls_lose_cursor(struct calls_thread *calls)
@@ -330,6 +347,8 @@ int calls_open(struct calls_thread *calls, struct arena *arena, ref_t tree,
         return -ENOMEM;
     calls->own_shift = (uintptr_t)calls->own.cells - calls->own.low / 2;
     calls_reopen(calls, 0);
+    if (calls_in_bursts)
+        calls_lose_cursor(calls);
     atomic_fetch_add_explicit(&followed_threads, 1, memory_order_relaxed);
     return 0;
 }

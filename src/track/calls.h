@@ -63,11 +63,14 @@ struct context {
     int32_t distance; // 28: from its cell to that of the caller, in bytes
 };
 
-// What else must hold.
+// What else must hold: words of the stack, at distances from the slot, and a frame pointer.
 struct condition {
-    uintptr_t returns; // 0
-    uint32_t also;     // 8
-    uint32_t unused;
+    uintptr_t returns;   // 0
+    uintptr_t bottom;    // 8
+    uint32_t returns_at; // 16
+    uint32_t bottom_at;  // 20
+    uint32_t pointer;    // 24: the lower half
+    uint32_t pointer_at; // 28: where it was saved
 };
 
 // A node, by its parent and its edge.
@@ -111,6 +114,14 @@ struct walked_frame {
 #define EDGE_MEMOS 4096
 #define OTHER_STACKS 32
 #define MISSED_CALLS 1024
+#define SUSPECTS 64
+
+// A function that was found being called between bursts: burst.c.
+struct suspect {
+    uint32_t back;  // where its hook returns to, the lower half
+    uint32_t burst; // the last one when that began
+    uint32_t times;
+};
 
 // The shadow of one stack.
 struct shadow {
@@ -152,7 +163,8 @@ struct calls_thread {
     uint32_t map_generation;          // of the load map that the memos were made for
     struct pace pace;                 // burst.c's
     uint32_t burst_seen, burst_ticks; // the burst that its clock has ticked in, how often
-    bool folds;                       // recursion: a function has one node on a path
+    struct suspect suspects[SUSPECTS];
+    bool folds;  // recursion: a function has one node on a path
     bool beside; // the event is another one: calls are counted where there is a place
     bool exact;  // the hook takes every node that it knows for what it was: none may be forgotten
 };
@@ -185,6 +197,9 @@ void calls_note_unload(void);
 // Hooks on or off, for all threads; those that come back on find their cursors by a walk.
 // Signal-safe.
 void calls_switch(bool on);
+
+// Between bursts: the function whose hook returns there is called often. For who may switch.
+void calls_quieten(uintptr_t back);
 
 // Calls of the calling thread pass: when they are followed again, a walk finds the cursor.
 // Signal-safe.

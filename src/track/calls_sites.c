@@ -21,9 +21,24 @@ static struct live_encode *totals;
 
 // In calls_x86_64.S.
 void calls_enter(void);
+void calls_enter_exact(void);
 void calls_enter_indirect(void);
+void calls_enter_indirect_exact(void);
 void calls_callback(void);
+void calls_callback_exact(void);
 void calls_callback_indirect(void);
+void calls_callback_indirect_exact(void);
+
+struct site_hooks {
+    void (*direct)(void), (*indirect)(void);               // of followed code
+    void (*within_direct)(void), (*within_indirect)(void); // of all other
+};
+
+static const struct site_hooks counting = {calls_enter, calls_enter_indirect, calls_callback,
+                                           calls_callback_indirect};
+static const struct site_hooks exact = {calls_enter_exact, calls_enter_indirect_exact,
+                                        calls_callback_exact, calls_callback_indirect_exact};
+static const struct site_hooks *hooks = &counting;
 
 // The loader, the kernel's, and our own code.
 static bool is_refused(uintptr_t address)
@@ -77,8 +92,8 @@ static bool lead_through_stub(struct site *site, bool within)
     const struct stub_plan plan = {
         .kind = STUB_HOOK,
         .push_target = true,
-        .before = is_tail(site) ? (within ? calls_callback_indirect : calls_enter_indirect)
-                                : (within ? calls_callback : calls_enter)};
+        .before = is_tail(site) ? (within ? hooks->within_indirect : hooks->indirect)
+                                : (within ? hooks->within_direct : hooks->direct)};
     struct stub *stub;
     // Of code that is not followed only what costs little.
     if ((within && site->form == FORM_TRAP) || stub_make(site, &plan, &stub))
@@ -349,14 +364,15 @@ static bool truth(uintptr_t *pc, uintptr_t *sp, bool *interrupted)
     return true;
 }
 
-int calls_sites_start(enum live_calls_by by, struct live_encode *counts)
+int calls_sites_start(enum live_calls_by by, bool exactly, struct live_encode *counts)
 {
     int error = sites_start();
     if (error)
         return error;
-    const struct detour_hooks hooks = {
-        .direct = calls_enter, .indirect = calls_enter_indirect, .within = calls_callback_indirect};
-    detours_start(&hooks);
+    hooks = exactly ? &exact : &counting;
+    const struct detour_hooks detours = {
+        .direct = hooks->direct, .indirect = hooks->indirect, .within = hooks->within_indirect};
+    detours_start(&detours);
     calls_modules.by = by;
     totals = counts;
     found.stayed = note_stays;

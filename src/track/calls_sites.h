@@ -19,8 +19,8 @@
 #include <stdbool.h>
 
 // Patches all that is loaded. In normal context, while no other thread runs. What was done is
-// counted in `counts`. 0 or -errno: see sites_start().
-int calls_sites_start(enum live_calls_by by, struct live_encode *counts);
+// counted in `counts`. Exactly: as calls_start() has it. 0 or -errno: see sites_start().
+int calls_sites_start(enum live_calls_by by, bool exactly, struct live_encode *counts);
 
 // Libraries have come or gone. Under the loader's lock. Those that have come are not ready yet.
 void calls_sites_changed(void);

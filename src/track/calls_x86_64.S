@@ -14,11 +14,17 @@
 #define EDGE 88
 #define DISTANCE 92
 #define RETURNS (64 + 16384 * 32)
-#define ALSO (RETURNS + 8)
-#define CHILDREN (64 + 16384 * 48)
+#define BOTTOM (RETURNS + 8)
+#define RETURNS_AT (RETURNS + 16)
+#define BOTTOM_AT (RETURNS + 20)
+#define POINTER (RETURNS + 24)
+#define POINTER_AT (RETURNS + 28)
+#define CHILDREN (64 + 16384 * 64)
 #define PARENT 0
 #define FIRST_CHILD 8
 #define VALUE 16
+#define CONTEXT_BY_FP 1
+#define CONTEXT_BRIDGED 2
 #define SPREAD 0x3c6ef360           // a context has 32 bytes
 #define TABLE_MASK (16383 << 5)
 #define BESIDE 32
@@ -35,27 +41,41 @@
     andl $TABLE_MASK, %esi
     .endm
 
+// Goes to 109 if the word that the context at rsi knows of the stack is another one by now. Changes rax.
+    .macro CHECK_WORD at, word, above
+    movl \at(%rdi, %rsi), %eax
+    movq 40+\above(%rsp, %rax), %rax
+    cmpq %rax, \word(%rdi, %rsi)
+    jne 109f
+    .endm
+
 // Goes on at KNOWN if the context at rsi, which is of the site and the function, is of the slot (rdx), too, and has a
 // condition that holds. Four registers are saved. Changes rax.
     .macro CHECK_CONDITION known, above
     movq PLACE(%rdi, %rsi), %rax
     subq %rdx, %rax
-    cmpq $2, %rax
-    ja 102f
-    movl %esi, %eax                 // the condition: its table has half the width
+    cmpq $CONTEXT_BRIDGED, %rax
     jne 101f
-    shrl $1, %eax
-    movl ALSO(%rdi, %rax), %edx
-    movq 40+\above(%rsp, %rdx), %rdx
-    cmpq %rdx, RETURNS(%rdi, %rax)
-    leaq 40+\above(%rsp), %rdx
+    CHECK_WORD RETURNS_AT, RETURNS, \above
+100:
+    movl POINTER_AT(%rdi, %rsi), %eax
+    movl 40+\above(%rsp, %rax), %eax
+    cmpl %eax, POINTER(%rdi, %rsi)
     je \known
-    jmp 102f
+    jmp 109f
 101:
-    shrl $1, %eax
-    cmpl %ebp, ALSO(%rdi, %rax)
-    je \known
+    cmpq $7, %rax
+    ja 109f
+    testb $CONTEXT_BRIDGED, %al
+    jz 102f
+    CHECK_WORD RETURNS_AT, RETURNS, \above
+    CHECK_WORD BOTTOM_AT, BOTTOM, \above
+    testb $CONTEXT_BY_FP, PLACE(%rdi, %rsi)
+    jz 100b
 102:
+    cmpl %ebp, POINTER(%rdi, %rsi)
+    je \known
+109:
     .endm
 
 // Goes on at KNOWN if the node with that parent and edge (rax) is in its place, or beside, and makes rcx that node.
@@ -76,10 +96,12 @@
     movq %fs:(%rdi), %rdi
     .endm
 
-    .hidden calls_enter, calls_enter_exact, calls_enter_indirect, calls_callback, calls_callback_indirect, calls_vector_start, calls_enter_known, calls_enter_unknown
+    .hidden calls_enter, calls_enter_exact, calls_enter_indirect, calls_enter_indirect_exact, calls_vector_start, calls_enter_known, calls_enter_unknown
+    .hidden calls_callback, calls_callback_exact, calls_callback_indirect, calls_callback_indirect_exact
     .hidden calls_current, calls_generation
     .hidden calls_followed
-    .globl calls_enter, calls_enter_exact, calls_enter_indirect, calls_callback, calls_callback_indirect, calls_vector_start
+    .globl calls_enter, calls_enter_exact, calls_enter_indirect, calls_enter_indirect_exact, calls_vector_start
+    .globl calls_callback, calls_callback_exact, calls_callback_indirect, calls_callback_indirect_exact
 
 // On entry: (%rsp) is where we return to, in the function; 8(%rsp) the function's own return address, and its place
 // is the slot. No register may change, nor any flag matters. Four registers do for a call that is in the table
@@ -256,6 +278,12 @@ calls_enter_indirect:
     ENTER 8, 0
     .size calls_enter_indirect, . - calls_enter_indirect
 
+    .p2align 6
+    .type calls_enter_indirect_exact, @function
+calls_enter_indirect_exact:
+    ENTER 8, 1
+    .size calls_enter_indirect_exact, . - calls_enter_indirect_exact
+
 // From code whose own calls are not followed, with the target above the return address: only calls of followed code
 // count. calls_followed has the bounds of that, and ends with zeroes.
     .macro CALLBACK enter
@@ -290,10 +318,22 @@ calls_callback:
     .size calls_callback, . - calls_callback
 
     .p2align 4
+    .type calls_callback_exact, @function
+calls_callback_exact:
+    CALLBACK calls_enter_exact
+    .size calls_callback_exact, . - calls_callback_exact
+
+    .p2align 4
     .type calls_callback_indirect, @function
 calls_callback_indirect:
     CALLBACK calls_enter_indirect
     .size calls_callback_indirect, . - calls_callback_indirect
+
+    .p2align 4
+    .type calls_callback_indirect_exact, @function
+calls_callback_indirect_exact:
+    CALLBACK calls_enter_indirect_exact
+    .size calls_callback_indirect_exact, . - calls_callback_indirect_exact
 
 // What there is to save on this processor: SSE, AVX and AVX-512 state, as far as the system uses it.
     .p2align 4

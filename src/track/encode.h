@@ -9,7 +9,8 @@
 //   a hook runs: edge met ─► ... ─► re-encoding: encoded edges add their number or run as they were
 //   compiled, the others go on pushing
 //
-//   encode_graph.c     functions, sites and edges as they are met; what cannot be patched
+//   encode_graph.c     functions, sites and edges as they are met
+//   encode_silent.c    what cannot be patched
 //   encode_facts.c     which functions can have numbers
 //   encode_quiet.c     which need none: their callers' will do
 //   encode_demand.c    which are worth it
@@ -18,8 +19,11 @@
 //   encode_hook.c      what a hook does, and encoding anew
 //   encode_epoch.c     encodings that threads are on
 //   encode_thread.c    start and end, the lock
+//   encode_unwind.c    exceptions, which take frames away
 //   encode_stack.c     a stack walk, and the state that it stands for
 //   encode_sample.c    from a sample to its node
+//   encode_here.c      from an event that the program makes itself to its node
+//   encode_worth.c     whether numbers pay for those
 //
 // One rule makes all of it safe to mix: what a frame undoes when it returns is told by its return
 // address alone. A hook's stub pops an entry, a delta's takes its number off, original code does

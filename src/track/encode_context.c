@@ -7,7 +7,6 @@
 #include "encode/serial.h"
 #include "loadmap/loadmap.h"
 #include "track/asked_known.h"
-#include "track/forbidden.h"
 
 // What was left for those who decode; under the lock.
 static struct {
@@ -59,20 +58,11 @@ bool asked_known(uintptr_t pc, uintptr_t sp, struct asked_value *value)
 static bool is_sound(const struct encode_thread *thread)
 {
     const struct encode_state *state = thread->state;
-    return !encode.failed && !thread->jumping && !state->over && !state->doubt &&
+    return !encode.failed && !encode.resting && !thread->jumping && !state->over && !state->doubt &&
            thread->root_slot && !encode_is_behind(thread);
 }
 
 // ---- the long way
-
-// The function that the program called to jump is on the stack no more.
-static bool has_landed(const struct encode_thread *thread)
-{
-    for (uint32_t i = 0; i < thread->count; i++)
-        if (forbidden_is_agent(thread->frames[i].function))
-            return false;
-    return true;
-}
 
 // Whether the number says what a walk says; if it did not, it does now, or cannot. The walk is in
 // thread->frames, the path in thread->path.
@@ -83,7 +73,7 @@ static bool confirm(struct encode_thread *thread, struct unwind_cursor *cursor)
     if (!encode_walk(thread, cursor) || thread->has_signal || thread->has_gap)
         return false;
     if (thread->jumping)
-        thread->jumping = !has_landed(thread);
+        thread->jumping = !encode_has_landed(thread);
     if (thread->state->doubt || encode_is_behind(thread))
         encode_go_on(thread);
     if (!is_sound(thread))
@@ -192,6 +182,7 @@ bool encode_context(struct asked_thread *asked, const struct asked_place *place,
     if (!thread || sites_locate(place->pc, &stub) || place->sp < thread->stack.low ||
         place->sp >= thread->stack.high || !encode_lock(thread, &mask))
         return false;
+    encode.guesses = true; // which are good for what is asked again and again at one place
     struct unwind_cursor cursor;
     unwind_start_here(&cursor, place->pc, place->sp, place->bp,
                       (struct unwind_bounds){place->sp, thread->stack.high});

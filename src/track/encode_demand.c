@@ -9,33 +9,86 @@
 //           │        and their return addresses lead to stubs, as if they had come through these
 //           └── k           called thousands of times from f, so it is looked at, too
 
-#include "patch/functions.h"
-#include "patch/lock.h"
 #include "track/encode_facts.h"
 
 enum {
     LOOKS_MOST = 128, // functions that are looked at for one stack: the next one goes on
     HOT_CALLS = 2000,
+    // Of the time of the program, one in so many may be spent on looking for samples, and a little
+    // to begin with: what leads to others by jumps is looked at together with all of them, which
+    // may be thousands.
+    LOOK_PARTS = 64,
+    LOOK_FREE_NS = 8000000,
+    // So there is an end to that. The tables of instructions of a compiler, say, are a hundred
+    // functions that jump to each other, with 17,000 calls: 60 ms.
+    LOOK_SITES = 1024,
+    // So a function has to be on so many stacks: much of what runs as a program begins does so
+    // once.
+    SEEN_LEAST = 3,
+    SEEN = 4096,
+    // Samples that are to come in so much of the program's time before functions are looked at for
+    // them. To walk one costs microseconds, to have numbers ready for it some percent of the time.
+    OFTEN = 8,
+    OFTEN_NS = 250000000,
+    YOUNG = 8, // frames of a stack
 };
+
+static uint64_t looked_ns; // on that, and on what was called often. Under the lock.
+
+// What may be spent now, in nanoseconds: on the functions at the young end of stacks half of it, so
+// that there is always something left for those that many stacks have in common.
+struct allowance {
+    bool free; // anything
+    uint64_t young, old;
+};
+
+// Who asks with each allocation has a purse of his own.
+static bool is_free_to_look(void)
+{
+    return encode.verify || encode.restless || encode.weighs;
+}
+
+// What one function may lead to.
+static uint32_t most_sites(void)
+{
+    return is_free_to_look() || encode.guesses ? UINT32_MAX : LOOK_SITES;
+}
+
+static struct allowance allowance(void)
+{
+    const uint64_t all = LOOK_FREE_NS + encode_process_now() / LOOK_PARTS;
+    if (is_free_to_look())
+        return (struct allowance){true, UINT64_MAX, UINT64_MAX};
+    return (struct allowance){.young = all / 2 > looked_ns ? all / 2 - looked_ns : 0,
+                              .old = all > looked_ns ? all - looked_ns : 0};
+}
+
+bool encode_is_asked_often(void)
+{
+    static uint64_t since; // under the lock, as is the next
+    static uint32_t asked;
+    if (is_free_to_look())
+        return true;
+    const uint64_t now = encode_process_now();
+    if (now - since > OFTEN_NS) {
+        since = now;
+        asked = 0;
+    }
+    return ++asked > OFTEN;
+}
 
 static uint32_t is_looked_at(uint32_t function)
 {
     return function != GRAPH_NONE && !(encode_facts_of(function)->flags & UNLOOKED);
 }
 
-// Where the function begins that a pc is in; 0: no table covers it.
-static uintptr_t start_of(uintptr_t pc)
+static uint8_t seen[SEEN]; // on stacks, by function. Under the lock.
+
+static bool is_seen_again(place_t function)
 {
-    uintptr_t start = 0;
-    if (patch_lock())
-        return 0;
-    loadmap_enter();
-    const struct patch_function *function = functions_at(pc);
-    if (function)
-        start = function->start;
-    loadmap_leave();
-    patch_unlock();
-    return start;
+    uint8_t *times = &seen[lookup_hash(function, 0) % SEEN];
+    *times += *times < SEEN_LEAST;
+    return *times == SEEN_LEAST || is_looked_at(graph_find_function(&encode.graph, function));
 }
 
 static struct encode_site *site_of(const struct encode_frame *frame)
@@ -50,76 +103,129 @@ static struct encode_site *site_of(const struct encode_frame *frame)
 static uintptr_t target_of(const struct encode_site *site, uintptr_t pc)
 {
     if (!encode_is_direct(site))
-        return start_of(pc);
+        return encode_start_of(pc);
     return site->site->target ? site->site->target
            : site->site->slot ? *(const uintptr_t *)site->site->slot
                               : 0;
 }
 
-// The call of a frame becomes an edge, and what it has entered is looked at. False: what is deeper
-// cannot be told by numbers.
-static bool take_frame(const struct encode_frame *frame, uintptr_t pc, uint32_t *looks)
+// A frame that is older than the hooks of what its call has entered: that has left through a
+// pointer, by whichever of its jumps, for what runs now.
+static uint32_t take_jump(uint32_t entered, place_t function, uintptr_t pc)
+{
+    const struct encode_facts *facts = encode_facts_of(entered);
+    const uint32_t runs = graph_find_function(&encode.graph, function);
+    struct site_list list;
+    // If it has numbers, it would have to be encoded before anything else.
+    if ((facts->flags & (TAILS | PUSHES | OPEN)) != (TAILS | PUSHES) ||
+        (runs != GRAPH_NONE && encode_leads_to(entered, runs)) ||
+        sites_find(facts->address, &list, NULL))
+        return 0;
+    for (unsigned i = 0; i < list.count; i++) {
+        struct encode_site *site =
+            list.site[i].kind == SITE_TAIL_INDIRECT ? encode_site_of(&list.site[i]) : NULL;
+        const uintptr_t start = site ? encode_start_of(pc) : 0;
+        if (start) {
+            encode_tail(site, start);
+            return 1;
+        }
+    }
+    return 0;
+}
+
+// The call of a frame becomes an edge, and what it has entered is looked at, if it may be. False:
+// what is deeper cannot be told by numbers.
+static bool take_frame(const struct encode_frame *frame, uintptr_t pc, bool may_look,
+                       uint32_t *looks)
 {
     struct encode_site *site = site_of(frame);
     if (encode_is_quiet(frame->function))
         return false;
     if (!site || site->dead || site->site->kind == SITE_TAIL_INDIRECT)
         return is_looked_at(graph_find_function(&encode.graph, frame->function));
+    if (encode_is_futile(site->caller))
+        return false;
     const uint32_t known = encode.graph.edge_count;
     const uintptr_t target = target_of(site, pc);
     const uint32_t edge = target ? encode_edge(site, target) : GRAPH_NONE;
     if (edge == GRAPH_NONE)
         return false;
     *looks += encode.graph.edge_count > known;
-    *looks += encode_look(graph_edge(&encode.graph, edge)->callee);
+    if (may_look) {
+        *looks += encode_look(graph_edge(&encode.graph, edge)->callee, most_sites());
+        *looks += take_jump(graph_edge(&encode.graph, edge)->callee, frame->function, pc);
+    }
     // A jump may have led on from there.
     return is_looked_at(graph_find_function(&encode.graph, frame->function));
-}
-
-// What has been called from functions that were open does not know of it.
-static void distrust_others(const struct encode_thread *thread)
-{
-    for (struct encode_thread *other = encode.threads; other; other = other->next)
-        if (other != thread) {
-            other->state->attention = other->state->doubt = 1;
-            encode_notice(other->state);
-        }
 }
 
 static bool can_move(const struct encode_thread *thread)
 {
     // On a small stack of a handler there may not be the room.
     const uintptr_t here = (uintptr_t)__builtin_frame_address(0);
-    return !encode.frozen && !encode.failed && !thread->has_signal && !thread->has_gap &&
-           !thread->has_hook && !thread->jumping && !thread->state->in_flight &&
-           thread->root_slot && here - thread->stack.low >= 65536 && here < thread->stack.high;
+    return !encode.frozen && !encode.failed && !encode.resting && encode_may_move(thread) &&
+           !thread->has_hook && !thread->jumping && thread->root_slot &&
+           here - thread->stack.low >= 65536 && here < thread->stack.high;
+}
+
+// What calls have entered and left by a jump at once is never on a stack: the entries of ccStack
+// tell it.
+static uint32_t look_at_entered(const struct machine *machine, uint64_t end)
+{
+    uint32_t looks = 0;
+    for (uint32_t i = 0; i < machine->depth && looks < LOOKS_MOST; i++) {
+        const uint32_t edge = machine->stack[i].edge;
+        if (edge >= encode.graph.edge_count ||
+            is_looked_at(graph_edge(&encode.graph, edge)->callee))
+            continue;
+        if (encode_cpu_now() > end)
+            break;
+        looks += encode_look(graph_edge(&encode.graph, edge)->callee, most_sites());
+    }
+    return looks;
+}
+
+// A call that was not known when the state was computed: nothing is told as long as its frame is
+// there.
+static bool has_blind_entry(const struct machine *machine)
+{
+    for (uint32_t i = 0; i < machine->depth; i++)
+        if (machine->stack[i].edge == GRAPH_NONE)
+            return true;
+    return false;
 }
 
 bool encode_demand(struct encode_thread *thread, uintptr_t pc)
 {
     enum cover cover;
     uint32_t looks = 0;
-    if (!can_move(thread))
+    const uint64_t begin = encode_cpu_now();
+    const struct allowance allowed = allowance();
+    if (!can_move(thread) || (allowed.old == 0 && !has_blind_entry(&thread->state->machine)))
         return false;
+    // Not yet, if numbers rested as it began.
+    looks += encode_look(thread->state->machine.root, UINT32_MAX);
     for (uint32_t i = thread->count; i-- > 0 && looks < LOOKS_MOST;) {
+        const uint32_t before = looks;
         const struct encode_frame *frame = &thread->frames[i];
         const uintptr_t inside =
             i == 0 || !thread->frames[i - 1].slot
                 ? pc
                 : sites_true_pc(*(const uintptr_t *)thread->frames[i - 1].slot) - 1;
-        if (!frame->slot || !take_frame(frame, inside, &looks))
+        const uint64_t ns = i < YOUNG ? allowed.young : allowed.old;
+        const bool may_look = ns > 0 && (allowed.free || is_seen_again(frame->function));
+        if (!frame->slot || !take_frame(frame, inside, may_look, &looks) ||
+            (may_look && looks > before && encode_cpu_now() - begin > ns))
             break;
     }
+    looks +=
+        look_at_entered(&thread->state->machine, allowed.free ? UINT64_MAX : begin + allowed.old);
+    looked_ns += encode_cpu_now() - begin;
     if (looks == 0 || numbering_cover(&encode.numbering, &cover))
         return false;
-    encode_move_returns(thread);
-    if (encode_is_behind(thread))
-        encode_join(thread);
-    encode_replay(thread, 0);
-    if (!thread->state->attention)
-        encode_calm(thread->state);
-    distrust_others(thread);
+    encode_go_on(thread);
     encode_count_graph();
+    encode.demanded = true;
     return true;
 }
 
@@ -138,8 +244,11 @@ void encode_look_at_hot(void)
 {
     const uint32_t hot = atomic_exchange_explicit(&encode.hot, 0, memory_order_relaxed);
     enum cover cover;
-    if (!hot || encode.frozen || !encode_look(hot - 1))
+    if (!hot || encode.frozen || encode.resting)
         return;
-    numbering_cover(&encode.numbering, &cover);
-    distrust_others(NULL);
+    const uint64_t begin = encode_cpu_now();
+    const bool looked = encode_look(hot - 1, most_sites());
+    looked_ns += encode_cpu_now() - begin;
+    if (looked)
+        numbering_cover(&encode.numbering, &cover);
 }

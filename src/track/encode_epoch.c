@@ -14,7 +14,7 @@
 // never changes between adding and pushing while an epoch lives: so whatever a call did, its return
 // undoes, and what the walk computes for a new epoch is undone by that one's words.
 
-#include "track/encode_parts.h"
+#include "track/encode_facts.h"
 
 // For threads that nobody knows: nothing happens. The words of all sites are 0.
 static _Atomic int64_t nothing[ENCODE_SITES];
@@ -55,9 +55,11 @@ static void free_epoch(struct encode_epoch *epoch)
 
 static int64_t word_of(const struct numbering *numbering, const struct encode_site *site)
 {
-    if (site->edge == GRAPH_NONE || site->edge >= numbering->covered || site->watched)
+    if (site->edge == GRAPH_NONE || site->edge >= numbering->covered)
         return WORD_LONG;
     const struct code *code = numbering_code(numbering, site->edge);
+    if (encode_blinds(site->edge))
+        return (int64_t)encode_blinding(numbering->dictionary);
     if (code->action == ACTION_ADD)
         return (int64_t)code->add;
     return WORD_PUSH | (code->action == ACTION_REPEAT ? WORD_REPEATS : 0) |
@@ -92,6 +94,8 @@ bool encode_publish(struct numbering *next)
     // order.
     atomic_thread_fence(memory_order_seq_cst);
     encode_trust();
+    // Release: who sees this sees the epoch.
+    atomic_store_explicit(&encode.unsettled, false, memory_order_release);
     for (struct encode_thread *thread = encode.threads; thread && encode.company;
          thread = thread->next)
         encode_notice(thread->state);
@@ -167,6 +171,8 @@ void encode_forget_table(struct encode_state *state)
 // What a site leads to: its original code, if nothing is to be done and that can be changed again.
 static struct stub *stub_in_company(struct encode_site *site, const struct numbering *numbering)
 {
+    if (encode_is_futile(site->caller))
+        return NULL;
     if (!encode_is_direct(site))
         return site->hook;
     return !site->fixed && word_of(numbering, site) == 0 ? NULL : site->table;
@@ -191,8 +197,7 @@ static int lead(const struct numbering *numbering, enum direction direction)
     for (uint32_t i = 0; (site = encode_site_number(i)) && !error; i++) {
         struct stub *stub = stub_in_company(site, numbering);
         if (site->dead || stub == atomic_load_explicit(&site->site->stub, memory_order_relaxed) ||
-            (direction != LEAD_ALL && (site->fixed || site->edge == GRAPH_NONE ||
-                                       (stub == NULL) != (direction == LEAD_OUT))))
+            (direction != LEAD_ALL && (site->fixed || (stub == NULL) != (direction == LEAD_OUT))))
             continue;
         changes[count++] = (struct site_change){site->site, stub};
         if (count == CHANGES) {
@@ -237,6 +242,21 @@ static bool make_tables(void)
     return true;
 }
 
+// Code that is not rewritten in company, and runs as it was compiled by now, will do so for good.
+static bool leave_as_compiled(void)
+{
+    struct encode_site *site;
+    bool left = false;
+    for (uint32_t i = 0; (site = encode_site_number(i)); i++) {
+        struct encode_facts *caller = encode_facts_of(site->caller);
+        if (!site->fixed || !encode_is_futile(site->caller) || caller->flags & OPEN)
+            continue;
+        caller->flags |= OPEN;
+        left = true;
+    }
+    return left;
+}
+
 bool encode_begin_company(struct encode_thread *thread)
 {
     struct numbering_options options = encode.numbering.options;
@@ -245,6 +265,8 @@ bool encode_begin_company(struct encode_thread *thread)
     if (!make_tables())
         return false;
     encode_settle();
+    if (leave_as_compiled())
+        encode_settle();
     push_indirect();
     if (numbering_make(&next, &encode.graph, &options))
         return false;

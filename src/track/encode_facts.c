@@ -21,9 +21,29 @@ struct encode_facts *encode_facts_of(uint32_t function)
     return series_at(&facts, function);
 }
 
+#define BEYOND_MOST 16
+static uintptr_t beyond[BEYOND_MOST];
+static unsigned beyond_count;
+
+void encode_doubt_functions(const uintptr_t *functions, unsigned count)
+{
+    for (unsigned i = 0; i < count && beyond_count < BEYOND_MOST; i++)
+        beyond[beyond_count++] = functions[i];
+}
+
+// As good as open until it is looked at.
+struct encode_facts encode_facts_new(uintptr_t address)
+{
+    struct encode_facts fresh = {.address = address, .flags = OPEN | UNLOOKED};
+    for (unsigned i = 0; i < beyond_count; i++)
+        if (beyond[i] == address)
+            fresh.flags |= BEYOND;
+    return fresh;
+}
+
 bool encode_is_open(uint32_t function)
 {
-    return encode_facts_of(function)->flags & OPEN;
+    return encode_facts_of(function)->flags & (OPEN | SHADED);
 }
 
 void encode_spread(uint32_t first_edge)
@@ -35,9 +55,9 @@ void encode_spread(uint32_t first_edge)
             const struct graph_edge *edge = graph_edge(graph, i);
             const unsigned more =
                 encode_facts_of(edge->callee)->flags & ~encode_facts_of(edge->caller)->flags;
-            if (!edge_is_silent(edge) || !(more & (OPEN | PUSHES)))
+            if (!edge_is_silent(edge) || !(more & (OPEN | PUSHES | SHADED)))
                 continue;
-            encode_facts_of(edge->caller)->flags |= more & (OPEN | PUSHES);
+            encode_facts_of(edge->caller)->flags |= more & (OPEN | PUSHES | SHADED);
             changed = true;
         }
     }
@@ -47,12 +67,12 @@ bool encode_may_number(uint32_t edge)
 {
     const struct graph_edge *one = graph_edge(&encode.graph, edge);
     return !((encode_facts_of(one->callee)->flags | encode_facts_of(one->caller)->flags) &
-             (OPEN | PUSHES));
+             (OPEN | PUSHES | SHADED));
 }
 
 bool encode_is_doubted(uint32_t function)
 {
-    return encode_facts_of(function)->flags & DOUBTED;
+    return encode_facts_of(function)->flags & (DOUBTED | BEYOND);
 }
 
 // Whether all places that a function leaves for by hooked jumps seem to be known.
@@ -70,7 +90,7 @@ bool encode_may_settle(uint32_t edge)
                                          encode_facts_of(one->callee)};
     bool waits = false;
     for (unsigned i = 0; i < 2; i++) {
-        if (ends[i]->flags & OPEN || ends[i]->surprises >= SURPRISES_OF_ONE)
+        if (ends[i]->flags & (OPEN | SHADED) || ends[i]->surprises >= SURPRISES_OF_ONE)
             return false;
         waits |= (ends[i]->flags & PUSHES) && (ends[i]->flags & TAILS) && ends[i]->surprises > 0;
     }
@@ -92,6 +112,9 @@ static void mark_hot(void)
 void encode_settle(void)
 {
     struct encode_site *site;
+    // Before anything changes, as in encode_look().
+    atomic_store_explicit(&encode.unsettled, true, memory_order_relaxed);
+    atomic_thread_fence(memory_order_seq_cst);
     mark_hot();
     for (uint32_t f = 0; f < encode.graph.function_count; f++) {
         struct encode_facts *of = encode_facts_of(f);
@@ -105,12 +128,12 @@ void encode_settle(void)
             of->flags &= (uint16_t)~PUSHES;
         of->flags &= (uint16_t)~NEWS;
     }
-    encode_spread(0);
+    encode_shade();
     for (uint32_t i = 0; (site = encode_site_number(i)); i++) {
         if (site->edge == GRAPH_NONE)
             continue;
         struct graph_edge *edge = graph_edge(&encode.graph, site->edge);
-        if (encode_may_number(site->edge) && !site->watched)
+        if (encode_may_number(site->edge))
             edge->flags &= (uint8_t)~EDGE_UNENCODED;
         else
             edge->flags |= EDGE_UNENCODED;

@@ -15,6 +15,10 @@ enum {
     HOT = 128,      // is called often, or calls
     DOUBTED = 64,   // somebody has come here whom the encoding in force does not know
     UNLOOKED = 256, // its sites are not known yet: as good as open
+    BEYOND = 512,   // calls that are left as they are end in it: nobody knows who has come here
+    DARK = 1024,    // its calls cost too much
+    SHADED = 2048, // is dark, leads silently to one that is, or is called by such alone: as good as
+                   // open
 };
 
 struct encode_facts { // by function of the graph
@@ -22,17 +26,39 @@ struct encode_facts { // by function of the graph
     uint16_t flags;
     uint8_t surprises; // jumps to where nobody knew, when that was not expected any more
     uint8_t calm;      // encodings since one led to where nobody knew
+    uint16_t hits;     // samples in the stubs and hooks of its calls, of late
     uint32_t next;     // to be looked at
 };
 
 // Room for one more function. False: no memory.
 bool encode_facts_reach(uint32_t function);
+// What a function begins with.
+struct encode_facts encode_facts_new(uintptr_t address);
 struct encode_facts *encode_facts_of(uint32_t function);
 
 // What leads silently to an open function is open, too: over the edges from one on.
 void encode_spread(uint32_t first_edge);
 
+// Before the edges are numbered: which functions are shaded. Spreads what encode_spread() does.
+void encode_shade(void);
+
 // A jump of a function has gone where nobody knew. True: when that was not expected any more.
 bool encode_surprise(uint32_t caller, uint32_t callee);
+
+// A function may go there silently; `behind` the instruction that does it. A target of 0 is not
+// known.
+void encode_add_silent(uint32_t from, uintptr_t behind, uintptr_t target, enum edge_kind kind);
+
+// Where the function begins that a pc is in; 0: no table covers it.
+uintptr_t encode_start_of(uintptr_t pc);
+
+// Where a word of the GOT, or a PLT entry, leads to.
+uintptr_t encode_target_behind(uintptr_t from, uintptr_t target, uintptr_t slot);
+
+// An instruction of the function that stays as it is.
+void encode_add_stays(uint32_t function, uintptr_t address, enum site_stays why);
+
+// Compilers put cold code elsewhere, with a table of its own: to walks it is a function.
+void encode_add_parts(uint32_t function);
 
 #endif

@@ -8,9 +8,7 @@
 // head, and decoding it fails, rather than lead astray.
 
 #include "loadmap/loadmap.h"
-#include "patch/decode.h"
 #include "patch/functions.h"
-#include "patch/jump_table.h"
 #include "patch/lock.h"
 #include "track/asked.h"
 #include "track/encode_facts.h"
@@ -85,33 +83,41 @@ static bool is_here_to_stay(uintptr_t address)
     return here;
 }
 
-// Where the function begins that a call of this address enters; the address itself if no table
-// covers it, or that may be unloaded.
-static uintptr_t start_of(uintptr_t address)
+uintptr_t encode_start_of(uintptr_t pc)
 {
-    uintptr_t start = address;
-    if (!is_here_to_stay(address) || patch_lock())
-        return start;
+    uintptr_t start = 0;
+    if (patch_lock())
+        return 0;
     loadmap_enter();
-    struct patch_function *function = functions_at(address);
-    if (function)
+    const struct patch_function *function = functions_at(pc);
+    if (function && !functions_is_linkage(function))
         start = function->start;
     loadmap_leave();
     patch_unlock();
     return start;
 }
 
-// The function. A new one is as good as open until it is looked at.
+// Where the function begins that a call of this address enters; the address itself if no table
+// covers it, or that may be unloaded. A pointer to a PLT entry is one to what that leads to.
+static uintptr_t entered_by(uintptr_t address)
+{
+    const uintptr_t bound =
+        is_here_to_stay(address) ? encode_target_behind(address, address, 0) : 0;
+    const uintptr_t entered = bound ? bound : address;
+    const uintptr_t start = is_here_to_stay(entered) ? encode_start_of(entered) : 0;
+    return start ? start : entered;
+}
+
+// The function.
 static uint32_t add_function(uintptr_t address)
 {
     const uint32_t before = encode.graph.function_count;
-    const uintptr_t start = start_of(address);
+    const uintptr_t start = entered_by(address);
     if (!encode_facts_reach(before))
         return GRAPH_NONE;
     uint32_t function = graph_add_function(&encode.graph, loadmap_place(start));
     if (function != GRAPH_NONE && function >= before)
-        *encode_facts_of(function) =
-            (struct encode_facts){.address = start, .flags = OPEN | UNLOOKED};
+        *encode_facts_of(function) = encode_facts_new(start);
     return function;
 }
 
@@ -120,12 +126,12 @@ static void will_look_at(uint32_t function)
     struct encode_facts *facts = encode_facts_of(function);
     if (!(facts->flags & UNLOOKED))
         return;
-    facts->flags &= (uint16_t) ~(OPEN | UNLOOKED);
+    facts->flags &= (uint16_t) ~(OPEN | SHADED | UNLOOKED);
     facts->next = next_look;
     next_look = function;
 }
 
-static void add_silent(uint32_t from, uintptr_t behind, uintptr_t target, enum edge_kind kind)
+void encode_add_silent(uint32_t from, uintptr_t behind, uintptr_t target, enum edge_kind kind)
 {
     uint32_t to = target ? add_function(target) : GRAPH_NONE;
     if (to == GRAPH_NONE ||
@@ -134,130 +140,6 @@ static void add_silent(uint32_t from, uintptr_t behind, uintptr_t target, enum e
     // Who comes there silently is not known to come: its calls are.
     if (to != GRAPH_NONE)
         will_look_at(to);
-}
-
-// Where a word of the GOT, or a PLT entry, leads to.
-static uintptr_t target_behind(uintptr_t from, uintptr_t target, uintptr_t slot)
-{
-    uintptr_t result = 0;
-    if (patch_lock())
-        return 0;
-    loadmap_enter();
-    struct patch_module *module = functions_module(from);
-    if (!slot && module && target)
-        slot = functions_plt_slot(module, target);
-    if (slot)
-        result = functions_slot_target(slot);
-    else if (target && functions_at(target))
-        result = target;
-    loadmap_leave();
-    patch_unlock();
-    return result;
-}
-
-static bool stack_is_empty(uintptr_t pc)
-{
-    bool empty = true;
-    if (patch_lock())
-        return true;
-    loadmap_enter();
-    const struct patch_function *function = functions_at(pc);
-    if (function)
-        empty = functions_stack_is_empty(function, pc);
-    loadmap_leave();
-    patch_unlock();
-    return empty;
-}
-
-struct switch_parts {
-    uint32_t function;
-    uintptr_t behind;
-};
-
-static void add_switch_part(uintptr_t part, void *context)
-{
-    const struct switch_parts *parts = context;
-    add_silent(parts->function, parts->behind, part, EDGE_SILENT_JUMP);
-}
-
-static void add_stays(uint32_t function, uintptr_t address, enum site_stays why)
-{
-    struct instruction in;
-    // Of those for thread-local storage, nothing comes back to code of ours.
-    if (why == STAYS_PREFIXED)
-        return;
-    if (why == STAYS_TABLE) {
-        struct switch_parts parts = {function, address + 1};
-        if (!jump_table_stays(address, add_switch_part, &parts) && stack_is_empty(address))
-            encode_facts_of(function)->flags |= OPEN;
-        return;
-    }
-    if (why == STAYS_UNDECODED || !decode((const unsigned char *)address, INSTRUCTION_MOST, &in)) {
-        encode_facts_of(function)->flags |= OPEN;
-        return;
-    }
-    const uintptr_t behind = address + in.length;
-    uintptr_t target = 0, slot = 0;
-    const bool jumps =
-        in.flow == FLOW_JUMP || in.flow == FLOW_BRANCH || in.flow == FLOW_JUMP_INDIRECT;
-    if (in.flow == FLOW_CALL || in.flow == FLOW_JUMP || in.flow == FLOW_BRANCH)
-        target = decode_target(&in, address);
-    else if (in.rip_relative)
-        slot = behind + (uintptr_t)(intptr_t)in.disp;
-    if (why == STAYS_MIDDLE && target == behind)
-        return; // reads the pc
-    target = target_behind(address, target, slot);
-    if (asked_is_left_alone(target) || encode_leads_to_quiet(target))
-        return; // comes back without a call of anything that counts
-    add_silent(function, behind, target, jumps ? EDGE_SILENT_JUMP : EDGE_SILENT_CALL);
-}
-
-// The other part of a function that a jump leads to; 0 if it is none.
-static uintptr_t part_at(uintptr_t target)
-{
-    uintptr_t start = 0;
-    if (patch_lock())
-        return 0;
-    loadmap_enter();
-    struct patch_function *other = functions_at(target);
-    if (other && other->whole)
-        functions_examine(other);
-    // Or a whole function that is entered in the middle: libc's memory functions share their
-    // bodies.
-    if (other && (!other->whole || other->inside || target != other->start) &&
-        !functions_plt_slot(other->module, target))
-        start = other->start;
-    loadmap_leave();
-    patch_unlock();
-    return start;
-}
-
-// Compilers put cold code elsewhere, with a table of its own: to walks it is a function.
-static void add_parts(uint32_t function)
-{
-    uintptr_t start = encode_facts_of(function)->address, end = start;
-    bool decoded = false;
-    if (patch_lock())
-        return;
-    loadmap_enter();
-    const struct patch_function *range = functions_at(start);
-    if (range) {
-        end = range->end;
-        decoded = range->decoded;
-    }
-    loadmap_leave();
-    patch_unlock();
-    struct instruction in;
-    for (uintptr_t pc = start; decoded && pc < end; pc += in.length) {
-        if (!decode((const unsigned char *)pc, end - pc, &in))
-            return;
-        if (in.flow != FLOW_JUMP && in.flow != FLOW_BRANCH)
-            continue;
-        const uintptr_t target = decode_target(&in, pc);
-        const uintptr_t part = target >= start && target < end ? 0 : part_at(target);
-        if (part && part != start)
-            add_silent(function, pc + in.length, part, EDGE_SILENT_JUMP);
-    }
 }
 
 static uint32_t site_hash(const struct site *site)
@@ -302,6 +184,11 @@ bool encode_is_fixed(uintptr_t address)
     return is_in(&libc[0], address) || is_in(&libc[1], address);
 }
 
+bool encode_is_in_unwinder(uintptr_t address)
+{
+    return is_in(&unwinder, address);
+}
+
 static int32_t from_thread(const void *variable)
 {
     return (int32_t)((intptr_t)variable - (intptr_t)__builtin_thread_pointer());
@@ -321,7 +208,7 @@ struct stub *encode_table_stub(struct encode_site *site)
 }
 
 // A site that is not known yet, whatever it leads to.
-static struct encode_site *add_site(struct site *site)
+static struct encode_site *add_site(uint32_t function, struct site *site)
 {
     if (site->form == FORM_TRAP || !series_reach(&known, &encode.pool, known_count) ||
         (encode.company && known_count >= ENCODE_SITES))
@@ -330,13 +217,14 @@ static struct encode_site *add_site(struct site *site)
     *added = (struct encode_site){.site = site,
                                   .number = known_count,
                                   .edge = GRAPH_NONE,
+                                  .caller = function,
                                   .fixed = encode_is_fixed(site->address),
                                   .loaded = !is_permanent(site->address)};
     return added;
 }
 
 // A hook for a site; NULL: it stays as it is.
-static struct stub *hook_for(struct site *site)
+static struct stub *hook_for(uint32_t function, struct site *site)
 {
     const bool indirect = is_indirect(site) || site->kind == SITE_TAIL_INDIRECT;
     const struct stub_plan plan = {.kind = STUB_HOOK,
@@ -345,7 +233,7 @@ static struct stub *hook_for(struct site *site)
                                                                               : encode_push_direct,
                                    .after = site->kind == SITE_TAIL_INDIRECT ? NULL : encode_after,
                                    .push_target = indirect};
-    struct encode_site *added = add_site(site);
+    struct encode_site *added = add_site(function, site);
     struct stub *stub;
     if (!added)
         return NULL;
@@ -403,6 +291,22 @@ static bool is_left(uintptr_t target)
     return false;
 }
 
+// 0: not known before it runs.
+static uintptr_t target_of(const struct site *site)
+{
+    const bool direct = !is_indirect(site) && site->kind != SITE_TAIL_INDIRECT;
+    return direct ? site->target : encode_target_behind(site->address, 0, site->slot);
+}
+
+// Calls that only a trap could follow, to where nobody knows.
+static bool has_trap(const struct site_list *list)
+{
+    for (unsigned i = 0; i < list->count; i++)
+        if (list->site[i].form == FORM_TRAP && !target_of(&list->site[i]))
+            return true;
+    return false;
+}
+
 static void add_sites(uint32_t function, const struct site_list *list)
 {
     for (unsigned i = 0; i < list->count; i++) {
@@ -410,22 +314,22 @@ static void add_sites(uint32_t function, const struct site_list *list)
         const uintptr_t behind = site->address + site->length;
         const bool tail = site->kind == SITE_TAIL || site->kind == SITE_TAIL_INDIRECT;
         const bool direct = !is_indirect(site) && site->kind != SITE_TAIL_INDIRECT;
-        const uintptr_t target =
-            direct ? site->target : target_behind(site->address, 0, site->slot);
+        const uintptr_t target = target_of(site);
         if (asked_is_left_alone(target))
             continue;
         if (is_left(target) || (direct && encode_leads_to_quiet(target)))
             continue;
-        struct stub *stub = tail && target ? NULL : hook_for(site);
+        struct stub *stub = tail && target ? NULL : hook_for(function, site);
         if (tail && stub)
             encode_facts_of(function)->flags |= PUSHES | TAILS;
         else if (!stub)
-            add_silent(function, behind, target, tail ? EDGE_SILENT_JUMP : EDGE_SILENT_CALL);
+            encode_add_silent(function, behind, target, tail ? EDGE_SILENT_JUMP : EDGE_SILENT_CALL);
         if (!stub) {
             encode.counts->sites_skipped++;
             continue;
         }
         encode.counts->sites_patched++;
+        encode_spend(&(struct encode_bill){.sites = 1});
         change(function, site, stub);
     }
 }
@@ -438,8 +342,8 @@ static void look_at(uint32_t function)
     const bool stays =
         encode.frozen || (encode.company && encode_is_fixed(address)) || is_in(&unwinder, address);
     // Where nothing would be patched, nothing is missed.
-    if (!is_here_to_stay(address) || sites_find(address, &list, &found) ||
-        (stays && list.count + stayed_count > 0)) {
+    if (!is_here_to_stay(address) || !encode_start_of(address) ||
+        sites_find(address, &list, &found) || (stays && list.count + stayed_count > 0)) {
         encode_facts_of(function)->flags |= OPEN;
         return;
     }
@@ -447,24 +351,66 @@ static void look_at(uint32_t function)
     if (stayed_count > STAYS_MOST)
         encode_facts_of(function)->flags |= OPEN;
     for (unsigned i = 0; i < stayed_count && i < STAYS_MOST; i++)
-        add_stays(function, stayed[i].address, stayed[i].why);
-    add_parts(function);
-    add_sites(function, &list);
+        encode_add_stays(function, stayed[i].address, stayed[i].why);
+    encode_add_parts(function);
+    if (has_trap(&list))
+        encode_facts_of(function)->flags |= OPEN;
+    if (!encode_is_futile(function))
+        add_sites(function, &list);
 }
 
-bool encode_look(uint32_t function)
+// Of the sites from one on: those whose functions have turned out to be open for nothing run their
+// original code again.
+static void take_back(uint32_t first)
 {
-    const uint32_t first_edge = encode.graph.edge_count;
-    will_look_at(function);
-    if (next_look == GRAPH_NONE)
-        return false;
+    for (uint32_t i = first; i < known_count; i++) {
+        const struct encode_site *site = series_at(&known, i);
+        if (encode_is_futile(site->caller) && atomic_load(&site->site->stub))
+            change(site->caller, site->site, NULL);
+    }
+    apply_changes();
+}
+
+// What has been called from functions that were open does not know of it. Before anything changes:
+// who sees a function that is not open any more sees the doubt, for encode_decode_state() looks in
+// this order.
+static void distrust_all(void)
+{
+    for (struct encode_thread *thread = encode.threads; thread; thread = thread->next) {
+        thread->state->attention = thread->state->doubt = 1;
+        encode_notice(thread->state);
+    }
+    atomic_thread_fence(memory_order_seq_cst);
+}
+
+// Functions that are not looked at after all: whatever leads there silently is open.
+static void leave_unlooked(void)
+{
     while (next_look != GRAPH_NONE) {
+        struct encode_facts *facts = encode_facts_of(next_look);
+        facts->flags |= OPEN | UNLOOKED;
+        next_look = facts->next;
+    }
+}
+
+bool encode_look(uint32_t function, uint32_t most_sites)
+{
+    const uint32_t first_edge = encode.graph.edge_count, first_site = known_count;
+    if (encode.resting || !(encode_facts_of(function)->flags & UNLOOKED))
+        return false;
+    distrust_all();
+    will_look_at(function);
+    const uint64_t begin = encode_cpu_now();
+    while (next_look != GRAPH_NONE && known_count - first_site <= most_sites) {
         const uint32_t next = next_look;
         next_look = encode_facts_of(next)->next;
         look_at(next);
     }
+    leave_unlooked();
     apply_changes();
     encode_spread(first_edge);
+    take_back(first_site);
+    encode_count(&encode.counts->look_ns, encode_cpu_now() - begin);
     return true;
 }
 
@@ -472,7 +418,7 @@ uint32_t encode_meet(uintptr_t address)
 {
     const uint32_t function = add_function(address);
     if (function != GRAPH_NONE)
-        encode_look(function);
+        encode_look(function, UINT32_MAX);
     return function;
 }
 
@@ -482,20 +428,15 @@ uint32_t encode_edge(struct encode_site *site, uintptr_t target)
     const bool direct = !is_indirect(site->site);
     if (direct && site->edge != GRAPH_NONE)
         return site->edge;
-    // Exceptions are noticed where they are thrown, and where they land: all calls are followed
-    // where there may be some.
-    const bool eager = encode.throws[0] != 0;
-    uint32_t callee = eager ? encode_meet(target) : add_function(target);
+    uint32_t callee = add_function(target);
     uint32_t caller = add_function(site->site->function);
     if (callee == GRAPH_NONE || caller == GRAPH_NONE)
         return GRAPH_NONE;
     const place_t place = loadmap_place(site->site->address + site->site->length);
-    site->watched = direct && encode_watches(target);
     uint32_t edge = graph_find_edge(graph, place, callee);
     if (edge == GRAPH_NONE) {
         edge = graph_add_edge(graph, place, caller, callee, direct ? EDGE_CALL : EDGE_INDIRECT);
-        if (edge != GRAPH_NONE &&
-            (!encode_may_number(edge) || site->watched || (!direct && encode.company)))
+        if (edge != GRAPH_NONE && (!encode_may_number(edge) || (!direct && encode.company)))
             graph_edge(graph, edge)->flags |= EDGE_UNENCODED;
     }
     if (edge == GRAPH_NONE)
@@ -503,7 +444,7 @@ uint32_t encode_edge(struct encode_site *site, uintptr_t target)
     if (direct) {
         site->edge = edge;
         // New edges push, in whatever encoding.
-        encode_set_word(site, site->watched ? WORD_LONG : WORD_PUSH | edge);
+        encode_set_word(site, WORD_PUSH | edge);
     } else if (!encode.company) {
         encode_know_target(site, target, edge);
     }
@@ -530,7 +471,7 @@ bool encode_tail(struct encode_site *site, uintptr_t target)
         return false;
     const uintptr_t behind = site->site->address + site->site->length;
     const uint32_t known = encode.graph.edge_count;
-    add_silent(caller, behind, target, EDGE_SILENT_JUMP);
+    encode_add_silent(caller, behind, target, EDGE_SILENT_JUMP);
     const uint32_t edge = graph_find_edge(&encode.graph, loadmap_place(behind), callee);
     if (edge != GRAPH_NONE)
         encode_know_target(site, target, edge);

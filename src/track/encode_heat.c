@@ -14,7 +14,8 @@ enum {
 static bool could_be_encoded(const struct encode_state *state, uint32_t edge)
 {
     return edge >= state->thread->epoch->dictionary->edges &&
-           !(graph_edge(&encode.graph, edge)->flags & (EDGE_UNENCODED | EDGE_LOOPS));
+           (!(graph_edge(&encode.graph, edge)->flags & (EDGE_UNENCODED | EDGE_LOOPS)) ||
+            encode_blinds(edge));
 }
 
 void encode_count_push(struct encode_state *state, uint32_t edge)
@@ -27,10 +28,15 @@ void encode_count_push(struct encode_state *state, uint32_t edge)
     state->countdown = (int32_t)state->countdown_from;
     state->pushes += pushes;
     graph_edge(&encode.graph, edge)->heat += pushes;
+    encode_spend(&(struct encode_bill){.pushes = pushes});
     encode_demand_hot(edge);
+    if (encode_is_too_dear()) {
+        atomic_store_explicit(&encode.wanted, REENCODE_STACK, memory_order_relaxed);
+        encode_notice(state);
+    }
     // A target that has no arm might have one; whether that would be better is not known here.
     const bool armless = graph_edge(&encode.graph, edge)->kind == EDGE_INDIRECT &&
-                         !encode.company && encode_may_number(edge);
+                         !encode.company && (encode_may_number(edge) || encode_blinds(edge));
     const bool doubtful = armless || (!encode.company && encode_may_settle(edge));
     if (!could_be_encoded(state, edge) && !doubtful)
         return;

@@ -2,8 +2,12 @@
 #include "track/encode_here.h"
 #include "track/encode_parts.h"
 
-#define MISSES_TRIED 8  // of contexts that no number told, one in so many is looked at
-#define HITS_WALKED 256 // of those that one told: so that the edges of hot paths are known
+enum {
+    UNTOLD_WALKED = 8, // of contexts that no number told, one in so many is looked at
+    TOLD_WALKED = 256, // of those that one told: so that the edges of hot paths are known
+    DOUBLED_MOST = 7,  // times, when it is always the same
+    SLOWED = 16,       // calls with numbers are taken to cost so small a part of the time
+};
 
 static bool is_of(const struct encode_note *note, const struct encode_thread *thread,
                   const struct walker *walker, uintptr_t pc, uintptr_t sp)
@@ -15,17 +19,55 @@ static bool is_of(const struct encode_note *note, const struct encode_thread *th
            *(const uintptr_t *)(sp + note->distance) == note->caller;
 }
 
+// Whether it is the turn of this one.
+static bool take_turn(struct encode_notes *notes, struct encode_turn *turn, uint32_t often)
+{
+    if (__builtin_expect(turn->left > 0, 1)) {
+        turn->left--;
+        return false;
+    }
+    encode_count_asks(turn->period);
+    // By another encoding more may be told, and what is hot is to be found out anew.
+    const uint32_t stamp = encode_current->epoch->dictionary->stamp;
+    if (notes->stamp != stamp)
+        notes->told.doubled = notes->untold.doubled = 0;
+    notes->stamp = stamp;
+    turn->period = often << turn->doubled;
+    turn->left = turn->period - 1;
+    notes->turn = turn;
+    return true;
+}
+
+// Walked, it has said the same as ever: to hear that again is not urgent.
+static void wait_longer(struct encode_notes *notes)
+{
+    if (notes->turn && notes->turn->doubled < DOUBLED_MOST)
+        notes->turn->doubled++;
+}
+
+static ref_t untold(struct encode_notes *notes)
+{
+    notes->turn = NULL;
+    notes->due =
+        (take_turn(notes, &notes->untold, UNTOLD_WALKED) && encode_can_compare()) || encode.verify;
+    return 0;
+}
+
 ref_t encode_here(struct encode_notes *notes, struct walker *walker, uintptr_t pc, uintptr_t sp)
 {
     const struct encode_thread *thread = encode_current;
+    if (!notes->some)
+        return untold(notes);
+    if (!encode_is_sound(thread, sp)) {
+        notes->untold.doubled = 0; // a walk may mend it
+        return untold(notes);
+    }
     const uint64_t key = encode_key(&thread->state->machine, pc);
     const struct encode_note *note = &notes->note[key % ENCODE_NOTES];
-    if (note->key != key || !encode_is_sound(thread, sp) || !is_of(note, thread, walker, pc, sp)) {
-        // What did not tell may do so later: new edges are numbered.
-        notes->due = notes->misses++ % MISSES_TRIED == 0 || encode.verify;
-        return 0;
-    }
-    notes->due = ++notes->hits % HITS_WALKED == 0 || encode.verify;
+    if (note->key != key || !is_of(note, thread, walker, pc, sp))
+        return untold(notes);
+    notes->turn = NULL;
+    notes->due = take_turn(notes, &notes->told, TOLD_WALKED) || encode.verify;
     if (notes->due)
         return 0;
     encode.counts->decoded++; // one may be lost, with threads
@@ -38,11 +80,12 @@ static bool confirm(struct encode_thread *thread, struct unwind_cursor *cursor, 
 {
     const place_t function = cursor->frame.function;
     const uintptr_t sp = cursor->sp;
-    if (!encode_walk(thread, cursor) || thread->has_signal || thread->has_gap)
+    if (!encode_walk(thread, cursor) || thread->has_signal || thread->has_gap ||
+        thread->has_unwinder)
         return false;
     if (thread->jumping)
         thread->jumping = !encode_has_landed(thread);
-    *wrong = !encode_is_sound(thread, sp);
+    *wrong = !encode_is_sound(thread, sp) || !encode_fits(thread);
     if (*wrong)
         return false;
     const bool decoded = encode_decode_state(thread, function);
@@ -66,7 +109,7 @@ static bool confirm_in_stub(struct encode_thread *thread, const struct stub_plac
     const bool same = encode_undo_call(thread, place) && confirm(thread, cursor, &wrong);
     encode_restore_state(thread, &kept);
     // The call itself is not among the frames.
-    if (wrong && encode_demand(thread, place->pc - 1))
+    if (wrong && encode_can_look() && encode_demand(thread, place->pc - 1))
         encode_redo_call(thread, place);
     return same;
 }
@@ -80,7 +123,8 @@ static bool says_the_same(struct encode_thread *thread, uintptr_t pc, uintptr_t 
     if (sites_locate(pc, &place))
         return confirm_in_stub(thread, &place, &cursor);
     const bool same = confirm(thread, &cursor, &wrong);
-    const bool changed = (wrong || (same && thread->is_guess)) && encode_demand(thread, pc - 1);
+    const bool changed =
+        (wrong || (same && thread->is_guess)) && encode_can_look() && encode_demand(thread, pc - 1);
     if (wrong && !changed) // what the stack says holds
         encode_go_on(thread);
     return same && !changed;
@@ -94,6 +138,7 @@ static void keep(struct encode_notes *notes, const struct encode_thread *thread,
     const uint64_t key = encode_key(machine, pc);
     if (slot < sp || slot - sp > INT32_MAX)
         return;
+    notes->some = true;
     notes->note[key % ENCODE_NOTES] = (struct encode_note){
         .key = key,
         .id = machine->id,
@@ -107,6 +152,22 @@ static void keep(struct encode_notes *notes, const struct encode_thread *thread,
     };
 }
 
+static bool walk(struct encode_thread *thread, uintptr_t pc, uintptr_t sp, uintptr_t bp)
+{
+    struct unwind_cursor cursor;
+    unwind_start_here(&cursor, pc, sp, bp, (struct unwind_bounds){sp, thread->stack.high});
+    return encode_walk(thread, &cursor);
+}
+
+// Nobody counts the calls that add a number.
+static void pay_for_time(struct encode_notes *notes)
+{
+    const uint64_t now = encode.demanded && !encode.resting ? encode_cpu_now() : 0;
+    if (now && notes->since)
+        encode_spend(&(struct encode_bill){.nanoseconds = (now - notes->since) / SLOWED});
+    notes->since = now;
+}
+
 void encode_here_walked(struct encode_notes *notes, const struct walker *walker, uintptr_t pc,
                         uintptr_t sp, uintptr_t bp, ref_t node)
 {
@@ -116,13 +177,26 @@ void encode_here_walked(struct encode_notes *notes, const struct walker *walker,
     if (notes->due && sp >= thread->stack.low && sp < thread->stack.high &&
         encode_lock(thread, &mask)) {
         thread->busy = false; // we are, and nobody else
+        encode.guesses = true;
+        if (encode.resting && walk(thread, pc, sp, bp))
+            encode_wake(thread);
         same = says_the_same(thread, pc, sp, bp);
         if (same)
             keep(notes, thread, walker, pc, sp, node);
+        pay_for_time(notes);
+        if (encode_is_too_dear() && walk(thread, pc, sp, bp))
+            encode_rest(thread);
         thread->busy = true;
         encode_unlock(thread, &mask);
         if (same)
             encode_observe(thread);
+        if (same == (notes->turn == &notes->told))
+            wait_longer(notes);
+        else if (notes->turn)
+            notes->turn->doubled = 0;
+        encode_spend(&(struct encode_bill){.compared = 1});
+        encode_count(&encode.counts->pushes, thread->state->pushes);
+        thread->state->pushes = 0;
     }
     encode_count(same ? &encode.counts->confirmed : &encode.counts->walked, 1);
 }

@@ -12,7 +12,8 @@
 #define ENCODE_NOTES 8192
 
 struct encode_note {
-    uint64_t key, id; // of ccStack, id and pc; and id itself
+    _Alignas(64) uint64_t key; // of ccStack, id and pc
+    uint64_t id;
     uintptr_t pc;
     uintptr_t caller;  // the word that the function at pc returns by,
     uint32_t distance; // so far above the stack pointer
@@ -22,14 +23,31 @@ struct encode_note {
 
 // Of one thread; zeroed memory.
 struct encode_notes {
-    uint32_t hits, misses;
-    bool due; // to be told of the walk that comes
+    // Contexts until one is walked to see what the number says: of those that one tells, and of the
+    // others.
+    struct encode_turn {
+        uint32_t left, period;
+        uint32_t doubled; // how often, because it was always the same
+    } told, untold;
+    uint32_t stamp;           // of the encoding for which that is so
+    uint64_t since;           // of the thread's CPU time, what numbers slow down; 0: nothing
+    bool some;                // there are notes
+    bool due;                 // to be told of the walk that comes,
+    struct encode_turn *turn; // and whose turn it is; NULL: always
     struct encode_note note[ENCODE_NOTES];
 };
 
 // Calls of these functions, which are ours and call nothing of the program's, are left as they are:
 // in them, the number is that of their caller. Before there is a thread.
 void encode_leave_calls(const uintptr_t *functions, unsigned count);
+
+// And these are what they may end in by a jump: the number of a sample there may be that of anybody
+// who has called one of the former. No number tells it. Before there is a thread.
+void encode_doubt_functions(const uintptr_t *functions, unsigned count);
+
+// From now on numbers are to pay for those who ask by encode_here(), or rest meanwhile; nobody else
+// needs them.
+void encode_weigh(void);
 
 // The node of the place that a call returns to, if the calling thread's number tells it; else 0.
 // Now and then, and always to verify, it is not told, for a walk to look at it.

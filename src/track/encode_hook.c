@@ -16,10 +16,10 @@ _Atomic uint64_t encode_table[1 << TABLE_BITS];
 
 // The short way knows where things are.
 _Static_assert(offsetof(struct encode, wanted) == 0, "");
-_Static_assert(offsetof(struct encode_state, stack_low) == 88, "");
-_Static_assert(offsetof(struct encode_state, countdown) == 104, "");
-_Static_assert(offsetof(struct encode_state, base) == 128, "");
-_Static_assert(offsetof(struct encode_state, own_count) == 144, "");
+_Static_assert(offsetof(struct encode_state, stack_low) == 80, "");
+_Static_assert(offsetof(struct encode_state, countdown) == 96, "");
+_Static_assert(offsetof(struct encode_state, base) == 120, "");
+_Static_assert(offsetof(struct encode_state, own_count) == 136, "");
 _Static_assert(WORD_BEGINS == INT64_C(1) << 33, "");
 _Static_assert(WORD_LONG == (INT64_MIN | INT64_C(1) << 62) && WORD_REPEATS == INT64_C(1) << 32, "");
 
@@ -42,7 +42,7 @@ static bool is_elsewhere(const struct encode_thread *thread, uintptr_t sp)
 bool encode_before_known(uintptr_t stub, uintptr_t target, uintptr_t sp)
 {
     struct encode_state *state = &encode_state;
-    if (encode_in_handler || is_elsewhere(state->thread, sp)) {
+    if (encode_in_handler || is_elsewhere(state->thread, sp) || encode_is_unwinders(state, sp)) {
         encode_push(state, GRAPH_NONE, false);
         return true;
     }
@@ -50,8 +50,7 @@ bool encode_before_known(uintptr_t stub, uintptr_t target, uintptr_t sp)
     // Relaxed: the word is all there is.
     const uint64_t word =
         atomic_load_explicit(&encode_table[hash & ((1 << TABLE_BITS) - 1)], memory_order_relaxed);
-    if ((word ^ hash) >> TAG_SHIFT || !word ||
-        (state->attention && !(state->in_flight && sp < state->throw_sp)) ||
+    if ((word ^ hash) >> TAG_SHIFT || !word || state->attention ||
         atomic_load_explicit(&encode.wanted, memory_order_relaxed))
         return false;
     const uint32_t edge = (uint32_t)(word >> FLAG_BITS) & ((1 << EDGE_BITS) - 1);
@@ -76,7 +75,6 @@ static void remember(uintptr_t stub, uintptr_t target, uint32_t edge)
 // ---- encoding anew
 
 #define COOL_NS UINT64_C(1000000000)
-#define UNWINDING_MOST 1000 // calls, where nobody tells that an exception was caught
 #define CHANGES 512
 static struct site_change changes[CHANGES];
 static size_t change_count;
@@ -114,6 +112,7 @@ void encode_forget_targets(void)
 static void shuffle_heat(void)
 {
     static uint64_t random = 88172645463325252;
+    encode_darken_some(random);
     for (uint32_t i = 0; i < encode.graph.edge_count; i++) {
         random ^= random << 13;
         random ^= random >> 7;
@@ -164,7 +163,7 @@ static void reencode(struct encode_thread *thread, enum reencode reason)
 {
     const uint64_t begin = encode_cpu_now();
     struct policy_counters *counters = &encode.policy_counters;
-    if (thread->has_signal || thread->has_gap || !encode_renumber(thread))
+    if (!encode_may_move(thread) || !encode_renumber(thread))
         return;
     policy_encoded(&encode.policy, reason, counters);
     const uint64_t now = encode_now(), cost = encode_cpu_now() - begin;
@@ -174,7 +173,9 @@ static void reencode(struct encode_thread *thread, enum reencode reason)
     encode.encoded_at = now;
     encode.counts->reencodings++;
     encode.counts->reencode_ns += cost;
+    encode_spend(&(struct encode_bill){.nanoseconds = cost});
     encode_count_progress();
+    encode.darkened = false;
     thread->before_count = 0;
 }
 
@@ -183,8 +184,10 @@ static void reencode(struct encode_thread *thread, enum reencode reason)
 static enum reencode decide(void)
 {
     struct policy_counters *counters = &encode.policy_counters;
-    if (!encode_is_alone() && encode.frozen)
+    if (encode.resting || (!encode_is_alone() && encode.frozen))
         return REENCODE_NOT;
+    if (encode.darkened)
+        return REENCODE_EDGES;
     counters->edges = encode.graph.edge_count;
     counters->nanoseconds = UINT64_MAX;
     // The clock is a system call: only where it matters.
@@ -221,11 +224,6 @@ static void refresh(struct encode_thread *thread, const struct site *site, uintp
         encode_calm(thread->state); // a sample will try again
 }
 
-static bool is_behind(const struct encode_thread *thread)
-{
-    return thread->epoch != atomic_load_explicit(&encode.epoch, memory_order_relaxed);
-}
-
 // What the call does to the state, in the encoding that the thread is on; its return undoes it.
 static void enter(struct encode_thread *thread, const struct encode_site *site, uint32_t edge)
 {
@@ -235,10 +233,13 @@ static void enter(struct encode_thread *thread, const struct encode_site *site, 
         encode_push(thread->state, edge, encode_repeats(edge));
 }
 
-bool encode_watches(uintptr_t function)
+// There is no time to find out anything: what is undone on return is what must be done.
+static void enter_blindly(struct encode_state *state, const struct encode_site *site)
 {
-    return function && (function == encode.catch_begin || function == encode.throws[0] ||
-                        function == encode.throws[1]);
+    if (site && encode.company && state->thread && encode_is_direct(site))
+        encode_do(state, encode_word(state->thread, site), GRAPH_NONE);
+    else
+        encode_push(state, GRAPH_NONE, false);
 }
 
 // Under the lock.
@@ -247,18 +248,20 @@ static void meet_call(struct encode_thread *thread, struct encode_site *site, ui
 {
     struct encode_state *state = thread->state;
     const bool indirect = target != 0;
+    if (encode.resting) {
+        enter_blindly(state, site);
+        return;
+    }
     if (!indirect)
         target = site->site->target ? site->site->target
                  : site->site->slot ? *(uintptr_t *)site->site->slot
                                     : 0;
-    const bool lands = target && target == encode.catch_begin;
-    const bool throws = encode_watches(target) && !lands;
-    if (state->in_flight && (lands || --state->patience == 0))
-        state->in_flight = state->patience ? state->in_flight - 1 : 0;
-    const bool deeper = state->in_flight && sp < state->throw_sp;
+    if (state->in_flight) // tells whether it still is
+        walk_from(thread, site->site, sp, bp);
+    const bool deeper = state->in_flight;
     if (!deeper)
         encode_look_at_hot();
-    if (((state->doubt || is_behind(thread)) && !deeper) || lands || !thread->root_slot)
+    if (((state->doubt || encode_is_behind(thread)) && !deeper) || !thread->root_slot)
         refresh(thread, site->site, sp, bp);
     else if (!state->attention)
         encode_calm(state);
@@ -269,29 +272,14 @@ static void meet_call(struct encode_thread *thread, struct encode_site *site, ui
     const enum reencode reason = decide();
     if (reason != REENCODE_NOT && !deeper && walk_from(thread, site->site, sp, bp))
         reencode(thread, reason);
+    if (encode_is_too_dear() && !deeper && walk_from(thread, site->site, sp, bp))
+        encode_rest(thread);
     atomic_store_explicit(&encode.wanted, REENCODE_NOT, memory_order_relaxed);
     encode_count_graph();
     // Whatever the site leads to by now: this call returns to its stub.
     enter(thread, site, edge);
-    // Frames are left without a return, and cleaned up: until the exception has landed, each call
-    // is met with a state that may be wrong.
-    if (throws) {
-        state->in_flight++;
-        state->patience = UNWINDING_MOST;
-        state->throw_sp = sp;
-        encode_distrust();
-    }
-    if (edge != GRAPH_NONE && !lands && !throws)
+    if (edge != GRAPH_NONE)
         remember(stub, indirect ? target : 0, edge);
-}
-
-// There is no time to find out anything: what is undone on return is what must be done.
-static void enter_blindly(struct encode_state *state, const struct encode_site *site)
-{
-    if (site && encode.company && state->thread && encode_is_direct(site))
-        encode_do(state, encode_word(state->thread, site), GRAPH_NONE);
-    else
-        encode_push(state, GRAPH_NONE, false);
 }
 
 static struct encode_site *site_of_stub(uintptr_t stub)
@@ -331,9 +319,8 @@ bool encode_table_known(uintptr_t stub, int64_t word, uintptr_t sp)
         encode_do(state, word, GRAPH_NONE);
         return true;
     }
-    // In a handler of ours, on another stack, in the unwinder: nothing is looked at.
-    if (encode_in_handler || is_elsewhere(state->thread, sp) ||
-        (state->in_flight && sp < state->throw_sp)) {
+    // In a handler of ours, on another stack, in an unwinder: nothing is looked at.
+    if (encode_in_handler || is_elsewhere(state->thread, sp) || encode_is_unwinders(state, sp)) {
         enter_blindly(state, state->thread ? site_of_stub(stub) : NULL);
         return true;
     }
@@ -367,7 +354,7 @@ void encode_tail_slow(uintptr_t stub, uintptr_t target, uintptr_t sp, uintptr_t 
     uint64_t mask;
     struct encode_site *site =
         thread && sites_locate(stub, &place) ? encode_site_of(place.site) : NULL;
-    if (site && encode_lock(thread, &mask)) {
+    if (site && !encode.resting && encode_lock(thread, &mask)) {
         enum cover cover;
         const bool surprise = encode_tail(site, target);
         const bool covered = !numbering_cover(&encode.numbering, &cover);

@@ -14,10 +14,13 @@ struct encode_state {
     struct machine machine;
     uint32_t over;      // calls that found no room on the stack: counted, not kept
     uint32_t attention; // the next hook goes the long way
-    uint32_t in_flight; // exceptions that have not landed
-    uint32_t patience;  // calls until that is not believed any more: not all languages tell
-    uintptr_t throw_sp; // where the last one was thrown: what is deeper is the unwinder
-    uint64_t pushes;    // not told yet
+    uint32_t in_flight; // an unwinder has come by a stub, and may still be at work
+    // The number is not that of the stack, or may not be: set with `attention`; while there are
+    // frames of calls that were made before they were followed; and while a handler of the program
+    // runs that has left frames without a return. Whom that has interrupted may have been between a
+    // call and what the call does to the state, which the stack does not tell.
+    uint32_t doubt;
+    uint64_t pushes; // not told yet
     struct encode_thread *thread;
     uintptr_t stack_low, stack_bytes; // the thread's own stack; 0: the long way alone
     int32_t countdown;                // pushes until one is looked at
@@ -28,10 +31,13 @@ struct encode_state {
     uint64_t base;       // what an id is after a push, in the encoding that the thread is on
     const uint64_t *own; // and what is added to that, by edge
     uint32_t own_count;
-    // The number is not that of the stack, or may not be: set with `attention`, and while a handler
-    // of the program runs that has left frames without a return. Whom that has interrupted may have
-    // been between a call and what the call does to the state, which the stack does not tell.
-    uint32_t doubt;
+    // Exceptions of C++ that are not caught yet, as its runtime counts them; NULL: none was thrown.
+    const unsigned *uncaught;
+    bool foreign; // somebody else has thrown, and nobody tells whether it was caught
+    // Calls from deeper than where an unwinder was last seen are its own, mostly: all but one in
+    // some are not looked at.
+    uintptr_t unwinder_sp;
+    uint32_t unwinder_calls;
 };
 
 extern __thread struct encode_state encode_state;
@@ -71,12 +77,16 @@ enum {
     ENCODE_STACK = 1 << 20,  // entries of ccStack
     ENCODE_CACHE = 1 << 12,  // contexts that are remembered
     ENCODE_ABOVE = 32,       // frames above the root, of libc and the agent
+    ENCODE_CLIMBED = 32,     // frames of functions that have no number, or need none
+    ENCODE_HINTS = 1 << 12,
+    ENCODE_ID_BITS = 48, // what is above is for those who are blind
 };
 
 struct encode_memo { // a context that a walk has confirmed
     uint64_t key, id;
     place_t function;
-    place_t site; // that the function was called from
+    place_t site;   // that the function was called from; 0: it is the root
+    uintptr_t slot; // and where that has left its return address; 0: anywhere
     uint32_t stamp;
     ref_t tree, node;
 };
@@ -93,6 +103,7 @@ struct encode_thread {
     place_t root;
     bool has_signal, has_gap; // of the last walk: a signal's frame was met, or one without tables
     bool has_hook;            // or that of a hook at work
+    bool has_unwinder;        // or of an unwinder that looks at return addresses
     bool busy;                // a hook is on its long way
     bool jumping;             // the state is that of where a longjmp lands: perhaps not there yet
     uintptr_t jump_sp;        // where it was called
@@ -110,7 +121,10 @@ struct encode_thread {
     uint32_t before_count;
     ref_t above_tree, above[ENCODE_ABOVE]; // edges that lead to the root in that tree, last first
     uint32_t above_count;
+    struct edge above_frames[ENCODE_ABOVE]; // the same for a bounded tree, which keeps no edges
     struct encode_memo memo[ENCODE_CACHE];
+    // How many frames to climb from a function to one whose number tells its context, by its place.
+    uint8_t hint[ENCODE_HINTS];
     struct cc_entry entries[ENCODE_STACK];
 };
 
@@ -137,8 +151,8 @@ struct encode_site {
     struct stub *table;             // in company, of a direct call: instead of both
     bool fixed;                     // in company it cannot be rewritten: libc's own
     bool loaded;                    // in a library that was loaded later
+    uint32_t caller;                // the function that it is in
     bool dead;                      // and may be gone: never touched again
-    bool watched;                   // goes the long way each time: exceptions are thrown, or land
     uint32_t number;                // among all
 };
 
@@ -150,7 +164,13 @@ struct encode {
     bool company;  // there may be threads: numbers stand in tables
     bool unloads;  // libraries are unloaded: those that were loaded later are not patched any more
     bool restless; // for tests: encodes anew all the time, at random
-    struct encode_epoch *_Atomic epoch; // in force; handlers read it
+    bool demanded; // functions have been looked at because somebody asked
+    bool weighs;   // numbers are to pay
+    bool guesses;  // somebody has a use for numbers below open functions
+    bool darkened; // functions are to be left dark by the next encoding
+    bool resting;  // and do not: all sites run their original code, and contexts are walked
+    _Atomic bool unsettled; // what functions are is by an encoding that is still to come
+    struct encode_epoch *_Atomic epoch; // in force; handlers read both
     struct encode_thread *threads;
     long pid;
     bool failed; // sites could not be led to what the encoding says: all samples are walked
@@ -161,7 +181,8 @@ struct encode {
     struct policy_counters policy_counters;
     uint64_t encoded_at, cooled_at; // nanoseconds
     struct live_encode *counts;
-    uintptr_t throws[2], catch_begin; // where exceptions are thrown, and have landed
+    int64_t purse;  // nanoseconds that numbers may cost
+    uint32_t rests; // that there were
 };
 
 extern struct encode encode __attribute__((visibility("hidden")));
@@ -195,14 +216,17 @@ void encode_lead_out(void);
 int encode_graph_start(void);
 // The function at an address, with its sites led to hooks; GRAPH_NONE: no memory.
 uint32_t encode_meet(uintptr_t address);
-// The same for one that is known. False: nothing is new.
-bool encode_look(uint32_t function);
+// The same for one that is known. If all that it leads to silently has more sites than that, it is
+// open instead. False: nothing is new.
+bool encode_look(uint32_t function, uint32_t most_sites);
 struct stub *encode_table_stub(struct encode_site *site); // NULL: no memory
 bool encode_is_direct(const struct encode_site *site);    // a call of one target
 // All functions of libraries that were loaded later are open from now on.
 void encode_open_loaded(void);
 // Whether the function's code is never rewritten in company.
 bool encode_is_fixed(uintptr_t address);
+// Whether it is in the library that exceptions are thrown by.
+bool encode_is_in_unwinder(uintptr_t address);
 // The edge of a call that goes to `target` now; GRAPH_NONE: no memory.
 uint32_t encode_edge(struct encode_site *site, uintptr_t target);
 // A jump to where nobody could know before: the edge is silent.
@@ -218,6 +242,9 @@ void encode_trust(void);
 struct encode_site *encode_site_of(const struct site *site);
 // Whether a function may be left silently in ways that are not in the graph. Signal-safe.
 bool encode_is_open(uint32_t function);
+// Whether to follow the calls of a function is of no use to anybody: it is open, so what they lead
+// to is walked each time. Signal-safe.
+bool encode_is_futile(uint32_t function);
 struct encode_site *encode_site_number(uint32_t number); // NULL: no more
 void encode_count_graph(void);
 // Whether nothing but its site stands against a number for the edge.
@@ -225,6 +252,25 @@ bool encode_may_number(uint32_t edge);
 // Whether it pushes because of a jump that led to where nobody knew, which may be forgotten.
 // Signal-safe.
 bool encode_may_settle(uint32_t edge);
+
+// encode_shade.c
+
+// Whether a call is to blind the thread: nobody follows what is called. Signal-safe, as are the
+// next ones.
+bool encode_blinds(uint32_t edge);
+bool encode_is_blind(const struct encode_thread *thread);
+// Whether the number that a thread has there is not that of the function.
+bool encode_is_dim(const struct encode_thread *thread, place_t function);
+void encode_count_sample(void);
+// A sample has hit a stub or a hook. Under the lock.
+void encode_count_hit(const struct encode_thread *thread, uintptr_t pc, uintptr_t sp);
+void encode_darken_some(uint64_t random); // under the lock
+
+// What blinds: more than any id that means something, however often it is added.
+static inline uint64_t encode_blinding(const struct dictionary *dictionary)
+{
+    return dictionary->max_id < INT32_MAX / 2 ? INT32_MAX : UINT64_C(1) << ENCODE_ID_BITS;
+}
 
 // encode_stub.c; all under the lock
 
@@ -236,6 +282,8 @@ struct stub *encode_stub_for(struct encode_site *site);
 
 // encode_stack.c
 
+// Whether a function leads to another by jumps that change nothing. Signal-safe.
+bool encode_leads_to(uint32_t from, uint32_t function);
 // Walks to the root. False: it was not met.
 bool encode_walk(struct encode_thread *thread, struct unwind_cursor *cursor);
 // The same behind the frames that are there already.
@@ -246,6 +294,9 @@ void encode_replay(struct encode_thread *thread, uintptr_t above);
 void encode_move_returns(struct encode_thread *thread);
 // Whether, in the walked frames, the function that the program called to jump is no more.
 bool encode_has_landed(const struct encode_thread *thread);
+// Whether as many calls of the walked stack have pushed as there are entries: else the state is
+// another stack's, since somebody has jumped and told nobody.
+bool encode_fits(const struct encode_thread *thread);
 // By which a context is remembered: the number, ccStack, and where the thread is.
 uint64_t encode_key(const struct machine *machine, uint64_t where);
 // Whether the walk and the path in thread->path are the same, but for so many youngest frames.
@@ -264,8 +315,6 @@ bool encode_repeats(uint32_t edge);
 
 // encode_quiet.c
 
-enum { ENCODE_CLIMBED = 8 }; // frames
-
 struct encode_kept { // of the state of a thread: what undoing one call may change
     uint64_t id;
     uint32_t depth, over;
@@ -273,19 +322,23 @@ struct encode_kept { // of the state of a thread: what undoing one call may chan
 };
 
 struct encode_climbed { // from a sample to the function whose number it is, youngest first
-    unsigned count;
+    unsigned frames;    // of the stack
+    bool dim;           // some are not of quiet functions
+    unsigned count;     // of these, without those of the agent
     place_t site[ENCODE_CLIMBED], function[ENCODE_CLIMBED];
-    bool undone; // the state is that of the caller for the moment
-    struct encode_kept kept;
+    unsigned undone; // calls: the state is that of the oldest one's caller for the moment
+    struct encode_kept kept[ENCODE_CLIMBED];
 };
 
 // Whether calls of the target are left as they are. Under the lock.
 bool encode_leads_to_quiet(uintptr_t target);
 bool encode_is_quiet(place_t function); // signal-safe, as are the next ones
-// Takes the cursor out of quiet functions, and the state with it. False: it cannot be told whose
-// number it is.
+// Takes the cursor out of quiet functions, and of so many frames at least, and the state with it.
+// False: it cannot be told whose number it is.
 bool encode_climb(struct encode_thread *thread, struct unwind_cursor *cursor,
-                  struct encode_climbed *climbed);
+                  struct encode_climbed *climbed, unsigned least);
+bool encode_climb_on(struct encode_thread *thread, struct unwind_cursor *cursor,
+                     struct encode_climbed *climbed, unsigned least); // from where it is
 void encode_climb_down(struct encode_thread *thread, struct encode_climbed *climbed);
 // The node of the quiet function, from that of its caller's frame; 0: no memory.
 ref_t encode_place_climbed(const struct encode_climbed *climbed, struct walker *walker, ref_t node);
@@ -302,10 +355,30 @@ void encode_restore_state(struct encode_thread *thread, const struct encode_kept
 // The stack was walked, by somebody who wants its context, from `pc`: from now on numbers are to
 // tell it. True: the state is that of the stack. Under the lock.
 bool encode_demand(struct encode_thread *thread, uintptr_t pc);
+// Whether samples come so often that numbers are worth having for them; one has come. Under the
+// lock.
+bool encode_is_asked_often(void);
 // A push was looked at whose callee is not: it may be often enough that this pays. Signal-safe.
 void encode_demand_hot(uint32_t edge);
 // What was found so. Under the lock.
 void encode_look_at_hot(void);
+
+// encode_worth.c
+
+// So many more contexts were asked for, and this was done for numbers. Signal-safe.
+struct encode_bill {
+    uint64_t sites, pushes, compared, nanoseconds;
+};
+void encode_count_asks(uint64_t asks);
+void encode_spend(const struct encode_bill *bill);
+// Whether it is worth to compare a number with a walk, and to look at more functions.
+bool encode_can_compare(void);
+bool encode_can_look(void);
+// Whether numbers cost more than they may. Signal-safe.
+bool encode_is_too_dear(void);
+// Numbers rest, if that is possible here and now, or go on. The stack was walked. Under the lock.
+void encode_rest(struct encode_thread *thread);
+void encode_wake(struct encode_thread *thread);
 
 // encode_sample.c
 
@@ -326,9 +399,9 @@ static inline bool encode_is_behind(const struct encode_thread *thread)
 static inline bool encode_is_sound(const struct encode_thread *thread, uintptr_t sp)
 {
     const struct encode_state *state = thread->state;
-    return !encode.failed && !thread->busy && !thread->jumping && !state->over && !state->doubt &&
-           thread->root_slot && sp >= thread->stack.low && sp <= thread->root_slot &&
-           !encode_is_behind(thread);
+    return !encode.failed && !encode.resting && !thread->busy && !thread->jumping && !state->over &&
+           !state->doubt && thread->root_slot && sp >= thread->stack.low &&
+           sp <= thread->root_slot && !encode_is_behind(thread);
 }
 
 // encode_heat.c: a push that was looked at. Signal-safe.
@@ -344,13 +417,21 @@ void encode_learn_above(struct encode_thread *thread, const struct walker *walke
 // The node of the path in thread->path, of the tree in which above was learnt. 0: no memory.
 ref_t encode_place(struct encode_thread *thread, struct walker *walker);
 
+// The same for bounded trees: what lies above is found by a walk from `start`; the node is that of
+// what was climbed from. 0: no memory, or it is not known what lies above.
+void encode_walk_above(struct encode_thread *thread, const struct walker *walker,
+                       const struct unwind_cursor *start);
+ref_t encode_place_bounded(struct encode_thread *thread, struct walker *walker,
+                           const struct encode_climbed *climbed, uint64_t weight);
+
 static inline void encode_count(uint64_t *counter, uint64_t amount)
 {
     // Relaxed: sums.
     __atomic_fetch_add(counter, amount, __ATOMIC_RELAXED);
 }
 
-// encode_hook.c: a new encoding. The stack was walked. False: no memory, nothing has changed.
+// encode_hook.c: a new encoding. The stack was walked. False: no memory, and no number is told
+// until there is one.
 bool encode_renumber(struct encode_thread *thread);
 
 // encode_thread.c
@@ -364,14 +445,25 @@ void encode_unlock(struct encode_thread *thread, const uint64_t *mask);
 // In our handler, where all signals are blocked: without waiting.
 bool encode_try_lock(void);
 void encode_give_up_lock(void);
-uint64_t encode_now(void);     // nanoseconds
-uint64_t encode_cpu_now(void); // of the thread's own time: others that run do not count
+uint64_t encode_now(void);         // nanoseconds
+uint64_t encode_cpu_now(void);     // of the thread's own time: others that run do not count
+uint64_t encode_process_now(void); // of the time of all threads
 // Whether the process has no thread but the one that numbers stand in the code for; if there is one
 // that nobody has told of, all is frozen.
 bool encode_is_alone(void);
 
-// Whether exceptions are thrown by this function, or land with it.
-bool encode_watches(uintptr_t function);
+// encode_unwind.c: exceptions
+
+void encode_watch_unwinders(void); // before there is a stub
+// Whether a frame is that of an unwinder which may be about to leave others. Signal-safe.
+bool encode_is_unwinder(const struct unwind_frame *frame);
+// Whether it is the function that lets an exception go on, which never returns.
+bool encode_resumes(uintptr_t target);
+// Whether a call from there is one of an unwinder at work, and not to be looked at.
+bool encode_is_unwinders(struct encode_state *state, uintptr_t sp);
+// Whether return addresses of the walked stack may be led to stubs, and away from them: no
+// exception is on its way that has looked at them. Signal-safe.
+bool encode_may_move(const struct encode_thread *thread);
 
 // encode_hook.c
 

@@ -3,6 +3,8 @@
 // none is remembered, and each sample goes down from the root.
 
 #include "track/encode_parts.h"
+#include "track/forbidden.h"
+#include "track/pass.h"
 
 // How the thread came to the function that its numbers begin with: all paths have that in common.
 // `node` is where a walk has placed the sample whose frames are in thread->frames.
@@ -41,4 +43,54 @@ ref_t encode_place(struct encode_thread *thread, struct walker *walker)
         node = tree_child(walker->arena, walker->tree, node, edge);
     }
     return node;
+}
+
+// One frame that was left, towards the root. What the agent called was called from where that was.
+static bool add_above(struct encode_thread *thread, uint32_t *count,
+                      const struct unwind_frame *left, place_t site)
+{
+    if (forbidden_is_agent(left->function)) {
+        if (*count)
+            thread->above_frames[*count - 1].site = site;
+        return true;
+    }
+    if (*count == ENCODE_ABOVE)
+        return false;
+    thread->above_frames[(*count)++] = (struct edge){site, left->function};
+    return true;
+}
+
+void encode_walk_above(struct encode_thread *thread, const struct walker *walker,
+                       const struct unwind_cursor *start)
+{
+    struct unwind_cursor cursor = *start;
+    enum verdict verdict = VERDICT_COMPLETE;
+    uint32_t count = 0;
+    if (thread->above_tree == walker->tree)
+        return;
+    while (unwind_step(&cursor, &verdict) == UNWIND_OK)
+        if (cursor.left.ra_slot >= thread->root_slot &&
+            !add_above(thread, &count, &cursor.left, cursor.frame.place))
+            return;
+    if (verdict != VERDICT_COMPLETE || !add_above(thread, &count, &cursor.frame, 0))
+        return;
+    thread->above_count = count;
+    thread->above_tree = walker->tree;
+}
+
+ref_t encode_place_bounded(struct encode_thread *thread, struct walker *walker,
+                           const struct encode_climbed *climbed, uint64_t weight)
+{
+    const uint32_t *path = thread->path + ENCODE_FRAMES - thread->path_count;
+    uint32_t frames = path_to_walk(&encode.graph, path, thread->path_count, thread->walked);
+    struct pass pass = {
+        .walker = walker, .low = walker->capacity, .amount = weight, .verdict = VERDICT_COMPLETE};
+    bool room = thread->above_tree == walker->tree;
+    for (unsigned i = 0; i < climbed->count && room; i++)
+        room = pass_tell(&pass, climbed->site[i], climbed->function[i]);
+    while (frames-- > 0 && room)
+        room = pass_tell(&pass, thread->walked[frames].site, thread->walked[frames].function);
+    for (uint32_t i = 0; i < thread->above_count && room; i++)
+        room = pass_tell(&pass, thread->above_frames[i].site, thread->above_frames[i].function);
+    return room ? pass_insert_path(&pass) : 0;
 }

@@ -2,11 +2,13 @@
 // Calls of quiet functions (patch/quiet.h) are left as they are, and are no edges. What runs in one
 // has the number of the function that called it, so a sample there climbs to that first: it walks a
 // few frames, and takes off what a stub on the way has done, if the function was not called, but
-// jumped to, or through a pointer.
+// jumped to, or through a pointer. The same way leads out of functions that no number tells (not
+// looked at, open, called by the agent) to one whose number does.
 
 #include "loadmap/loadmap.h"
 #include "patch/quiet.h"
 #include "track/encode_parts.h"
+#include "track/forbidden.h"
 
 static struct series places = {.size = sizeof(place_t)};
 static struct lookup places_lookup;
@@ -90,38 +92,63 @@ void encode_restore_state(struct encode_thread *thread, const struct encode_kept
         machine->stack[kept->depth - 1] = kept->top;
 }
 
-bool encode_climb(struct encode_thread *thread, struct unwind_cursor *cursor,
-                  struct encode_climbed *climbed)
+// What a call has done to the state, if anything. False: it is not known.
+static bool undo(struct encode_thread *thread, uintptr_t return_address,
+                 struct encode_climbed *climbed)
 {
-    enum verdict verdict;
     struct stub_place place;
-    climbed->count = 0;
-    climbed->undone = false;
-    while (encode_is_quiet(cursor->frame.function)) {
-        if (climbed->count == ENCODE_CLIMBED || unwind_step(cursor, &verdict) != UNWIND_OK ||
-            (cursor->left.flags & (FRAME_CFI | FRAME_SIGNAL)) != FRAME_CFI ||
-            cursor->left.ra_slot == thread->root_slot || cursor->left.ra_slot < thread->stack.low ||
-            cursor->left.ra_slot >= thread->stack.high)
-            return false;
-        climbed->site[climbed->count] = cursor->frame.place;
-        climbed->function[climbed->count++] = cursor->left.function;
-        if (!sites_locate(*(const uintptr_t *)cursor->left.ra_slot, &place))
-            continue;
-        if (climbed->undone)
-            return false;
-        encode_keep_state(thread, &climbed->kept);
-        climbed->undone = true;
-        if (!encode_undo_call(thread, &place))
+    if (!sites_locate(return_address, &place))
+        return true;
+    encode_keep_state(thread, &climbed->kept[climbed->undone++]);
+    return encode_undo_call(thread, &place);
+}
+
+static bool climb_frame(struct encode_thread *thread, struct unwind_cursor *cursor,
+                        struct encode_climbed *climbed)
+{
+    const struct unwind_frame *left = &cursor->left;
+    enum verdict verdict;
+    if (climbed->frames == ENCODE_CLIMBED || unwind_step(cursor, &verdict) != UNWIND_OK ||
+        (left->flags & (FRAME_CFI | FRAME_SIGNAL)) != FRAME_CFI ||
+        left->ra_slot == thread->root_slot || left->ra_slot < thread->stack.low ||
+        left->ra_slot >= thread->stack.high || encode_is_unwinder(left))
+        return false;
+    climbed->frames++;
+    // What the agent has called was called from where the agent was.
+    if (!forbidden_is_agent(left->function))
+        climbed->function[climbed->count++] = left->function;
+    else if (climbed->count == 0)
+        return false;
+    climbed->site[climbed->count - 1] = cursor->frame.place;
+    return undo(thread, *(const uintptr_t *)left->ra_slot, climbed);
+}
+
+bool encode_climb_on(struct encode_thread *thread, struct unwind_cursor *cursor,
+                     struct encode_climbed *climbed, unsigned least)
+{
+    for (;;) {
+        const bool quiet = encode_is_quiet(cursor->frame.function);
+        const bool dim = !quiet && encode_is_dim(thread, cursor->frame.function);
+        if (climbed->frames >= least && !quiet && !dim)
+            return true;
+        climbed->dim |= dim;
+        if (!climb_frame(thread, cursor, climbed))
             return false;
     }
-    return true;
+}
+
+bool encode_climb(struct encode_thread *thread, struct unwind_cursor *cursor,
+                  struct encode_climbed *climbed, unsigned least)
+{
+    climbed->frames = climbed->count = climbed->undone = 0;
+    climbed->dim = false;
+    return encode_climb_on(thread, cursor, climbed, least);
 }
 
 void encode_climb_down(struct encode_thread *thread, struct encode_climbed *climbed)
 {
-    if (climbed->undone)
-        encode_restore_state(thread, &climbed->kept);
-    climbed->undone = false;
+    while (climbed->undone > 0)
+        encode_restore_state(thread, &climbed->kept[--climbed->undone]);
 }
 
 ref_t encode_place_climbed(const struct encode_climbed *climbed, struct walker *walker, ref_t node)

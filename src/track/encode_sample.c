@@ -35,21 +35,25 @@ bool encode_decode_state(struct encode_thread *thread, place_t place)
             return false;
         thread->is_guess |= open;
     }
-    // Last: what was asked of functions holds for the encoding in force.
+    // Last: what was asked of functions holds for the encoding in force, and nobody has looked at
+    // one of them meanwhile.
     atomic_thread_fence(memory_order_acquire);
-    return !encode_is_behind(thread);
+    return !atomic_load_explicit(&encode.unsettled, memory_order_acquire) &&
+           !encode_is_behind(thread) && !thread->state->doubt;
 }
 
 // Now and then: whether the next hook shall encode anew. What that costs is weighed there.
 static void decide(void)
 {
     struct policy_counters counters = encode.policy_counters;
-    if (encode.frozen || (counters.observed.samples % 32 != 0 && !encode.restless))
+    if (encode.frozen ||
+        (counters.observed.samples % 32 != 0 && !encode.restless && !encode.darkened))
         return;
     counters.edges = encode.graph.edge_count;
     counters.nanoseconds = UINT64_MAX;
-    const enum reencode reason =
-        encode.restless ? REENCODE_EDGES : policy_decide(&encode.policy, &counters);
+    const enum reencode reason = encode.restless || encode.darkened
+                                     ? REENCODE_EDGES
+                                     : policy_decide(&encode.policy, &counters);
     atomic_store_explicit(&encode.wanted, reason, memory_order_relaxed);
     if (reason != REENCODE_NOT)
         encode_notice(&encode_state);
@@ -71,7 +75,7 @@ void encode_observe(struct encode_thread *thread)
 }
 
 // A sample in a hook: whatever it is called for, a call is being pushed.
-static void observe_hook(void)
+static void observe_hook(const struct encode_thread *thread, uintptr_t pc, uintptr_t sp)
 {
     struct observed *observed = &encode.policy_counters.observed;
     if (!encode_try_lock())
@@ -82,6 +86,7 @@ static void observe_hook(void)
         observed->unencoded++;
     else
         observed->repeated++;
+    encode_count_hit(thread, pc, sp);
     decide();
     encode_give_up_lock();
 }
@@ -116,7 +121,7 @@ static void heal(struct encode_thread *thread, uintptr_t pc)
     // What a hook has done to the state already, the stack does not tell.
     if (thread->has_signal || thread->has_gap || thread->has_hook || !encode_try_lock())
         return;
-    if (!encode_demand(thread, pc))
+    if (!encode_is_asked_often() || !encode_demand(thread, pc))
         encode_go_on(thread);
     encode_give_up_lock();
 }
@@ -143,26 +148,89 @@ static ref_t ancestor(const struct walker *walker, ref_t node, unsigned frames)
     return node;
 }
 
-// A context that is new, or is to be verified; of the function that `called` stands in, which has
-// called what the sample is in.
+// What numbers say of a walked stack.
+struct finding {
+    bool decoded, same;
+    place_t function; // of the frame whose number it is
+    uint64_t id, key;
+    unsigned least; // frames to be climbed at any rate
+};
+
+static void ask_number(struct encode_thread *thread, const struct unwind_cursor *called,
+                       const struct encode_climbed *climbed, bool walked, struct finding *finding)
+{
+    finding->function = called->frame.function;
+    finding->id = thread->state->machine.id;
+    finding->key = encode_key(&thread->state->machine, finding->function);
+    finding->decoded = encode_decode_state(thread, finding->function);
+    finding->same = finding->decoded && walked && encode_compare(thread, climbed->frames);
+}
+
+// Climbs from the sample until a number is sure of its context. If none is, what the first one says
+// holds.
+static struct finding ask_numbers(struct encode_thread *thread, const struct unwind_cursor *start,
+                                  struct encode_climbed *climbed, bool walked)
+{
+    struct unwind_cursor called = *start;
+    struct finding finding = {0};
+    climbed->frames = climbed->count = 0;
+    if (walked && !thread->has_signal && !thread->has_gap && !encode_fits(thread))
+        return finding;
+    const bool climbs = encode_climb(thread, &called, climbed, 0);
+    bool sure = false, goes_on = climbs;
+    finding.least = climbed->frames;
+    while (goes_on && !sure) {
+        ask_number(thread, &called, climbed, walked, &finding);
+        sure = !walked || (finding.decoded && !thread->is_guess);
+        goes_on = sure || encode_climb_on(thread, &called, climbed, climbed->frames + 1);
+    }
+    encode_climb_down(thread, climbed);
+    if (sure || !climbs)
+        return finding;
+    called = *start;
+    encode_climb(thread, &called, climbed, 0);
+    ask_number(thread, &called, climbed, walked, &finding);
+    encode_climb_down(thread, climbed);
+    return finding;
+}
+
+static uint8_t *hint_of(struct encode_thread *thread, place_t function)
+{
+    return &thread->hint[lookup_hash(function, 0) % ENCODE_HINTS];
+}
+
+// Functions of the walked stack that nobody has looked at are, if there is time.
+static void look(struct encode_thread *thread, uintptr_t pc)
+{
+    if (thread->has_signal || thread->has_gap || thread->has_hook || !encode_try_lock())
+        return;
+    if (encode_is_asked_often())
+        encode_demand(thread, pc);
+    encode_give_up_lock();
+}
+
+// A context that is new, or is to be verified.
 static ref_t confirm(struct encode_thread *thread, struct walker *walker, void *ucontext,
-                     const struct unwind_cursor *start, const struct unwind_cursor *called,
-                     struct encode_climbed *climbed, struct encode_memo *hit, uint64_t weight)
+                     const struct unwind_cursor *start, struct encode_climbed *climbed,
+                     struct encode_memo *hit, uint64_t weight)
 {
     struct unwind_cursor cursor = *start;
-    const place_t function = called->frame.function;
-    const uint64_t id = thread->state->machine.id;
-    const uint64_t key = encode_key(&thread->state->machine, function);
-    const bool decoded = encode_decode_state(thread, function);
     encode_climb_down(thread, climbed);
     const bool walked = encode_walk(thread, &cursor);
-    const bool same = decoded && walked && encode_compare(thread, climbed->count);
-    ref_t node = walk_sample(walker, ucontext, weight);
+    const struct finding finding = ask_numbers(thread, start, climbed, walked);
+    const bool decoded = finding.decoded, same = finding.same;
+    const bool bounded = walker->kind == TREE_BOUNDED;
+    if (bounded && same && !thread->has_signal)
+        encode_walk_above(thread, walker, start);
+    ref_t node = bounded && same ? encode_place_bounded(thread, walker, climbed, weight) : 0;
+    if (!node)
+        node = walk_sample(walker, ucontext, weight);
     if (decoded)
         encode_observe(thread);
     // A walk that does not reach the root, or crosses a signal's frame, is no judge; nor is one
-    // from a function of libc that a hook has called.
-    if (walked && !thread->has_signal && !thread->has_gap && !thread->has_hook) {
+    // from a function of libc that a hook has called, or an unwinder.
+    if (walked && !thread->has_signal && !thread->has_gap && !thread->has_hook &&
+        !thread->has_unwinder) {
         if (same)
             encode_count_depths(thread->count, thread->state->machine.depth);
         encode_count(&encode.counts->verified, decoded && (same || !thread->is_guess));
@@ -181,32 +249,45 @@ static ref_t confirm(struct encode_thread *thread, struct walker *walker, void *
         encode_count(&encode.counts->confirmed, 1);
     else
         encode_count(&encode.counts->decoded, 1);
-    if (tree_forgets(walker->arena, walker->tree) && !thread->has_signal)
+    if (tree_forgets(walker->arena, walker->tree) && !thread->has_signal && !bounded)
         encode_learn_above(thread, walker, node);
     struct node *statement = arena_at(walker->arena, node);
-    const ref_t frame = ancestor(walker, statement->parent, climbed->count);
-    if (thread->count > climbed->count && tree_node_edge(statement) && frame && !thread->is_guess)
-        *memo_of(thread, key) = (struct encode_memo){
-            .key = key,
-            .id = id,
-            .function = function,
-            .site = thread->frames[climbed->count].site,
+    const ref_t frame = bounded ? node : ancestor(walker, statement->parent, climbed->count);
+    const bool further = climbed->frames > finding.least, root = thread->count == climbed->frames;
+    *hint_of(thread, start->frame.function) = further ? (uint8_t)climbed->frames : 0;
+    if (tree_node_edge(statement) && frame && !thread->is_guess)
+        *memo_of(thread, finding.key) = (struct encode_memo){
+            .key = finding.key,
+            .id = finding.id,
+            .function = finding.function,
+            .site = root ? 0 : thread->frames[climbed->frames].site,
+            .slot = !further && !climbed->dim ? 0
+                    : root                    ? thread->root_slot
+                                              : thread->frames[climbed->frames].slot,
             .stamp = thread->epoch->dictionary->stamp,
             .tree = walker->tree,
             .node = frame,
         };
     if (thread->is_guess)
         heal(thread, start->frame.pc); // functions that nobody has looked at, perhaps
+    else if (further)
+        look(thread, start->frame.pc);
     return node;
 }
 
-// The frame that the sample is in was called from where the number says.
-static bool is_called_from(const struct unwind_cursor *start, place_t site)
+// The frame was called from where the number says. After a climb its place must be the same, too: a
+// number that is wrong since somebody has jumped is not unlikely to be right for another of the
+// functions above.
+static bool is_called_from(const struct encode_thread *thread, const struct unwind_cursor *start,
+                           const struct encode_memo *memo)
 {
     struct unwind_cursor cursor = *start;
     enum verdict verdict;
-    return unwind_step(&cursor, &verdict) == UNWIND_OK && cursor.frame.place == site &&
-           !(cursor.left.flags & FRAME_SIGNAL);
+    if (unwind_step(&cursor, &verdict) != UNWIND_OK || cursor.left.flags & FRAME_SIGNAL)
+        return false;
+    if (memo->slot && cursor.left.ra_slot != memo->slot)
+        return false;
+    return memo->site ? cursor.frame.place == memo->site : cursor.left.ra_slot == thread->root_slot;
 }
 
 ref_t encode_sample(struct encode_thread *thread, struct walker *walker, void *ucontext,
@@ -221,6 +302,7 @@ ref_t encode_sample(struct encode_thread *thread, struct walker *walker, void *u
     struct live_encode *counts = encode.counts;
     encode_count(&counts->pushes, thread->state->pushes);
     thread->state->pushes = 0;
+    encode_count_sample();
     unwind_start(&cursor, ucontext, stack);
     if (thread->jumping && own && !thread->busy && !is_ours(&cursor, pc))
         thread->jumping = !has_landed(thread, cursor);
@@ -230,15 +312,24 @@ ref_t encode_sample(struct encode_thread *thread, struct walker *walker, void *u
             !thread->busy && !thread->jumping && !ours && encode_walk(thread, &cursor))
             heal(thread, pc);
         else if (!thread->busy && ours)
-            observe_hook();
+            observe_hook(thread, pc, sp);
         encode_count(ours ? &counts->in_hooks : &counts->outside, 1);
         return fall_back(walker, ucontext, weight);
     }
     struct unwind_cursor called = cursor;
     struct encode_climbed climbed;
-    if (!encode_climb(thread, &called, &climbed)) {
+    bool climbs = encode_climb(thread, &called, &climbed, *hint_of(thread, cursor.frame.function));
+    if (!climbs) {
+        encode_climb_down(thread, &climbed);
+        called = cursor;
+        climbs = encode_climb(thread, &called, &climbed, 0);
+    }
+    if (!climbs) {
         encode_climb_down(thread, &climbed);
         encode_count(&counts->undecoded, 1);
+        // The state may be wrong, or the stack one of deep recursion.
+        if (++thread->ticks % 16 == 0 && encode_walk(thread, &cursor))
+            heal(thread, pc);
         return fall_back(walker, ucontext, weight);
     }
     encode_count(&counts->depth_sum, machine->depth);
@@ -249,14 +340,20 @@ ref_t encode_sample(struct encode_thread *thread, struct walker *walker, void *u
     const bool hit = memo->node && memo->key == key && memo->id == machine->id &&
                      memo->function == function && memo->tree == walker->tree &&
                      memo->stamp == thread->epoch->dictionary->stamp &&
-                     is_called_from(&called, memo->site);
+                     is_called_from(thread, &called, memo);
     const bool forgets = tree_forgets(walker->arena, walker->tree);
     // Now and then, and always to verify, one that is known is looked at all the same.
     if (!hit || (forgets && thread->above_tree != walker->tree) || encode.verify ||
         ++thread->ticks % 16 == 0)
-        return confirm(thread, walker, ucontext, &cursor, &called, &climbed, hit ? memo : NULL,
-                       weight);
+        return confirm(thread, walker, ucontext, &cursor, &climbed, hit ? memo : NULL, weight);
     ref_t frame = memo->node;
+    if (walker->kind == TREE_BOUNDED) {
+        const bool decoded = encode_decode_state(thread, memo->function);
+        encode_climb_down(thread, &climbed);
+        frame = decoded ? encode_place_bounded(thread, walker, &climbed, weight) : 0;
+        encode_count(&counts->decoded, frame != 0);
+        return frame ? frame : fall_back(walker, ucontext, weight);
+    }
     if (forgets)
         frame = encode_decode_state(thread, memo->function) ? encode_place(thread, walker) : 0;
     encode_climb_down(thread, &climbed);

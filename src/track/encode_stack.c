@@ -10,8 +10,7 @@ static bool in_stack(const struct encode_thread *thread, uintptr_t slot)
     return slot >= thread->stack.low && slot < thread->stack.high;
 }
 
-// Whether a function leads to another by jumps that change nothing.
-static bool leads_to(uint32_t from, uint32_t function)
+bool encode_leads_to(uint32_t from, uint32_t function)
 {
     uint32_t edges[WAYS];
     struct ways ways = {.graph = &encode.graph, .kind = EDGE_SILENT_JUMP};
@@ -28,7 +27,7 @@ static bool is_root(const struct encode_thread *thread, place_t place)
     const uint32_t root = thread->state->machine.root;
     if (function == GRAPH_NONE || graph_function(&encode.graph, root)->first_out == GRAPH_NONE)
         return false;
-    return leads_to(root, function);
+    return encode_leads_to(root, function);
 }
 
 // The return slot of the oldest frame of the root; what lies above it is not ours.
@@ -45,12 +44,14 @@ static bool find_root(struct encode_thread *thread)
     return false;
 }
 
-// A hook returns to its stub, but not to where calls return to.
+// A hook returns to its stub, but not to where calls return to. A function of ours that the program
+// has called through a stub (malloc, where blocks are counted) does: what that call has done to the
+// state belongs to it, and not to what it calls in libc.
 static bool is_hook(const struct encode_thread *thread, const struct unwind_frame *frame)
 {
     struct stub_place place;
     return forbidden_is_agent(frame->function) && in_stack(thread, frame->ra_slot) &&
-           sites_locate(*(uintptr_t *)frame->ra_slot, &place) && !place.returns;
+           sites_locate(*(uintptr_t *)frame->ra_slot, &place);
 }
 
 bool encode_walk(struct encode_thread *thread, struct unwind_cursor *cursor)
@@ -59,10 +60,10 @@ bool encode_walk(struct encode_thread *thread, struct unwind_cursor *cursor)
     return encode_walk_on(thread, cursor);
 }
 
-bool encode_walk_on(struct encode_thread *thread, struct unwind_cursor *cursor)
+static bool walk_on(struct encode_thread *thread, struct unwind_cursor *cursor)
 {
     enum verdict verdict;
-    thread->has_signal = thread->has_gap = thread->has_hook = false;
+    thread->has_signal = thread->has_gap = thread->has_hook = thread->has_unwinder = false;
     while (unwind_step(cursor, &verdict) == UNWIND_OK) {
         const struct unwind_frame *left = &cursor->left, *caller = &cursor->frame;
         // When the root has returned, what runs then may have its return address in the same place.
@@ -74,6 +75,10 @@ bool encode_walk_on(struct encode_thread *thread, struct unwind_cursor *cursor)
         }
         thread->has_hook |= is_hook(thread, left);
         thread->has_gap |= !(left->flags & (FRAME_CFI | FRAME_SIGNAL));
+        if (encode_is_unwinder(left)) {
+            thread->has_unwinder = true;
+            thread->state->unwinder_sp = left->ra_slot;
+        }
         if (thread->count == ENCODE_FRAMES)
             return false;
         thread->frames[thread->count++] = (struct encode_frame){
@@ -83,6 +88,15 @@ bool encode_walk_on(struct encode_thread *thread, struct unwind_cursor *cursor)
         };
     }
     return !thread->root_slot && find_root(thread);
+}
+
+bool encode_walk_on(struct encode_thread *thread, struct unwind_cursor *cursor)
+{
+    const bool walked = walk_on(thread, cursor);
+    // Whoever was to leave frames has done so; the number is still in doubt.
+    if (!thread->has_unwinder)
+        thread->state->in_flight = 0;
+    return walked;
 }
 
 bool encode_repeats(uint32_t edge)
@@ -139,7 +153,7 @@ static uint32_t edge_of(const struct encode_site *site, const struct encode_fram
     uint32_t at = graph_find_site(graph, frame->site);
     for (edge = at == GRAPH_NONE ? at : graph_site(graph, at)->first_edge; edge != GRAPH_NONE;
          edge = graph_edge(graph, edge)->next_at_site)
-        if (leads_to(graph_edge(graph, edge)->callee, function))
+        if (encode_leads_to(graph_edge(graph, edge)->callee, function))
             return edge;
     return GRAPH_NONE;
 }
@@ -175,17 +189,32 @@ void encode_undo(struct encode_state *state, int64_t word)
     }
 }
 
-// What a frame's return undoes, done.
-static void replay_frame(struct encode_thread *thread, const struct encode_frame *frame)
+// Whether a call whose return address is not in a stub would go through one by now, and change the
+// state: it was made when its site was not followed yet.
+static bool is_missed(const struct encode_thread *thread, uintptr_t return_address)
+{
+    const struct site *site = sites_before(return_address);
+    const struct encode_site *known = site ? encode_site_of(site) : NULL;
+    if (!known || known->dead || site->kind == SITE_TAIL_INDIRECT)
+        return false;
+    const struct stub *stub = atomic_load(&site->stub);
+    return stub && (stub != known->table || encode_word(thread, known) != 0);
+}
+
+// What a frame's return undoes, done. False: it undoes nothing, and would if its call were made
+// now.
+static bool replay_frame(struct encode_thread *thread, const struct encode_frame *frame)
 {
     struct encode_state *state = thread->state;
     struct stub_place place;
-    if (!frame->slot || !sites_locate(*(uintptr_t *)frame->slot, &place))
-        return;
+    if (!frame->slot)
+        return true;
+    if (!sites_locate(*(uintptr_t *)frame->slot, &place))
+        return !is_missed(thread, *(uintptr_t *)frame->slot);
     const struct encode_site *site = encode_site_of(place.site);
     // A hook before its call returns to the stub, too.
     if (!site || !place.returns)
-        return;
+        return true;
     if (place.stub == site->table) {
         encode_do(state, encode_word(thread, site), edge_of(site, frame));
     } else if (place.hooked) {
@@ -194,33 +223,43 @@ static void replay_frame(struct encode_thread *thread, const struct encode_frame
     } else {
         state->machine.id += (uint64_t)place.delta;
     }
+    return true;
+}
+
+static bool has_pushed(const struct encode_thread *thread, const struct encode_frame *frame)
+{
+    struct stub_place place;
+    if (!frame->slot || !sites_locate(*(uintptr_t *)frame->slot, &place) || !place.returns)
+        return false;
+    const struct encode_site *site = encode_site_of(place.site);
+    return site && (place.stub == site->table ? encode_word(thread, site) < 0 : place.hooked);
+}
+
+bool encode_fits(const struct encode_thread *thread)
+{
+    const struct machine *machine = &thread->state->machine;
+    uint64_t calls = 0, entries = 0;
+    for (uint32_t i = 0; i < thread->count; i++)
+        calls += has_pushed(thread, &thread->frames[i]);
+    for (uint32_t i = 0; i < machine->depth; i++)
+        entries += UINT64_C(1) + machine->stack[i].count;
+    return calls == entries;
 }
 
 void encode_replay(struct encode_thread *thread, uintptr_t above)
 {
     struct encode_state *state = thread->state;
+    bool complete = true;
     machine_reset(&state->machine);
     state->over = 0;
     for (uint32_t i = thread->count; i-- > 0;)
         if (thread->frames[i].slot >= above)
-            replay_frame(thread, &thread->frames[i]);
+            complete &= replay_frame(thread, &thread->frames[i]);
     state->attention = state->in_flight > 0;
     // What a handler has interrupted may be a stub or a hook, which goes on later with what it has
     // done to the state before, and is to do. Frames that are left below it are all the same.
-    state->doubt = state->attention || (thread->has_signal && thread->signal_sp > above);
-}
-
-void encode_go_on(struct encode_thread *thread)
-{
-    // Return addresses are not touched while an exception looks at them.
-    if (!thread->has_signal && !thread->has_gap && !thread->state->in_flight &&
-        thread->epoch != atomic_load_explicit(&encode.epoch, memory_order_relaxed)) {
-        encode_move_returns(thread);
-        encode_join(thread);
-    }
-    encode_replay(thread, 0);
-    if (!thread->state->attention)
-        encode_calm(thread->state);
+    state->doubt =
+        !complete || state->attention || (thread->has_signal && thread->signal_sp > above);
 }
 
 // The address that was called for a frame, if a chain knows it.
@@ -258,6 +297,20 @@ void encode_move_returns(struct encode_thread *thread)
     }
 }
 
+void encode_go_on(struct encode_thread *thread)
+{
+    // Not only to another encoding: since the thread went over to the one in force, others may have
+    // had functions looked at that are on its stack.
+    if (encode_may_move(thread)) {
+        encode_move_returns(thread);
+        if (encode_is_behind(thread))
+            encode_join(thread);
+    }
+    encode_replay(thread, 0);
+    if (!thread->state->attention)
+        encode_calm(thread->state);
+}
+
 bool encode_has_landed(const struct encode_thread *thread)
 {
     for (uint32_t i = 0; i < thread->count; i++)
@@ -266,21 +319,18 @@ bool encode_has_landed(const struct encode_thread *thread)
     return true;
 }
 
-static uint64_t hash_word(uint64_t hash, uint64_t word)
-{
-    hash = (hash ^ word) * UINT64_C(0x9e3779b97f4a7c15);
-    return hash ^ hash >> 32;
-}
-
 uint64_t encode_key(const struct machine *machine, uint64_t where)
 {
-    uint64_t key = hash_word(where, machine->id);
+    // One multiplication waits for the one before it, and all else can be done meanwhile.
+    const uint64_t factor = UINT64_C(0x9e3779b97f4a7c15), other = UINT64_C(0xff51afd7ed558ccd);
+    uint64_t key = where * other + machine->id;
+    key = (key ^ key >> 32) * factor;
     for (uint32_t i = 0; i < machine->depth; i++) {
         const struct cc_entry *entry = &machine->stack[i];
-        key = hash_word(key, entry->id);
-        key = hash_word(key, (uint64_t)entry->edge << 32 | entry->count);
+        const uint64_t word = entry->id * other + ((uint64_t)entry->edge << 32 | entry->count);
+        key = (key + (word ^ word >> 32)) * factor;
     }
-    return key ^ machine->depth;
+    return (key ^ key >> 32) + machine->depth;
 }
 
 bool encode_compare(struct encode_thread *thread, uint32_t skipped)

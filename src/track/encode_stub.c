@@ -77,7 +77,7 @@ static void choose(struct encode_targets *targets)
     targets->arm_count = 0;
     for (uint32_t i = 0; i < targets->count; i++) {
         const struct encode_target one = targets->one[i];
-        if (!encode_may_number(one.edge))
+        if (!encode_may_number(one.edge) && !encode_blinds(one.edge))
             continue;
         uint32_t at = targets->arm_count;
         for (; at > 0 && heat_of(&one) > heat_of(&targets->arm[at - 1]); at--)
@@ -142,10 +142,13 @@ static struct stub *chain_for(struct encode_site *site)
         return site->hook;
     for (uint32_t i = 0; i < targets->arm_count; i++) {
         const struct code *code = numbering_code(&encode.numbering, targets->arm[i].edge);
-        arms[i] = (struct stub_arm){.target = targets->arm[i].target, .off = !adds(code)};
+        const bool blinds = !tail && encode_blinds(targets->arm[i].edge);
+        arms[i] =
+            (struct stub_arm){.target = targets->arm[i].target, .off = !adds(code) && !blinds};
         targets->arm[i].off = arms[i].off;
         if (!arms[i].off && !tail)
-            arms[i].delta = (int64_t)code->add;
+            arms[i].delta =
+                blinds ? (int64_t)encode_blinding(encode.numbering.dictionary) : (int64_t)code->add;
     }
     plan.kind = STUB_CHAIN;
     plan.before = tail ? encode_before_tail : encode_push_indirect;
@@ -173,11 +176,15 @@ static struct stub *number_for(struct encode_site *site, int64_t number)
 
 struct stub *encode_stub_for(struct encode_site *site)
 {
+    if (encode_is_futile(site->caller))
+        return NULL;
     if (site->targets)
         return chain_for(site);
     if (site->edge == GRAPH_NONE)
         return site->hook;
     const struct code *code = numbering_code(&encode.numbering, site->edge);
+    if (encode_blinds(site->edge))
+        return number_for(site, (int64_t)encode_blinding(encode.numbering.dictionary));
     if (!adds(code))
         return site->hook;
     return code->add == 0 ? NULL : number_for(site, (int64_t)code->add);

@@ -2,9 +2,7 @@
 // Start and end of the tracker and of its threads, and the lock.
 
 #include "loadmap/loadmap.h"
-#include "patch/quiet.h"
 #include "track/encode_parts.h"
-#include <dlfcn.h>
 #include <errno.h>
 #include <signal.h>
 #include <sys/mman.h>
@@ -36,6 +34,11 @@ uint64_t encode_now(void)
 uint64_t encode_cpu_now(void)
 {
     return read_clock(CLOCK_THREAD_CPUTIME_ID);
+}
+
+uint64_t encode_process_now(void)
+{
+    return read_clock(CLOCK_PROCESS_CPUTIME_ID);
 }
 
 // ---- the lock: nobody is interrupted by a handler of the program while he holds it
@@ -150,7 +153,7 @@ int encode_start(struct live_encode *counts, bool verify, bool restless)
     encode.policy = (struct policy)POLICY_DEFAULT;
     graph_init(&encode.graph, &encode.pool);
     const struct numbering_options options = {
-        .id_bits = 64, .chain_targets = UINT32_MAX, .ignores_stale = true};
+        .id_bits = ENCODE_ID_BITS, .chain_targets = UINT32_MAX, .ignores_stale = true};
     error = numbering_start(&encode.numbering, &encode.graph, &options);
     if (!error)
         error = encode_graph_start();
@@ -160,12 +163,7 @@ int encode_start(struct live_encode *counts, bool verify, bool restless)
     if (!encode_publish(&first))
         return -ENOMEM;
     encode.encoded_at = encode.cooled_at = encode_now();
-    encode.catch_begin = (uintptr_t)dlsym(RTLD_DEFAULT, "__cxa_begin_catch");
-    encode.throws[0] = (uintptr_t)dlsym(RTLD_DEFAULT, "__cxa_throw");
-    encode.throws[1] = (uintptr_t)dlsym(RTLD_DEFAULT, "__cxa_rethrow");
-    quiet_except(encode.catch_begin);
-    quiet_except(encode.throws[0]);
-    quiet_except(encode.throws[1]);
+    encode_watch_unwinders();
     calls_vector_start();
     unwind_truth = truth;
     encode.started = true;
@@ -250,7 +248,7 @@ bool encode_walk_from_ours(struct encode_thread *thread, const void *frame)
     thread->count = 1;
     unwind_start_here(&cursor, words[1], sp, words[0],
                       (struct unwind_bounds){sp, thread->stack.high});
-    return encode_walk_on(thread, &cursor) && !thread->has_signal && !thread->has_gap;
+    return encode_walk_on(thread, &cursor) && encode_may_move(thread);
 }
 
 // Whether libc has made a thread, told of or not.
@@ -279,7 +277,8 @@ void encode_expect_threads(const void *frame)
         encode.frozen = true;
     } else if (encode_lock(thread, &mask)) {
         // Before there is any, nothing has to be moved.
-        if ((thread && !encode_walk_from_ours(thread, frame)) || !encode_begin_company(thread))
+        if (encode.resting || (thread && !encode_walk_from_ours(thread, frame)) ||
+            !encode_begin_company(thread))
             encode.frozen = true;
         encode_unlock(thread, &mask);
     }

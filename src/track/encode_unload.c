@@ -46,6 +46,8 @@ static void give_up_loaded(struct encode_thread *thread, const void *frame)
     if (!restore_sites())
         return;
     encode_open_loaded();
+    if (encode.resting)
+        return;
     if (!walked || encode.frozen || !encode_renumber(thread))
         encode.failed = true;
 }

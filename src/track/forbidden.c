@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: MIT
 #include "track/forbidden.h"
-#include "loadmap/loadmap.h"
 #include <dlfcn.h>
 #include <stdatomic.h>
 #include <stddef.h>
@@ -38,7 +37,13 @@ static const char *const names[] = {
 
 // Written once before the first sample, then only read.
 static place_t functions[NAME_COUNT];
+static place_t first_function, last_function; // of those: most others lie before or behind them
 static unsigned agent_module, loader_module;
+
+// Modules whose own runtime looks up return addresses. Bits are only set; relaxed, as a frame is
+// walked after its module was found.
+static _Atomic bool any_runtime;
+static _Atomic uint64_t runtimes[(MODULE_LIMIT + 64) / 64];
 
 // Added to as they are met, by whichever thread; a lost race is made good the next time. Relaxed:
 // each is a number by itself.
@@ -57,13 +62,34 @@ void forbidden_start(void)
         // RTLD_NEXT: the real ones, not what the agent interposes.
         void *address = dlsym(RTLD_NEXT, names[i]);
         functions[i] = address ? loadmap_place((uintptr_t)address) : 0;
+        if (!functions[i])
+            continue;
+        if (!first_function || functions[i] < first_function)
+            first_function = functions[i];
+        if (functions[i] > last_function)
+            last_function = functions[i];
     }
 }
 
-void forbidden_note_module(unsigned id, const char *path)
+static void note_runtime(unsigned id)
 {
-    const char *name = strrchr(path, '/');
-    name = name ? name + 1 : path;
+    atomic_fetch_or_explicit(&runtimes[id / 64], UINT64_C(1) << id % 64, memory_order_relaxed);
+    atomic_store_explicit(&any_runtime, true, memory_order_relaxed);
+}
+
+static bool has_runtime(unsigned id)
+{
+    return atomic_load_explicit(&any_runtime, memory_order_relaxed) &&
+           atomic_load_explicit(&runtimes[id / 64], memory_order_relaxed) >> id % 64 & 1;
+}
+
+void forbidden_note_module(const struct module_info *module)
+{
+    const unsigned id = module->id;
+    const char *name = strrchr(module->path, '/');
+    name = name ? name + 1 : module->path;
+    if (module->runtime != RUNTIME_NONE)
+        note_runtime(id);
     if (strncmp(name, "libgcc_s.so", 11) && strncmp(name, "libunwind", 9))
         return;
     for (size_t i = 0; i < UNWINDERS; i++) {
@@ -84,12 +110,19 @@ static bool is_near(place_t a, place_t b)
 
 static bool is_unwinder(place_t function)
 {
+    // Both lists end where they are empty.
     for (size_t i = 0; i < UNWINDERS; i++) {
-        if (atomic_load_explicit(&unwinder_modules[i], memory_order_relaxed) ==
-            place_module(function))
+        const unsigned id = atomic_load_explicit(&unwinder_modules[i], memory_order_relaxed);
+        if (!id)
+            break;
+        if (id == place_module(function))
             return true;
-        place_t known = atomic_load_explicit(&unwinders[i], memory_order_relaxed);
-        if (known && is_near(known, function))
+    }
+    for (size_t i = 0; i < UNWINDERS; i++) {
+        const place_t known = atomic_load_explicit(&unwinders[i], memory_order_relaxed);
+        if (!known)
+            break;
+        if (is_near(known, function))
             return true;
     }
     return false;
@@ -115,10 +148,11 @@ bool forbidden_to_mark(place_t function, place_t site)
 {
     unsigned from = place_module(site), module = place_module(function);
     if (from == agent_module || module == agent_module || from == loader_module ||
-        module == loader_module)
+        module == loader_module || has_runtime(from))
         return true;
-    for (size_t i = 0; i < NAME_COUNT; i++)
-        if (functions[i] == function)
-            return true;
+    if (function >= first_function && function <= last_function)
+        for (size_t i = 0; i < NAME_COUNT; i++)
+            if (functions[i] == function)
+                return true;
     return is_unwinder(function);
 }

@@ -6,6 +6,7 @@
 // marker.
 
 #include "base/place.h"
+#include "loadmap/loadmap.h"
 #include <stdbool.h>
 
 // Finds the functions. Not signal-safe; once, after loadmap_start().
@@ -13,7 +14,7 @@ void forbidden_start(void);
 
 // A module was found; unwinders (which ask for their own return address) are recognised by their
 // path. Signal-safe.
-void forbidden_note_module(unsigned id, const char *path);
+void forbidden_note_module(const struct module_info *module);
 
 // A function that may return elsewhere was met: an unwinder that is linked into the program.
 // Signal-safe.

@@ -2,12 +2,13 @@
 // The way up the stack.
 
 #include "track/pass.h"
+#include "base/rare.h"
 #include "track/forbidden.h"
 #include <string.h>
 #include <sys/mman.h>
 
-#define GROWTH 8      // of the list, in times
-#define RUN_FRAMES 16 // walked at once: 768 bytes of the handler's stack
+#define GROWTH 8     // of the list, in times
+#define RUN_FRAMES 6 // walked at once: few lines of the handler's stack, which is in no cache
 
 struct walk_frame *pass_map_frames(size_t capacity)
 {
@@ -36,6 +37,15 @@ static bool grow(struct pass *pass)
     return true;
 }
 
+bool pass_tell(struct pass *pass, place_t site, place_t function)
+{
+    struct walker *walker = pass->walker;
+    if (pass->low == walker->count && !grow(pass))
+        return false;
+    walker->frames[--pass->low] = (struct walk_frame){.site = site, .function = function};
+    return true;
+}
+
 // The call site of a caller: its return address, or one past the instruction at which it was
 // interrupted, so that "one before the site" is always within the calling instruction.
 static place_t site_of(const struct unwind_frame *caller)
@@ -45,7 +55,7 @@ static place_t site_of(const struct unwind_frame *caller)
 
 static void note_unwinder(struct pass *pass, const struct unwind_frame *frame)
 {
-    if (!(frame->flags & FRAME_EH_RETURN))
+    if (!RARE(frame->flags & FRAME_EH_RETURN))
         return;
     pass->unwinding = true;
     forbidden_note_unwinder(frame->function);
@@ -70,7 +80,7 @@ static bool push(struct pass *pass, const struct unwind_frame *left,
                  const struct unwind_frame *caller)
 {
     struct walker *walker = pass->walker;
-    if (forbidden_is_agent(left->function)) {
+    if (RARE(forbidden_is_agent(left->function))) {
         // Not the program's own: what the agent called was called, for the reader, from where the
         // agent was.
         if (pass->low == walker->capacity) {
@@ -82,7 +92,7 @@ static bool push(struct pass *pass, const struct unwind_frame *left,
         return true;
     }
     const bool cut = pass->limit && pass_walked(pass) >= pass->limit;
-    if (!cut && pass->low == walker->count && !grow(pass))
+    if (RARE(!cut && pass->low == walker->count) && !grow(pass))
         return false;
     struct walk_frame *frame = cut ? &pass->rest.frame : &walker->frames[--pass->low];
     frame->slot = caller ? left->ra_slot : 0;
@@ -100,7 +110,7 @@ static bool push(struct pass *pass, const struct unwind_frame *left,
     else if (own && caller && caller->flags & FRAME_CFI && !(left->flags & FRAME_SIGNAL) &&
              !pass->guessed)
         frame->flags = WALK_CFI;
-    if (cut) {
+    if (RARE(cut)) {
         note_rest(pass, caller, own);
         return false;
     }
@@ -139,11 +149,25 @@ static bool go_on(struct pass *pass)
             pass->verdict = VERDICT_BAD_STACK;
             return false;
         }
-    if (ran == 0 && unwind_step(cursor, &pass->verdict) == UNWIND_END) {
+    if (RARE(ran == 0) && unwind_step(cursor, &pass->verdict) == UNWIND_END) {
         push(pass, &cursor->frame, NULL);
         return false;
     }
     return true;
+}
+
+// A search that led to no end has found calls that are over: nobody knows who has called.
+static void drop_unsure(struct pass *pass)
+{
+    struct walker *walker = pass->walker;
+    if (!RARE(pass->sure) || pass->verdict == VERDICT_COMPLETE || pass->cut ||
+        pass_walked(pass) <= pass->sure)
+        return;
+    pass->low = walker->capacity - pass->sure;
+    struct walk_frame *oldest = &walker->frames[pass->low];
+    oldest->slot = oldest->ra = 0;
+    oldest->site = 0;
+    oldest->flags = 0;
 }
 
 void pass_walk(struct pass *pass)
@@ -151,14 +175,16 @@ void pass_walk(struct pass *pass)
     struct walker *walker = pass->walker;
     struct unwind_cursor *cursor = &pass->cursor;
     for (;;) {
-        if (at_stub_at_work(pass)) {
+        if (RARE(at_stub_at_work(pass))) {
             pass->spliced = true;
             return;
         }
-        if (!go_on(pass))
+        if (!go_on(pass)) {
+            drop_unsure(pass);
             return;
+        }
         if (marker_is_stub(cursor->frame.pc)) {
-            if (!pass->frozen && walker->marker.entry &&
+            if (!RARE(pass->frozen) && walker->marker.entry &&
                 cursor->left.ra_slot == walker->marker.slot && marker_is_mine(&walker->marker)) {
                 pass->met = true;
                 return;
@@ -175,6 +201,8 @@ void pass_walk(struct pass *pass)
             pass->verdict = VERDICT_BAD_STACK;
             return;
         }
+        if (RARE(cursor->scanned) && !pass->sure)
+            pass->sure = pass_walked(pass);
     }
 }
 

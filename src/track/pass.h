@@ -20,6 +20,7 @@ struct pass {
     place_t statement;     // the sampled instruction
     uint64_t amount;       // to add to every frame that is new
     uint64_t last_amount;  // in a bounded tree: to add to the youngest frame's edge, beside that
+    size_t sure;           // frames below the first one that was searched for; 0: none was
     bool frozen;           // the list is in use by the interrupted stub: read only
     bool unwinding;        // an exception is in flight: the marker stays where it is
     bool guessed;          // a frame without unwind tables was met: older frames may be wrong
@@ -53,6 +54,9 @@ struct walk_frame *pass_map_frames(size_t capacity);
 // Goes up from where the cursor stands, as far as it may.
 void pass_walk(struct pass *pass);
 
+// The next frame up, where they are told instead of walked. False: no memory. Signal-safe.
+bool pass_tell(struct pass *pass, place_t site, place_t function);
+
 // How many of the oldest frames are those of the last sample.
 size_t pass_common(const struct pass *pass);
 
@@ -77,5 +81,11 @@ void pass_move_marker(struct walker *walker);
 
 // walk_bounded.c: the node that the walked frames lead to, in a bounded tree. Never 0.
 ref_t pass_insert_bounded(struct pass *pass, uintptr_t leaf_sp);
+
+// A leaf that has no beginning is named by where the sample was.
+void pass_name_leaf(struct pass *pass);
+
+// path.c: the same where they go to the root.
+ref_t pass_insert_path(struct pass *pass);
 
 #endif

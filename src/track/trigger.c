@@ -42,6 +42,7 @@ void trigger_open(struct trigger_thread *trigger, struct walker *walker,
     trigger->walker = walker;
     trigger->period = options->period;
     trigger->weights = options->weights;
+    trigger->beside = options->beside;
     trigger->threshold = options->by_function ? options->period : 0;
     trigger->random = options->randomised ? (uintptr_t)trigger | 1 : 0;
     trigger->left = (int64_t)next_period(trigger);
@@ -74,6 +75,10 @@ trigger_fire(struct trigger_thread *trigger, uintptr_t *slot, uintptr_t back, ui
         return;
     }
     trigger->firing = true;
+    // A tick that comes now leaves the walker alone.
+    atomic_signal_fence(memory_order_seq_cst);
     walk_call(trigger->walker, back, (uintptr_t)slot, bp, trigger->period, trigger->weights);
+    trigger->walker->stats->samples += !trigger->beside;
+    atomic_signal_fence(memory_order_seq_cst);
     trigger->firing = false;
 }

@@ -22,6 +22,7 @@ struct trigger_thread {
     uint64_t decayed; // when the counters were last halved
     enum walk_weights weights;
     bool firing;
+    bool beside; // its samples are not those of the recording's clock
 };
 
 extern __thread struct trigger_thread *trigger_current;
@@ -31,7 +32,7 @@ int64_t trigger_start(void);
 
 struct trigger_options {
     uint64_t period;
-    bool by_function, randomised;
+    bool by_function, randomised, beside;
     enum walk_weights weights;
 };
 

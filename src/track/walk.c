@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT
 #include "track/walk.h"
+#include "base/rare.h"
 #include "track/forbidden.h"
 #include "track/pass.h"
 #include "tree/bounded.h"
@@ -10,8 +11,9 @@
 
 #define FIRST_CAPACITY 204 // frames: two pages
 #define EXPECT_BYTES 1536  // of the stack are looked through before a walk
-#define LEAVE_TRIES 16     // frames of our own that a sample may be in
-#define PLACE_TRIES 16     // a return must not search a deep stack for a frame that may be marked
+
+#define LEAVE_TRIES 16 // frames of our own that a sample may be in
+#define PLACE_TRIES 16 // a return must not search a deep stack for a frame that may be marked
 
 __thread struct walker *walk_current;
 
@@ -78,7 +80,7 @@ static ref_t insert(struct pass *pass, size_t from, ref_t parent)
                                 walker->frames[i].function);
     for (size_t i = pass->low + from; i < walker->capacity; i++) {
         parent = walker->frames[i].node = frame_node(walker, parent, &walker->frames[i]);
-        if (pass->amount)
+        if (RARE(pass->amount))
             tree_charge(walker->arena, walker->tree, parent, pass->amount);
     }
     return parent;
@@ -160,8 +162,9 @@ void pass_adopt(struct pass *pass, size_t keep, size_t from)
 {
     struct walker *walker = pass->walker;
     size_t fresh = pass_walked(pass) - from;
-    memmove(walker->frames + keep, walker->frames + pass->low + from,
-            fresh * sizeof *walker->frames);
+    // Not by memmove(): so far away that the handful of frames is moved before it has come.
+    for (size_t i = 0; i < fresh; i++)
+        walker->frames[keep + i] = walker->frames[pass->low + from + i];
     walker->count = keep + fresh;
 }
 
@@ -170,18 +173,23 @@ void pass_adopt(struct pass *pass, size_t keep, size_t from)
 static ref_t insert_walked(struct pass *pass, uintptr_t leaf_sp)
 {
     struct walker *walker = pass->walker;
-    if (walker->kind == TREE_BOUNDED)
+    if (RARE(walker->whole)) {
+        pass_name_leaf(pass);
+        walker->stats->frames_walked += pass_walked(pass);
+        return pass_insert_path(pass);
+    }
+    if (RARE(walker->kind == TREE_BOUNDED))
         return pass_insert_bounded(pass, leaf_sp);
     size_t keep = 0, from = 0;
     bool adoptable = !pass->frozen && !walker->suspended;
     if (pass->met) {
         struct walk_frame *marked = &walker->frames[walker->marked];
-        if (pass_note_tail_call(pass)) {
+        if (RARE(pass_note_tail_call(pass))) {
             marked->node = frame_node(walker, node_below(walker, walker->marked), marked);
             tree_pin(walker->arena, walker->tree, marked->node);
         }
         keep = walker->marked + 1;
-    } else if (pass->spliced) {
+    } else if (RARE(pass->spliced)) {
         keep = walker->count;
         adoptable = false;
     } else {
@@ -191,7 +199,7 @@ static ref_t insert_walked(struct pass *pass, uintptr_t leaf_sp)
     }
     ref_t node = insert(pass, from, node_below(walker, keep));
     count_walk(pass, keep + pass_walked(pass) - from);
-    if (!adoptable)
+    if (RARE(!adoptable))
         return node;
     if (!pass->met)
         walker->rooted = pass->verdict;
@@ -264,7 +272,7 @@ static void expect_walk(const struct walker *walker, const void *ucontext, uintp
 static ref_t sample_node(struct pass *pass, uintptr_t leaf_sp, place_t statement, uint64_t weight)
 {
     struct walker *walker = pass->walker;
-    if (walker->in_stub && stub_abandoned(walker, leaf_sp))
+    if (RARE(walker->in_stub) && stub_abandoned(walker, leaf_sp))
         walker->in_stub = 0;
     pass->frozen = walker->in_stub != 0;
     pass->statement = statement;
@@ -278,33 +286,45 @@ static ref_t sample_node(struct pass *pass, uintptr_t leaf_sp, place_t statement
         return frame;
     ref_t edge = tree_edge(walker->arena, walker->tree, pass->statement, 0);
     ref_t node = tree_child(walker->arena, walker->tree, frame, edge);
-    if (node)
+    if (!RARE(!node))
         return node;
     walker->stats->unplaced++;
     return tree_unplaced(walker->arena, walker->tree, frame);
 }
 
+// All but the cursor, which is for unwind_start*(), and what is of use only after a cut: to clear
+// them would be to wait for half a kilobyte of a stack that is in no cache.
+static void begin(struct pass *pass, struct walker *walker)
+{
+    pass->walker = walker;
+    pass->low = walker->capacity;
+    pass->limit = walker->whole ? 0 : walker->limit;
+    pass->rest.valid = false;
+    pass->statement = 0;
+    pass->amount = pass->last_amount = 0;
+    pass->sure = 0;
+    pass->frozen = pass->unwinding = pass->guessed = pass->on_own_stack = false;
+    pass->spliced = pass->met = pass->cut = false;
+    pass->verdict = VERDICT_COMPLETE;
+}
+
 ref_t walk_sample(struct walker *walker, const void *ucontext, uint64_t weight)
 {
-    struct pass pass = {.walker = walker,
-                        .low = walker->capacity,
-                        .limit = walker->limit,
-                        .verdict = VERDICT_COMPLETE};
+    struct pass pass;
+    begin(&pass, walker);
     const uintptr_t leaf_sp = stack_pointer(ucontext);
     if (walker->kind != TREE_FUNCTIONS)
         expect_walk(walker, ucontext, leaf_sp);
     unwind_start(&pass.cursor, ucontext, readable_stack(walker, leaf_sp));
-    if (walker->kind == TREE_FUNCTIONS)
+    if (RARE(walker->kind == TREE_FUNCTIONS))
         return function_node(&pass);
     return sample_node(&pass, leaf_sp, pass.cursor.frame.place, weight);
 }
 
 ref_t walk_here(struct walker *walker, uintptr_t pc, uintptr_t sp, uintptr_t bp, uint64_t weight)
 {
-    struct pass pass = {.walker = walker,
-                        .low = walker->capacity,
-                        .limit = walker->limit,
-                        .verdict = VERDICT_COMPLETE};
+    struct pass pass;
+    begin(&pass, walker);
     unwind_start_here(&pass.cursor, pc, sp, bp, readable_stack(walker, sp));
     if (walker->kind == TREE_FUNCTIONS)
         return function_node(&pass);
@@ -315,12 +335,9 @@ ref_t walk_here(struct walker *walker, uintptr_t pc, uintptr_t sp, uintptr_t bp,
 void walk_call(struct walker *walker, uintptr_t pc, uintptr_t sp, uintptr_t bp, uint64_t amount,
                enum walk_weights weights)
 {
-    struct pass pass = {.walker = walker,
-                        .low = walker->capacity,
-                        .limit = walker->limit,
-                        .verdict = VERDICT_COMPLETE};
+    struct pass pass;
+    begin(&pass, walker);
     unwind_start_here(&pass.cursor, pc, sp, bp, readable_stack(walker, sp));
-    walker->stats->samples++;
     if (walker->kind == TREE_FUNCTIONS) {
         tree_charge(walker->arena, walker->tree, function_node(&pass), amount);
         return;

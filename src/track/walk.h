@@ -61,6 +61,7 @@ struct walker {
     uint32_t keeps_returns; // 0: frames count something else
     uint32_t kind;          // enum tree_kind of the tree
     uint32_t limit;         // frames that a walk may take; 0: all
+    uint32_t whole;         // of a bounded tree: walks go to the root all the same (path.c)
     uint32_t suspended;     // > 0: the marker is neither placed nor moved (backtrace() at work)
     struct walk_frame *frames;
     size_t count, capacity;
@@ -72,14 +73,15 @@ struct walker {
     struct marker marker;
     enum verdict rooted; // how the walk ended that frames[0] comes from
     size_t loose;        // how many of the oldest frames have nodes that may be forgotten
-    struct walk_rest rests[WALK_RESTS]; // of gaps in the list, by index
-    size_t rest_count;
     // The stub is at work for the frame of this CFA (0: no). A sample that sees it must not touch
     // the list.
     volatile uintptr_t in_stub;
+    struct walk_rest rests[WALK_RESTS]; // of gaps in the list, by index
+    size_t rest_count;
 };
 
-// A walker for the calling thread. 0 or -errno (no memory). For a bounded tree, set its limit.
+// A walker for the calling thread. 0 or -errno (no memory). For a bounded tree, set its limit, and
+// without a marker, whether it walks to the root.
 int walk_open(struct walker *walker, struct arena *arena, ref_t tree, struct live_stats *stats,
               struct unwind_bounds stack, bool use_marker);
 

@@ -40,7 +40,7 @@ static ref_t root_of(const struct walker *walker)
 
 static place_t site_in_tree(const struct walk_frame *frame)
 {
-    return frame->flags & WALK_DETACHED ? 0 : frame->site;
+    return frame->flags & WALK_DETACHED ? PLACE_UNKNOWN : frame->site;
 }
 
 static ref_t parent_in_tree(const struct walker *walker, size_t index)
@@ -395,7 +395,7 @@ static __attribute__((noinline)) void mend(struct walker *walker, size_t left)
 
 // There are no statements to tell where code without tables was: its address stands for the
 // function, so that a reader can name it.
-static void name_leaf(struct pass *pass)
+void pass_name_leaf(struct pass *pass)
 {
     struct walk_frame *leaf = &pass->walker->frames[pass->walker->capacity - 1];
     if (pass_walked(pass) && place_offset(leaf->function) == PLACE_OFFSET_UNKNOWN &&
@@ -407,7 +407,7 @@ ref_t pass_insert_bounded(struct pass *pass, uintptr_t leaf_sp)
 {
     struct walker *walker = pass->walker;
     struct junction junction = {0};
-    name_leaf(pass);
+    pass_name_leaf(pass);
     const enum bounded_room room = bounded_begin(walker->arena, walker->tree);
     if (room == BOUNDED_EMPTIED)
         rebuild(walker, walker->count);

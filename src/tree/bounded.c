@@ -3,134 +3,8 @@
 #include "tree/bounded_layout.h"
 
 enum {
-    LEAST_BYTES = 4096, // of a buffer that is of any use
-    TOLD_VALUES = 2,
     LONGEST_CHAIN = 4096, // of a hash that nobody has scribbled over
 };
-
-// The buffer
-
-static uint64_t round_up(uint64_t bytes)
-{
-    return (bytes + 7) & ~UINT64_C(7);
-}
-
-static uint32_t power_of_two(uint64_t least)
-{
-    uint32_t power = 8;
-    while (power < least)
-        power *= 2;
-    return power;
-}
-
-static uint32_t edge_slots_for(uint64_t edges)
-{
-    return power_of_two(edges + edges / 3 + 1);
-}
-
-static uint64_t bytes_for(uint64_t nodes)
-{
-    return sizeof(struct node_block) + nodes * (tree_node_bytes(BOUNDED_STRIDE)) +
-           nodes * sizeof(struct edge) + round_up(nodes * sizeof(uint32_t)) +
-           (uint64_t)edge_slots_for(nodes) * sizeof(ref_t) +
-           (uint64_t)power_of_two(nodes) * sizeof(ref_t) +
-           BOUNDED_ORDERS * BOUNDED_BUCKETS * sizeof(ref_t);
-}
-
-// The most nodes that, with all they need, are in so many bytes.
-static uint32_t nodes_in(uint64_t bytes)
-{
-    uint64_t low = 0, high = bytes / tree_node_bytes(BOUNDED_STRIDE);
-    while (low < high) {
-        uint64_t middle = (low + high + 1) / 2;
-        if (bytes_for(middle) <= bytes)
-            low = middle;
-        else
-            high = middle - 1;
-    }
-    return (uint32_t)low;
-}
-
-// Less than was asked for, where the arena has no more. Asking first keeps the arena's count of
-// refusals honest.
-static ref_t take_memory(struct arena *arena, uint64_t *bytes)
-{
-    const struct arena_head *limits = arena_head(arena);
-    for (; *bytes >= LEAST_BYTES; *bytes /= 2) {
-        uint64_t used = atomic_load_explicit(&limits->used, memory_order_relaxed);
-        if (used + *bytes > limits->limit)
-            continue;
-        ref_t memory = arena_alloc(arena, *bytes);
-        if (memory)
-            return memory;
-    }
-    return 0;
-}
-
-static uint64_t head_bytes(void)
-{
-    return round_up(sizeof(struct bounded)) + sizeof(struct node_block) +
-           tree_node_bytes(BOUNDED_STRIDE);
-}
-
-static bool lay_out(struct arena *arena, struct bounded *bounded)
-{
-    uint64_t bytes =
-        bounded->bytes > head_bytes() ? (bounded->bytes - head_bytes()) & ~UINT64_C(7) : 0;
-    const ref_t memory = bounded->refused ? 0 : take_memory(arena, &bytes);
-    if (!memory) {
-        bounded->refused = 1;
-        return false;
-    }
-    const uint32_t nodes = nodes_in(bytes);
-    bounded->block = memory;
-    bounded->edge_capacity = nodes;
-    bounded->edge_slot_count = edge_slots_for(nodes);
-    bounded->node_slot_count = power_of_two(nodes);
-    bounded->nodes = tree_node_in_block(memory, BOUNDED_STRIDE, 0);
-    bounded->edges = bounded->nodes + nodes * bounded_node_units();
-    bounded->edge_uses = bounded->edges + nodes * (ref_t)(sizeof(struct edge) / 8);
-    bounded->edge_slots =
-        bounded->edge_uses + (ref_t)(round_up((uint64_t)nodes * sizeof(uint32_t)) / 8);
-    bounded->node_slots = bounded->edge_slots + bounded->edge_slot_count / 2;
-    bounded->lists = bounded->node_slots + bounded->node_slot_count / 2;
-    struct node_block *block = arena_at(arena, memory);
-    block->capacity = nodes;
-    block->metrics = BOUNDED_STRIDE;
-    struct node_block *first =
-        arena_at(arena, atomic_load_explicit(&bounded->tree.first_block, memory_order_relaxed));
-    // Release, both: readers that see the block, or that there are lists, find their heads whole.
-    atomic_store_explicit(&first->next, memory, memory_order_release);
-    atomic_store_explicit(&bounded->capacity, nodes, memory_order_release);
-    return true;
-}
-
-ref_t bounded_new(struct arena *arena, const struct tree_options *options)
-{
-    const ref_t ref = arena_alloc(arena, sizeof(struct bounded));
-    const ref_t first =
-        arena_alloc(arena, sizeof(struct node_block) + tree_node_bytes(BOUNDED_STRIDE));
-    if (!ref || !first)
-        return 0;
-    struct bounded *bounded = bounded_at(arena, ref);
-    bounded->bytes = options->bytes < (UINT64_C(8) << 30) ? options->bytes : UINT64_C(8) << 30;
-    bounded->purge = options->purge;
-    bounded->tree.kind = options->kind;
-    atomic_store_explicit(&bounded->tree.forgets, 1, memory_order_relaxed);
-    bounded->root_edge.function = options->start;
-    struct node_block *block = arena_at(arena, first);
-    block->metrics = BOUNDED_STRIDE;
-    block->capacity = 1;
-    bounded->tree.root = tree_node_in_block(first, BOUNDED_STRIDE, 0);
-    struct node *root = arena_at(arena, bounded->tree.root);
-    root->edge = ref + (ref_t)(offsetof(struct bounded, root_edge) / 8);
-    atomic_store_explicit(&block->used, 1, memory_order_relaxed);
-    bounded->tree.metrics = TOLD_VALUES;
-    atomic_store_explicit(&bounded->tree.nodes, 1, memory_order_relaxed);
-    // Last and with release: a reader that finds the first block finds a whole tree.
-    atomic_store_explicit(&bounded->tree.first_block, first, memory_order_release);
-    return ref;
-}
 
 static uint32_t capacity_of(const struct bounded *bounded)
 {
@@ -333,7 +207,7 @@ enum bounded_room bounded_begin(struct arena *arena, ref_t tree)
 {
     struct bounded *bounded = bounded_at(arena, tree);
     // The tool zeroes the memory of processes that it takes for dead: then there is no root.
-    if (!bounded->tree.root || (!capacity_of(bounded) && !lay_out(arena, bounded)))
+    if (!bounded->tree.root || (!capacity_of(bounded) && !bounded_lay_out(arena, bounded)))
         return BOUNDED_NONE;
     // Relaxed: it is a wish, no data comes with it.
     if (!atomic_load_explicit(&bounded->purge_wanted, memory_order_relaxed))
@@ -355,7 +229,7 @@ void bounded_reset(struct arena *arena, ref_t tree)
     struct bounded *bounded = bounded_at(arena, tree);
     struct node *root = bounded_node(arena, bounded, bounded->tree.root);
     bounded_empty(arena, tree);
-    for (unsigned i = 0; root && i < TOLD_VALUES; i++)
+    for (unsigned i = 0; root && i < BOUNDED_TOLD; i++)
         __atomic_store_n(&root->value[i], 0, __ATOMIC_RELAXED);
     atomic_store_explicit(&bounded->purged, 0, memory_order_relaxed);
 }
@@ -401,19 +275,24 @@ static ref_t make_child(const struct arena *arena, struct bounded *bounded, ref_
     return ref;
 }
 
+// A node that was just made has no children: below it, nothing is searched.
+static ref_t find_known(const struct arena *arena, const struct bounded *bounded, ref_t parent_ref,
+                        const struct node *parent, const struct edge *edge)
+{
+    const ref_t known =
+        parent->child ? bounded_find_edge(arena, bounded, edge->site, edge->function) : 0;
+    return known ? find_child(arena, bounded, parent_ref, known) : 0;
+}
+
 static ref_t find_or_make(const struct arena *arena, struct bounded *bounded, ref_t parent_ref,
                           const struct edge *edge, ref_t held)
 {
     struct node *parent = bounded_node(arena, bounded, parent_ref);
     if (!parent)
         return 0;
-    // A node that was just made has no children: below it, nothing is searched.
-    if (parent->child) {
-        const ref_t known = bounded_find_edge(arena, bounded, edge->site, edge->function);
-        const ref_t ref = known ? find_child(arena, bounded, parent_ref, known) : 0;
-        if (ref)
-            return ref;
-    }
+    const ref_t known = find_known(arena, bounded, parent_ref, parent, edge);
+    if (known)
+        return known;
     if (!find_room(arena, bounded, parent_ref, held))
         return 0;
     // Only now: an edge without a node may go when room is made.
@@ -435,6 +314,16 @@ ref_t bounded_enter(struct arena *arena, ref_t tree, ref_t parent, place_t site,
     bounded_weigh(arena, bounded, BOUNDED_BY_EDGE, ref, node, cost);
     become_youngest(arena, bounded, ref, node);
     return ref;
+}
+
+ref_t bounded_find(const struct arena *arena, ref_t tree, ref_t parent_ref, place_t site,
+                   place_t function)
+{
+    const struct bounded *bounded = bounded_at(arena, tree);
+    const struct edge edge = {site, function};
+    const struct node *parent =
+        capacity_of(bounded) ? bounded_node(arena, bounded, parent_ref) : NULL;
+    return parent ? find_known(arena, bounded, parent_ref, parent, &edge) : 0;
 }
 
 void bounded_charge(struct arena *arena, ref_t tree, ref_t ref, uint64_t cost)

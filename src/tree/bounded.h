@@ -8,10 +8,11 @@
 //   root
 //    ├─ frame  edge = (site, function)    value[0] = cost of the context itself
 //    │   └─ frame ...                     value[1] = cost of the samples in which its call was new
-//    └─ frame  edge = (0, function)       a detached root: what called it was too far away
+//    ├─ frame  edge = (0, function)       where the thread begins: nobody called it
+//    └─ frame  edge = (?, function)       a detached root: what called it was too far away
 //
-// value[1] tells a function that is called often from one that takes long: a call that was there in
-// the sample before adds nothing to it.
+// The site of a detached root is PLACE_UNKNOWN. value[1] tells a function that is called often from
+// one that takes long: a call that was there in the sample before adds nothing to it.
 //
 // One buffer holds all: the nodes, their edges, and the hashes that find them (see
 // bounded_layout.h). When it is full, contexts are forgotten: all of them, or those that were not
@@ -51,6 +52,10 @@ enum bounded_room bounded_begin(struct arena *arena, ref_t tree);
 // no room, call bounded_empty() and begin again.
 ref_t bounded_enter(struct arena *arena, ref_t tree, ref_t parent, place_t site, place_t function,
                     uint64_t cost, ref_t held);
+
+// The same if there is one; 0: there is none. Changes nothing.
+ref_t bounded_find(const struct arena *arena, ref_t tree, ref_t parent, place_t site,
+                   place_t function);
 
 // Forgets everything but the root.
 void bounded_empty(struct arena *arena, ref_t tree);

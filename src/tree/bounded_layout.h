@@ -26,6 +26,7 @@
 
 enum {
     BOUNDED_STRIDE = 5, // values of a node: its two weights, and links
+    BOUNDED_TOLD = 2,   // of those, for readers
     BOUNDED_BUCKETS = 256,
     BOUNDED_AGE = 2, // which pair of links; those before are enum bounded_order
     BOUNDED_ORDERS = 2,
@@ -110,6 +111,9 @@ static inline uint32_t bounded_mix(uint64_t value)
 {
     return (uint32_t)(value * UINT64_C(0x9e3779b97f4a7c15) >> 32);
 }
+
+// bounded_buffer.c: takes the buffer from the arena. False if there is no room, now and later.
+bool bounded_lay_out(struct arena *arena, struct bounded *bounded);
 
 // bounded_order.c: adds to a weight, and keeps the node in the list of its weight. A node of weight
 // 0 is in none.

@@ -5,9 +5,6 @@
 #include "tree/layout.h"
 
 enum {
-    // Measured (bench/tree_children.c): move-to-front beats a plain list from four children on, and
-    // from about eight a hash is as fast; a few more in the list save the memory of most hashes.
-    LIST_CHILDREN = 12,
     FEW_CHILDREN = 4, // a hash that has so few left becomes a list again
     FIRST_CHILD_SLOTS = 32,
     // With the arena full no hash can be made; a list may then grow this long before it costs too
@@ -17,14 +14,7 @@ enum {
 
 static struct fanout *fanout_of(const struct arena *arena, const struct node *parent)
 {
-    return parent->child && tree_node(arena, parent->child)->edge == 0
-               ? arena_at(arena, parent->child)
-               : NULL;
-}
-
-static bool has_edge(const struct node *node, ref_t edge)
-{
-    return tree_node_edge(node) == edge;
+    return tree_has_hash(arena, parent) ? arena_at(arena, parent->child) : NULL;
 }
 
 // In a hash
@@ -157,24 +147,6 @@ static void fanout_remove(struct arena *arena, const struct tree *tree, struct n
 
 // In a list
 
-static ref_t find_in_list(struct arena *arena, struct node *parent, ref_t edge, uint32_t *length)
-{
-    ref_t before = 0;
-    for (ref_t child = parent->child; child; child = tree_node(arena, child)->sibling) {
-        if (has_edge(tree_node(arena, child), edge)) {
-            if (before) { // to the front: the next event most likely asks for it again
-                tree_node(arena, before)->sibling = tree_node(arena, child)->sibling;
-                tree_node(arena, child)->sibling = parent->child;
-                parent->child = child;
-            }
-            return child;
-        }
-        before = child;
-        ++*length;
-    }
-    return 0;
-}
-
 static void list_remove(struct arena *arena, struct node *parent, ref_t child)
 {
     ref_t *link = &parent->child;
@@ -191,8 +163,10 @@ ref_t children_find(struct arena *arena, const struct tree *tree, ref_t ref, ref
 {
     struct node *parent = tree_node(arena, ref);
     struct fanout *fanout = fanout_of(arena, parent);
+    ref_t last;
     *length = 0;
-    return fanout ? fanout_find(fanout, tree, edge) : find_in_list(arena, parent, edge, length);
+    return fanout ? fanout_find(fanout, tree, edge)
+                  : tree_find_in_list(arena, parent, edge, length, &last);
 }
 
 bool children_make_room(struct arena *arena, ref_t tree, ref_t ref, ref_t edge, uint32_t length)
@@ -201,7 +175,7 @@ bool children_make_room(struct arena *arena, ref_t tree, ref_t ref, ref_t edge, 
     const bool unplaced = edge == tree_at(arena, tree)->unplaced_edge;
     if (fanout_of(arena, parent))
         return unplaced || fanout_make_room(arena, tree, parent);
-    return length < LIST_CHILDREN || fanout_from_list(arena, tree, parent) ||
+    return length < TREE_LIST_CHILDREN || fanout_from_list(arena, tree, parent) ||
            length < LONGEST_LIST || unplaced;
 }
 

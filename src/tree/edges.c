@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
 // Edges of a tree: interned, and found by a hash.
 
+#include "base/rare.h"
 #include "tree/layout.h"
 
 enum { FIRST_EDGES = 16, MOST_EDGES = 2048, FIRST_EDGE_SLOTS = 32 };
@@ -10,39 +11,53 @@ static uint32_t hash_edge(place_t site, place_t function)
     return tree_mix((site ^ site >> 32) + (function << 20 | function >> 44) * 3);
 }
 
-static ref_t *edge_slot(const struct arena *arena, const struct tree *tree, place_t site,
-                        place_t function)
+// A slot has the whole hash of its edge beside it: the edges themselves lie all over the memory,
+// and to look at one that is another's is to wait for it in vain.
+struct edge_slot {
+    uint32_t hash;
+    ref_t edge; // 0: free
+};
+
+static struct edge_slot *slots_of(const struct arena *arena, const struct tree *tree)
 {
-    ref_t *slots = arena_at(arena, tree->edge_slots);
-    uint32_t mask = tree->edge_slot_count - 1;
-    for (uint32_t at = hash_edge(site, function) & mask;; at = (at + 1) & mask) {
-        if (slots[at] == 0)
+    return arena_at(arena, tree->edge_slots);
+}
+
+static struct edge_slot *find_slot(const struct arena *arena, const struct tree *tree,
+                                   uint32_t hash, place_t site, place_t function)
+{
+    struct edge_slot *slots = slots_of(arena, tree);
+    const uint32_t mask = tree->edge_slot_count - 1;
+    for (uint32_t at = hash & mask;; at = (at + 1) & mask) {
+        if (slots[at].edge == 0)
             return &slots[at];
-        const struct edge *edge = arena_at(arena, slots[at]);
+        if (slots[at].hash != hash)
+            continue;
+        const struct edge *edge = arena_at(arena, slots[at].edge);
         if (edge->site == site && edge->function == function)
             return &slots[at];
     }
-}
-
-static const ref_t *first_edge_slot(const struct arena *arena, const struct tree *tree,
-                                    place_t site, place_t function)
-{
-    const ref_t *slots = arena_at(arena, tree->edge_slots);
-    return &slots[hash_edge(site, function) & (tree->edge_slot_count - 1)];
 }
 
 void tree_expect_edge(const struct arena *arena, ref_t ref, place_t site, place_t function)
 {
     const struct tree *tree = tree_at(arena, ref);
     if (tree->edge_slot_count)
-        __builtin_prefetch(first_edge_slot(arena, tree, site, function));
+        __builtin_prefetch(
+            &slots_of(arena, tree)[hash_edge(site, function) & (tree->edge_slot_count - 1)]);
 }
 
 void tree_expect_edge_record(const struct arena *arena, ref_t ref, place_t site, place_t function)
 {
     const struct tree *tree = tree_at(arena, ref);
-    if (tree->edge_slot_count)
-        __builtin_prefetch(arena_at(arena, *first_edge_slot(arena, tree, site, function)));
+    const uint32_t hash = hash_edge(site, function), mask = tree->edge_slot_count - 1;
+    if (!tree->edge_slot_count)
+        return;
+    const struct edge_slot *slots = slots_of(arena, tree);
+    uint32_t at = hash & mask;
+    while (slots[at].edge && slots[at].hash != hash)
+        at = (at + 1) & mask;
+    __builtin_prefetch(arena_at(arena, slots[at].edge));
 }
 
 // The old table is left behind: all of them together are as large as the newest.
@@ -50,19 +65,23 @@ static bool grow_edge_slots(struct arena *arena, ref_t ref)
 {
     struct tree *tree = tree_at(arena, ref);
     uint32_t old_count = tree->edge_slot_count;
-    const ref_t *old = arena_at(arena, tree->edge_slots);
+    const struct edge_slot *old = slots_of(arena, tree);
     if (old_count > UINT32_MAX / 2)
         return false;
-    ref_t grown = tree_whole(arena, ref, (size_t)old_count * 2 * sizeof(ref_t));
+    ref_t grown = tree_whole(arena, ref, (size_t)old_count * 2 * sizeof(struct edge_slot));
     if (!grown)
         return false;
     tree->edge_slots = grown;
     tree->edge_slot_count = old_count * 2;
+    struct edge_slot *slots = slots_of(arena, tree);
+    const uint32_t mask = tree->edge_slot_count - 1;
     for (uint32_t i = 0; i < old_count; i++) {
-        if (old[i]) {
-            const struct edge *edge = arena_at(arena, old[i]);
-            *edge_slot(arena, tree, edge->site, edge->function) = old[i];
-        }
+        if (!old[i].edge)
+            continue;
+        uint32_t at = old[i].hash & mask;
+        while (slots[at].edge)
+            at = (at + 1) & mask;
+        slots[at] = old[i];
     }
     return true;
 }
@@ -94,21 +113,21 @@ ref_t tree_edge(struct arena *arena, ref_t ref, place_t site, place_t function)
     struct tree *tree = tree_at(arena, ref);
     // The tool zeroes the memory of processes that it takes for dead. Should it ever be wrong, a
     // process that lives on finds an empty tree: it must do nothing then, rather than fault.
-    if (tree->edge_slot_count == 0)
+    if (RARE(tree->edge_slot_count == 0))
         return 0;
-    ref_t *slot = edge_slot(arena, tree, site, function);
-    ref_t known = *slot;
-    if (known)
-        return known;
+    const uint32_t hash = hash_edge(site, function);
+    struct edge_slot *slot = find_slot(arena, tree, hash, site, function);
+    if (slot->edge)
+        return slot->edge;
     if (tree->edge_count >= tree->edge_slot_count / 4 * 3) {
         if (grow_edge_slots(arena, ref))
-            slot = edge_slot(arena, tree, site, function);
+            slot = find_slot(arena, tree, hash, site, function);
         else if (tree->edge_count >= tree->edge_slot_count / 8 * 7)
             return 0; // fuller, and every search would become long
     }
     ref_t edge = edge_new(arena, ref, site, function);
     if (edge) {
-        *slot = edge;
+        *slot = (struct edge_slot){hash, edge};
         tree->edge_count++;
     }
     return edge;
@@ -118,7 +137,7 @@ bool tree_edges_start(struct arena *arena, ref_t ref)
 {
     struct tree *tree = tree_at(arena, ref);
     uint32_t edges = FIRST_EDGES;
-    tree->edge_slots = tree_whole(arena, ref, FIRST_EDGE_SLOTS * sizeof(ref_t));
+    tree->edge_slots = tree_whole(arena, ref, FIRST_EDGE_SLOTS * sizeof(struct edge_slot));
     tree->next_edge = tree_records(arena, ref, 0, sizeof(struct edge), &edges);
     if (!tree->edge_slots || !tree->next_edge)
         return false;

@@ -29,14 +29,20 @@ static void free_node(struct arena *arena, struct tree *tree, ref_t ref)
     tree_count_nodes(tree, -1);
 }
 
-// Removes a context that nobody needs, and then those above it that nobody needs any more.
-static void prune(struct arena *arena, struct tree *tree, ref_t ref)
+// True if neither the context itself is of use, nor what is below it.
+static inline bool is_cold_leaf(const struct node *node)
+{
+    return !node->child && !miner_monitors(node) && !is_free(node) && node->parent;
+}
+
+// Removes contexts that nobody needs, and then those above them that nobody needs any more.
+static void prune_all(struct arena *arena, struct tree *tree, ref_t ref)
 {
     const struct hot *hot = hot_of(arena, tree);
     while (hot_comes_and_goes(tree, ref) && ref != hot->current && ref != hot->pinned) {
         const struct node *node = tree_node(arena, ref);
         const ref_t parent = node->parent;
-        if (node->child || miner_monitors(node) || is_free(node) || !parent)
+        if (!is_cold_leaf(node))
             return;
         children_remove(arena, tree, parent, ref);
         free_node(arena, tree, ref);
@@ -44,7 +50,13 @@ static void prune(struct arena *arena, struct tree *tree, ref_t ref)
     }
 }
 
-static void move_to(struct arena *arena, struct tree *tree, ref_t ref)
+static inline void prune(struct arena *arena, struct tree *tree, ref_t ref)
+{
+    if (is_cold_leaf(tree_node(arena, ref)))
+        prune_all(arena, tree, ref);
+}
+
+static inline void move_to(struct arena *arena, struct tree *tree, ref_t ref)
 {
     struct hot *hot = hot_of(arena, tree);
     const ref_t before = hot->current;
@@ -91,6 +103,23 @@ static bool make_space(struct arena *arena, ref_t ref)
     return hot->free_node != 0;
 }
 
+static inline ref_t use_free_node(struct arena *arena, struct tree *tree, ref_t parent, ref_t edge)
+{
+    struct hot *hot = hot_of(arena, tree);
+    const ref_t made = hot->free_node;
+    struct node *node = tree_node(arena, made);
+    hot->free_node = node->sibling;
+    node->sibling = 0;
+    node->child = 0;
+    node->parent = parent;
+    // A hook that was interrupted while it counted may have left something behind.
+    node->value[0] = node->value[1] = 0;
+    // Who sees the edge sees the parent.
+    __atomic_store_n(&node->edge, edge, __ATOMIC_RELEASE);
+    tree_count_nodes(tree, 1);
+    return made;
+}
+
 static ref_t node_for(struct arena *arena, ref_t ref, ref_t parent, ref_t edge)
 {
     struct tree *tree = tree_at(arena, ref);
@@ -102,49 +131,81 @@ static ref_t node_for(struct arena *arena, ref_t ref, ref_t parent, ref_t edge)
         if (!make_space(arena, ref))
             return 0;
     }
-    ref_t made = hot->free_node;
-    struct node *node = tree_node(arena, made);
-    hot->free_node = node->sibling;
-    node->sibling = 0;
-    node->child = 0;
-    node->parent = parent;
-    // A hook that was interrupted while it counted may have left something behind.
-    node->value[0] = node->value[1] = 0;
-    __atomic_store_n(&node->edge, edge, __ATOMIC_RELEASE); // who sees the edge sees the parent
-    tree_count_nodes(tree, 1);
-    return made;
+    return use_free_node(arena, tree, parent, edge);
 }
 
 // What stands for a context that has gone.
-static ref_t living(const struct arena *arena, const struct tree *tree, ref_t ref)
+static inline ref_t living(const struct arena *arena, const struct tree *tree, ref_t ref)
 {
     return is_free(tree_node(arena, ref)) ? tree->root : ref;
 }
 
-ref_t hot_child(struct arena *arena, ref_t ref, ref_t parent, ref_t edge)
+static ref_t find_or_make(struct arena *arena, ref_t ref, ref_t parent, ref_t edge)
+{
+    const struct tree *tree = tree_at(arena, ref);
+    uint32_t length;
+    ref_t child = children_find(arena, tree, parent, edge, &length);
+    if (child)
+        return child;
+    if (!children_make_room(arena, ref, parent, edge, length))
+        return 0;
+    child = node_for(arena, ref, parent, edge);
+    if (child)
+        children_add(arena, tree, parent, edge, child);
+    return child;
+}
+
+// The same where nothing is out of the ordinary. 0 says nothing. A new child goes to the end of the
+// list: so the oldest, which is the next to go as a rule, is found sooner.
+static inline ref_t find_or_make_at_once(struct arena *arena, struct tree *tree, ref_t ref,
+                                         ref_t edge)
+{
+    struct node *parent = tree_node(arena, ref);
+    uint32_t length = 0;
+    ref_t last;
+    if (tree_has_hash(arena, parent))
+        return 0;
+    ref_t child = tree_find_in_list(arena, parent, edge, &length, &last);
+    if (child)
+        return child;
+    if (length >= TREE_LIST_CHILDREN || !hot_of(arena, tree)->free_node)
+        return 0;
+    child = use_free_node(arena, tree, ref, edge | TREE_UNMONITORED);
+    *(last ? &tree_node(arena, last)->sibling : &parent->child) = child;
+    return child;
+}
+
+static inline ref_t go_to_child(struct arena *arena, ref_t ref, ref_t parent, ref_t edge)
 {
     struct tree *tree = tree_at(arena, ref);
-    struct hot *hot = hot_of(arena, tree);
-    uint32_t length;
     parent = living(arena, tree, parent);
     move_to(arena, tree, parent);
-    ref_t child = children_find(arena, tree, parent, edge, &length);
-    if (!child) {
-        if (!children_make_room(arena, ref, parent, edge, length))
-            return 0;
-        child = node_for(arena, ref, parent, edge);
-        if (!child)
-            return 0;
-        children_add(arena, tree, parent, edge, child);
-    }
-    hot->current = child; // below what was current: nothing to prune
+    ref_t child = find_or_make_at_once(arena, tree, parent, edge);
+    if (!child)
+        child = find_or_make(arena, ref, parent, edge);
+    if (child)
+        hot_of(arena, tree)->current = child; // below what was current: nothing to prune
     return child;
+}
+
+ref_t hot_child(struct arena *arena, ref_t ref, ref_t parent, ref_t edge)
+{
+    return go_to_child(arena, ref, parent, edge);
+}
+
+// An event in the current context.
+static inline void charge_current(struct arena *arena, ref_t ref, ref_t node, uint64_t amount)
+{
+    struct tree *tree = tree_at(arena, ref);
+    struct miner *miner = &hot_of(arena, tree)->miner;
+    for (ref_t victim = amount ? miner_update(arena, ref, miner, node, amount) : 0; victim;
+         victim = miner_victim(arena, miner))
+        prune(arena, tree, victim);
 }
 
 void hot_charge(struct arena *arena, ref_t ref, ref_t node, uint64_t amount)
 {
     struct tree *tree = tree_at(arena, ref);
-    struct hot *hot = hot_of(arena, tree);
     if (is_free(tree_node(arena, node))) {
         node = tree->root;
         if (!hot_comes_and_goes(tree, node)) {
@@ -153,11 +214,15 @@ void hot_charge(struct arena *arena, ref_t ref, ref_t node, uint64_t amount)
         }
     }
     move_to(arena, tree, node);
-    if (amount == 0)
-        return;
-    for (ref_t victim = miner_update(arena, ref, &hot->miner, node, amount); victim;
-         victim = miner_victim(arena, &hot->miner))
-        prune(arena, tree, victim);
+    charge_current(arena, ref, node, amount);
+}
+
+ref_t hot_call(struct arena *arena, ref_t ref, ref_t parent, ref_t edge, uint64_t amount)
+{
+    const ref_t child = go_to_child(arena, ref, parent, edge);
+    if (child)
+        charge_current(arena, ref, child, amount);
+    return child;
 }
 
 void hot_pin(struct arena *arena, ref_t ref, ref_t node)

@@ -65,6 +65,10 @@ void hot_spend(const struct arena *arena, const struct tree *tree, uint64_t byte
 
 ref_t hot_child(struct arena *arena, ref_t tree, ref_t parent, ref_t edge);
 void hot_charge(struct arena *arena, ref_t tree, ref_t node, uint64_t amount);
+
+// Both in one.
+ref_t hot_call(struct arena *arena, ref_t tree, ref_t parent, ref_t edge, uint64_t amount);
+
 void hot_pin(struct arena *arena, ref_t tree, ref_t node);
 
 // The hashes of nodes with many children, when they are not needed any more. 0: there is none.

@@ -47,44 +47,29 @@ void miner_remove(const struct arena *arena, struct miner *miner, uint32_t index
     *miner_slot(arena, miner, index) = *miner_slot(arena, miner, miner->count);
 }
 
-void miner_begin(struct node *node, uint64_t count, uint64_t error, bool short_way)
+uint64_t miner_sum_up(const struct arena *arena, struct miner *miner)
 {
-    // Release: a reader that finds the new values finds the key they came with.
-    if (short_way)
-        __atomic_store_n(&node->edge, node->edge & ~TREE_UNMONITORED, __ATOMIC_RELEASE);
-    miner_set(&node->value[1], error);
-    miner_set(&node->value[0], count);
+    uint64_t sum = 0;
+    for (uint32_t i = 0; i < miner->count; i++)
+        sum += miner_count(miner_node(arena, miner, i));
+    miner->scans += miner->count;
+    return sum - atomic_load_explicit(&miner->excess, memory_order_relaxed);
 }
 
-void miner_end(struct node *node)
+ref_t others_update(struct arena *arena, ref_t tree, struct miner *miner, ref_t node,
+                    uint64_t amount)
 {
-    __atomic_store_n(&node->edge, node->edge | TREE_UNMONITORED, __ATOMIC_RELEASE);
-    miner_set(&node->value[0], 0);
-    miner_set(&node->value[1], 0);
-}
-
-ref_t miner_update(struct arena *arena, ref_t tree, struct miner *miner, ref_t node,
-                   uint64_t amount)
-{
-    miner->events++;
-    if (miner->kind == TREE_SPACE_SAVING)
-        return saving_update(arena, tree, miner, node, amount);
     if (miner->kind == TREE_LOSSY_COUNTING)
         lossy_update(arena, tree, miner, node, amount);
     else
         sticky_update(arena, tree, miner, node, amount);
-    return miner_victim(arena, miner);
+    return others_victim(arena, miner);
 }
 
-ref_t miner_victim(struct arena *arena, struct miner *miner)
+ref_t others_victim(struct arena *arena, struct miner *miner)
 {
-    switch (miner->kind) {
-    case TREE_LOSSY_COUNTING:
-        return lossy_victim(arena, miner);
-    case TREE_STICKY_SAMPLING:
-        return sticky_victim(arena, miner);
-    }
-    return 0; // Space Saving has one at most
+    return miner->kind == TREE_LOSSY_COUNTING ? lossy_victim(arena, miner)
+                                              : sticky_victim(arena, miner);
 }
 
 // Of Lossy Counting and Sticky Sampling the coldest is not at hand, and there is no memory to find

@@ -45,17 +45,18 @@ struct saving {
 };
 
 struct lossy {
-    uint64_t events; // in this window
-    uint64_t charged;
+    uint64_t events; // told in this window
+    uint64_t hot;    // epsilon * N at the end of the last one
     uint32_t sweeping;
     uint32_t at;
 };
 
 struct sticky {
-    uint64_t charged;
-    uint64_t items; // 1/epsilon * ln(1/(phi * delta))
-    uint64_t rate;  // one in so many is taken
-    uint64_t skip;  // what goes by until one is
+    uint64_t charged; // N, less what hooks have counted since it was summed up
+    uint64_t told;    // events since then
+    uint64_t items;   // 1/epsilon * ln(1/(phi * delta))
+    uint64_t rate;    // one in so many is taken
+    uint64_t skip;    // what goes by until one is
     uint64_t random;
     uint32_t sweeps; // the rate is to double so often, and M to be thinned each time
     uint32_t sweeping;
@@ -87,9 +88,9 @@ bool miner_start(struct miner *miner, const struct tree_options *options);
 
 // An event: update(x, M). Returns the first victim of it, which is not monitored any more; the
 // others are to be asked for then, until there is none. 0: none.
-ref_t miner_update(struct arena *arena, ref_t tree, struct miner *miner, ref_t node,
-                   uint64_t amount);
-ref_t miner_victim(struct arena *arena, struct miner *miner);
+static inline ref_t miner_update(struct arena *arena, ref_t tree, struct miner *miner, ref_t node,
+                                 uint64_t amount);
+static inline ref_t miner_victim(struct arena *arena, struct miner *miner);
 
 // Gives up the counter of a cold context for want of memory. 0: there is none.
 ref_t miner_give_up(struct arena *arena, ref_t tree, struct miner *miner);
@@ -97,6 +98,26 @@ ref_t miner_give_up(struct arena *arena, ref_t tree, struct miner *miner);
 static inline bool miner_monitors(const struct node *node)
 {
     return node->value[0] != 0;
+}
+
+// Of Space Saving, which has one victim at most, and of the others.
+ref_t saving_update(struct arena *arena, ref_t tree, struct miner *miner, ref_t node,
+                    uint64_t amount);
+ref_t others_update(struct arena *arena, ref_t tree, struct miner *miner, ref_t node,
+                    uint64_t amount);
+ref_t others_victim(struct arena *arena, struct miner *miner);
+
+static inline ref_t miner_update(struct arena *arena, ref_t tree, struct miner *miner, ref_t node,
+                                 uint64_t amount)
+{
+    miner->events++;
+    return (miner->kind == TREE_SPACE_SAVING ? saving_update : others_update)(arena, tree, miner,
+                                                                              node, amount);
+}
+
+static inline ref_t miner_victim(struct arena *arena, struct miner *miner)
+{
+    return miner->kind == TREE_SPACE_SAVING ? 0 : others_victim(arena, miner);
 }
 
 #endif

@@ -49,17 +49,29 @@ static inline void miner_add_excess(struct miner *miner, uint64_t change)
 // Appends. False: no memory, or as many as there may be.
 bool miner_append(struct arena *arena, ref_t tree, struct miner *miner, ref_t node);
 
+// N, hooks' own counts included, by a scan of M.
+uint64_t miner_sum_up(const struct arena *arena, struct miner *miner);
+
 // The last one takes its place.
 void miner_remove(const struct arena *arena, struct miner *miner, uint32_t index);
 
-// A node becomes a monitored context, or stops being one. `short_way`: the hook of calls may count
-// it by itself. Readers look at the key first: it changes before the values do.
-void miner_begin(struct node *node, uint64_t count, uint64_t error, bool short_way);
-void miner_end(struct node *node);
+// A node becomes a monitored context, which hooks of calls may count by themselves, or stops being
+// one. Readers look at the key first: it changes before the values do.
+static inline void miner_begin(struct node *node, uint64_t count, uint64_t error)
+{
+    // Release: a reader that finds the new values finds the key they came with.
+    __atomic_store_n(&node->edge, node->edge & ~TREE_UNMONITORED, __ATOMIC_RELEASE);
+    miner_set(&node->value[1], error);
+    miner_set(&node->value[0], count);
+}
 
-// Returns the victim.
-ref_t saving_update(struct arena *arena, ref_t tree, struct miner *miner, ref_t node,
-                    uint64_t amount);
+static inline void miner_end(struct node *node)
+{
+    __atomic_store_n(&node->edge, node->edge | TREE_UNMONITORED, __ATOMIC_RELEASE);
+    miner_set(&node->value[0], 0);
+    miner_set(&node->value[1], 0);
+}
+
 ref_t saving_give_up(struct arena *arena, ref_t tree, struct miner *miner);
 
 void lossy_update(struct arena *arena, ref_t tree, struct miner *miner, ref_t node,

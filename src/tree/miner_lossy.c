@@ -6,6 +6,11 @@
 //
 // Where events weigh the same this is the rule of the paper, N/window being the number of the
 // window. Where they do not, epsilon * N is what it is.
+//
+// Hooks of calls count contexts that have a counter by themselves. So a window is 1/epsilon events
+// that came here, new contexts among them, and maybe many more that did not; N is summed up at its
+// end. Whoever is still there then has had more than epsilon of what came after it, as it would if
+// windows were shorter: there are no more than by the paper's bound, and one window's new ones.
 
 #include "tree/miner_list.h"
 
@@ -13,12 +18,11 @@ void lossy_update(struct arena *arena, ref_t tree, struct miner *miner, ref_t re
 {
     struct lossy *lossy = &miner->lossy;
     struct node *node = tree_node(arena, ref);
-    lossy->charged += amount;
     if (miner_monitors(node)) {
         miner_set(&node->value[0], miner_count(node) + amount);
     } else if (miner_append(arena, tree, miner, ref)) {
         const uint64_t floor = atomic_load_explicit(&miner->floor, memory_order_relaxed);
-        miner_begin(node, floor + amount, floor, false);
+        miner_begin(node, floor + amount, floor);
         miner_add_excess(miner, floor);
     } else { // no memory: a context with that much may be missing
         miner_raise_floor(miner,
@@ -27,6 +31,7 @@ void lossy_update(struct arena *arena, ref_t tree, struct miner *miner, ref_t re
     }
     if (++lossy->events >= miner->counters) {
         lossy->events = 0;
+        lossy->hot = miner_sum_up(arena, miner) / miner->counters;
         lossy->sweeping = 1;
         lossy->at = 0;
     }
@@ -35,7 +40,6 @@ void lossy_update(struct arena *arena, ref_t tree, struct miner *miner, ref_t re
 ref_t lossy_victim(struct arena *arena, struct miner *miner)
 {
     struct lossy *lossy = &miner->lossy;
-    const uint64_t hot = lossy->charged / miner->counters;
     if (!lossy->sweeping)
         return 0;
     while (lossy->at < miner->count) {
@@ -43,7 +47,7 @@ ref_t lossy_victim(struct arena *arena, struct miner *miner)
         struct node *node = tree_node(arena, ref);
         const uint64_t count = miner_count(node);
         miner->scans++;
-        if (count > hot) {
+        if (count > lossy->hot) {
             lossy->at++;
             continue;
         }

@@ -59,16 +59,15 @@ static uint32_t *histogram_of(const struct arena *arena, const struct saving *sa
     return saving->histogram ? arena_at(arena, saving->histogram) : NULL;
 }
 
-static void pass_by(const struct arena *arena, struct saving *saving, uint64_t count)
+static inline void pass_by(const struct arena *arena, struct saving *saving, uint64_t count)
 {
     if (count < saving->least)
         saving->least = count;
     saving->sum += count;
     saving->passed++;
     saving->at++;
-    uint32_t *histogram = histogram_of(arena, saving);
-    if (histogram)
-        histogram[bucket_of(count - saving->limit - 1)]++;
+    if (saving->histogram)
+        histogram_of(arena, saving)[bucket_of(count - saving->limit - 1)]++;
 }
 
 // The lowest limit that `wanted` of those passed are below, as far as the histogram tells.
@@ -113,20 +112,36 @@ static void begin_pass(struct arena *arena, ref_t tree, struct miner *miner)
     saving->sum = 0;
 }
 
-// Its index in M, which is not empty.
-static uint32_t find_coldest(struct arena *arena, ref_t tree, struct miner *miner)
+// Goes on through the part of M that the pass is in. NULL: there is none in it.
+static ref_t *search_part(struct arena *arena, struct miner *miner)
 {
     struct saving *saving = &miner->saving;
+    const uint32_t place = saving->at + MINER_FIRST;
+    const uint32_t first = UINT32_C(1) << (31 - __builtin_clz(place));
+    const uint32_t left = miner->count - saving->at, in_part = 2 * first - place;
+    ref_t *slot = miner_slot(arena, miner, saving->at);
+    const ref_t *end = slot + (left < in_part ? left : in_part);
+    for (; slot < end; slot++) {
+        if (end - slot > AHEAD)
+            __builtin_prefetch(tree_node(arena, slot[AHEAD]));
+        const uint64_t count = miner_count(tree_node(arena, *slot));
+        miner->scans++;
+        saving->scanned++;
+        if (count <= saving->limit)
+            return slot;
+        pass_by(arena, saving, count);
+    }
+    return NULL;
+}
+
+// Its place in M, which is not empty: that which the pass is at.
+static ref_t *find_coldest(struct arena *arena, ref_t tree, struct miner *miner)
+{
     for (;;) {
-        for (; saving->at < miner->count;) {
-            if (saving->at + AHEAD < miner->count)
-                __builtin_prefetch(miner_node(arena, miner, saving->at + AHEAD));
-            const uint64_t count = miner_count(miner_node(arena, miner, saving->at));
-            miner->scans++;
-            saving->scanned++;
-            if (count <= saving->limit)
-                return saving->at;
-            pass_by(arena, saving, count);
+        while (miner->saving.at < miner->count) {
+            ref_t *slot = search_part(arena, miner);
+            if (slot)
+                return slot;
         }
         begin_pass(arena, tree, miner);
     }
@@ -146,7 +161,7 @@ static ref_t take_over(struct arena *arena, ref_t tree, struct miner *miner, ref
                        uint64_t amount)
 {
     struct saving *saving = &miner->saving;
-    ref_t *slot = miner_slot(arena, miner, find_coldest(arena, tree, miner));
+    ref_t *slot = find_coldest(arena, tree, miner);
     const ref_t victim = *slot;
     const uint64_t count = miner_count(tree_node(arena, victim));
     miner_end(tree_node(arena, victim));
@@ -155,7 +170,7 @@ static ref_t take_over(struct arena *arena, ref_t tree, struct miner *miner, ref
     const uint64_t floor = atomic_load_explicit(&miner->floor, memory_order_relaxed);
     if (floor != count)
         miner_add_excess(miner, floor - count);
-    miner_begin(tree_node(arena, ref), floor + amount, floor, true);
+    miner_begin(tree_node(arena, ref), floor + amount, floor);
     if (floor + amount > saving->limit)
         pass_by(arena, saving, floor + amount);
     return victim;
@@ -171,14 +186,15 @@ ref_t saving_update(struct arena *arena, ref_t tree, struct miner *miner, ref_t 
         if (!saving->weighted)
             saving->weight = amount;
     }
-    pay(saving, node);
+    if (saving->weighted) // else passes pay for themselves
+        pay(saving, node);
     if (miner_monitors(node)) {
         miner_set(&node->value[0], miner_count(node) + amount);
         return 0;
     }
     if (miner->count < miner->counters && miner_append(arena, tree, miner, ref)) {
         const uint64_t floor = atomic_load_explicit(&miner->floor, memory_order_relaxed);
-        miner_begin(node, floor + amount, floor, true);
+        miner_begin(node, floor + amount, floor);
         miner_add_excess(miner, floor);
         return 0;
     }
@@ -193,10 +209,9 @@ ref_t saving_give_up(struct arena *arena, ref_t tree, struct miner *miner)
 {
     if (miner->count == 0)
         return 0;
-    const uint32_t index = find_coldest(arena, tree, miner);
-    const ref_t victim = *miner_slot(arena, miner, index);
+    const ref_t victim = *find_coldest(arena, tree, miner);
     const uint64_t count = miner_count(tree_node(arena, victim));
-    miner_remove(arena, miner, index);
+    miner_remove(arena, miner, miner->saving.at);
     miner_end(tree_node(arena, victim));
     miner_raise_floor(miner, count);
     miner_add_excess(miner, 0 - count);

@@ -5,6 +5,10 @@
 // then what they would be had the new one been in force: by a coin, the unit that made a counter
 // would not have been taken, nor those after it, up to one that would.
 //
+// Hooks of calls count contexts that have a counter by themselves, so N is summed up now and then.
+// A rate that doubles late, and a floor that rises late with it, keep what is promised: the sample
+// is the larger meanwhile.
+//
 // Weights are so many units, without looking at each: how many go by untaken is drawn from the
 // geometric distribution. No floating point here: the logarithm is made of squarings.
 
@@ -59,8 +63,13 @@ void sticky_update(struct arena *arena, ref_t tree, struct miner *miner, ref_t r
         sticky->skip = draw_skip(sticky);
         const bool counted = miner_append(arena, tree, miner, ref);
         if (counted)
-            miner_begin(node, amount - missed, 0, false);
+            miner_begin(node, amount - missed, 0);
         miner_add_excess(miner, 0 - (counted ? missed : amount));
+    }
+    // As often as a scan of M costs no more than one per event told.
+    if (++sticky->told > miner->count + MINER_FIRST) {
+        sticky->told = 0;
+        sticky->charged = miner_sum_up(arena, miner);
     }
     // The first 2t at rate 1, the next 2t at 2, 4t at 4, and so on.
     for (uint64_t limit = 2 * sticky->items * sticky->rate << sticky->sweeps;

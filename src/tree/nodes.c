@@ -102,30 +102,3 @@ void tree_block_append(struct arena *arena, ref_t ref, ref_t block)
         atomic_store_explicit(&tail->next, block, memory_order_release);
     tree->tail = block;
 }
-
-bool tree_block_is_full(const struct arena *arena, ref_t ref)
-{
-    const struct node_block *block = arena_at(arena, ref);
-    return atomic_load_explicit(&block->used, memory_order_relaxed) >= block->capacity;
-}
-
-void tree_count_nodes(struct tree *tree, int64_t change)
-{
-    // The owner writes; a count for readers that orders nothing, so relaxed.
-    atomic_store_explicit(
-        &tree->nodes, atomic_load_explicit(&tree->nodes, memory_order_relaxed) + (uint64_t)change,
-        memory_order_relaxed);
-}
-
-ref_t tree_node_new(struct arena *arena, ref_t tree, ref_t ref, ref_t parent, ref_t edge)
-{
-    struct node_block *block = arena_at(arena, ref);
-    uint32_t used = atomic_load_explicit(&block->used, memory_order_relaxed);
-    ref_t node = tree_node_in_block(ref, block->metrics, used);
-    tree_node(arena, node)->edge = edge;
-    tree_node(arena, node)->parent = parent;
-    // The owner writes, scanning readers read. Release: who sees the count sees the node's key.
-    atomic_store_explicit(&block->used, used + 1, memory_order_release);
-    tree_count_nodes(tree_at(arena, tree), 1);
-    return node;
-}

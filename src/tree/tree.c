@@ -54,13 +54,37 @@ static ref_t find_or_make(struct arena *arena, ref_t ref, ref_t parent, ref_t ed
     return child;
 }
 
+// The same where nothing is out of the ordinary, without a call: new contexts come by the million.
+// 0 says nothing.
+static inline ref_t find_or_make_at_once(struct arena *arena, ref_t ref, ref_t parent, ref_t edge)
+{
+    struct tree *tree = tree_at(arena, ref);
+    struct node *node = tree_node(arena, parent);
+    uint32_t length = 0;
+    ref_t last;
+    if (tree_has_hash(arena, node))
+        return 0;
+    ref_t child = tree_find_in_list(arena, node, edge, &length, &last);
+    if (child)
+        return child;
+    if (length >= TREE_LIST_CHILDREN || !tree->last_block || tree->last_block == tree->reserve ||
+        tree_block_is_full(arena, tree->last_block))
+        return 0;
+    child = tree_node_new(arena, ref, tree->last_block, parent, edge);
+    tree_node(arena, child)->sibling = node->child;
+    node->child = child;
+    return child;
+}
+
 ref_t tree_child(struct arena *arena, ref_t ref, ref_t parent, ref_t edge)
 {
     const struct tree *tree = tree_at(arena, ref);
     if (!edge || !parent)
         return 0;
     if (!tree_is_forgetting(tree)) {
-        ref_t child = find_or_make(arena, ref, parent, edge, false);
+        ref_t child = find_or_make_at_once(arena, ref, parent, edge);
+        if (!child)
+            child = find_or_make(arena, ref, parent, edge, false);
         if (child || !tree_is_forgetting(tree)) // since just now, perhaps
             return child;
     }
@@ -99,13 +123,33 @@ void tree_charge(struct arena *arena, ref_t ref, ref_t node, uint64_t amount)
         tree_add(arena, node, 0, amount);
 }
 
+ref_t tree_call(struct arena *arena, ref_t ref, ref_t parent, ref_t edge, uint64_t amount)
+{
+    const struct tree *tree = tree_at(arena, ref);
+    ref_t child = 0;
+    if (!edge || !parent)
+        return 0;
+    if (tree->kind == TREE_HOT)
+        return hot_call(arena, ref, parent, edge, amount);
+    if (tree->kind == TREE_FULL && !tree_is_forgetting(tree))
+        child = find_or_make_at_once(arena, ref, parent, edge);
+    if (child) {
+        tree_add(arena, child, 0, amount);
+        return child;
+    }
+    child = tree_child(arena, ref, parent, edge);
+    if (child)
+        tree_charge(arena, ref, child, amount);
+    return child;
+}
+
 void tree_count(struct arena *arena, ref_t tree, ref_t node, uint64_t amount)
 {
     if (!hot_comes_and_goes(tree_at(arena, tree), node))
         tree_add(arena, node, 0, amount);
 }
 
-bool tree_charge_late(struct arena *arena, ref_t ref, ref_t node, uint64_t amount)
+bool tree_charge_late(struct arena *arena, ref_t ref, ref_t node, unsigned metric, uint64_t amount)
 {
     const struct tree *tree = tree_at(arena, ref);
     if (!node)
@@ -113,7 +157,7 @@ bool tree_charge_late(struct arena *arena, ref_t ref, ref_t node, uint64_t amoun
     if (hot_comes_and_goes(tree, node) && (is_bounded(tree) || !tree_node(arena, node)->edge ||
                                            !miner_monitors(tree_node(arena, node))))
         return false;
-    tree_add(arena, node, 0, amount);
+    tree_add(arena, node, metric, amount);
     return true;
 }
 

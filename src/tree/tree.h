@@ -111,13 +111,19 @@ ref_t tree_unplaced(struct arena *arena, ref_t tree, ref_t frame);
 // the parent then. Signal-safe; the owner of the tree alone.
 void tree_charge(struct arena *arena, ref_t tree, ref_t node, uint64_t amount);
 
+// Both in one, as the hooks of calls want it: an event in the child of parent by that edge. 0 when
+// full: nothing was charged.
+ref_t tree_call(struct arena *arena, ref_t tree, ref_t parent, ref_t edge, uint64_t amount);
+
 // Counts something beside the events (returns, or calls where time is charged): in nodes that are
 // exact, where there is a place for it. Signal-safe.
 void tree_count(struct arena *arena, ref_t tree, ref_t node, uint64_t amount);
 
 // A charge by another thread than the owner, when the process ends: only if that is no more than an
-// addition. Node 0 stands for the root. False: it was not charged.
-bool tree_charge_late(struct arena *arena, ref_t tree, ref_t node, uint64_t amount);
+// addition. Node 0 stands for the root. `metric` is 0 but in a full tree of several. False: it was
+// not charged.
+bool tree_charge_late(struct arena *arena, ref_t tree, ref_t node, unsigned metric,
+                      uint64_t amount);
 
 // A node that the tracker goes on holding, with its ancestors, until it pins another one. Trees
 // that do not forget do not care. Signal-safe.

@@ -39,6 +39,9 @@ static inline bool arch_is_result(uint64_t reg)
 // Where a ucontext_t keeps a register, in bytes from its start.
 size_t arch_context_offset(unsigned reg);
 
+// All of them at once, by their DWARF numbers.
+void arch_context_registers(const void *ucontext, uintptr_t registers[UNWIND_REGISTERS]);
+
 // True if the bytes before `end` are a call instruction; `start` is as far back as may be read.
 bool arch_follows_call(const unsigned char *start, const unsigned char *end);
 
@@ -55,6 +58,15 @@ int arch_guess_slot(const unsigned char *start, const unsigned char *pc, const u
 // True if the processor keeps return addresses a second time, out of our reach (a shadow stack):
 // then no return address may be replaced.
 bool arch_protects_returns(void);
+
+// Handlers find the processor as the interrupted code has it, and that may have asked for a trap at
+// what is not aligned, to find out what the processor can. From here on there is none; the
+// interrupted code gets its own back.
+void arch_allow_unaligned(const void *ucontext);
+
+// True if the interrupted code has just made a system call: the signal may have come before its
+// end.
+bool arch_is_after_system_call(const void *ucontext);
 
 // If the signal has just made a system call fail with EINTR: lets the interrupted code make the
 // same call once more instead of seeing that. False if it cannot be told which call it was.

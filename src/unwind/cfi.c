@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
 #include "unwind/cfi.h"
 #include "unwind/fde.h"
+#include "unwind/plain.h"
 #include "unwind/tables.h"
 
 #define SAVED_ROWS 3 // compilers use one; each costs stack of the handler
@@ -222,90 +223,17 @@ static bool run(struct machine *machine, struct reader program)
     return !program.failed;
 }
 
-// What almost all rows come to: the CFA at a distance from a register, the return address where a
-// call leaves it, the frame pointer saved or not. A state that fits into registers.
-struct plain {
-    uint64_t cfa_register, cfa_offset;
-    uint64_t fp; // saved at CFA - 8 * fp; 0: not saved
-};
-
-// The CFA is rsp + 8, the return address is at CFA - 8, nothing else is said: what a function
-// begins with everywhere.
-static bool begins_plainly(const struct cie *cie)
+static bool find_plainly(const struct fde *fde, const struct module_ref *module, uintptr_t start,
+                         uintptr_t pc, struct cfi_row *row)
 {
-    static const unsigned char common[] = {0x0c, ARCH_SP, 8, 0x80 | ARCH_RA, 1};
-    const unsigned char *at = cie->program.at + sizeof common;
-    if (cie->code_factor != 1 || cie->data_factor != ARCH_RA_OFFSET ||
-        reader_left(&cie->program) < sizeof common ||
-        memcmp(cie->program.at, common, sizeof common) != 0)
-        return false;
-    while (at < cie->program.end && *at == 0)
-        at++;
-    return at == cie->program.end;
-}
-
-// Registers whose rules a plain row can hold, or need not.
-static bool is_plain_register(unsigned reg)
-{
-    return reg != ARCH_SP && reg != ARCH_RA && !arch_is_result(reg);
-}
-
-// Interprets an FDE's program as far as it is made of the usual instructions. Half of the time to
-// make a recipe went by in the interpreter that knows them all. False if there is another one.
-static bool run_plainly(struct reader program, uintptr_t location, uintptr_t pc, struct plain *now)
-{
-    struct plain saved = *now;
-    bool is_saved = false;
-    while (program.at < program.end) {
-        const unsigned code = *program.at++, low = code & 0x3f;
-        if (code >> 6 == 1 || (code >= 0x02 && code <= 0x04)) { // advance_loc*
-            location += code >> 6 == 1 ? low
-                        : code == 0x02 ? reader_u8(&program)
-                        : code == 0x03 ? reader_u16(&program)
-                                       : reader_u32(&program);
-            if (location > pc)
-                break;
-        } else if (code == 0x0e) { // def_cfa_offset
-            now->cfa_offset = reader_uleb(&program);
-        } else if (code >> 6 == 2) { // offset
-            const uint64_t words = reader_uleb(&program);
-            if (low == ARCH_FP && words != 0)
-                now->fp = words;
-            else if (!is_plain_register(low) || words == 0)
-                return false;
-        } else if (code >> 6 == 3) { // restore
-            if (low == ARCH_FP)
-                now->fp = 0;
-            else if (!is_plain_register(low))
-                return false;
-        } else if (code == 0x0a && !is_saved) { // remember_state
-            saved = *now;
-            is_saved = true;
-        } else if (code == 0x0b && is_saved) { // restore_state
-            *now = saved;
-            is_saved = false;
-        } else if (code == 0x0c) { // def_cfa
-            now->cfa_register = reader_uleb(&program);
-            now->cfa_offset = reader_uleb(&program);
-        } else if (code == 0x0d) { // def_cfa_register
-            now->cfa_register = reader_uleb(&program);
-        } else if (code == 0x2e) { // GNU_args_size
-            reader_uleb(&program);
-        } else if (code != 0) { // nop
-            return false;
-        }
-    }
-    return !program.failed && now->cfa_register < UNWIND_REGISTERS && now->fp < INT32_MAX;
-}
-
-static bool find_plainly(const struct fde *fde, uintptr_t start, uintptr_t pc, struct cfi_row *row)
-{
-    struct plain plain = {.cfa_register = ARCH_SP, .cfa_offset = 8};
-    if (!begins_plainly(&fde->cie) || !run_plainly(fde->program, start, pc, &plain))
+    struct plain plain;
+    if (!plain_begins(&fde->cie) ||
+        module->tables_end - (uintptr_t)fde->program.end < PLAIN_BEYOND ||
+        !plain_run(fde->program.at, fde->program.end, pc - start, &plain))
         return false;
     *row = blank;
     row->cfa_register = (uint16_t)plain.cfa_register;
-    row->cfa_offset = (int64_t)plain.cfa_offset;
+    row->cfa_offset = plain.cfa_offset;
     row->rule[ARCH_RA_SLOT] = (struct rule){RULE_OFFSET, ARCH_RA_OFFSET};
     if (plain.fp)
         row->rule[ARCH_FP_SLOT] = (struct rule){RULE_OFFSET, -8 * (int64_t)plain.fp};
@@ -349,7 +277,11 @@ enum cfi_result cfi_find_caller(const struct module_ref *module, uintptr_t pc,
 {
     struct fde fde;
     enum cfi_result result = find_fde(module, pc, &fde, function);
-    if (result != CFI_OK || find_plainly(&fde, function->start, pc, row))
+    if (result != CFI_OK)
         return result;
+    if (find_plainly(&fde, module, function->start, pc, row)) {
+        plain_note(&fde.cie, pc);
+        return CFI_OK;
+    }
     return interpret(&fde, module, function->start, pc, row);
 }

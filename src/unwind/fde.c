@@ -144,6 +144,7 @@ static bool read_cie(struct cie *cie, const struct module_ref *module, const uns
     if (reader->failed || !read_augmentation(cie, module, reader, letters, count))
         return false;
     cie->program = *reader;
+    cie->at = (uintptr_t)at;
     return !reader->failed && cie->ra_register == ARCH_RA;
 }
 
@@ -310,7 +311,7 @@ static uintptr_t search_index(const struct module_ref *module, struct reader tab
     return found == count ? 0 : fde_of_entry(data, table.at, found);
 }
 
-static uintptr_t search_by_shortcut(const struct shortcut *shortcut, uintptr_t pc)
+uintptr_t fde_by_shortcut(const struct shortcut *shortcut, uintptr_t pc)
 {
     uint64_t found = search_shortcut(shortcut, pc);
     bool before = index_key(shortcut->table, found) > (int64_t)(pc - (uintptr_t)shortcut->data);
@@ -360,7 +361,7 @@ enum cfi_result fde_find(const struct module_ref *module, uintptr_t pc, struct f
 {
     const struct shortcut *shortcut = shortcut_at(pc);
     if (shortcut && shortcut->data == module->eh_frame_hdr)
-        return take_fde(module, search_by_shortcut(shortcut, pc), pc, fde, function);
+        return take_fde(module, fde_by_shortcut(shortcut, pc), pc, fde, function);
     struct reader reader = tables_from(module, (uintptr_t)module->eh_frame_hdr);
     uint8_t version = reader_u8(&reader), section_encoding = reader_u8(&reader);
     uint8_t count_encoding = reader_u8(&reader), table_encoding = reader_u8(&reader);

@@ -7,6 +7,8 @@
 #include "unwind/cfi.h"
 #include "unwind/tables.h"
 
+struct shortcut;
+
 struct cie {
     uint64_t code_factor;
     int64_t data_factor;
@@ -14,6 +16,7 @@ struct cie {
     uint8_t encoding; // of pointers in its FDEs
     bool signal, augmented;
     struct reader program;
+    uintptr_t at;
 };
 
 struct fde {
@@ -23,6 +26,10 @@ struct fde {
 
 enum cfi_result fde_find(const struct module_ref *module, uintptr_t pc, struct fde *fde,
                          struct cfi_function *function);
+
+// Where the FDE of a pc is, by its short cut; 0: there is none. It may turn out not to cover the
+// pc.
+uintptr_t fde_by_shortcut(const struct shortcut *shortcut, uintptr_t pc);
 
 // Asks the processor to have at hand what a search for this pc begins with.
 void fde_expect(uintptr_t pc);

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: MIT
 #include "unwind/arch.h"
+#include "unwind/go.h"
 #include "unwind/recipe.h"
+#include "unwind/shortcut.h"
 #include "unwind/stack.h"
 #include "unwind/walk.h"
 
@@ -9,9 +11,21 @@
 
 extern void *__libc_stack_end __attribute__((weak));
 
+// The module at pc. If there is none, room->id tells of what is. A module that stays is known by a
+// short list already.
+static const struct module_ref *module_at(uintptr_t pc, struct module_ref *room)
+{
+    const struct shortcut *shortcut = shortcut_at(pc);
+    if (shortcut)
+        return &shortcut->module;
+    return loadmap_peek(pc, room) ? room : NULL;
+}
+
 bool guess_is_code(uintptr_t pc)
 {
     struct module_ref module;
+    if (shortcut_at(pc))
+        return true;
     loadmap_enter();
     bool code = loadmap_peek(pc, &module) || module.id == MODULE_ANONYMOUS;
     loadmap_leave();
@@ -27,22 +41,52 @@ bool guess_follows_call_anywhere(uintptr_t ra)
     return arch_follows_call((const unsigned char *)from, (const unsigned char *)ra);
 }
 
-static bool follows_call(uintptr_t ra)
+// In generated code, as found lately. To read it takes system calls: it may be gone at any time.
+// What was remembered is a guess like the rest.
+#define CALLS 256
+#define CALL_TURN_BITS 16
+
+static bool follows_generated_call(uintptr_t ra)
 {
-    struct module_ref module;
-    if (!loadmap_peek(ra - 1, &module))
-        return module.id == MODULE_ANONYMOUS && guess_follows_call_anywhere(ra);
-    if (module.code_end == 0)
+    // Address, turn and answer in one word, each for itself: relaxed.
+    static _Atomic uint64_t calls[CALLS];
+    const uint64_t turn = loadmap_turn() & ((1u << CALL_TURN_BITS) - 1);
+    const uint64_t word = (uint64_t)ra << (CALL_TURN_BITS + 1) | turn << 1;
+    _Atomic uint64_t *entry = &calls[(ra ^ ra >> 8) % CALLS];
+    const uint64_t found = atomic_load_explicit(entry, memory_order_relaxed);
+    if (ra >> 47 || found >> 1 != word >> 1) {
+        const bool follows = guess_follows_call_anywhere(ra);
+        atomic_store_explicit(entry, word | follows, memory_order_relaxed);
+        return follows;
+    }
+    return found & 1;
+}
+
+static bool follows_call_in(uintptr_t ra, const struct module_ref *module)
+{
+    if (module->code_end == 0)
         return guess_follows_call_anywhere(ra);
-    if (ra <= module.code_start || ra > module.code_end)
+    if (ra <= module->code_start || ra > module->code_end)
         return false;
     uintptr_t from =
-        ra - module.code_start > ARCH_CALL_MOST ? ra - ARCH_CALL_MOST : module.code_start;
+        ra - module->code_start > ARCH_CALL_MOST ? ra - ARCH_CALL_MOST : module->code_start;
     return arch_follows_call((const unsigned char *)from, (const unsigned char *)ra);
+}
+
+static bool follows_call(uintptr_t ra)
+{
+    struct module_ref room;
+    const struct module_ref *module = module_at(ra - 1, &room);
+    return module ? follows_call_in(ra, module)
+                  : room.id == MODULE_ANONYMOUS && follows_generated_call(ra);
 }
 
 bool unwind_follows_call(uintptr_t ra)
 {
+    // A module that stays: known already, and nobody to keep away.
+    const struct shortcut *shortcut = shortcut_at(ra - 1);
+    if (shortcut)
+        return follows_call_in(ra, &shortcut->module);
     loadmap_enter();
     bool follows = follows_call(ra);
     loadmap_leave();
@@ -68,9 +112,22 @@ static bool is_planted(const struct unwind_cursor *cursor)
            !unwind_follows_call(cursor->frame.pc);
 }
 
+// Where Go's own table is not at hand: its code keeps frame pointers, and nobody has called the
+// first function of a stack, so what that has saved is none.
+static bool ends_chain(const struct unwind_cursor *cursor)
+{
+    struct module_ref module;
+    if (cursor->bp != 0 || cursor->frame.flags & FRAME_INTERRUPTED)
+        return false;
+    loadmap_enter();
+    bool go = loadmap_peek(cursor->frame.pc - 1, &module) && module.runtime == RUNTIME_GO;
+    loadmap_leave();
+    return go;
+}
+
 bool guess_is_root(const struct unwind_cursor *cursor)
 {
-    return starts_process(cursor) || is_planted(cursor);
+    return starts_process(cursor) || is_planted(cursor) || ends_chain(cursor);
 }
 
 static void set_caller(struct caller *caller, uintptr_t slot, uintptr_t ra)
@@ -81,12 +138,17 @@ static void set_caller(struct caller *caller, uintptr_t slot, uintptr_t ra)
     caller->interrupted = false;
 }
 
+// Most words on a stack are small numbers, or point into it.
+static bool may_be_return(const struct unwind_cursor *cursor, uintptr_t word)
+{
+    return word >= 65536 && word >> 47 == 0 && !stack_in_region(cursor, word);
+}
+
 static bool take_slot(struct unwind_cursor *cursor, uintptr_t slot, struct caller *caller)
 {
     uintptr_t word;
-    // Most words on a stack are small numbers, or point into it.
-    if (!stack_load(cursor, slot, &word) || word < 65536 || word >> 47 != 0 ||
-        stack_in_region(cursor, word) || !follows_call(word))
+    if (!stack_load(cursor, slot, &word) || !may_be_return(cursor, word) || !follows_call(word) ||
+        !go_may_have_called(cursor->frame.pc, word))
         return false;
     set_caller(caller, slot, word);
     return true;
@@ -139,7 +201,7 @@ static bool from_frame_pointer(struct unwind_cursor *cursor, struct caller *call
         !stack_load(cursor, fp, &saved) || !stack_load(cursor, fp + WORD, &ra))
         return false;
     bool chained = saved > fp && saved % WORD == 0 && stack_in_region(cursor, saved);
-    bool generated = !loadmap_peek(ra - 1, &module) && module.id == MODULE_ANONYMOUS;
+    bool generated = !module_at(ra - 1, &module) && module.id == MODULE_ANONYMOUS;
     if (!(chained && generated) && !take_slot(cursor, fp + WORD, caller))
         return false;
     set_caller(caller, fp + WORD, ra);
@@ -150,8 +212,15 @@ static bool from_frame_pointer(struct unwind_cursor *cursor, struct caller *call
 static bool from_scan(struct unwind_cursor *cursor, struct caller *caller)
 {
     uintptr_t slot = (cursor->sp + WORD - 1) & ~(uintptr_t)(WORD - 1);
-    for (unsigned i = 0; i < SCAN_WORDS; i++, slot += WORD)
-        if (take_slot(cursor, slot, caller))
+    uintptr_t word;
+    // The many that point to data are not worth a question to the loader, unless nothing else is
+    // there: a library that was loaded since the last sample may be what is looked for.
+    for (unsigned i = 0; i < SCAN_WORDS && stack_load(cursor, slot + i * WORD, &word); i++)
+        if (may_be_return(cursor, word) && loadmap_is_likely(word) &&
+            take_slot(cursor, slot + i * WORD, caller))
+            return true;
+    for (unsigned i = 0; i < SCAN_WORDS; i++)
+        if (take_slot(cursor, slot + i * WORD, caller))
             return true;
     return false;
 }
@@ -165,7 +234,10 @@ static bool guess(struct unwind_cursor *cursor, struct caller *caller)
     if ((cursor->frame.flags & FRAME_INTERRUPTED) &&
         (from_code(cursor, caller) || near_top(cursor, caller)))
         return true;
-    return from_frame_pointer(cursor, caller) || from_scan(cursor, caller);
+    if (from_frame_pointer(cursor, caller))
+        return true;
+    cursor->scanned = true;
+    return from_scan(cursor, caller);
 }
 
 bool guess_step(struct unwind_cursor *cursor, struct caller *caller)

@@ -2,6 +2,8 @@
 #include "unwind/recipe.h"
 #include "unwind/cfi.h"
 #include "unwind/expression.h"
+#include "unwind/go.h"
+#include "unwind/plain.h"
 #include "unwind/shortcut.h"
 
 _Static_assert(sizeof(union unwind_recipe) == 24, "an entry is half a cache line");
@@ -139,6 +141,7 @@ static void recipe_in_module(const struct module_ref *module, uintptr_t pc, bool
     struct cfi_row row;
     enum cfi_result result = cfi_find_caller(module, pc, &function, &row);
     place_t place = place_make(module->id, pc - module->base);
+    uintptr_t start;
     set_function(recipe, place, 0);
     // A function that begins before its module would be named in another one.
     if (result == CFI_OK && function.start >= module->start && pc - function.start <= INT32_MAX) {
@@ -149,6 +152,9 @@ static void recipe_in_module(const struct module_ref *module, uintptr_t pc, bool
         else if (row.saves_result)
             recipe->detail |= FRAME_EH_RETURN;
         recipe_from_row(recipe, &row, module, interrupted ? &pc : NULL);
+    } else if (result == CFI_NONE && module->runtime == RUNTIME_GO &&
+               go_recipe(module, pc, interrupted, recipe, &start)) {
+        set_function(recipe, place, (int64_t)(pc - start));
     } else {
         recipe->kind = result == CFI_NONE ? RECIPE_NO_TABLE : RECIPE_BAD;
     }
@@ -170,11 +176,18 @@ void recipe_make(uintptr_t pc, bool interrupted, union unwind_recipe *recipe)
 {
     struct module_ref module;
     bool unloading;
-    *recipe = (union unwind_recipe){.word = {0}};
     // A module that stays, and whose tables are at hand: nothing to ask, nobody to keep away.
     const struct shortcut *shortcut = shortcut_at(pc);
+    if (shortcut && plain_recipe(shortcut, pc, recipe))
+        return;
+    *recipe = (union unwind_recipe){.word = {0}};
     if (shortcut) {
         recipe_in_module(&shortcut->module, pc, interrupted, recipe);
+        return;
+    }
+    if (loadmap_is_generated(pc)) {
+        recipe->function = place_make(MODULE_ANONYMOUS, pc);
+        recipe->kind = RECIPE_ANONYMOUS;
         return;
     }
     // Before the module is looked at: knowledge must not be newer than its date.

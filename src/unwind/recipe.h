@@ -24,6 +24,7 @@ enum recipe_kind {
     RECIPE_LOADED,   // CFA = *(register + inner) + outer
     RECIPE_FULL,     // a table that says something else: interpret it each time, with all registers
     RECIPE_ROOT,     // no caller
+    RECIPE_SWITCHED, // Go code that has gone to another stack: its caller's frame is searched
     RECIPE_SIGNAL,   // a signal trampoline: the registers are in the ucontext on the stack
     RECIPE_NO_TABLE, // in a module, but no FDE covers it
     RECIPE_BAD,      // there is a table, but it cannot be used

@@ -1,12 +1,13 @@
 // SPDX-License-Identifier: MIT
 #include "unwind/shortcut.h"
 
-#define WORTH_IT 1024    // entries; a search through fewer is short
-#define PIECE 256        // entries that a search takes in
-#define STRETCH_SHIFT 12 // a page has some ten functions: one or two cache lines of the index
-#define STRETCHES_MOST 16384
+#define PIECE 256            // entries that a search takes in
+#define STRETCH_SHIFT 12     // a page has some ten functions: one or two cache lines of the index
+#define STRETCHES_MOST 16384 // of one module
 
 struct shortcut shortcuts[SHORTCUTS];
+struct shortcut_code shortcut_codes[SHORTCUTS];
+_Atomic uint32_t shortcut_count;
 
 static uint32_t pool[2 * STRETCHES_MOST];
 static _Atomic uint32_t pool_used; // taken for good; relaxed, nothing hangs on it
@@ -53,6 +54,10 @@ static void build(struct shortcut *shortcut)
         return;
     while (shortcut->next < stretches)
         shortcut->first[shortcut->next++] = shortcut->count - 1;
+    struct shortcut_code *code = &shortcut_codes[shortcut - shortcuts];
+    code->start = shortcut->start;
+    // Who finds the bytes finds the start.
+    atomic_store_explicit(&code->bytes, shortcut->bytes, memory_order_release);
     atomic_store_explicit(&shortcut->state, SHORTCUT_WHOLE, memory_order_release);
 }
 
@@ -68,7 +73,7 @@ static void build_alone(struct shortcut *shortcut)
 
 void shortcut_build(const struct module_ref *module, const unsigned char *table, uint64_t count)
 {
-    if (!module->permanent || count < WORTH_IT || count > UINT32_MAX)
+    if (!module->permanent || count == 0 || count > UINT32_MAX)
         return;
     for (unsigned i = 0; i < SHORTCUTS; i++) {
         struct shortcut *shortcut = &shortcuts[i];
@@ -80,13 +85,15 @@ void shortcut_build(const struct module_ref *module, const unsigned char *table,
         if (state != SHORTCUT_FREE)
             continue;
         if (atomic_compare_exchange_strong_explicit(&shortcut->state, &state, SHORTCUT_CLAIMED,
-                                                    memory_order_acquire, memory_order_relaxed))
+                                                    memory_order_acquire, memory_order_relaxed)) {
+            atomic_fetch_add_explicit(&shortcut_count, 1, memory_order_relaxed);
             describe(shortcut, module, table, count);
+        }
         return;
     }
 }
 
 uint64_t shortcut_bytes(void)
 {
-    return sizeof shortcuts + sizeof pool;
+    return sizeof shortcuts + sizeof shortcut_codes + sizeof pool;
 }

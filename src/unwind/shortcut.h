@@ -2,7 +2,7 @@
 #ifndef CAIRN_UNWIND_SHORTCUT_H
 #define CAIRN_UNWIND_SHORTCUT_H
 
-// Short cuts into the index of a large module (.eh_frame_hdr): for each stretch of its code, where
+// Short cuts into the index of a module (.eh_frame_hdr): for each stretch of its code, where
 // in the index its functions begin.
 //
 //   pc ─► first[stretch], first[stretch + 1] ─► a few entries of the index ─► FDE
@@ -20,6 +20,8 @@
 
 #define INDEX_ENTRY 8 // bytes: where a function begins, and its FDE, as distances from the index
 
+#define SHORTCUT_CIES 3
+
 struct shortcut {
     _Atomic uint32_t state;            // SHORTCUT_*; who sees one sees all that was written before
     _Atomic uint32_t busy;             // somebody is building
@@ -29,13 +31,23 @@ struct shortcut {
     uintptr_t start, bytes;            // of code
     uint32_t *first;                   // by stretch: the last entry at or below its start
     uint32_t done, next;               // how far it is built: entries, stretches
-    struct module_ref module;          // stays, so nobody needs to ask for it again
+    _Atomic uintptr_t cie[SHORTCUT_CIES]; // those that are as almost all are (plain.h)
+    struct module_ref module;             // stays, so nobody needs to ask for it again
 };
 
 enum { SHORTCUT_FREE, SHORTCUT_CLAIMED, SHORTCUT_BUILDING, SHORTCUT_WHOLE };
 
-#define SHORTCUTS 8
+#define SHORTCUTS 32
 extern struct shortcut shortcuts[SHORTCUTS] __attribute__((visibility("hidden")));
+
+// Whose code is where: all that has to be looked through. Of one that is not whole there are no
+// bytes.
+struct shortcut_code {
+    uintptr_t start;
+    _Atomic uintptr_t bytes;
+};
+extern struct shortcut_code shortcut_codes[SHORTCUTS] __attribute__((visibility("hidden")));
+extern _Atomic uint32_t shortcut_count __attribute__((visibility("hidden"))); // that are claimed
 
 static inline int64_t index_key(const unsigned char *table, uint64_t entry)
 {
@@ -50,13 +62,12 @@ void shortcut_build(const struct module_ref *module, const unsigned char *table,
 // That of a pc, if it is whole.
 static inline const struct shortcut *shortcut_at(uintptr_t pc)
 {
-    for (unsigned i = 0; i < SHORTCUTS; i++) {
-        const struct shortcut *shortcut = &shortcuts[i];
-        uint32_t state = atomic_load_explicit(&shortcut->state, memory_order_acquire);
-        if (state == SHORTCUT_FREE)
-            return NULL;
-        if (state == SHORTCUT_WHOLE && pc - shortcut->start < shortcut->bytes)
-            return shortcut;
+    const uint32_t count = atomic_load_explicit(&shortcut_count, memory_order_relaxed);
+    for (uint32_t i = 0; i < count; i++) {
+        const uintptr_t bytes =
+            atomic_load_explicit(&shortcut_codes[i].bytes, memory_order_acquire);
+        if (pc - shortcut_codes[i].start < bytes)
+            return &shortcuts[i];
     }
     return NULL;
 }

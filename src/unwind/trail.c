@@ -84,18 +84,25 @@ static bool is_plain(uintptr_t *pc, uintptr_t sp)
            (behind == sp && !interrupted);
 }
 
+// The recipe of a return address. What leads through code of somebody's own has none in the cache,
+// so he is asked only where there is none.
+static bool find_recipe(uintptr_t *pc, uintptr_t sp, union unwind_recipe *recipe)
+{
+    if (recipe_recall(recipe_set_of_call(*pc), *pc, recipe))
+        return true;
+    return is_plain(pc, sp) && recipe_recall(recipe_set_of_call(*pc), *pc, recipe);
+}
+
 bool unwind_follow(struct unwind_trail *trail, size_t most, uintptr_t pc, uintptr_t sp,
                    uintptr_t bp, struct unwind_bounds bounds, uintptr_t stop)
 {
     struct tracker walk = {.trail = trail, .bounds = bounds, .most = most, .sp = sp, .fp = bp};
     trail->count = trail->frames = 0;
     trail->by_fp = trail->stopped = false;
-    if (!is_plain(&pc, sp))
-        return false;
     for (;;) {
         union unwind_recipe recipe;
         uintptr_t cfa;
-        if (!recipe_recall(recipe_set_of_call(pc), pc, &recipe))
+        if (!find_recipe(&pc, walk.sp, &recipe))
             return false;
         trail->frames++;
         if (recipe.kind == RECIPE_ROOT)
@@ -109,8 +116,6 @@ bool unwind_follow(struct unwind_trail *trail, size_t most, uintptr_t pc, uintpt
         trail->stopped = slot == stop;
         if (trail->stopped)
             return true;
-        if (!is_plain(&pc, cfa))
-            return false;
         walk.sp = cfa;
     }
 }

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
 #include "unwind/arch.h"
 #include "unwind/fde.h"
+#include "unwind/go.h"
 #include "unwind/recipe.h"
 #include "unwind/stack.h"
 #include "unwind/walk.h"
@@ -13,13 +14,16 @@
 
 bool (*unwind_truth)(uintptr_t *pc, uintptr_t *sp, bool *interrupted);
 
-static __attribute__((noinline)) void make_and_remember(struct recipe_set *set, uintptr_t pc,
+// False: it is not known to be code, or not for long.
+static __attribute__((noinline)) bool make_and_remember(struct recipe_set *set, uintptr_t pc,
                                                         bool interrupted,
                                                         union unwind_recipe *recipe)
 {
     recipe_make(pc, interrupted, recipe);
-    if (recipe->kind < RECIPE_ANONYMOUS)
-        recipe_remember(set, pc + 1, recipe);
+    if (recipe->kind >= RECIPE_ANONYMOUS)
+        return false;
+    recipe_remember(set, pc + 1, recipe);
+    return true;
 }
 
 static inline __attribute__((always_inline)) void
@@ -46,13 +50,12 @@ static void settle(struct unwind_cursor *cursor, uintptr_t pc, bool interrupted)
     describe(cursor, pc, cursor->recipe.function, interrupted);
 }
 
-// What unwind_step may take for granted from here on: nothing after a guess.
+// What unwind_step may take for granted from here on.
 static void set_limit(struct unwind_cursor *cursor)
 {
     if (!stack_in_region(cursor, cursor->sp) && stack_holds(&cursor->bounds, cursor->sp))
         stack_set_region(cursor, cursor->bounds);
-    bool sure = cursor->guesses == 0 && stack_in_region(cursor, cursor->sp);
-    cursor->limit = sure ? cursor->region + cursor->reach + 8 : 0;
+    cursor->limit = stack_in_region(cursor, cursor->sp) ? cursor->region + cursor->reach + 8 : 0;
 }
 
 static void begin(struct unwind_cursor *cursor, struct unwind_bounds bounds, uint32_t known,
@@ -66,6 +69,7 @@ static void begin(struct unwind_cursor *cursor, struct unwind_bounds bounds, uin
     cursor->bounds = bounds;
     stack_set_region(cursor, bounds);
     cursor->switches = cursor->guesses = 0;
+    cursor->scanned = false;
     set_limit(cursor);
     cursor->corrected_slot = cursor->corrected_pc = 0;
     cursor->frame = cursor->left = blank;
@@ -93,9 +97,10 @@ void unwind_expect_stack(const void *ucontext, uintptr_t low, uintptr_t high)
     if (!known)
         fde_expect_entries(pc);
     // No branch on what a word is: that cannot be guessed.
+    const struct loadmap_guess guess = loadmap_guess();
     for (; low < high && count < EXPECTED; low += 8) {
         word[count] = *(const stack_word *)low;
-        count += loadmap_may_be_code(word[count]);
+        count += loadmap_guesses(&guess, word[count]);
     }
     for (unsigned i = 0; i < count; i++)
         __builtin_prefetch(recipe_set_of_call(word[i]));
@@ -105,9 +110,7 @@ void unwind_expect_stack(const void *ucontext, uintptr_t low, uintptr_t high)
 
 void unwind_start(struct unwind_cursor *cursor, const void *ucontext, struct unwind_bounds bounds)
 {
-    for (unsigned i = 0; i < UNWIND_REGISTERS; i++)
-        cursor->registers[i] =
-            *(const uintptr_t *)((const char *)ucontext + arch_context_offset(i));
+    arch_context_registers(ucontext, cursor->registers);
     begin(cursor, bounds, ARCH_ALL_KNOWN, true);
 }
 
@@ -228,6 +231,10 @@ static bool follow_recipe(struct unwind_cursor *cursor, struct caller *caller,
     } else {
         caller->cfa = value + (uintptr_t)(intptr_t)recipe->cfa_offset;
     }
+    caller->slot = caller->cfa + (uintptr_t)(intptr_t)ARCH_RA_OFFSET;
+    // After a guess the frame pointer may be anything: nobody is asked what lies where it points.
+    if (cursor->guesses != 0 && !stack_in_region(cursor, caller->slot))
+        return false;
     caller->fp = cursor->bp;
     if (recipe->detail & DETAIL_FP_AT_FP)
         where = cursor->bp + (uintptr_t)(recipe->fp_offset * 8L);
@@ -235,7 +242,6 @@ static bool follow_recipe(struct unwind_cursor *cursor, struct caller *caller,
         where = caller->cfa + (uintptr_t)(recipe->fp_offset * 8L);
     if (where && !stack_load(cursor, where, &caller->fp))
         return false;
-    caller->slot = caller->cfa + (uintptr_t)(intptr_t)ARCH_RA_OFFSET;
     caller->sp = caller->cfa;
     caller->interrupted = recipe->detail & FRAME_SIGNAL;
     return stack_load(cursor, caller->slot, &caller->pc);
@@ -293,6 +299,10 @@ static __attribute__((noinline)) enum unwind_result step_slowly(struct unwind_cu
         return step_guess(cursor, verdict, VERDICT_BAD_CFI);
     case RECIPE_NO_CODE:
         return end(verdict, VERDICT_BAD_PC);
+    case RECIPE_SWITCHED:
+        // What lies above it on this stack is not its caller's: no guess.
+        return go_switch_step(cursor, &caller) ? move(cursor, &caller, verdict)
+                                               : end(verdict, VERDICT_NO_CFI);
     case RECIPE_FULL:
         found = full_step(cursor, &caller, verdict);
         break;
@@ -329,8 +339,10 @@ static inline __attribute__((always_inline)) void stand_of(const struct unwind_c
 }
 
 // To the caller, if that is a matter of a few loads: a recipe of a fast kind, the stack where it
-// should be, and the caller's recipe in the cache. False without a change if not.
-static inline __attribute__((always_inline)) bool stand_up(struct stand *stand, uintptr_t limit)
+// should be, and the caller in a module. False without a change if not.
+// After a guess, only what was met before: the word may be anything.
+static inline __attribute__((always_inline)) bool stand_up(struct stand *stand, uintptr_t limit,
+                                                           const struct unwind_cursor *cursor)
 {
     unsigned kind = stand->third >> 16 & 0xff;
     if (!LIKELY(kind <= RECIPE_FP))
@@ -352,7 +364,9 @@ static inline __attribute__((always_inline)) bool stand_up(struct stand *stand, 
     }
     uintptr_t ra = *(const stack_word *)(cfa + (uintptr_t)(intptr_t)ARCH_RA_OFFSET);
     union unwind_recipe recipe;
-    if (!LIKELY(ra != 0 && recipe_recall(recipe_set_of_call(ra), ra, &recipe)))
+    struct recipe_set *set = recipe_set_of_call(ra);
+    if (ra == 0 || (!LIKELY(recipe_recall(set, ra, &recipe)) &&
+                    (cursor->guesses != 0 || !make_and_remember(set, ra - 1, false, &recipe))))
         return false;
     *stand = (struct stand){cfa, fp, ra, recipe.function, recipe.word[1], recipe.word[2]};
     return true;
@@ -374,7 +388,7 @@ enum unwind_result unwind_step(struct unwind_cursor *cursor, enum verdict *verdi
 {
     struct stand stand;
     stand_of(cursor, &stand);
-    if (!LIKELY(stand_up(&stand, cursor->limit)))
+    if (!LIKELY(stand_up(&stand, cursor->limit, cursor)))
         return step_slowly(cursor, verdict);
     leave(cursor, stand.sp, stand.sp, stand.fp, stand.sp + (uintptr_t)(intptr_t)ARCH_RA_OFFSET);
     settle_at(cursor, &stand);
@@ -388,7 +402,7 @@ size_t unwind_run(struct unwind_cursor *cursor, struct unwind_frame *left, size_
     struct stand stand;
     stand_of(cursor, &stand);
     *to = cursor->frame;
-    while (stand_up(&stand, limit)) {
+    while (stand_up(&stand, limit, cursor)) {
         to->cfa = stand.sp;
         to->ra_slot = stand.sp + (uintptr_t)(intptr_t)ARCH_RA_OFFSET;
         if (++to == end)

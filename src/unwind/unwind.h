@@ -70,6 +70,8 @@ struct unwind_cursor {
     struct unwind_frame frame; // where the cursor stands; cfa and ra_slot are not yet known
     struct unwind_frame left;  // the frame that the last step left: complete, cfa and ra_slot too
     uintptr_t sp, bp;
+    // A return address was searched for on the stack: what was found may be of a call that is over.
+    bool scanned;
     // private to the unwinder from here
     uintptr_t limit;            // end of the stack that sp is on, 0 if that is not known
     union unwind_recipe recipe; // of frame.pc; its first word is not always kept

@@ -33,7 +33,7 @@ bool guess_step(struct unwind_cursor *cursor, struct caller *caller);
 
 // Nobody called this frame, which has no table: the very first of the process, which is the
 // loader's, or the first instruction of a function as a return address, which was put there by hand
-// (makecontext).
+// (makecontext), or the end of a chain of frame pointers in Go code.
 bool guess_is_root(const struct unwind_cursor *cursor);
 
 // pc is in a module, or in generated code that is known.

@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: MIT
+#include "base/rare.h"
 #include "unwind/arch.h"
 #include <errno.h>
 #include <string.h>
@@ -23,6 +24,22 @@ size_t arch_context_offset(unsigned reg)
         REG_R9,  REG_R10, REG_R11, REG_R12, REG_R13, REG_R14, REG_R15, REG_RIP,
     };
     return offsetof(ucontext_t, uc_mcontext.gregs) + sizeof(greg_t) * index[reg];
+}
+
+void arch_context_registers(const void *ucontext, uintptr_t registers[UNWIND_REGISTERS])
+{
+    const greg_t *from = ((const ucontext_t *)ucontext)->uc_mcontext.gregs;
+    registers[0] = (uintptr_t)from[REG_RAX];
+    registers[1] = (uintptr_t)from[REG_RDX];
+    registers[2] = (uintptr_t)from[REG_RCX];
+    registers[3] = (uintptr_t)from[REG_RBX];
+    registers[4] = (uintptr_t)from[REG_RSI];
+    registers[5] = (uintptr_t)from[REG_RDI];
+    registers[6] = (uintptr_t)from[REG_RBP];
+    registers[7] = (uintptr_t)from[REG_RSP];
+    for (unsigned i = 0; i < 8; i++)
+        registers[8 + i] = (uintptr_t)from[REG_R8 + i];
+    registers[16] = (uintptr_t)from[REG_RIP];
 }
 
 // FF /2 with a ModRM byte at `modrm`: how long is it, opcode included?
@@ -95,6 +112,22 @@ bool arch_protects_returns(void)
 {
     unsigned long features = 0;
     return !syscall(SYS_arch_prctl, SHADOW_STACK_STATUS, &features) && features & SHADOW_STACK_ON;
+}
+
+#define ALIGNMENT_CHECK (UINT64_C(1) << 18)
+
+void arch_allow_unaligned(const void *ucontext)
+{
+    const greg_t *registers = ((const ucontext_t *)ucontext)->uc_mcontext.gregs;
+    if (RARE(registers[REG_EFL] & (greg_t)ALIGNMENT_CHECK))
+        __builtin_ia32_writeeflags_u64(__builtin_ia32_readeflags_u64() & ~ALIGNMENT_CHECK);
+}
+
+bool arch_is_after_system_call(const void *ucontext)
+{
+    // The instruction leaves the address behind it there.
+    const greg_t *registers = ((const ucontext_t *)ucontext)->uc_mcontext.gregs;
+    return registers[REG_RCX] == registers[REG_RIP];
 }
 
 bool arch_repeat_call(void *ucontext)

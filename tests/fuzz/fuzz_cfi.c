@@ -6,6 +6,7 @@
 //   fuzz_cfi [seconds [seed]]      by itself
 //   -DFUZZ_WITH_LIBFUZZER          as a target of libFuzzer: the input says where to damage what
 
+#include "../random.h"
 #include "loadmap/image.h"
 #include "unwind/cfi.h"
 #include "unwind/expression.h"
@@ -30,6 +31,7 @@ static uintptr_t stack[STACK_WORDS];
 
 // The unwinder's view of the world is one module.
 _Atomic uint32_t loadmap_generation_count = 1;
+_Atomic uint32_t loadmap_questions;
 struct loadmap_hull loadmap_hulls[2];
 
 void loadmap_enter(void)
@@ -56,19 +58,20 @@ bool loadmap_peek(uintptr_t pc, struct module_ref *found)
     return loadmap_find(pc, found, &unloading);
 }
 
+bool loadmap_is_generated(uintptr_t pc)
+{
+    (void)pc;
+    return false;
+}
+
+bool loadmap_is_likely(uintptr_t address)
+{
+    return address >= module.start && address < module.end;
+}
+
 bool loadmap_readable(uintptr_t address)
 {
     return address >= module.code_start && address + 8 <= module.code_end;
-}
-
-static uint64_t random_state;
-
-static uint64_t next_random(void)
-{
-    random_state ^= random_state << 13;
-    random_state ^= random_state >> 7;
-    random_state ^= random_state << 17;
-    return random_state;
 }
 
 static struct image original;
@@ -244,8 +247,8 @@ static void examine(const struct round *round)
     static unsigned turn;
     turn++;
     for (unsigned i = 0; i < SHORTCUTS; i++)
-        if (shortcuts[i].first && shortcuts[i].state != SHORTCUT_BUILDING)
-            shortcuts[i].state = turn % 2 ? SHORTCUT_WHOLE : SHORTCUT_CLAIMED;
+        if (shortcuts[i].state == SHORTCUT_WHOLE)
+            shortcut_codes[i].bytes = turn % 2 ? shortcuts[i].bytes : 0;
     module.permanent = 1;
     for (uintptr_t pc = round->pc; pc < round->pc + 64; pc += 13)
         rows += look_up(pc);

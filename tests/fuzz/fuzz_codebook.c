@@ -3,6 +3,7 @@
 // (-DWITH_LIBFUZZER, clang -fsanitize=fuzzer) it explores; without, it runs for argv[1] seconds of
 // deterministic mutations.
 
+#include "../random.h"
 #include "encode/tell.h"
 #include "make_pool.h"
 #include <errno.h>
@@ -132,16 +133,6 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 }
 
 #else
-
-static uint64_t random_state = 88172645463325252u;
-
-static uint64_t next_random(void)
-{
-    random_state ^= random_state << 13;
-    random_state ^= random_state >> 7;
-    random_state ^= random_state << 17;
-    return random_state;
-}
 
 // A small program that was encoded three times, some of its stacks interned.
 static struct serial make_seed(void)

@@ -5,6 +5,8 @@
 //   fuzz_elf FILE...          just these files
 // or, with -DWITH_LIBFUZZER and clang's -fsanitize=fuzzer, an ordinary libFuzzer target.
 
+#include "../random.h"
+#include "make_gotable.h"
 #include "symbol/symbol.h"
 #include <fcntl.h>
 #include <gelf.h>
@@ -65,16 +67,6 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     return 0;
 }
 #else
-
-static uint64_t state;
-
-static uint64_t next_random(void) // xorshift: the same everywhere
-{
-    state ^= state << 13;
-    state ^= state >> 7;
-    state ^= state << 17;
-    return state;
-}
 
 struct sample {
     uint8_t *data;
@@ -174,6 +166,18 @@ static double now(void)
     return (double)time.tv_sec + (double)time.tv_nsec / 1e9;
 }
 
+// Go's own table of functions, where the program has its code.
+static void write_table(const char *folder)
+{
+    unsigned char bytes[MADE_BYTES];
+    char path[64];
+    size_t size = make_gotable(GOTABLE_1_20, bytes);
+    snprintf(path, sizeof path, "%s/table", folder);
+    FILE *file = fopen(path, "wb");
+    if (!file || fwrite(bytes, 1, size, file) != size || fclose(file) != 0)
+        abort();
+}
+
 static unsigned make_samples(struct sample *samples, unsigned limit)
 {
     static const char script[] =
@@ -181,11 +185,12 @@ static unsigned make_samples(struct sample *samples, unsigned limit)
         "/main.c; gcc -O2 -g \"$@\" -o 0; gcc -O2 -g -gdwarf-4 -no-pie \"$@\" -o 1; gcc -O2 -g "
         "-gz=zlib \"$@\" -o 2; strip -o 3 0; cp 3 4; objcopy --only-keep-debug 0 mini; strip "
         "--strip-debug mini; if xz -kf mini; then objcopy --add-section .gnu_debugdata=mini.xz 4; "
-        "fi";
+        "fi; objcopy --add-section .gopclntab=table 3 5";
     char folder[] = "/tmp/cairn-fuzz-XXXXXX", path[64];
     if (!mkdtemp(folder))
         abort();
     setenv("FOLDER", folder, 1);
+    write_table(folder);
     if (system(script) != 0)
         abort();
     unsigned count = 0;
@@ -215,15 +220,15 @@ int main(int count, char **arguments)
         return 0;
     }
     uint64_t first = count > 2 ? strtoull(arguments[2], NULL, 10) : 0;
-    struct sample samples[5] = {0};
-    unsigned sample_count = make_samples(samples, 5);
+    struct sample samples[6] = {0};
+    unsigned sample_count = make_samples(samples, 6);
     double end = now() + seconds;
     for (current = first; now() < end; current++) {
         const struct sample *sample = &samples[current % sample_count];
         uint8_t *data = malloc(sample->size);
         if (!data)
             abort();
-        state = (current + 1) * UINT64_C(0x9e3779b97f4a7c15);
+        random_state = (current + 1) * UINT64_C(0x9e3779b97f4a7c15);
         size_t size = mutate(sample, data);
         if (getenv("FUZZ_KEEP")) {
             FILE *file = fopen(getenv("FUZZ_KEEP"), "wb");

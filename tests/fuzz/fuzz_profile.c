@@ -5,6 +5,7 @@
 // A flipped bit nearly always stops at a chunk's checksum, so half of the mutations change a
 // payload and sum it again: what a malicious writer would do.
 
+#include "../random.h"
 #include "make_profile.h"
 #include "profile/encode.h"
 #include "profile/fold.h"
@@ -154,16 +155,6 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 }
 
 #else
-
-static uint64_t random_state = 88172645463325252u;
-
-static uint64_t next_random(void)
-{
-    random_state ^= random_state << 13;
-    random_state ^= random_state >> 7;
-    random_state ^= random_state << 17;
-    return random_state;
-}
 
 static struct profile *seed_profile(void)
 {

@@ -14,7 +14,7 @@ from collections import defaultdict
 from support import CAIRN, Profile, Run, installed, program
 
 METRICS = ["alloc", "allocs", "freed", "frees", "live", "live-blocks", "peak", "peak-blocks"]
-COUNTED = [*METRICS, "calls"]
+COUNTED = [*METRICS, "calls", "cpu", "wall"]
 
 
 class Allocations:
@@ -176,6 +176,21 @@ class Contexts(AllocTest):
             self.assertEqual(deepest, 199 * 20 + 1)
 
         self.each_tracker("depths", check)
+
+    def test_turns(self):
+        # Numbers are used where they pay, and rest where a program calls much and allocates little.
+        recorded = self.record([program("allocs"), "turns"], "--track", "encode")
+        self.assertEqual(recorded.run.status, 0, recorded.run.words)
+        self.assert_same_sums(recorded)
+        self.assert_values(recorded.by_path("take", "by_first"), allocs=1350000, alloc=13500000,
+                           frees=1350000)
+        self.assert_values(recorded.by_path("take", "by_second"), allocs=450000, alloc=9000000,
+                           frees=450000)
+        encode = recorded.profile.info["encode"]
+        self.assertEqual(encode["mismatches"], 0)
+        self.assertGreaterEqual(encode["rests"], 1)
+        self.assertGreater(encode["samples_decoded"], 50000)
+        self.assertGreater(encode["samples_walked"], 100000)
 
     def test_trackers_agree(self):
         trees = []

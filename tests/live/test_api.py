@@ -1,12 +1,11 @@
 # SPDX-License-Identifier: MIT
 """Programs that ask cairn about themselves."""
 
-import errno
 import os
-import random
 import unittest
 
-from support import CAIRN, LiveTest, Profile, Run, installed, nodes_of, program
+from support import CAIRN, LiveTest, Run, program
+
 
 def example(name):
     return os.path.join(os.environ.get("CAIRN_EXAMPLES", program("../../examples")), name)
@@ -62,10 +61,24 @@ class ApiTest(LiveTest):
 class AskTest(ApiTest):
     """What is hot right now."""
 
-    def check_answers(self, run, full=True):
+    def answers(self, ask, full=True):
+        """What ask() was told: facts each time, shares of time in one of three."""
+        def life():
+            run = ask()
+            self.check_answers(run, full)
+            return run
+
+        return self.steadily(life, self.check_shares)
+
+    def check_shares(self, run):
         samples = number(run, "totals", 2)
-        self.assertGreater(samples, 200)
         self.assert_shares(run, samples)
+        by_place = sorted(item.value for item in items(run, "edge") if item.name == "alpha")
+        self.assert_near(by_place[0] / sum(by_place), 0.4, samples / 2, "alpha by day")
+        self.assertEqual(items(run, "first")[0].name, "alpha")
+
+    def check_answers(self, run, full=True):
+        self.assertGreater(number(run, "totals", 2), 200)
         # The same answers by context, by edge and by function, the hottest first.
         for kind in ("context", "edge", "function"):
             found = items(run, kind)
@@ -74,12 +87,9 @@ class AskTest(ApiTest):
             self.assertEqual(number(run, kind + "-visited"), len(found))
             for item in found:
                 self.assertGreaterEqual(item.total, item.value)
-        self.assertEqual(items(run, "first")[0].name, "alpha")
         self.assertEqual(number(run, "first-visited"), 1)
         # alpha was called from two places.
-        by_place = sorted(item.value for item in items(run, "edge") if item.name == "alpha")
-        self.assertEqual(len(by_place), 2)
-        self.assert_near(by_place[0] / sum(by_place), 0.4, samples / 2, "alpha by day")
+        self.assertEqual(sum(item.name == "alpha" for item in items(run, "edge")), 2)
         paths = {(item.name, item.path[1]): item for item in items(run, "context")}
         self.assertIn(("alpha", "by_day"), paths)
         self.assertIn(("beta", "by_night"), paths)
@@ -90,26 +100,32 @@ class AskTest(ApiTest):
                 self.assertEqual(item.error, 0)
 
     def test_of_itself(self):
-        self.check_answers(self.run_program("api", "ask"))
+        self.answers(lambda: self.run_program("api", "ask"))
 
     def test_totals_are_the_cpu_time(self):
-        run = self.run_program("api", "ask")
-        told = sum(item.value for item in items(run, "context"))
-        self.assertLessEqual(told, number(run, "totals"))
-        self.assertGreater(told, 0.95 * number(run, "totals"))
+        def life():
+            run = self.run_program("api", "ask")
+            told = sum(item.value for item in items(run, "context"))
+            self.assertLessEqual(told, number(run, "totals"))
+            return told / number(run, "totals")
+
+        self.steadily(life, lambda share: self.assertGreater(share, 0.95))
 
     def test_without_a_marker(self):
-        self.check_answers(self.run_program("api", "ask", "rate=4000 marker=off"))
+        self.answers(lambda: self.run_program("api", "ask", "rate=4000 marker=off"))
 
     def test_with_every_source(self):
         for source in ("sigtrap", "signal"):
             with self.subTest(source=source):
-                self.check_answers(self.run_program("api", "ask", "rate=4000 source=" + source))
+                self.answers(lambda: self.run_program("api", "ask", "rate=4000 source=" + source))
+
+    def shared(self, options):
+        return self.steadily(lambda: self.run_program("api", "ask", options),
+                             lambda run: self.assert_shares(run, number(run, "totals", 2)))
 
     def test_bounded_trees(self):
         """Edges have weights: how often a call was new."""
-        run = self.run_program("api", "ask", "rate=4000 tree=bounded:16")
-        self.assert_shares(run, number(run, "totals", 2))
+        run = self.shared("rate=4000 tree=bounded:16")
         weights = [item.weight for item in items(run, "edge")]
         self.assertEqual(weights, sorted(weights, reverse=True))
         self.assertGreater(weights[0], 0)
@@ -117,25 +133,27 @@ class AskTest(ApiTest):
     def test_hot_trees(self):
         for miner in ("space-saving", "lossy", "sticky"):
             with self.subTest(miner=miner):
-                run = self.run_program("api", "ask", "rate=4000 tree=hot:1e-3 miner=" + miner)
-                self.check_answers(run, full=False)
+                self.answers(lambda: self.run_program("api", "ask", "rate=4000 tree=hot:1e-3 miner=" + miner),
+                             full=False)
 
     def test_functions_alone(self):
-        run = self.run_program("api", "ask", "rate=4000 tree=functions")
-        self.assert_shares(run, number(run, "totals", 2))
+        run = self.shared("rate=4000 tree=functions")
         self.assertTrue(all(item.depth == 1 for item in items(run, "context")))
 
     def test_under_record(self):
         """Linked or not, a program that is recorded asks about that recording."""
         for name in ("api", "api-alone"):
             with self.subTest(name=name):
-                run, profile = self.record([program(name), "ask"], "-F", "4000")
-                self.assertEqual(run.status, 0, run.words)
-                self.check_answers(run)
-                # What it was told is what the profile has.
-                told = {item.name: item.value for item in items(run, "function")}
-                for function in SHARES:
-                    self.assertAlmostEqual(profile.below(function) / told[function], 1, delta=0.05)
+                def ask():
+                    run, profile = self.record([program(name), "ask"], "-F", "4000")
+                    self.assertEqual(run.status, 0, run.words)
+                    # What it was told is what the profile has.
+                    told = {item.name: item.value for item in items(run, "function")}
+                    for function in SHARES:
+                        self.assertAlmostEqual(profile.below(function) / told[function], 1, delta=0.05)
+                    return run
+
+                self.answers(ask)
 
     def test_from_cpp(self):
         run = Run([program("api-cpp")], cwd=self.folder)
@@ -149,6 +167,8 @@ class AskTest(ApiTest):
                 self.assertFalse(items(run, "function"))
         run = self.run_program("api-fixed", "ask")
         self.assertEqual(number(run, "function-visited"), 0)
+        run = Run([program("api-alone"), "refuse", "rate=100"], cwd=self.folder)
+        self.assertEqual(run.words, "-38 not linked with libcairn, and not run by 'cairn record'\n")
 
 
 class PurgeTest(ApiTest):
@@ -173,17 +193,35 @@ class PurgeTest(ApiTest):
 
     def test_under_record(self):
         """The program starts afresh, the profile keeps all."""
-        run, profile = self.record([program("api"), "purge"], "-F", "4000")
-        self.assertEqual(run.status, 0, run.words)
-        self.check(run)
-        self.assert_share(profile, 0.5, "alpha", slack=0.02)
-        self.assert_share(profile, 0.5, "beta", slack=0.02)
+        def life():
+            run, profile = self.record([program("api"), "purge"], "-F", "4000")
+            self.assertEqual(run.status, 0, run.words)
+            self.check(run)
+            return profile
+
+        def judge(profile):
+            self.assert_share(profile, 0.5, "alpha", slack=0.02)
+            self.assert_share(profile, 0.5, "beta", slack=0.02)
+
+        self.steadily(life, judge)
 
 
 class WatchTest(ApiTest):
     """Thresholds."""
 
-    def check(self, run):
+    def check(self, watch):
+        def life():
+            run = watch()
+            self.check_facts(run)
+            return run
+
+        def judge(run):
+            for item in items(run, "watched-function"):
+                self.assertLess(item.value, 60000000) # told at once: a sample is 250 us
+
+        self.steadily(life, judge)
+
+    def check_facts(self, run):
         functions = items(run, "watched-function")
         self.assertEqual(sorted(item.name for item in functions), ["alpha", "beta"])
         paths = [tuple(item.path[:2]) for item in items(run, "watched-context")]
@@ -191,7 +229,6 @@ class WatchTest(ApiTest):
                                              ("beta", "by_night")])
         for item in functions:
             self.assertGreaterEqual(item.value, 50000000)
-            self.assertLess(item.value, 60000000) # told at once: a sample is 250 us
         self.assertFalse(items(run, "never"))
         self.assertEqual(number(run, "polled"), 5)
         self.assertGreater(number(run, "polled", 3), 0) # the descriptor rang
@@ -203,161 +240,49 @@ class WatchTest(ApiTest):
     def test_of_itself(self):
         for tree in ("full", "hot:1e-3", "bounded:16"):
             with self.subTest(tree=tree):
-                self.check(self.run_program("api", "watch", "rate=4000 tree=" + tree))
+                self.check(lambda: self.run_program("api", "watch", "rate=4000 tree=" + tree))
 
     def test_under_record(self):
-        run, _ = self.record([program("api-alone"), "watch"], "-F", "4000")
-        self.assertEqual(run.status, 0, run.words)
-        self.check(run)
+        def watch():
+            run, _ = self.record([program("api-alone"), "watch"], "-F", "4000")
+            self.assertEqual(run.status, 0, run.words)
+            return run
 
-
-class PhaseTest(ApiTest):
-    """Spans that the program names."""
-
-    def shares(self, path, phase):
-        nodes = nodes_of(Profile(path).report("--min", "0", "--phase", phase))
-        whole = sum(node.own for node in nodes)
-        shares = {}
-        for node in nodes:
-            shares[node.name] = shares.get(node.name, 0) + node.own / whole
-        return shares
-
-    def check(self, path):
-        # A sample at the edge of a span may be of the one or the other.
-        self.assertGreater(self.shares(path, "early")["beta"], 0.9)
-        self.assertGreater(self.shares(path, "request")["beta"], 0.9)
-        self.assertGreater(self.shares(path, "query")["gamma_work"], 0.9)
-        startup = self.shares(path, "startup")
-        self.assertAlmostEqual(startup["alpha"], 0.5, delta=0.15)
-        self.assertAlmostEqual(startup["hidden"], 0.5, delta=0.15)
-        info = Profile(path).info
-        self.assertEqual({tree["phase"] for tree in info["tree_list"]},
-                         {"early", "startup", "request", "query", None})
-        run = Run([CAIRN, "report", path, "--phase", "dinner"])
-        self.assertNotEqual(run.status, 0)
-        self.assertIn("no phase matches 'dinner': there are", run.words)
-
-    def test_recorded(self):
-        for options in ((), ("--tree", "hot:1e-3"), ("--tree", "bounded:16"), ("--per-thread",)):
-            with self.subTest(options=options):
-                run, profile = self.record([program("api-alone"), "phases"], "-F", "4000",
-                                           *options)
-                self.assertEqual(run.status, 0, run.words)
-                self.check(profile.path)
-
-    def test_merged(self):
-        """Trees of different phases stay apart."""
-        _, one = self.record([program("api"), "phases"], "-F", "4000")
-        _, other = self.record([program("api"), "phases"], "-F", "4000")
-        both = self.file("both")
-        run = Run([CAIRN, "merge", "-o", both, one.path, other.path])
-        self.assertEqual(run.status, 0, run.words)
-        self.check(both)
-
-    @installed("gcc")
-    def test_followed_calls(self):
-        """Where every call is followed, a phase begins and ends at once."""
-        tests = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
-        binary = self.file("followed")
-        run = Run([CAIRN, "cc", "gcc", "-O2", "-D_GNU_SOURCE", "-Wno-unused-function",
-                   "-I", os.path.join(tests, "../include"), "-I", os.path.join(tests, "programs"),
-                   os.path.join(tests, "programs/api.c"), "-o", binary, "-lpthread"])
-        self.assertEqual(run.status, 0, run.words)
-        run, profile = self.record([binary, "phases"], "--track", "calls")
-        self.assertEqual(run.status, 0, run.words)
-        for phase, name, calls in (("early", "beta", 20), ("request", "beta", 20),
-                                   ("query", "gamma_work", 10), ("startup", "alpha", 20),
-                                   ("startup", "hidden", 20)):
-            nodes = nodes_of(profile.report("--min", "0", "--phase", phase))
-            self.assertEqual(sum(node.own for node in nodes if node.name == name), calls, phase)
-
-    def test_no_phases(self):
-        _, profile = self.record([program("api-alone"), "signals"])
-        run = Run([CAIRN, "report", profile.path, "--phase", "any"])
-        self.assertIn("this profile has no phases", run.words)
-
-
-class SnapshotTest(ApiTest):
-    """What was recorded so far, in a file."""
-
-    def check(self, run, path):
-        profile = Profile(path)
-        # The recording was paused: the last snapshot is what the program was told then. A sample
-        # may have come in between.
-        told = {item.name: item.value for item in items(run, "function")}
-        for name, share in SHARES.items():
-            self.assertAlmostEqual(profile.below(name) / told[name], 1, delta=0.02)
-            self.assert_share(profile, share, name, slack=0.03)
-        self.assertEqual(profile.info["command"][1], "snapshot")
-        self.assertEqual(number(run, "foreign"), -errno.EEXIST)
-        self.assertEqual(number(run, "nowhere"), -errno.ENOENT)
-        self.assertEqual(os.listdir(self.folder).count("snapshot.cairn"), 1)
-        self.assertFalse([name for name in os.listdir(self.folder) if name.endswith(".new")])
-        return profile
-
-    def test_of_itself(self):
-        for tree in ("full", "bounded:16", "functions"):
-            with self.subTest(tree=tree):
-                run = self.run_program("api", "snapshot", "rate=4000 tree=" + tree)
-                profile = self.check(run, self.file("snapshot.cairn"))
-                self.assertEqual(profile.info["tree"], tree)
-                for node in profile.named("beta"):
-                    self.assertTrue(tree == "functions" or "by_night" in node.path())
-
-    def test_under_record(self):
-        run, _ = self.record([program("api-alone"), "snapshot"], "-F", "4000")
-        self.assertEqual(run.status, 0, run.words)
-        self.check(run, self.file("snapshot.cairn"))
-
-    def test_export(self):
-        self.run_program("api", "snapshot")
-        run = Run([CAIRN, "export", "--format", "folded", "-o", "-", "snapshot.cairn"],
-                  cwd=self.folder)
-        self.assertEqual(run.status, 0, run.words)
-        self.assertIn("by_night;beta", run.text)
-
-    def test_damage(self):
-        """A damaged snapshot is read as far as it goes, or refused: never a crash."""
-        self.run_program("api", "snapshot")
-        with open(self.file("snapshot.cairn"), "rb") as file:
-            whole = file.read()
-        chance = random.Random(7)
-        for attempt in range(60):
-            data = bytearray(whole)
-            if attempt % 3 == 0:
-                data = data[:chance.randrange(8, len(data))]
-            for _ in range(chance.randrange(1, 40)):
-                data[chance.randrange(8, len(data))] = chance.choice((0, 1, 0x7f, 0xff,
-                                                                      chance.randrange(256)))
-            run = Run([CAIRN, "info", self.file("damaged", bytes(data))], cwd=self.folder)
-            self.assertIn(run.status, (0, 1, 2), run.words)
-            self.assertLessEqual(len(run.words.splitlines()), 3)
+        self.check(watch)
 
 
 class StartTest(ApiTest):
     """Start and stop."""
 
     def test_threads_that_run_already(self):
-        run = self.run_program("api", "threads")
-        functions = {item.name: item for item in items(run, "function")}
-        for name in ("alpha", "beta", "gamma_work"):
-            self.assertIn(name, functions)
-        values = [functions[name].value for name in ("alpha", "beta", "gamma_work")]
-        self.assertLess(max(values), 2 * min(values)) # the same work each, all of it seen
+        def judge(run):
+            functions = {item.name: item for item in items(run, "function")}
+            values = [functions[name].value for name in ("alpha", "beta", "gamma_work")]
+            self.assertLess(max(values), 2 * min(values)) # the same work each, all of it seen
+
+        self.steadily(lambda: self.run_program("api", "threads"), judge)
 
     def test_pauses(self):
-        run = self.run_program("api", "pause")
-        functions = {item.name: item.value for item in items(run, "function")}
-        # Six times the work of gamma, in the pauses: a tick may end each, no more.
-        self.assertLess(functions.get("beta", 0), 0.2 * functions["gamma_work"])
-        self.assert_near(functions["alpha"] / (functions["alpha"] + functions["gamma_work"]),
-                         2 / 3, 100, "alpha")
+        def judge(run):
+            functions = {item.name: item.value for item in items(run, "function")}
+            # Six times the work of gamma, in the pauses: a tick may end each, no more.
+            self.assertLess(functions.get("beta", 0), 0.2 * functions["gamma_work"])
+            self.assert_near(functions["alpha"] / (functions["alpha"] + functions["gamma_work"]),
+                             2 / 3, 100, "alpha")
+
+        self.steadily(lambda: self.run_program("api", "pause"), judge)
 
     def test_pauses_under_record(self):
-        run, profile = self.record([program("api"), "pause"], "-F", "4000")
-        self.assertEqual(run.status, 0, run.words)
-        self.assertLess(profile.below("beta"), 0.2 * profile.below("gamma_work"))
-        self.assertGreater(profile.below("alpha"), profile.below("gamma_work"))
+        def life():
+            run, profile = self.record([program("api"), "pause"], "-F", "4000")
+            self.assertEqual(run.status, 0, run.words)
+            return profile
+
+        def judge(profile):
+            self.assertLess(profile.below("beta"), 0.2 * profile.below("gamma_work"))
+            self.assertGreater(profile.below("alpha"), profile.below("gamma_work"))
+
+        self.steadily(life, judge)
 
     def test_children(self):
         """A child of fork goes on recording, in memory of its own."""
@@ -424,11 +349,14 @@ class ExampleTest(LiveTest):
     def test_the_hot_function_is_chosen(self):
         native = self.native([example("interpreter-alone")])
         self.assertEqual((native.status, native.words), (0, ""))
-        run = self.native([example("interpreter")])
-        self.assertEqual((run.status, run.out), (0, native.out))
-        self.assertRegex(run.words, r"\Aoptimised steps: \d+ % of \d+ ms\n")
-        share = int(run.words.split()[2])
-        self.assertGreater(share, 60)
+
+        def life():
+            run = self.native([example("interpreter")])
+            self.assertEqual((run.status, run.out), (0, native.out))
+            self.assertRegex(run.words, r"\Aoptimised steps: \d+ % of \d+ ms\n")
+            return run
+
+        self.steadily(life, lambda run: self.assertGreater(int(run.words.split()[2]), 60))
 
     def test_under_record(self):
         run, _ = self.record([example("interpreter-alone")], "-F", "2000")

@@ -11,7 +11,7 @@ SOURCES = os.path.join(os.path.dirname(os.path.dirname(os.path.abspath(__file__)
 # What main() calls through a table: they stand for main.
 MODES = set("figure6 stale wandering recursion jumps threads small_stacks coroutine_mode coroutines_large "
             "coroutines_small handlers handlers_elsewhere install storm forking "
-            "forking_unseen tail_calls libraries".split())
+            "forking_unseen vforking tail_calls libraries".split())
 # Inlined, where anything is; -finstrument-functions tells of them all the same.
 HELPERS = {"main", "count_truth", "tell_truth", "next_random", "run_mode", "thread_cpu_ns"}
 
@@ -115,6 +115,18 @@ class Contexts(CallsTest):
         for node in profile.named("compare"):
             self.assertIn("sort", node.parent.name, node.path())
 
+    def test_of_callbacks(self):
+        """Whom libc calls hangs below whoever has asked it to, at any depth, in any order, and after a longjmp out of it."""
+        program = self.build("calls_callbacks.c")
+        for argv in [program], [program, "storm"]:
+            run, profile = self.follow(argv)
+            self.assert_true(run, profile, ("anybody",))
+
+    def test_by_generated_code(self):
+        """Whom code without unwind tables calls hangs below whoever has called that."""
+        run, profile = self.follow([self.build("calls_generated.c")])
+        self.assert_true(run, profile)
+
     def test_of_every_build(self):
         for compiler, flags in (("gcc", "-O0"), ("gcc", "-O1"), ("gcc", "-O2"), ("gcc", "-O3"),
                                 ("gcc", "-O2 -fno-omit-frame-pointer"),
@@ -178,6 +190,45 @@ class Contexts(CallsTest):
             self.assertGreater(seen, 0.6 * count, name)
             self.assertLess(seen, count / 0.6, name)
 
+    def test_bursts_of_threads_that_change_what_they_do(self):
+        """Functions become busy and idle again while others run: their entries are switched one by one, in company."""
+        functions, threads = 48, 3
+        path, program = self.file("busy.c"), self.file("busy")
+        with open(path, "w", encoding="ascii") as file:
+            file.write("#include <pthread.h>\n#include <stdio.h>\n#include <stdlib.h>\n")
+            for i in range(functions):
+                file.write(f"__attribute__((noipa)) static long f{i}(long x) {{ return x + {i}; }}\n")
+            file.write("static long (*const all[])(long) = {" + ", ".join(f"f{i}" for i in range(functions)) + "};\n" + f"""
+                static void *work(void *first)
+                {{
+                    long sum = 0;
+                    for (long round = 0; round < {functions}; round++) // one is busy, all others are called now and then
+                        for (long i = 0; i < 120000; i++)
+                            sum += all[((long)first + (i % 64 ? round : i / 64)) % {functions}](i);
+                    return (void *)sum;
+                }}
+                int main(void)
+                {{
+                    pthread_t thread[{threads}];
+                    void *sum;
+                    long total = 0;
+                    for (long i = 0; i < {threads}; i++)
+                        if (pthread_create(&thread[i], NULL, work, (void *)(i * 7)))
+                            return 1;
+                    for (long i = 0; i < {threads}; i++)
+                        total += pthread_join(thread[i], &sum) ? 0 : (long)sum;
+                    printf("%ld\\n", total);
+                }}""")
+        built = Run([CAIRN, "cc", "gcc", "-O2", "-pthread", "-o", program, path], cwd=self.folder)
+        self.assertEqual(built.status, 0, built.words)
+        native = self.native([program])
+        for burst in ("2ms/200us", "1ms/100us,adaptive:4"):
+            run, profile = self.follow([program], "--burst", burst)
+            self.assertEqual((run.status, run.text), (0, native.text), run.words)
+            named = [profile.named(f"f{i}") for i in range(functions)]
+            self.assertEqual({node.parent.name for nodes in named for node in nodes}, {"work"})
+            self.assertGreater(sum(1 for nodes in named if nodes), functions / 2)
+
     def test_bursts_of_a_large_program(self):
         """Its entries take a while to be written: the clock ticks before they all are."""
         count, path = 4000, self.file("large.c")
@@ -193,6 +244,52 @@ class Contexts(CallsTest):
         for _ in range(20):
             run, _ = self.follow([program], "--burst", "200us/100us")
             self.assertEqual(run.status, 0, run.words)
+
+    def test_bursts_leave_the_protection_of_code(self):
+        """Much code is written at once: afterwards it is protected as before, whatever that was."""
+        count, path = 800, self.file("protected.c")
+        with open(path, "w", encoding="ascii") as file:
+            file.write("#define _GNU_SOURCE\n#include <stdint.h>\n#include <stdio.h>\n#include <string.h>\n#include <sys/mman.h>\n"
+                       "static volatile long sum;\n")
+            for i in range(count):
+                file.write(f"__attribute__((noipa, aligned(64))) static void f{i}(void) {{ sum += {i}; }}\n")
+            file.write("static void (*const all[])(void) = {" + ", ".join(f"f{i}" for i in range(count)) + "};\n" + """
+                static void kinds(uintptr_t code, char *kind)
+                {
+                    char line[512];
+                    FILE *maps = fopen("/proc/self/maps", "r");
+                    unsigned long low, high;
+                    while (fgets(line, sizeof line, maps))
+                        if (sscanf(line, "%lx-%lx %4s", &low, &high, kind) == 3 && code >= low && code < high)
+                            break;
+                    fclose(maps);
+                }
+                int main(int count, char **words)
+                {
+                    (void)words;
+                    char first[8], last[8];
+                    const uintptr_t page = (uintptr_t)all[400] & -4096ul;
+                    if (count > 1) // some of it, which makes more than one mapping of it
+                        mprotect((void *)page, 4096, PROT_READ | PROT_WRITE | PROT_EXEC);
+                    kinds(page, first);
+                    for (int i = 0; i < 40000; i++) {
+                        for (unsigned f = 0; f < sizeof all / sizeof *all; f++)
+                            all[f]();
+                        if (i % 2000)
+                            continue;
+                        kinds(page, last);
+                        if (strcmp(first, last))
+                            printf("%s became %s\\n", first, last);
+                    }
+                    puts(last);
+                }""")
+        program = self.file("protected")
+        built = Run([CAIRN, "cc", "gcc", "-O1", "-o", program, path], cwd=self.folder)
+        self.assertEqual(built.status, 0, built.words)
+        for words, kind in (((), "r-xp\n"), (("all",), "rwxp\n")):
+            run, profile = self.follow([program, *words], "--burst", "1ms/100us")
+            self.assertEqual((run.status, run.text), (0, kind), run.words)
+            self.assertGreater(sum(node.calls for node in profile.named("f7")), 0)
 
     def test_of_folded_recursion(self):
         """Kept in one context, with all its calls."""
@@ -266,6 +363,10 @@ class Contexts(CallsTest):
         self.assertEqual(edges["forks", "forks"], 3)
         for node in profile.named("leaf"):
             self.assertEqual(node.path()[-5:], ["forks"] * 4 + ["leaf"])
+
+    def test_of_vforks(self):
+        """Whoever waits for a child that ran on its stack goes on where it was."""
+        self.mode("vfork")
 
     def test_of_forks_past_us(self):
         """A child that was made by a bare system call does not write to its parent's tree."""
@@ -355,15 +456,19 @@ class CpuTime(CallsTest):
     def test_reads_the_cursor(self):
         """Samples on followed contexts: cost per call."""
         program = self.build("calls.c")
-        run, profile = self.follow([program, "storm"], "-e", "cpu")
-        metrics = [metric["name"] for metric in profile.report()["metrics"]]
-        self.assertEqual(metrics, ["cpu", "calls"])
-        self.assertGreater(profile.samples, 50)
-        self.assert_complete(profile)
-        truth = true_edges(run.text)
-        wander = sum(count for edge, count in truth.items() if edge[1] == "wander")
-        self.assertEqual(sum(node.calls for node in profile.named("wander")), wander)
-        self.assertGreater(profile.share("wander"), 0.8)
+
+        def life():
+            run, profile = self.follow([program, "storm"], "-e", "cpu")
+            metrics = [metric["name"] for metric in profile.report()["metrics"]]
+            self.assertEqual(metrics, ["cpu", "calls"])
+            self.assertGreater(profile.samples, 50)
+            self.assert_complete(profile)
+            truth = true_edges(run.text)
+            wander = sum(count for edge, count in truth.items() if edge[1] == "wander")
+            self.assertEqual(sum(node.calls for node in profile.named("wander")), wander)
+            return profile
+
+        self.steadily(life, lambda profile: self.assertGreater(profile.share("wander"), 0.8))
 
     def test_costs_what_it_costs(self):
         """The same shares as a walk finds."""
@@ -384,13 +489,17 @@ class CpuTime(CallsTest):
     def test_hot_contexts_of_time(self):
         """The one count of a context in a hot tree is that of the event."""
         program = self.build("calls.c")
-        run, profile = self.follow([program, "storm"], "-e", "cpu", "--tree", "hot")
-        metrics = [metric["name"] for metric in profile.report()["metrics"]]
-        self.assertEqual(metrics, ["cpu"])
-        self.assertGreater(profile.samples, 50)
-        self.assert_complete(profile)
-        self.assertEqual(profile.total, profile.info["cost_ns"])
-        self.assertGreater(profile.share("wander"), 0.8)
+
+        def life():
+            _, profile = self.follow([program, "storm"], "-e", "cpu", "--tree", "hot")
+            metrics = [metric["name"] for metric in profile.report()["metrics"]]
+            self.assertEqual(metrics, ["cpu"])
+            self.assertGreater(profile.samples, 50)
+            self.assert_complete(profile)
+            self.assertEqual(profile.total, profile.info["cost_ns"])
+            return profile
+
+        self.steadily(life, lambda profile: self.assertGreater(profile.share("wander"), 0.8))
 
 
 if __name__ == "__main__":

@@ -6,7 +6,7 @@ import unittest
 from collections import defaultdict
 
 import test_calls
-from support import CAIRN
+from support import CAIRN, program as test_program
 from test_calls import HELPERS, MODES, CallsTest, true_edges
 
 # The kernel calls handlers, and coroutines begin by a return: nobody notices. What they call is counted.
@@ -22,8 +22,8 @@ class SitesTest(CallsTest):
         return super().build(source, *flags, compiler=compiler, name=name, through=through)
 
     def own(self, node):
-        return node.module.split(".so")[0] in ("calls", "libcalls_plugin", "calls_exceptions",
-                                               "calls_registers")
+        return node.module.split(".so")[0] in ("calls", "libcalls_plugin", "calls_callbacks", "calls_exceptions",
+                                               "calls_generated", "calls_registers")
 
     def edges(self, profile, modes=MODES):
         """As with entries: what libraries do in between is left out."""
@@ -51,7 +51,7 @@ class SitesTest(CallsTest):
 
 
 class Contexts(SitesTest, test_calls.Contexts):
-    test_in_bursts = test_bursts_are_fair = test_bursts_of_a_large_program = test_with_instrumented_functions = None
+    test_in_bursts = test_bursts_are_fair = test_bursts_of_a_large_program = test_bursts_leave_the_protection_of_code = test_with_instrumented_functions = None
 
     def test_of_every_build(self):
         for compiler, flags in (("gcc", "-O0"), ("gcc", "-O3"), ("gcc", "-Os"),
@@ -62,6 +62,13 @@ class Contexts(SitesTest, test_calls.Contexts):
             with self.subTest(compiler=compiler, flags=flags):
                 for mode in ("stale", "wander"):
                     self.mode(mode, *flags.split(), compiler=compiler)
+
+    def test_by_generated_code(self):
+        """Its calls are not noticed, but those of the functions that it has called are."""
+        run, profile = self.follow([self.build("calls_generated.c")])
+        truth = true_edges(run.text)
+        self.assertEqual(self.edges(profile), {("main", "first"): 1000, ("main", "second"): 1000, ("second", "leaf"): 1000,
+                                               ("nested", "other_leaf"): truth["nested", "other_leaf"]})
 
     def test_of_arguments(self):
         """Whatever register an argument is in, it arrives."""
@@ -88,6 +95,13 @@ class Contexts(SitesTest, test_calls.Contexts):
         self.assertEqual(edges["recurse", "recurse"], 190)
         self.assertEqual(sum(node.calls for node in profile.named("dlclose")), 20)
         self.assertEqual(run.status, 0)
+
+    def test_of_jumps_through_a_variable(self):
+        """By a function that looks like an entry of the PLT: they go where the variable leads, each time."""
+        run, profile = self.follow([test_program("switched")])
+        self.assertEqual(run.text, self.native([test_program("switched")]).text)
+        counts = [sum(node.calls for node in profile.named(name)) for name in ("one", "two")]
+        self.assertEqual(counts, [int(word) for word in run.text.split()])
 
     def test_whose_calls(self):
         """Those of libc's own code are followed if asked for, and callbacks in any case."""

@@ -13,6 +13,22 @@ int twice(int number) __attribute__((noinline));
 int twice(int number) { return 2 * number; }
 int main(int argc, char **argv) { (void)argv; printf("%d\\n", twice(argc)); return 3; }
 """
+PLACES = """
+#include <cstdio>
+#define KEPT __attribute__((noipa))
+struct Base { KEPT int f(int x) { return x + 1; } KEPT virtual int g(int x) { return x * 2; } };
+struct Derived : Base { KEPT int g(int x) override { return x * 3; } };
+KEPT __attribute__((aligned(64))) int page(int x) { return x; }
+KEPT __attribute__((aligned(8))) int eighth(int x) { return x; }
+int main()
+{
+    int (Base::*plain)(int) = &Base::f, (Base::*chosen)(int) = &Base::g;
+    Derived object;
+    printf("%d %d %d %d\\n", (object.*plain)(1), (object.*chosen)(2), (int)((unsigned long)page % 64),
+           (int)((unsigned long)eighth % 8));
+    return page(1) + eighth(2);
+}
+"""
 ASSEMBLER = ".globl number\nnumber: mov $7, %eax\nret\n.section .note.GNU-stack,\"\",@progbits\n"
 
 
@@ -80,6 +96,46 @@ class Compiler(LiveTest):
         self.assert_compiles("gcc", "@arguments")
         for name in ("piped", "listed"):
             self.assertEqual(self.calls_of([self.file(name)]), {"main": 1, "twice": 1})
+
+    @installed("gcc", "g++", "nm")
+    def test_leaves_code_where_it_was(self):
+        """What follows the no-op is aligned as without it; what must be aligned is, and pointers to members work."""
+        source = self.file("places.cc", PLACES)
+        for flags, boundary in (("-O2", 16), ("-O2 -g", 16), ("-O2 -fcf-protection", 16), ("-O2 -falign-functions=32", 32),
+                                ("-O2 -ffunction-sections", 16), ("-Os", 0), ("-O0", 0)):
+            with self.subTest(flags):
+                self.assert_compiles("g++", "-Werror", *flags.split(), source, "-o", "program")
+                run = self.native([self.file("program")])
+                self.assertEqual((run.status, run.text), (3, "2 6 0 0\n"))
+                self.assertEqual(self.calls_of([self.file("program")]),
+                                 {"main": 1, "f": 1, "g": 1, "page": 1, "eighth": 1})
+                symbols = Run(["nm", self.file("program")]).text.splitlines()
+                places = {line.split()[2]: int(line.split()[0], 16) for line in symbols if len(line.split()) == 3}
+                self.assertEqual(places["_ZN4Base1fEi"] % 2, 0)
+                if boundary:
+                    self.assertEqual((places["_ZN4Base1fEi"] + 6) % boundary, 0)
+
+    @installed("gcc", "nm")
+    def test_leaves_code_where_it_was_in_its_cache_line(self):
+        """In files with many functions, some of which change sections on their own, too."""
+        elsewhere = r'__asm__(".pushsection .data.mine; .byte 1; .popsection");'
+        functions = [f"__attribute__((noipa)) long f{i}(long x) {{ {elsewhere if i % 7 == 3 else ''} " +
+                     f"for (long j = 0; j < x; j++) {{ {'g(x + j);' * (i % 5 + 1)} }} return x * {i * i * 31 + 3}; }}"
+                     for i in range(40)]
+        self.file("many.c", "__attribute__((noipa)) void g(long x) { (void)x; }\n" + "\n".join(functions) +
+                  "\nint main(void) { return 0" + "".join(f" & f{i}(1)" for i in range(40)) + "; }\n")
+        for flags in ("-O2", "-O2 -fcf-protection", "-O3", "-O2 -falign-functions=32"):
+            with self.subTest(flags):
+                places = []
+                # gcc saves other registers if hooks may come.
+                self.assert_compiles("gcc", "-Werror", "-fno-ipa-ra", *flags.split(), "many.c", "-o", "ours")
+                Run(["gcc", "-fno-ipa-ra", *flags.split(), "many.c", "-o", "plain"], cwd=self.folder)
+                for name in ("ours", "plain"):
+                    symbols = Run(["nm", self.file(name)]).text.splitlines()
+                    places.append({line.split()[2]: int(line.split()[0], 16) for line in symbols if line[17:18] == "T"})
+                ours, plain = places
+                self.assertEqual([name for name in plain if name[0] in "fg" and (ours[name] + 6 - plain[name]) % 64], [])
+                self.assertEqual(self.native([self.file("ours")]).status, 0)
 
     def test_leaves_assembler_alone(self):
         self.file("number.s", ASSEMBLER)
@@ -173,6 +229,16 @@ class Refusals(LiveTest):
         """What needs entries says so; all else goes by call sites (test_calls_sites.py)."""
         self.assertIn("cairn cc", self.refused("-e", "calls:100", program("figure1")))
         self.assertIn("cairn cc", self.refused("-e", "calls", "--burst", "2ms/1ms", "/bin/true"))
+
+    def test_of_bursts_that_never_came(self):
+        """A program that ends before the first of them: that is the reason, not how it was built."""
+        self.file("short.c", "int main(void) { return 0; }\n")
+        run = Run([CAIRN, "cc", "gcc", "-o", "short", "short.c"], cwd=self.folder)
+        self.assertEqual(run.status, 0, run.words)
+        run = Run([CAIRN, "record", "-e", "calls", "--burst", "1s/1ms", "./short"], cwd=self.folder)
+        self.assertEqual(run.status, 0, run.words)
+        self.assertIn("1.00 ms out of each 1.00 s", run.words)
+        self.assertNotIn("cairn cc", run.words)
 
     def test_of_what_does_not_go_together(self):
         self.assertIn("-F", self.refused("-e", "calls", "-F", "100", "true"))

@@ -16,9 +16,14 @@ GRAPH = {**BODY, "": "coroutine_body switched_body switched_start wander", "swit
          "*": "run_freed run_small run_migrate run_switch run_crowd create destroy resume "
               "resume_switch current_coroutine yield_context yield_switch switch_stacks wander"}
 
+# swapcontext() loads the stack pointer eight instructions before it puts the return address there, and its table
+# does not say so; and in the ten behind those, a coroutine that begins has a caller that has not called yet. Both
+# together: a sample in six thousand.
+CONTEXTS = 0.998
+
 
 class Coroutines(LiveTest):
-    def life(self, mode, body):
+    def life(self, mode, body, **how):
         def judge(profile):
             self.assertGreater(profile.share(body, "coroutine_descend", "coroutine_leaf", "burn"), 0.5)
             # Six levels, the same work at each.
@@ -28,16 +33,16 @@ class Coroutines(LiveTest):
                 self.assertAlmostEqual(weight / profile.below("coroutine_leaf", "burn"), 1 / 6,
                                        delta=profile.tolerance(1 / 6) + 0.03)
 
-        self.survives([program("coroutines"), mode], GRAPH, judge=judge)
+        self.survives([program("coroutines"), mode], GRAPH, judge=judge, **how)
 
     def test_freed_after_use(self):
-        self.life("freed", "coroutine_body")
+        self.life("freed", "coroutine_body", complete=CONTEXTS)
 
     def test_small_stacks(self):
-        self.life("small", "coroutine_body")
+        self.life("small", "coroutine_body", complete=CONTEXTS)
 
     def test_migrating_between_threads(self):
-        self.life("migrate", "coroutine_body")
+        self.life("migrate", "coroutine_body", complete=CONTEXTS)
 
     def test_switches_that_no_library_knows(self):
         self.life("switch", "switched_body")

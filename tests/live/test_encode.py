@@ -45,13 +45,26 @@ class EncodeTest(LiveTest):
         self.assertEqual(self.profile.info["tracker"], "encode")
         return self.profile.info["encode"]
 
-    def assert_right(self, argv, least=1, **how):
-        counts = self.encode(argv, **how)
-        self.assertEqual(counts["mismatches"], 0, counts)
-        self.assertGreaterEqual(counts["verified"], least, counts)
-        told = counts["samples_decoded"] + counts["samples_confirmed"] + counts["samples_walked"]
-        self.assertLessEqual(told, self.profile.samples)
-        return counts
+    def assert_right(self, argv, least=1, judge=None, verify=True, **how):
+        """No number is wrong, in any recording. How many there are is chance, where encoding waits for exceptions to be caught
+        or for a thread to get its turn: one of three recordings is to have enough, and to please the judge."""
+        def life():
+            counts = self.encode(argv, verify=verify, **how)
+            self.assertEqual(counts["mismatches"], 0, counts)
+            told = counts["samples_decoded"] + counts["samples_confirmed"] + counts["samples_walked"]
+            self.assertLessEqual(told, self.profile.samples)
+            return counts
+
+        def enough(counts):
+            if verify:
+                self.assertGreaterEqual(counts["verified"], least, counts)
+            if judge is not None:
+                judge(counts)
+
+        return self.steadily(life, enough)
+
+    def assert_decoded_mostly(self, counts):
+        self.assertGreater(counts["samples_decoded"], counts["samples_walked"], counts)
 
     def assert_told_by_numbers(self, counts):
         """Most samples are."""
@@ -64,18 +77,33 @@ class EncodeTest(LiveTest):
 
 class OwnPrograms(EncodeTest):
     def test_figure_1(self):
-        counts = self.assert_right([program("figure1")], least=100)
-        self.assertGreaterEqual(counts["reencodings"], 1)
+        self.assert_right([program("figure1")], least=100,
+                          judge=lambda counts: self.assertGreaterEqual(counts["reencodings"], 1))
 
     def test_recursion(self):
-        counts = self.assert_right([program("recursion"), "1000"], least=100)  # in a thread
-        self.assert_told_by_numbers(counts)
+        self.assert_right([program("recursion"), "1000"], least=100, judge=self.assert_told_by_numbers)  # in a thread
 
     def test_deep_recursion(self):
         self.assert_right([program("recursion"), "100000"], least=0)
 
+    def test_frames_that_are_older_than_what_is_known_of_them(self):
+        """Whether they are depends on who is sampled first: several recordings."""
+        for _ in range(6):
+            self.assert_right([program("overtaken")], least=20)
+
     def test_tail_calls(self):
         self.assert_right([program("tailcalls")], least=100)
+
+    def test_no_end_of_jumps(self):
+        """What a function leads to by jumps is looked at together with it, or not at all if that is too much: 3,000 calls."""
+        counts = self.assert_right([program("chain")], verify=False)
+        self.assertLess(counts["sites_patched"], 1500)
+        counts = self.assert_right([program("chain")], least=100)
+        self.assertGreater(counts["sites_patched"], 3000)
+
+    def test_jumps_through_a_variable(self):
+        counts = self.assert_right([program("switched")], least=100)
+        self.assert_told_by_numbers(counts)
 
     def test_longjmp(self):
         for mode in "handler", "alternate", "timer":
@@ -98,13 +126,26 @@ class OwnPrograms(EncodeTest):
 
     def test_longjmp_by_the_compiler(self):
         """__builtin_longjmp is a few instructions that nobody hears of: the state is wrong until a sample sees it."""
-        counts = self.encode([program("jumps"), "plain"])
-        self.assertLess(counts["mismatches"], counts["verified"] / 2)
+        self.steadily(lambda: self.encode([program("jumps"), "plain"]),
+                      lambda counts: self.assertLess(counts["mismatches"], counts["verified"] / 2))
 
     def test_exceptions(self):
-        for mode in "nested", "uncaught":
+        for mode in "plain", "nested", "rethrow", "destructors", "threads", "foreign", "uncaught":
             with self.subTest(mode):
-                self.assert_right([program("exceptions"), mode], least=0)
+                self.assert_right([program("exceptions"), mode], least=0 if mode == "foreign" else 20)
+
+    def test_exceptions_that_nobody_counts(self):
+        """The runtime is part of the program, and does not say when one was caught: return addresses stay as they are."""
+        for mode in "plain", "nested", "rethrow", "destructors", "threads", "foreign", "uncaught":
+            with self.subTest(mode):
+                self.assert_right([program("exceptions-static-runtime"), mode], least=0)
+
+    def test_exceptions_between_functions_that_are_followed_and_others(self):
+        for runtime in "", "-static-runtime":
+            for mode in "quick-throws", "quick-catches", "towers", "threads", "cancelled":
+                with self.subTest(mode + runtime):
+                    counted = mode != "cancelled" and not runtime
+                    self.assert_right([program("throws" + runtime), mode], least=5 if counted else 0)
 
     def test_signals(self):
         for mode in "blocked", "sigtrap", "signalfd":
@@ -126,6 +167,21 @@ class OwnPrograms(EncodeTest):
         for mode in "fork", "vfork", "spawn", "system", "popen", "exec":
             with self.subTest(mode):
                 self.assert_right([program("processes"), mode], least=0, same_output=False)
+
+    @installed("dash")
+    def test_a_shell_that_vforks(self):
+        """A child of vfork calls, in the memory of the thread that waits for it, and never returns from there."""
+        script = ("i=0; while [ $i -lt 20 ]; do true; /bin/true; echo $i > /dev/null; x=`echo $i`; /bin/true; "
+                  "y=b; i=$((i+1)); done; echo $i $x $y")
+        argv = ["dash", "-c", script]
+        native = self.native(argv)
+        for options in ("-e", "alloc"), ("-e", "cpu", "-F", "10000"):
+            with self.subTest(options=options):
+                run, profile = self.record(argv, "--track", "encode", "--verify", *options)
+                self.assert_same(run, native)
+                counts = profile.info["encode"]
+                self.assertGreater(counts["verified"], 5)  # of the CPU time of a short script
+                self.assertEqual(counts["mismatches"], 0)
 
     def test_coroutines(self):
         for mode in "switch", "small":
@@ -153,6 +209,28 @@ class OwnPrograms(EncodeTest):
         self.assertIn("LD_BIND_NOW=mine", run.text)
 
 
+class NearMain(EncodeTest):
+    """What stands between main and the rest of a program does not keep numbers from telling that."""
+
+    def assert_decoded(self, *mode):
+        self.assert_right([program("near_main"), *mode], least=30, judge=self.assert_decoded_mostly)
+
+    def test_clean_up(self):
+        self.assert_decoded("cleanup")  # calls _Unwind_Resume, which reads its return address
+
+    def test_clean_up_after_exceptions(self):
+        self.assert_right([program("near_main"), "cleanup", "throws"], least=0)
+
+    def test_left_as_soon_as_entered(self):
+        self.assert_decoded("entered")  # never on a stack
+
+    def test_left_before_it_was_looked_at(self):
+        self.assert_decoded("older")
+
+    def test_called_by_the_agent(self):
+        self.assert_decoded("agent")
+
+
 class Stress(EncodeTest):
     def test_threads_in_code_that_changes(self):
         """Eight threads, and some that come and go, while all is encoded anew hundreds of times a second.
@@ -175,16 +253,13 @@ class Stress(EncodeTest):
 class RealPrograms(EncodeTest):
     @installed("bzip2")
     def test_bzip2(self):
-        counts = self.assert_right(["bzip2", "-c", os.path.realpath("/bin/bash")], least=100)
+        counts = self.assert_right(["bzip2", "-c", os.path.realpath("/bin/bash")], least=100,
+                                   judge=self.assert_decoded_mostly)
         self.assertGreaterEqual(counts["reencodings"], 1)
-        # Most samples are told by numbers, and hardly a call pushes.
-        self.assertGreater(counts["samples_decoded"], counts["samples_walked"])
 
     @installed("bzip2")
     def test_without_verification(self):
-        counts = self.encode(["bzip2", "-c", os.path.realpath("/bin/bash")], verify=False)
-        self.assertGreater(counts["samples_decoded"], counts["samples_walked"])
-        self.assertEqual(counts["mismatches"], 0)
+        self.assert_right(["bzip2", "-c", os.path.realpath("/bin/bash")], verify=False, judge=self.assert_decoded_mostly)
 
     @installed("perl")
     def test_perl(self):
@@ -200,16 +275,18 @@ class RealPrograms(EncodeTest):
 
     @installed("xz")
     def test_xz_with_threads(self):
-        counts = self.assert_right(["xz", "-T2", "-1", "-c", os.path.realpath("/bin/bash")], least=100)
-        self.assert_told_by_numbers(counts)
+        counts = self.assert_right(["xz", "-T2", "-1", "-c", os.path.realpath("/bin/bash")], least=100,
+                                   judge=self.assert_told_by_numbers)
         self.assertGreaterEqual(counts["reencodings"], 1)
 
     @installed("xz")
     def test_xz_alone(self):
         """All of the compressor is behind a call of two bytes without padding nearby."""
-        counts = self.assert_right(["xz", "-T1", "-1", "-c", os.path.realpath("/bin/bash")], least=100)
-        told = counts["samples_decoded"] + counts["samples_confirmed"]
-        self.assertGreater(told, 3 * counts["samples_walked"], counts)
+        def judge(counts):
+            told = counts["samples_decoded"] + counts["samples_confirmed"]
+            self.assertGreater(told, 3 * counts["samples_walked"], counts)
+
+        self.assert_right(["xz", "-T1", "-1", "-c", os.path.realpath("/bin/bash")], least=100, judge=judge)
 
     @installed("rg")
     def test_rust(self):
@@ -231,11 +308,12 @@ class HotTree(EncodeTest):
         def both():
             counts = self.encode([program("shares")], *options, verify=False, same_output=False)
             self.assertEqual(counts["mismatches"], 0)
-            self.assertGreater(counts["samples_decoded"], self.profile.samples / 2, counts)
             return self.profile, self.record([program("shares")], "-F", "5000", *options)[1]
 
         def judge(profiles):
             by_number, by_walk = profiles
+            counts = by_number.info["encode"]
+            self.assertGreater(counts["samples_decoded"], by_number.samples / 2, counts)
             for path in {tuple(node.path()) for node in by_number.nodes + by_walk.nodes}:
                 self.assertAlmostEqual(by_number.share(*path), by_walk.share(*path), delta=0.05, msg=path)
 
@@ -257,7 +335,7 @@ class Misuse(LiveTest):
 
     def test_what_does_not_go_together(self):
         self.assertIn("--verify goes with --track encode", self.refused("--verify"))
-        self.assertIn("tells whole paths", self.refused("--track", "encode", "--tree", "bounded"))
+        self.assertIn("no contexts", self.refused("--track", "encode", "--tree", "functions"))
 
 
 if __name__ == "__main__":

@@ -7,7 +7,6 @@ import os
 import re
 import shutil
 import subprocess
-import time
 import unittest
 
 from disassembly import Disassembly
@@ -193,6 +192,9 @@ class Patching(LiveTest):
                 self.same([program(name), mode], ("wide",))
             self.assertEqual(self.patched([program(name), "uncaught"]).status, 134)
 
+    def test_jumps_through_a_variable(self):
+        self.same([program("switched")])
+
     def test_jumps_and_stacks(self):
         modes = {
             "jumps": ("plain", "handler", "alternate", "timer"),
@@ -222,7 +224,6 @@ class Patching(LiveTest):
                                    stdout=subprocess.PIPE)
         try:
             pid = process.stdout.readline().decode().strip()
-            time.sleep(0.2)
             debugger = Run(["gdb", "-nx", "--batch", "-p", pid, "-ex", "bt"], timeout=60)
             frames = re.findall(r"^#\d+ +(?:0x[0-9a-f]+ in )?(\S+)", debugger.text, re.M)
             ours = [name for name in frames if name.startswith("watched") or name == "main"]

@@ -63,17 +63,24 @@ class When(LiveTest):
         self.assertLess(profile.total, 0.9e9)
 
     def test_delay(self):
-        _, profile = self.record(self.second, "--delay", "0.4")
+        run, profile = self.record(self.second, "--delay", "0.6")
         self.assertGreater(profile.samples, 0)
-        self.assertLess(profile.total, 0.98e9)
+        # However little of the 0.6 s it was given among many others, that is missing.
+        used = int(run.text.split()[1])
+        self.assertLess(profile.total, used - 5e6)
 
     def test_period(self):
         for options in (("-c", "2ms"), ("-e", "cpu:2ms"), ("-F", "500")):
             with self.subTest(options=options):
                 _, profile = self.record([program("shares")], *options)
                 self.assertEqual(profile.info["events"][0]["period"], 2000000)
-                self.assertAlmostEqual(profile.samples, profile.total / 2e6,
-                                       delta=0.1 * profile.samples + 5)
+
+                def judge(recorded):
+                    samples = recorded[1].samples
+                    periods = recorded[1].total / recorded[1].info["events"][0]["period"]
+                    self.assertAlmostEqual(samples, periods, delta=0.1 * samples + 5)
+
+                self.steadily(lambda: self.record([program("shares")], *options), judge)
 
     def test_memory_limit(self):
         """Beyond it, samples count to the deepest known ancestor; the loss is told, the sum is right."""
@@ -94,6 +101,14 @@ class When(LiveTest):
 class Interrupted(LiveTest):
     """Signals to cairn, and the death of cairn."""
 
+    SIGNALS = signal.SIGTERM, signal.SIGHUP, signal.SIGINT
+
+    def setUp(self):
+        super().setUp()
+        # Whoever runs the tests may ignore some, as nohup does: that would be inherited.
+        for number in self.SIGNALS:
+            self.addCleanup(signal.signal, number, signal.signal(number, signal.SIG_DFL))
+
     def start(self, *options):
         """A program that computes for 20 s of CPU time, or until a file `stop` is there."""
         path = self.file("profile")
@@ -101,7 +116,7 @@ class Interrupted(LiveTest):
                                     program("backtraces"), "watched"], cwd=self.folder,
                                    stdout=subprocess.PIPE, start_new_session=True)
         self.addCleanup(process.stdout.close)
-        self.addCleanup(process.wait, 30)
+        self.addCleanup(process.wait, 120)
         self.addCleanup(self.file, "stop", "")
         return process, int(process.stdout.readline()), path
 
@@ -126,12 +141,12 @@ class Interrupted(LiveTest):
         return self.fail(f"{profile.total} after a minute")
 
     def test_signals_are_passed_on(self):
-        for number in (signal.SIGTERM, signal.SIGHUP, signal.SIGINT):
+        for number in self.SIGNALS:
             with self.subTest(signal=number):
                 process, pid, path = self.start()
                 self.wait_for_cpu(pid, 0.2)
                 process.send_signal(number)
-                self.assertEqual(process.wait(30), 128 + number)
+                self.assertEqual(process.wait(120), 128 + number)
                 self.assertFalse(os.path.exists(f"/proc/{pid}"))
                 self.assertGreater(Profile(path).total, 0.1e9)
 
@@ -154,7 +169,7 @@ class Interrupted(LiveTest):
         self.assertTrue(os.path.exists(f"/proc/{pid}"))
         self.assertGreater(Profile(path).total, 0.5e9)
         self.file("stop", "")
-        for _ in range(100):
+        for _ in range(600):
             if not os.path.exists(f"/proc/{pid}"):
                 break
             time.sleep(0.1)

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: MIT
 """Views of one profile agree with each other, and with the program."""
 
+import os
 import unittest
 
 from support import CAIRN, LiveTest, Run, nodes_of, program
@@ -10,9 +11,7 @@ class Report(LiveTest):
     @classmethod
     def setUpClass(cls):
         super().setUpClass()
-        case = LiveTest()
-        case.setUp()
-        cls.addClassCleanup(case.doCleanups)
+        case = cls.for_all()
         run, cls.profile = case.record([program("shares")], "-F", "4000")
         case.assertEqual(run.status, 0)
 
@@ -43,6 +42,17 @@ class Report(LiveTest):
         self.assertEqual(set(callers), {"share_left", "share_right"})
         self.assertEqual(callers["share_right"], self.profile.below("share_right", "burn"))
 
+    def test_few_samples(self):
+        """Shares that a handful of samples tell are not shown as if they were exact."""
+        _, few = self.record([program("shares")], "-F", "20")
+        for profile, is_few in ((few, True), (self.profile, False)):
+            lines = [line for line in Run([CAIRN, "report", profile.path]).text.splitlines()
+                     if line.startswith("few samples: ")]
+            found = profile.report()
+            self.assertEqual(found["few_samples"], is_few, found["samples"])
+            self.assertEqual(lines, [note for note in found["notes"] if note.startswith("few samples: ")])
+            self.assertEqual([line.endswith("or record with -F 10000") for line in lines], [True] * is_few)
+
     def test_folded(self):
         run = Run([CAIRN, "export", "-f", "folded", self.profile.path])
         self.assertEqual(run.status, 0, run.words)
@@ -52,6 +62,28 @@ class Report(LiveTest):
         right = sum(int(value) for path, value in contexts.items()
                     if "share_lower;share_right;share_leaf;burn" in path)
         self.assertEqual(right, self.profile.below("share_lower", "share_right", "share_leaf", "burn"))
+
+    def test_fold_recursion(self):
+        """A function is on a path once, and nothing is lost: neither cost nor who calls it."""
+        name = "share_recursive"
+        self.assertGreater(len(self.profile.named(name)), 1)
+        nodes = nodes_of(self.profile.report("--min", "0", "--no-sites", "--fold-recursion"))
+        self.assertEqual(nodes[0].total, self.profile.total)
+        folded = [node for node in nodes if node.name == name]
+        self.assertEqual(len(folded), 1)
+        self.assertEqual(folded[0].total, self.profile.below(name))
+        self.assertEqual(folded[0].own, sum(node.own for node in self.profile.named(name)))
+        callers = nodes_of(self.profile.report("--min", "0", "--fold-recursion", "--view", "callers"))
+        own = [node for node in callers if node.name == name and node.parent is callers[0]]
+        self.assertEqual([node.total for node in own], [folded[0].total])
+        self.assertEqual([node.name for node in own[0].children], [folded[0].parent.name])
+        flat = self.profile.report("--min", "0", "--view", "flat")["nodes"]
+        self.assertEqual(
+            self.profile.report("--min", "0", "--view", "flat", "--fold-recursion")["nodes"], flat)
+        run = Run([CAIRN, "export", "-f", "folded", "--fold-recursion", self.profile.path])
+        paths = dict(line.rsplit(" ", 1) for line in run.text.splitlines())
+        self.assertEqual(sum(map(int, paths.values())), self.profile.total)
+        self.assertEqual({path.count(name) for path in paths}, {0, 1})
 
     def test_focus_ignore_through(self):
         def total(*options):
@@ -100,6 +132,39 @@ class Report(LiveTest):
         self.assertEqual(hot.module, "stripped")
         self.assertRegex(hot.function, r"stripped\+0x[0-9a-f]+|0x[0-9a-f]+")
         self.assertIn("__libc_start_main", " ".join(node.function for node in profile.nodes))
+
+
+class FoldedCalls(LiveTest):
+    def test_folded_recursion(self):
+        """Folded while it is recorded or when it is shown: the same tree, to the last call."""
+        self.file("fold.c", """
+            #include <stdlib.h>
+            #define NOIPA __attribute__((noipa))
+            NOIPA int leaf(int x) { return x & 1; }
+            int odd(int n);
+            NOIPA int even(int n) { return n == 0 ? leaf(3) : odd(n - 1) + leaf(n); }
+            NOIPA int odd(int n) { return n == 0 ? leaf(5) : even(n - 1) + leaf(n); }
+            NOIPA int down(int n) { return n == 0 ? even(4) : down(n - 1) + leaf(n); }
+            int main(void) {
+                int sum = 0;
+                for (int i = 0; i < 100; i++)
+                    sum += even(i % 7) + down(i % 5);
+                return sum < 0;
+            }""")
+        run = Run([CAIRN, "cc", "gcc", "-O2", "-fno-optimize-sibling-calls", "-o", "fold", "fold.c"], cwd=self.folder)
+        self.assertEqual(run.status, 0, run.words)
+        target = os.path.join(self.folder, "fold")
+
+        def paths(profile, *options):
+            run = Run([CAIRN, "export", "-f", "folded", *options, profile.path])
+            self.assertEqual(run.status, 0, run.words)
+            return sorted(run.text.splitlines())
+
+        _, whole = self.record([target], "--track", "calls")
+        shown = paths(whole, "--fold-recursion")
+        self.assertLess(len(shown), len(paths(whole)))
+        _, folded = self.record([target], "--track", "calls", "--fold-recursion")
+        self.assertEqual(paths(folded), shown)
 
 
 if __name__ == "__main__":

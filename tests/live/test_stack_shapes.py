@@ -31,19 +31,24 @@ class StackShapes(LiveTest):
         graph = {"main": "all_shapes", "all_shapes": shapes, "shape_leaf": "burn"}
         for shape in shapes.split():
             graph[shape] = shape + " shape_leaf must_be_aligned"
-        for profile in self.survives([program("stackshapes")], graph):
+
+        def judge(profile):
             for shape in shapes.split():
                 self.assert_share(profile, 1 / 6, "all_shapes", shape, slack=0.03)
+
+        self.survives([program("stackshapes")], graph, judge=judge)
 
     def test_recursion_20000_deep(self):
         graph = {"": "dive", "dive": "even_depth", "even_depth": "odd_depth bottom",
                  "odd_depth": "even_depth", "bottom": "burn"}
-        for profile in self.survives([program("recursion"), "20000"], graph,
-                                     options=("-F", "1000")):
+
+        def judge(profile):
             deepest = max(profile.named("bottom"), key=lambda node: node.total)
             self.assertEqual(sum(name in ("even_depth", "odd_depth") for name in deepest.path()),
                              20001)
             self.assertGreater(deepest.total / profile.total, 0.9)
+
+        self.survives([program("recursion"), "20000"], graph, options=("-F", "1000"), judge=judge)
 
     def test_rate_that_cannot_be_kept(self):
         """Walks that take longer than the period: the program still gets its share of the time."""
@@ -60,6 +65,15 @@ class StackShapes(LiveTest):
         self.assert_complete(profile)
         self.assertGreater(profile.info["nodes"], 1000000)
         self.assertGreater(profile.info["frames_per_sample"]["stack"], 500000)
+
+    def test_return_addresses_of_calls_that_are_over(self):
+        """Of generated code without tables, a search finds them. What leads to no end from there was not called by them."""
+        for marker in "--marker=on", "--marker=off":
+            _, profile = self.record([program("stale")], "-F", "2000", marker)
+            generated = [node for node in profile.nodes if node.name == "[jit]"]
+            self.assertGreater(sum(node.own for node in generated), 0)
+            for node in generated:
+                self.assertNotIn("deeper", node.path())
 
 
 if __name__ == "__main__":

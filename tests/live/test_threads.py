@@ -27,11 +27,13 @@ GRAPH = {
 
 
 class Threads(LiveTest):
-    def life(self, mode, routine, share, **how):
-        profiles = self.survives([program("threads"), mode], GRAPH, **how)
-        for profile in profiles:
+    def life(self, mode, routine, share, judge=None):
+        def weigh(profile):
             self.assertGreater(profile.share(routine, "burn"), share)
-        return profiles
+            if judge is not None:
+                judge(profile)
+
+        return self.survives([program("threads"), mode], GRAPH, judge=weigh)
 
     def test_four_thousand_short_ones(self):
         for profile in self.life("short", "short_thread", 0.1):

@@ -16,12 +16,18 @@ class Figure1(LiveTest):
         argv = [program("figure1")]
         for marker in MARKERS:
             with self.subTest(marker=marker):
-                run, profile = self.record(argv, "-F", "4000", marker)
-                self.assertEqual(run.status, 0)
-                self.assert_complete(profile)
-                self.assert_calls(profile, "figure1", {"main": "a b", "a": "c", "b": "c", "c": "d"})
-                time_in_a, time_in_b = profile.below("a", "c"), profile.below("b", "c")
-                self.assertAlmostEqual(time_in_a / (time_in_a + time_in_b), 0.5, delta=0.02)
+                def life():
+                    run, profile = self.record(argv, "-F", "4000", marker)
+                    self.assertEqual(run.status, 0)
+                    self.assert_complete(profile)
+                    self.assert_calls(profile, "figure1", {"main": "a b", "a": "c", "b": "c", "c": "d"})
+                    return profile
+
+                def judge(profile):
+                    time_in_a, time_in_b = profile.below("a", "c"), profile.below("b", "c")
+                    self.assertAlmostEqual(time_in_a / (time_in_a + time_in_b), 0.5, delta=0.02)
+
+                profile = self.steadily(life, judge)
                 if marker == "--marker=on":
                     returns = {name: sum(node.returns or 0 for node in profile.named("c")
                                          if node.parent.name == name) for name in "ab"}
@@ -34,20 +40,24 @@ class CpuTime(LiveTest):
     """The sum of all samples is what the kernel charged, within 1 %, thread by thread."""
 
     def check(self, *options, slack=0.0):
-        self.compare(self.record([program("cputime")], *options), options, slack)
+        self.compare(lambda: self.record([program("cputime")], *options), options, slack)
 
-    def compare(self, recorded, options, slack=0.0):
-        run, profile = recorded
-        self.assertEqual(run.status, 0, run.words)
-        charged = {name: int(value) for name, value in map(str.split, run.text.splitlines())}
-        for name in ("compute", "long_calls", "short_calls", "page_faults"):
-            with self.subTest(thread=name, options=options):
+    def compare(self, record, options, slack=0.0):
+        def life():
+            run, profile = record()
+            self.assertEqual(run.status, 0, run.words)
+            self.assert_complete(profile)
+            return profile, {name: int(value) for name, value in map(str.split, run.text.splitlines())}
+
+        def judge(recorded):
+            profile, charged = recorded
+            for name in ("compute", "long_calls", "short_calls", "page_faults"):
                 # What the thread does before and after its function is some microseconds.
-                self.assertAlmostEqual(profile.below("work", name) / charged[name], 1,
-                                       delta=0.01 + slack)
-        with self.subTest(thread="all", options=options):
-            self.assertAlmostEqual(profile.total / charged["rusage"], 1, delta=0.01)
-        self.assert_complete(profile)
+                self.assertAlmostEqual(profile.below("work", name) / charged[name], 1, delta=0.01 + slack,
+                                       msg=f"{name} {options}")
+            self.assertAlmostEqual(profile.total / charged["rusage"], 1, delta=0.01, msg=options)
+
+        self.steadily(life, judge)
 
     def test_at_1_khz(self):
         self.check("-F", "1000")
@@ -60,9 +70,7 @@ class CpuTime(LiveTest):
 
     def test_by_threads(self):
         """With --per-thread the report tells them apart by number, and the sums are the same."""
-        run, profile = self.record([program("cputime")], "-F", "1000", "--per-thread")
-        charged = {name: int(value) for name, value in map(str.split, run.text.splitlines())}
-        self.assertAlmostEqual(profile.total / charged["rusage"], 1, delta=0.01)
+        self.check("-F", "1000", "--per-thread")
 
     @unittest.skipUnless(os.geteuid() == 0 and shutil.which("setpriv"), "needs root and setpriv")
     def test_as_an_ordinary_user(self):
@@ -71,11 +79,15 @@ class CpuTime(LiveTest):
         for name in (CAIRN, os.path.join(os.path.dirname(CAIRN), "libcairn.so"), program("cputime")):
             shutil.copy(name, self.folder)
         path = self.file("profile")
-        run = Run(["setpriv", "--reuid=65534", "--regid=65534", "--clear-groups", self.file("cairn"),
-                   "record", "-q", "-o", path, "-F", "4000", self.file("cputime")], cwd=self.folder)
+
+        def record():
+            run = Run(["setpriv", "--reuid=65534", "--regid=65534", "--clear-groups", self.file("cairn"),
+                       "record", "-q", "-o", path, "-F", "4000", self.file("cputime")], cwd=self.folder)
+            return run, Profile(path)
+
         # The next one may be beside the function, and a thread that is hardly ever outside of the kernel has few: only
         # the sum is as exact as ever.
-        self.compare((run, Profile(path)), "nobody", slack=0.4)
+        self.compare(record, "nobody", slack=0.6)
 
     def test_other_sources(self):
         """Where perf events are not allowed, timers give fewer samples but the same sums."""
@@ -137,27 +149,28 @@ class Shares(LiveTest):
             self.check("shares-nothing", "-F", "4000", marker, complete=0.9)
 
     def test_marker_on_and_off_give_the_same_tree(self):
-        trees = []
-        for marker in MARKERS:
-            _, profile = self.record([program("shares")], "-F", "10000", marker)
-            total = profile.total
-            trees.append(({tuple(node.path()): node.total / total for node in profile.nodes},
-                          profile.samples))
-        (on, samples_on), (off, samples_off) = trees
-        samples = min(samples_on, samples_off)
-        for path in on.keys() | off.keys():
-            share = max(on.get(path, 0), off.get(path, 0))
-            # Two samples of the same truth: their difference has twice the variance.
-            delta = 4.5 * math.sqrt(2 * max(share * (1 - share), 0.0001) / samples) + 0.01
-            self.assertAlmostEqual(on.get(path, 0), off.get(path, 0), delta=delta, msg=path)
+        def judge(profiles):
+            on, off = ({tuple(node.path()): node.total / profile.total for node in profile.nodes}
+                       for profile in profiles)
+            samples = min(profile.samples for profile in profiles)
+            for path in on.keys() | off.keys():
+                share = max(on.get(path, 0), off.get(path, 0))
+                # Two samples of the same truth: their difference has twice the variance.
+                delta = 4.5 * math.sqrt(2 * max(share * (1 - share), 0.0001) / samples) + 0.01
+                self.assertAlmostEqual(on.get(path, 0), off.get(path, 0), delta=delta, msg=path)
+
+        self.steadily(lambda: [self.record([program("shares")], "-F", "10000", marker)[1]
+                               for marker in MARKERS], judge)
 
     def test_lines(self):
         """Statement nodes: nearly all of the time lies on the lines of the loop in burn."""
-        _, profile = self.record([program("shares")], "-F", "4000")
-        flat = nodes_of(profile.report("--view", "flat", "--min", "0"))
-        burn = [node for node in flat if node.name == "burn"]
-        self.assertEqual(len(burn), 1)
-        self.assertGreater(burn[0].own / sum(node.own for node in flat), 0.9)
+        def life():
+            _, profile = self.record([program("shares")], "-F", "4000")
+            flat = nodes_of(profile.report("--view", "flat", "--min", "0"))
+            burn, = (node for node in flat if node.name == "burn")
+            return burn.own / sum(node.own for node in flat)
+
+        self.steadily(life, lambda share: self.assertGreater(share, 0.9))
 
 
 class WallTime(LiveTest):
@@ -166,15 +179,22 @@ class WallTime(LiveTest):
     def test_sleeps(self):
         for marker in MARKERS:
             with self.subTest(marker=marker):
-                run, profile = self.record([program("sleeps")], "-e", "wall", "-F", "1000", marker)
-                self.assertEqual(run.status, 0, run.words)
-                self.assertEqual(profile.info["events"][0]["name"], "wall")
-                self.assert_complete(profile)
-                for line in run.text.splitlines():
-                    path, value = line.split()
-                    # A sleep is seen when it ends: each may be off by a period or two.
-                    self.assertAlmostEqual(profile.below(*path.split(";")) / 1e9, int(value) / 1e9,
-                                           delta=0.02 + int(value) / 1e9 * 0.03, msg=path)
+                def life():
+                    run, profile = self.record([program("sleeps")], "-e", "wall", "-F", "1000", marker)
+                    self.assertEqual(run.status, 0, run.words)
+                    self.assertEqual(profile.info["events"][0]["name"], "wall")
+                    self.assert_complete(profile)
+                    return run, profile
+
+                def judge(recorded):
+                    run, profile = recorded
+                    for line in run.text.splitlines():
+                        path, value = line.split()
+                        # A sleep is seen when it ends: each may be off by a period or two.
+                        self.assertAlmostEqual(profile.below(*path.split(";")) / 1e9, int(value) / 1e9,
+                                               delta=0.02 + int(value) / 1e9 * 0.03, msg=path)
+
+                self.steadily(life, judge)
 
 
 if __name__ == "__main__":

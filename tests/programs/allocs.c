@@ -204,6 +204,33 @@ static int depths(void)
     return 0;
 }
 
+static NOIPA int climb(int frames);
+
+static NOIPA int climb_on(int frames)
+{
+    return frames ? climb(frames - 1) + 1 : 0;
+}
+
+static NOIPA int climb(int frames)
+{
+    return frames ? climb_on(frames - 1) + 1 : 0;
+}
+
+// Allocates a lot and calls little, then the other way round.
+static int turns(void)
+{
+    for (int round = 0; round < 3; round++) {
+        for (int i = 0; i < 600000; i++)
+            free(i % 4 ? by_first(10) : by_second(20));
+        int frames = 0;
+        for (int i = 0; i < 100000; i++)
+            frames += climb(40);
+        if (frames != 4000000)
+            return 1;
+    }
+    return 0;
+}
+
 static void check(int holds, const char *what)
 {
     if (!holds)
@@ -256,9 +283,9 @@ int main(int count, char **arguments)
     static const struct {
         const char *name;
         int (*run)(void);
-    } modes[] = {{"paths", paths},      {"peak", peak},         {"threads", threads},
-                 {"forks", forks},      {"handlers", handlers}, {"depths", depths},
-                 {"promises", promises}};
+    } modes[] = {{"paths", paths},       {"peak", peak},         {"threads", threads},
+                 {"forks", forks},       {"handlers", handlers}, {"depths", depths},
+                 {"promises", promises}, {"turns", turns}};
     for (size_t i = 0; count > 1 && i < sizeof modes / sizeof *modes; i++)
         if (!strcmp(arguments[1], modes[i].name))
             return modes[i].run();

@@ -93,9 +93,12 @@ static int run_digest(void)
     return 0;
 }
 
-// Prints its pid and computes at the bottom of known frames until somebody has looked at it.
+// Computes at the bottom of known frames until somebody has looked at it, and prints its pid when
+// it is there.
 NOIPA void watched_bottom(void)
 {
+    printf("%d\n", getpid());
+    fflush(stdout);
     uint64_t end = thread_cpu_ns() + UINT64_C(20000000000);
     while (thread_cpu_ns() < end && access("stop", F_OK) != 0)
         trace_work(1);
@@ -112,8 +115,6 @@ NOIPA void watched_middle(int depth)
 
 static int run_watched(void)
 {
-    printf("%d\n", getpid());
-    fflush(stdout);
     watched_middle(10);
     return 0;
 }

@@ -7,9 +7,7 @@
 #include <pthread.h>
 #include <setjmp.h>
 #include <signal.h>
-#include <sys/mman.h>
 #include <sys/syscall.h>
-#include <sys/time.h>
 #include <sys/wait.h>
 #include <ucontext.h>
 #include <unistd.h>
@@ -342,15 +340,11 @@ NOIPA static void interrupts(int signal)
 
 static int storm(void)
 {
-    struct sigaction action = {.sa_handler = interrupts, .sa_flags = SA_RESTART};
-    struct itimerval often = {.it_interval.tv_usec = 200, .it_value.tv_usec = 200};
-    CHECK(sigaction(SIGALRM, &action, NULL) == 0);
-    setitimer(ITIMER_REAL, &often, NULL);
+    interrupt_each(200, interrupts);
     uint32_t state = 7;
     for (int i = 0; i < 60000; i++)
         CALL(main, wander, &state, 12);
-    memset(&often, 0, sizeof often);
-    setitimer(ITIMER_REAL, &often, NULL);
+    interrupt_each(0, interrupts);
     return 0;
 }
 
@@ -388,6 +382,37 @@ static int forking_unseen(void)
 {
     TRUTH(forks, fork_unseen);
     CALL(main, forks, 3, fork_unseen);
+    return 0;
+}
+
+// A child that runs in our memory, and never returns from what it calls.
+
+NOIPA static void goes_deeper(int depth)
+{
+    if (depth > 0)
+        CALL(goes_deeper, goes_deeper, depth - 1);
+    _exit(0);
+}
+
+NOIPA static void vforks(int depth)
+{
+    if (depth > 0) {
+        CALL(vforks, vforks, depth - 1);
+    } else {
+        pid_t child = vfork();
+        if (child == 0)
+            CALL(vforks, goes_deeper, 3);
+        CHECK(child > 0 && waitpid(child, NULL, 0) == child);
+    }
+    CALL(vforks, leaf);
+}
+
+static int vforking(void)
+{
+    for (int i = 0; i < 60; i++) {
+        CALL(main, vforks, i % 5);
+        CALL(main, other_leaf);
+    }
     return 0;
 }
 
@@ -443,6 +468,7 @@ static const struct mode modes[] = {
     {"storm", storm},
     {"fork", forking},
     {"fork-unseen", forking_unseen},
+    {"vfork", vforking},
     {"tail-calls", tail_calls},
     {"libraries", libraries},
 };

@@ -2,8 +2,10 @@
 // Every way to end.
 
 #include "common.h"
+#include <errno.h>
 #include <pthread.h>
 #include <signal.h>
+#include <sys/resource.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -92,13 +94,54 @@ static int run_thread(void)
         pause();
 }
 
+// The kernel has something to do when it is over.
+static void take_memory(void)
+{
+    const size_t bytes = (size_t)256 << 20;
+    char *memory = malloc(bytes);
+    CHECK(memory);
+    for (size_t i = 0; i < bytes; i += 4096)
+        memory[i] = 1;
+    sink += (uint64_t)memory[bytes / 2];
+}
+
+static int run_memory(void)
+{
+    take_memory();
+    return 8;
+}
+
+// One child after the other, each waited for in another way.
+static int run_children(void)
+{
+    fflush(stdout);
+    for (int i = 0; i < 4; i++) {
+        const pid_t child = fork();
+        CHECK(child >= 0);
+        if (child == 0) {
+            take_memory();
+            _exit(i);
+        }
+        struct rusage usage;
+        int status = 0;
+        const pid_t ended = i == 0   ? waitpid(child, &status, 0)
+                            : i == 1 ? wait(&status)
+                            : i == 2 ? wait3(&status, 0, &usage)
+                                     : wait4(child, &status, 0, &usage);
+        CHECK(ended == child && WIFEXITED(status) && WEXITSTATUS(status) == i);
+        CHECK(i < 2 || usage.ru_utime.tv_sec + usage.ru_utime.tv_usec + usage.ru_stime.tv_usec > 0);
+    }
+    CHECK(wait(NULL) == -1 && errno == ECHILD);
+    return 9;
+}
+
 int main(int argc, char **argv)
 {
-    static const struct mode modes[] = {{"return", run_return},       {"exit", run_exit},
-                                        {"immediate", run_immediate}, {"quick", run_quick},
-                                        {"abort", run_abort},         {"segv", run_segv},
-                                        {"kill", run_kill},           {"trap", run_trap},
-                                        {"terminate", run_terminate}, {"thread", run_thread}};
+    static const struct mode modes[] = {
+        {"return", run_return}, {"exit", run_exit},     {"immediate", run_immediate},
+        {"quick", run_quick},   {"abort", run_abort},   {"segv", run_segv},
+        {"kill", run_kill},     {"trap", run_trap},     {"terminate", run_terminate},
+        {"thread", run_thread}, {"memory", run_memory}, {"children", run_children}};
     atexit(at_exit);
     work_before_end();
     return RUN_MODE(modes);

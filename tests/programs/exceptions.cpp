@@ -24,9 +24,16 @@ struct problem : std::runtime_error {
 
 } // namespace
 
+// Twenty units on average, never in step with a clock: a loop that takes as long as the time between
+// two samples is hit in the same place each time.
+static unsigned units(int value)
+{
+    return 10 + ((unsigned)value * 2654435761u >> 16) % 21;
+}
+
 NOIPA int thrower(int value)
 {
-    sink += burn(value, 20);
+    sink += burn(value, units(value));
     throw problem(value);
 }
 
@@ -40,7 +47,7 @@ NOIPA int descend(int depth, int value)
 
 NOIPA void landed(int value)
 {
-    sink += burn(value, 20);
+    sink += burn(value, units(value));
     NO_TAIL_CALL();
 }
 

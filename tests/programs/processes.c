@@ -253,7 +253,7 @@ static int run_daemon(void)
         become_daemon(path);
     CHECK(wait_for(pid) == 0);
     FILE *file = NULL;
-    for (int i = 0; i < 1000 && !(file = fopen(path, "r")); i++)
+    for (int i = 0; i < 6000 && !(file = fopen(path, "r")); i++)
         usleep(10000);
     char line[100] = "";
     CHECK(file && fgets(line, sizeof line, file));

@@ -8,6 +8,7 @@
 // a sample has visited are marked, as in the paper (Whaley, "A Portable Sampling-Based Profiler for
 // Java Virtual Machines", Figure 7).
 
+#include "../random.h"
 #include "tree/bounded.h"
 #include "tree/stable.h"
 #include <pthread.h>
@@ -20,15 +21,6 @@
 #include <cmocka.h>
 
 enum { ARENA_BYTES = 8 << 20, DEEPEST = 4096 };
-
-static uint64_t random_state = 88172645463325252u;
-static inline uint64_t next_random(void)
-{
-    random_state ^= random_state << 13;
-    random_state ^= random_state >> 7;
-    random_state ^= random_state << 17;
-    return random_state;
-}
 
 struct activation {
     place_t site, function;
@@ -126,8 +118,8 @@ static inline ref_t descend(struct thread *thread, unsigned known, uint64_t cost
     for (unsigned i = known; i < thread->depth && node; i++) {
         struct activation *at = &thread->stack[i];
         node = at->node =
-            bounded_enter(&thread->arena, thread->tree, node, detached && i == known ? 0 : at->site,
-                          at->function, cost, 0);
+            bounded_enter(&thread->arena, thread->tree, node,
+                          detached && i == known ? PLACE_UNKNOWN : at->site, at->function, cost, 0);
     }
     thread->detached += detached;
     return node;
@@ -165,7 +157,7 @@ static inline const struct node *find(struct thread *thread, const char *path)
     ref_t at = root_of(thread);
     place_t caller = letter('0');
     for (path += detached; *path; path++) {
-        const place_t site = detached ? 0 : caller + 5;
+        const place_t site = detached ? PLACE_UNKNOWN : caller + 5;
         ref_t found = 0;
         struct bounded_item items[256];
         size_t count = bounded_heaviest(&thread->arena, used(thread), thread->tree, BOUNDED_BY_EDGE,

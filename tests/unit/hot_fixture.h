@@ -20,7 +20,13 @@ struct stream {
     uint64_t charged;     // N
     uint64_t events;
     uint64_t random;
+    bool by_calls; // the last step of a path and its charge are one: tree_call()
+    bool by_hooks; // contexts that are monitored are counted without telling the miner
 };
+
+// Trees of hot contexts, with so many counters; and full ones.
+struct tree_options hot_options(unsigned miner, uint64_t counters);
+struct tree_options full_options(void);
 
 void stream_open(struct stream *stream, size_t bytes, const struct tree_options *options,
                  unsigned base, unsigned depth);
@@ -37,6 +43,9 @@ bool stream_charge(struct stream *stream, uint64_t name, uint64_t amount);
 
 // The name of a node's context; 0 if its path leads through a free node.
 uint64_t stream_name(const struct stream *stream, ref_t node);
+
+// Bytes of the arena that are taken.
+uint64_t stream_used(const struct stream *stream);
 
 struct tree_hot stream_state(const struct stream *stream);
 

@@ -22,13 +22,11 @@ FUNCTION(through_pointer, "call *%rdi; ret");
 FUNCTION(jump_through_pointer, "jmp *%rdi");
 FUNCTION(above_pointer, "call through_pointer; ret");
 FUNCTION(jump_to_pointer, "call leaf; jmp through_pointer");
-FUNCTION(wanted, "lea 1(%rdi), %rax; ret");
-FUNCTION(above_wanted, "call wanted; ret");
 
 #define FORM(name) .name = name
 const struct quiet_forms quiet_forms = {
     FORM(leaf),          FORM(one_up),          FORM(two_up),          FORM(three_up),
     FORM(four_up),       FORM(jumps),           FORM(system_call),     FORM(itself),
     FORM(there),         FORM(and_back),        FORM(through_pointer), FORM(jump_through_pointer),
-    FORM(above_pointer), FORM(jump_to_pointer), FORM(wanted),          FORM(above_wanted),
+    FORM(above_pointer), FORM(jump_to_pointer),
 };

@@ -4,6 +4,7 @@
 
 // A recorder on live memory that a test fills, and what it has written.
 
+#include "../random.h"
 #include "folder.h"
 #include "make_live.h"
 #include "profile/profile.h"
@@ -44,10 +45,8 @@ static inline struct recorder *try_open(struct fake_live *live, char **error)
     struct recorder_description description = {
         .path = path,
         .command = command,
-        .event = "cpu",
-        .unit = "ns",
-        .period = 1000000,
-        .rate_requested = 1000,
+        .events = {{.name = "cpu", .unit = "ns", .period = 1000000, .rate_requested = 1000}},
+        .event_count = 1,
         .tracker = "walk",
         .tree_kind = "full",
     };
@@ -103,15 +102,6 @@ static inline uint64_t held_bytes(const struct fake_live *live)
     struct stat status;
     assert_int_equal(fstat(live->fd, &status), 0);
     return (uint64_t)status.st_blocks * 512;
-}
-
-static uint64_t random_state = 88172645463325252u;
-static inline uint64_t next_random(void)
-{
-    random_state ^= random_state << 13;
-    random_state ^= random_state >> 7;
-    random_state ^= random_state << 17;
-    return random_state;
 }
 
 #endif

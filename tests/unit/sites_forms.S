@@ -260,6 +260,7 @@ EVICTED(form_evicted_seven, movq constant(%rip), %rcx)
 EVICTED(form_evicted_eight, leaq 0x12345(%rbx,%rbx), %rcx)
 EVICTED(form_evicted_nine, nopw 0x100(%rax,%rax); movl $9, %ecx)
 EVICTED(form_evicted_ten, movabsq $0x123456789, %rcx)
+EVICTED(form_evicted_block, movq %fs:0x28, %rcx; movl $7, %ecx)
 EVICTED(form_evicted_raced, movq constant(%rip), %rcx)
 
 // What is long is before it, and runs several times: somebody jumps there.
@@ -468,6 +469,64 @@ FUNCTION(form_tail_memory)
     nop
 END(form_tail_memory)
 
+// Somebody jumps to the last instruction, and nothing follows but padding.
+FUNCTION(form_tail_ends)
+    leaq table(%rip), %rax
+    testq %rdi, %rdi
+    jns 1f
+    addq $8, %rax
+1:  jmp *(%rax)
+END(form_tail_ends)
+
+// What is between is no part of the target, though its opcode has the number of rax.
+FUNCTION(form_tail_counts)
+    leaq table(%rip), %rdx
+    movq (%rdx), %rax
+    addl $1, counted(%rip)
+    jmp *%rax
+    nop
+    nop
+    nop
+END(form_tail_counts)
+
+// Its neighbour leads to the middle of another part.
+FUNCTION(form_then_part)
+    PUSH
+    leaq callee(%rip), %rax
+    testq %rdi, %rdi
+    js 1f
+1:  call *%rax
+    jmp then_part_middle
+END(form_then_part)
+
+    .section .text.part, "ax", @progbits
+FUNCTION(then_part)
+    ret
+then_part_middle:
+    .cfi_def_cfa_offset 16
+    .cfi_offset rbx, -16
+    addq $1, %rax
+    POP
+    ret
+END(then_part)
+    .text
+
+// The second one needs what is between them.
+FUNCTION(form_two)
+    leaq table(%rip), %rax
+    PUSH
+    movq %rax, %rbx
+    nop
+    call *(%rax)
+    movq %rbx, %rcx
+    call *8(%rcx)
+1:  addq $1, %rax
+    testq %rax, %rax
+    jz 1b
+    POP
+    ret
+END(form_two)
+
 // What must be left alone.
 FUNCTION(stays_switch)
     movl %edi, %eax
@@ -552,6 +611,8 @@ table:
     .quad callee, callee
 probe:
     .quad callee
+counted:
+    .quad 0
     .section .rodata, "a", @progbits
     .p2align 3
 constant:

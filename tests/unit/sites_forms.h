@@ -39,6 +39,7 @@ long form_evicted_seven(long);
 long form_evicted_eight(long);
 long form_evicted_nine(long);
 long form_evicted_ten(long);
+long form_evicted_block(long);
 long form_evicted_raced(long);
 long form_evicted_loop(long);
 long form_evicted_twice(long);
@@ -55,6 +56,10 @@ long form_tail_plt(long);
 long form_tail_rip(long);
 long form_tail_register(long);
 long form_tail_memory(long);
+long form_tail_ends(long);
+long form_tail_counts(long);
+long form_then_part(long);
+long form_two(long);
 long stays_switch(long), stays_next(long), stays_reads(long), stays_prefixed(long);
 long stays_cold(long), cold_part(long), stays_named(long), thunk_rax(long), jump_to_probe(long);
 
@@ -91,6 +96,7 @@ __attribute__((unused)) static const struct form {
     {"evicted_eight", form_evicted_eight, SITE_CALL_INDIRECT, FORM_EVICTED, 1},
     {"evicted_nine", form_evicted_nine, SITE_CALL_INDIRECT, FORM_EVICTED, 1},
     {"evicted_ten", form_evicted_ten, SITE_CALL_INDIRECT, FORM_EVICTED, 1},
+    {"evicted_block", form_evicted_block, SITE_CALL_INDIRECT, FORM_EVICTED, 1},
     {"evicted_loop", form_evicted_loop, SITE_CALL_INDIRECT, FORM_EVICTED, 1},
     {"evicted_twice", form_evicted_twice, SITE_CALL_INDIRECT, FORM_EVICTED, 2},
     {"last", form_last, SITE_CALL_INDIRECT, FORM_NEAR, 1},
@@ -106,6 +112,10 @@ __attribute__((unused)) static const struct form {
     {"tail_rip", form_tail_rip, SITE_TAIL_INDIRECT, FORM_JUMP, 1},
     {"tail_register", form_tail_register, SITE_TAIL_INDIRECT, FORM_JUMP, 1},
     {"tail_memory", form_tail_memory, SITE_TAIL_INDIRECT, FORM_JUMP, 1},
+    {"tail_ends", form_tail_ends, SITE_TAIL_INDIRECT, FORM_NEAR, 1},
+    {"tail_counts", form_tail_counts, SITE_TAIL_INDIRECT, FORM_JUMP, 1},
+    {"then_part", form_then_part, SITE_CALL_INDIRECT, FORM_BORROWED, 1},
+    {"two", form_two, SITE_CALL_INDIRECT, FORM_BORROWED, 2},
 };
 #define FORMS (sizeof forms / sizeof *forms)
 

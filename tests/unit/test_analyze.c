@@ -324,6 +324,49 @@ static void test_focus(void **state)
     fixture_end();
 }
 
+// main 1 ── sort 2 ── less 3, sort 4 ── less 5, walk 6 ── sort 7 ── main 8
+static void test_recursion(void **state)
+{
+    (void)state;
+    fixture_start();
+    place_t program = fixture_function(PROGRAM, 0x100, "main", 10);
+    place_t sort = fixture_function(PROGRAM, 0x200, "sort", 20);
+    place_t less = fixture_function(PROGRAM, 0x300, "less", 30);
+    place_t walk = fixture_function(PROGRAM, 0x400, "walk", 40);
+    fixture_process(1, "./prog");
+    uint32_t at = fixture_frame(fixture_tree(0, 1), 0, program, 0);
+    fixture_statement(at, program + 16, 1);
+    at = fixture_frame(at, program + 32, sort, 1);
+    fixture_statement(at, sort + 16, 2);
+    fixture_statement(fixture_frame(at, sort + 32, less, 0), less + 16, 3);
+    at = fixture_frame(at, sort + 48, sort, 10);
+    fixture_statement(at, sort + 16, 4);
+    fixture_statement(fixture_frame(at, sort + 32, less, 0), less + 16, 5);
+    at = fixture_frame(at, sort + 64, walk, 0);
+    fixture_statement(at, walk + 16, 6);
+    at = fixture_frame(at, walk + 32, sort, 100);
+    fixture_statement(at, sort + 16, 7);
+    fixture_statement(fixture_frame(at, sort + 80, program, 0), program + 16, 8);
+    for (int sites = 0; sites < 2; sites++) {
+        struct calltree *tree = build(&(struct build_options){.lines = true, .sites = sites == 1});
+        struct calltree *folded = refine_recursion(tree);
+        assert_int_equal(folded->count, 5); // with the root
+        assert_int_equal(calltree_total(folded, 0, 0), 36);
+        assert_int_equal(self(folded, "main"), 1 + 8);
+        assert_int_equal(self(folded, "main;sort"), 2 + 4 + 7);
+        assert_int_equal(total(folded, "main;sort"), 27);
+        assert_int_equal(self(folded, "main;sort;less"), 3 + 5);
+        assert_int_equal(self(folded, "main;sort;walk"), 6);
+        const struct call_node *node = &folded->nodes[fixture_find(folded, "main;sort")];
+        assert_int_equal(node->returns, 111);
+        assert_int_equal(node->call_line, 11); // outside of the recursion
+        assert_int_equal(folded->line_count, 4);
+        calltree_free(folded);
+        calltree_free(tree);
+    }
+    fixture_end();
+}
+
 static void test_callers(void **state)
 {
     (void)state;
@@ -411,6 +454,7 @@ int main(void)
         cmocka_unit_test(test_names_of_odd_frames),
         cmocka_unit_test(test_through),
         cmocka_unit_test(test_focus),
+        cmocka_unit_test(test_recursion),
         cmocka_unit_test(test_callers),
         cmocka_unit_test(test_modules),
         cmocka_unit_test(test_odd_shapes),

@@ -50,7 +50,7 @@ static ref_t edge(struct garden *garden, uint64_t site, uint64_t function)
     struct arena *arena = &garden->process.arena;
     ref_t ref = arena_alloc(arena, sizeof(struct edge));
     *(struct edge *)arena_at(arena, ref) = (struct edge){
-        site ? place_make(3, site) : 0,
+        site && site != PLACE_UNKNOWN ? place_make(3, site) : site,
         function ? place_make(3, function) : 0,
     };
     return ref;
@@ -98,9 +98,8 @@ static void start(struct garden *garden, enum live_tree_kind kind, const char *e
     struct recorder_description description = {
         .path = path,
         .command = command,
-        .event = event,
-        .unit = unit,
-        .period = 1,
+        .events = {{.name = event, .unit = unit, .period = 1}},
+        .event_count = 1,
         .tracker = strcmp(event, "calls") ? "walk" : "calls",
         .tree_kind = kind == LIVE_TREE_FULL ? "full" : "hot:0.1,0.02",
     };
@@ -266,7 +265,7 @@ static void test_bounded(void **state)
     start(&garden, LIVE_TREE_BOUNDED, "cpu", "ns");
     ref_t root;
     node(&garden, 0, &root);
-    set(&garden, 1, root, edge(&garden, 0, 0x100), 30, 90); // detached
+    set(&garden, 1, root, edge(&garden, PLACE_UNKNOWN, 0x100), 30, 90); // detached
     garden.thread->stats.purged = 1234;
     update(&garden);
     struct profile *profile = read_back();
@@ -276,6 +275,8 @@ static void test_bounded(void **state)
     const uint64_t *frame = values_of(profile, (uint64_t[]){0x100}, 1, false);
     assert_int_equal(frame[0], 0);
     assert_int_equal(frame[1], 90);
+    assert_int_equal(profile->trees[0].nodes[1].function, place_make(3, 0x100));
+    assert_int_equal(profile->trees[0].nodes[1].site, PLACE_UNKNOWN);
     const uint64_t *statement = values_of(profile, (uint64_t[]){0x100}, 1, true);
     assert_int_equal(statement[0], 30);
     assert_int_equal(statement[1], 0);

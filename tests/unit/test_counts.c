@@ -127,6 +127,7 @@ static void runs_need_not_be_as_many(void **state)
     char *text = fixture_report(options);
     assert_non_null(strstr(text, "57.0 %   57 ns   3.0 %      2     10 ns"));
     assert_non_null(strstr(text, "(cost is of 3 runs, calls of 1)"));
+    assert_non_null(strstr(text, ", 3 runs, "));
     metrics[0].runs = 0;
     free(text);
     fixture_end();

@@ -47,6 +47,31 @@ static void test_silent_jumps(void **unused)
     assert_context("ADE");
 }
 
+// An interpreter: one jump leads to hundreds of functions, the last ones as well as the first.
+static void test_silent_to_many(void **unused)
+{
+    (void)unused;
+    enum { MANY = 400 };
+    uint32_t edges[MANY], path[DEPTH];
+    add("AB");
+    const place_t jump = site_of('B', 'B');
+    for (unsigned i = 0; i < MANY; i++) {
+        const uint32_t target =
+            graph_add_function(&graph, place_make(MODULE_FIRST_FILE, 0x100000 + i * 16));
+        edges[i] = graph_add_edge(&graph, jump, function_of('B'), target, EDGE_SILENT_JUMP);
+        assert_int_not_equal(edges[i], GRAPH_NONE);
+    }
+    encode();
+    walk("AB");
+    for (unsigned i = 0; i < MANY; i++) {
+        const struct context context = context_of(&machine, graph_edge(&graph, edges[i])->callee);
+        const int64_t count = context_decode(&graph, numbering.dictionary, &context, path, DEPTH);
+        assert_int_equal(count, 2);
+        assert_int_equal(path[DEPTH - 2], find("AB"));
+        assert_int_equal(path[DEPTH - 1], edges[i]);
+    }
+}
+
 // Jumps in a circle, with calls in between: B and C lead to each other.
 static void test_silent_circle(void **unused)
 {
@@ -401,11 +426,12 @@ static void test_statistics(void **unused)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        TEST(test_silent_jump),      TEST(test_silent_jumps),    TEST(test_silent_circle),
-        TEST(test_silent_call),      TEST(test_silent_met_late), TEST(test_hot_edges),
-        TEST(test_overflow),         TEST(test_called_root),     TEST(test_resync),
-        TEST(test_damaged_contexts), TEST(test_no_room),         TEST(test_no_memory),
-        TEST(test_policy),           TEST(test_observation),     TEST(test_statistics),
+        TEST(test_silent_jump),   TEST(test_silent_jumps),     TEST(test_silent_to_many),
+        TEST(test_silent_circle), TEST(test_silent_call),      TEST(test_silent_met_late),
+        TEST(test_hot_edges),     TEST(test_overflow),         TEST(test_called_root),
+        TEST(test_resync),        TEST(test_damaged_contexts), TEST(test_no_room),
+        TEST(test_no_memory),     TEST(test_policy),           TEST(test_observation),
+        TEST(test_statistics),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

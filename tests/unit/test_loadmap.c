@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
 #include "loadmap/loadmap.h"
 #include "loadmap/maps.h"
+#include "loadmap/pages.h"
 #include "unwind_support.h"
 #include <dlfcn.h>
 #include <limits.h>
@@ -154,6 +155,60 @@ static void test_anonymous_code(void **state)
     assert_false(loadmap_peek((uintptr_t)code + 4097, &module));
     assert_int_equal(module.id, MODULE_ANONYMOUS);
     munmap(code, 8192);
+}
+
+// What was found out of a page is not asked for again and again, but a library that takes its place
+// is found at once.
+static void test_library_after_code(void **state)
+{
+    (void)state;
+    struct module_ref module;
+    void *library = dlopen(LIBRARY_ONE, RTLD_NOW);
+    assert_non_null(library);
+    const uintptr_t pc = (uintptr_t)dlsym(library, "loadmap_number"), page = pc & -4096ul;
+    assert_true(find(pc, &module));
+    close_library(library);
+    void *code = mmap((void *)page, 4096, PROT_READ | PROT_EXEC,
+                      MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED_NOREPLACE, -1, 0);
+#ifdef LOADMAP_WITHOUT_FIND_OBJECT
+    skip(); // the list of generated code is read anew when something is met that is in none
+#endif
+    if (code != (void *)page)
+        skip();
+    for (int i = 0; i < 100 && (find_once(pc, &module) || module.id != MODULE_ANONYMOUS); i++)
+        usleep(10000);
+    assert_int_equal(module.id, MODULE_ANONYMOUS);
+    assert_false(loadmap_peek(pc + 1, &module));
+    assert_int_equal(module.id, MODULE_ANONYMOUS);
+    munmap(code, 4096);
+    library = dlopen(LIBRARY_ONE, RTLD_NOW);
+    assert_non_null(library);
+    if ((uintptr_t)dlsym(library, "loadmap_number") == pc)
+        assert_true(find(pc, &module));
+    else
+        print_message("the library lies elsewhere now\n");
+    assert_false(loadmap_is_generated(pc));
+    close_library(library);
+}
+
+// And it is not believed for ever.
+static void test_pages_are_asked_anew(void **state)
+{
+    (void)state;
+    const uintptr_t page = (uintptr_t)1 << 40;
+    assert_int_equal(pages_recall(page), PAGE_UNKNOWN);
+    pages_remember(page, PAGE_EMPTY);
+    assert_int_equal(pages_recall(page + 4095), PAGE_EMPTY);
+    assert_int_equal(pages_recall(page + 4096), PAGE_UNKNOWN);
+    for (unsigned i = 0; i < LOADMAP_TURN; i++)
+        pages_recall(page + 4096);
+    assert_int_equal(pages_recall(page), PAGE_UNKNOWN);
+    pages_remember(page, PAGE_GENERATED);
+    assert_int_equal(pages_recall(page), PAGE_GENERATED);
+    loadmap_generation_count++; // a library is gone
+    assert_int_equal(pages_recall(page), PAGE_UNKNOWN);
+    pages_remember(UINTPTR_MAX, PAGE_EMPTY);
+    assert_int_equal(pages_recall(UINTPTR_MAX), PAGE_UNKNOWN);
 }
 
 static void test_found_when_met(void **state)
@@ -492,6 +547,8 @@ int main(void)
         cmocka_unit_test(test_maps_lines),
         cmocka_unit_test(test_maps_of_one_file_far_apart),
         cmocka_unit_test(test_readable),
+        cmocka_unit_test(test_library_after_code),
+        cmocka_unit_test(test_pages_are_asked_anew),
     };
     if (loadmap_start(on_found) != 0)
         return 1;

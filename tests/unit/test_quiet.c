@@ -63,18 +63,10 @@ static void test_height_is_asked_for_from_below(void **state)
     assert_true(ask(quiet_forms.three_up));
 }
 
-static void test_except(void **state)
-{
-    (void)state;
-    assert_false(ask(quiet_forms.wanted));
-    assert_false(ask(quiet_forms.above_wanted));
-}
-
 static int start(void **state)
 {
     (void)state;
     support_start();
-    quiet_except((uintptr_t)quiet_forms.wanted);
     return 0;
 }
 
@@ -84,7 +76,6 @@ int main(void)
         cmocka_unit_test(test_quiet),
         cmocka_unit_test(test_loud),
         cmocka_unit_test(test_height_is_asked_for_from_below),
-        cmocka_unit_test(test_except),
     };
     return cmocka_run_group_tests(tests, start, NULL);
 }

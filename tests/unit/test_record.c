@@ -153,6 +153,42 @@ static void test_trees(void **state)
     assert_string_equal(tree_name(&options.trees).text, "functions");
 }
 
+static void test_several_events(void **state)
+{
+    (void)state;
+    assert_int_equal(parse("-e alloc -e cpu:2ms x"), PROCEED);
+    assert_int_equal(options.event, LIVE_EVENT_CPU);
+    assert_int_equal(options.also, 1 << LIVE_EVENT_ALLOC);
+    assert_int_equal(options.period_ns, 2000000);
+    assert_int_equal(options.event_count, 2);
+    assert_int_equal(options.events[0],
+                     LIVE_EVENT_ALLOC); // the profile has them as they were named
+    assert_int_equal(options.tracker, LIVE_TRACKER_WALK);
+    assert_int_equal(parse("-e wall -e alloc -F 500 --track encode --verify x"), PROCEED);
+    assert_int_equal(options.event, LIVE_EVENT_WALL);
+    assert_int_equal(parse("-e wall -e cpu -F 500 x"), PROCEED);
+    assert_int_equal(options.event, LIVE_EVENT_CPU);
+    assert_int_equal(options.also, 1 << LIVE_EVENT_WALL);
+    assert_int_equal(parse("-e calls -e cpu x"), PROCEED);
+    assert_int_equal(options.event, LIVE_EVENT_CPU);
+    assert_int_equal(options.tracker, LIVE_TRACKER_CALLS);
+    assert_int_equal(parse("-e alloc -e calls --fold-recursion x"), PROCEED);
+    assert_int_equal(options.event, LIVE_EVENT_ALLOC);
+    assert_int_equal(options.tracker, LIVE_TRACKER_CALLS);
+    assert_int_equal(parse("-e cpu -e calls-by-function:59 --random-periods x"), PROCEED);
+    assert_int_equal(options.trigger, LIVE_TRIGGER_BY_FUNCTION);
+    assert_int_equal(options.tracker, LIVE_TRACKER_WALK);
+    assert_int_equal(parse("-e cpu -e wall -e alloc -e calls x"), PROCEED);
+    assert_int_equal(options.event_count, 4);
+    const struct live_options live = {.event = options.event, .also = options.also};
+    assert_int_equal(live_values(&live), LIVE_ALLOC_VALUES + 2);
+    assert_int_equal(live_time_value(&live), LIVE_ALLOC_VALUES);
+    // A node of one event has one value.
+    assert_int_equal(parse("--track calls -e wall x"), PROCEED);
+    const struct live_options one = {.event = options.event, .also = options.also};
+    assert_int_equal(live_values(&one), 1);
+}
+
 static void test_misuse(void **state)
 {
     (void)state;
@@ -173,7 +209,20 @@ static void test_misuse(void **state)
         {"-e cpu:1h x", "period"},
         {"-e cycles x", "cairn list"},
         {"-e cp x", "unknown event"},
-        {"-e cpu -e wall x", "twice"},
+        {"-e cpu -e wall -e cpu x", "twice"},
+        {"-e calls -e calls:59 x", "twice"},
+        {"-e cpu:1ms -e wall:1ms x", "one clock"},
+        {"-e alloc:1ms x", "no period"},
+        {"-e cpu -e alloc:5 x", "no period"},
+        {"-e alloc -F 100 x", "every block"},
+        {"-e alloc -e calls -F 100 x", "every block"},
+        {"-e cpu -e alloc --tree hot x", "--tree full"},
+        {"-e cpu -e wall --tree bounded x", "--tree full"},
+        {"-e cpu -e calls --tree functions x", "--tree full"},
+        {"-e cpu -e calls --track walk x", "--track calls"},
+        {"-e cpu -e calls:59 --track encode x", "--track walk"},
+        {"-e alloc -e calls:59 x", "every call"},
+        {"-e cpu -e calls --burst 20ms/2ms x", "-e calls alone"},
         {"-F 100 -c 1000000 x", "exclude"},
         {"-F 100 -e cpu:1ms x", "exclude"},
         {"-c 1000000 -e cpu:1ms x", "twice"},
@@ -201,7 +250,9 @@ static void test_misuse(void **state)
         {"-e calls:59 --weights some x", "last or all-new"},
         {"--random-periods x", "-e calls:N"},
         {"--fold-recursion x", "--track calls"},
-        {"--track encode --tree bounded x", "whole paths"},
+        {"--fold-recursion x", "cairn report --fold-recursion"},
+        {"-e calls-by-function x", "calls-by-function:59"},
+        {"--track encode --tree functions x", "no contexts"},
         {"--track guess x", "walk"},
         {"--tree oak x", "functions"},
         {"--tree full:3 x", "no number"},
@@ -238,6 +289,7 @@ static void test_misuse(void **state)
         {"--tree bounded -e calls x", "for samples"},
         {"--tree functions --track calls -e cpu x", "for samples"},
         {"--verify x", "encode"},
+        {"--verify x", "alloc"},
         {"--source dice x", "sigtrap"},
         {"--bogus x", "--bogus"},
         {"--json=1 x", "takes no value"},
@@ -399,7 +451,7 @@ int main(void)
         cmocka_unit_test(test_trees),           cmocka_unit_test(test_misuse),
         cmocka_unit_test(test_nearest),         cmocka_unit_test(test_what_can_run),
         cmocka_unit_test(test_what_cannot_run), cmocka_unit_test(test_what_cannot_be_profiled),
-        cmocka_unit_test(test_setuid),
+        cmocka_unit_test(test_setuid),          cmocka_unit_test(test_several_events),
     };
     return cmocka_run_group_tests(tests, make_folder, remove_folder);
 }

@@ -2,6 +2,8 @@
 
 // What is printed, letter by letter, and that programs can read what is meant for them.
 
+#include "analyze/few.h"
+#include "analyze/show_row.h"
 #include "analyze/summary.h"
 #include "analyze_fixture.h"
 #include "export/export.h"
@@ -14,7 +16,10 @@
 #include <cmocka.h>
 
 #define NOTE "Note: no debug file for libc.so.6\n"
-#define HEAD "./prog -x: 100 ns of cpu in 6 samples, 1 process, 1 thread\n"
+#define HEAD                                                                                       \
+    "./prog -x: 100 ns of cpu in 6 samples, 1 process, 1 thread\n"                                 \
+    "few samples: by chance, what is shown as 50 % may be anything from 19 to 81 %; run longer, "  \
+    "add runs up ('cairn merge'), or record with -F 10000\n"
 
 static void expect(struct report_options options, struct text_style style, const char *expected)
 {
@@ -122,6 +127,14 @@ static void test_chains(void **state)
                  "90.0 %  90 ns  90.0 %  deep ×31 › bottom › swap<int> [inlined]  inlined.h\n"
                  "10.0 %  10 ns  10.0 %  <no call path>\n");
     struct report_options options = fixture_options();
+    char *text = fixture_report(options);
+    assert_non_null(strstr(text, "<no call path>: the time of a thread after its last sample"));
+    free(text);
+    options.focus = fixture_pattern("^deep$"); // which leaves none
+    text = fixture_report(options);
+    assert_null(strstr(text, "<no call path>"));
+    free(text);
+    options = fixture_options();
     options.build.threads = THREADS_APART;
     options.fold = false;
     options.depth = 3;
@@ -135,7 +148,7 @@ static void test_chains(void **state)
     options.view = VIEW_CALLERS;
     expect_table(options, plain,
                  " total           self  function                                 where\n"
-                 "90.0 %  90 ns  90.0 %  swap<int> [inlined] < bottom < deep x31  deep.c:300\n"
+                 "90.0 %  90 ns  90.0 %  swap<int> [inlined] < bottom < deep x31  inlined.h\n"
                  "10.0 %  10 ns  10.0 %  <no call path>\n");
     fixture_end();
 }
@@ -157,6 +170,52 @@ static void test_width(void **state)
     fixture_end();
 }
 
+static void test_names_without_symbols(void **state)
+{
+    (void)state;
+    const struct text_style style = {.unicode = true};
+    static const struct {
+        unsigned width;
+        const char *name, *shown;
+    } cases[] = {
+        {16, "libpoppler.so.126+0x176e30", "libpop…+0x176e30"},
+        {0, "libpoppler.so.126+0x176e30", "libpoppler.so.126+0x176e30"},
+        {6, "libpoppler.so.126+0x176e30", "libpo…"},
+        {12, "sum+0x10(unsigned char)", "sum+0x10(un…"},
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        char *shown = show_name(cases[i].name, cases[i].width, &style);
+        assert_string_equal(shown, cases[i].shown);
+        free(shown);
+    }
+}
+
+// Ten callers in a row: the nearest ones are shown, and the place of the function itself.
+static void test_long_chain_of_callers(void **state)
+{
+    (void)state;
+    fixture_start();
+    uint32_t at = fixture_tree(0, 1);
+    place_t function = 0, site = 0;
+    static const char names[][3] = {"f0", "f1", "f2", "f3", "f4", "f5", "f6", "f7", "f8", "f9"};
+    for (unsigned i = 0; i < 10; i++) {
+        function = fixture_function(PROGRAM, 0x1000 * (i + 1), names[i], 10 * i + 10);
+        at = fixture_frame(at, site, function, 0);
+        site = function + 1;
+    }
+    fixture_statement(at, function + 1, 1);
+    struct report_options options = fixture_options();
+    options.view = VIEW_CALLERS;
+    options.least = 100;
+    options.sort_given = true;
+    options.sort = ORDER_SELF;
+    expect_table(
+        options, plain,
+        "  total           self  function                                          where\n"
+        "100.0 %  1 ns  100.0 %  f9 < f8 < f7 < f6 < f5 < f4 < f3 < f2 < (2 more)  f9.c:100\n");
+    fixture_end();
+}
+
 static void test_callers_and_flat(void **state)
 {
     (void)state;
@@ -168,9 +227,9 @@ static void test_callers_and_flat(void **state)
     expect_table(options, plain,
                  " total           self  returns  function     where\n"
                  "94.0 %  94 ns  94.0 %       77  c            c.c:40\n"
-                 "54.0 %  54 ns  54.0 %       70  |- b < main  main.c:10\n"
-                 "40.0 %  40 ns  40.0 %        7  `- a < main  main.c:10\n"
-                 "57.0 %  57 ns   3.0 %        2  b < main     main.c:10\n");
+                 "54.0 %  54 ns  54.0 %       70  |- b < main  b.c:30\n"
+                 "40.0 %  40 ns  40.0 %        7  `- a < main  a.c:20\n"
+                 "57.0 %  57 ns   3.0 %        2  b < main     b.c:30\n");
     options = fixture_options();
     options.view = VIEW_FLAT;
     expect_table(options, plain,
@@ -241,14 +300,55 @@ static void test_refusals(void **state)
     fixture_end();
 }
 
+static void test_incomplete_paths_are_said(void **state)
+{
+    (void)state;
+    struct analysis *analysis = fixture_start();
+    fixture_figure1();
+    uint64_t *verdicts = analysis->profile->trees[0].stats.verdicts;
+    verdicts[VERDICT_MARKER] = 700;
+    verdicts[VERDICT_NO_CFI] = 1;
+    verdicts[VERDICT_BAD_PC] = 2;
+    char *text = fixture_report(fixture_options());
+    assert_null(strstr(text, "Cut short")); // hardly any
+    free(text);
+    verdicts[VERDICT_NO_CFI] = 200;
+    verdicts[VERDICT_BAD_PC] = 100;
+    text = fixture_report(fixture_options());
+    assert_non_null(strstr(text, "Cut short: 30.0 % of the paths, most by no-unwind-table;"));
+    free(text);
+    fixture_end();
+}
+
+static void test_command(void **state)
+{
+    (void)state;
+    char *words[] = {"/bin/jq", "-n",      "[.. | 1]",   "",  "it's",
+                     "grün",    "--a=b,c", "two\nlines", NULL};
+    char *text = analysis_command(words);
+    assert_string_equal(text, "/bin/jq -n '[.. | 1]' '' 'it'\\''s' grün --a=b,c 'two lines'");
+    free(text);
+}
+
 static void test_nothing_sampled(void **state)
 {
     (void)state;
-    fixture_start();
+    struct analysis *analysis = fixture_start();
     fixture_tree(0, 100);
+    analysis->profile->complete = true;
     char *text = fixture_report(fixture_options());
-    assert_non_null(strstr(text, "nothing was sampled"));
+    assert_non_null(strstr(text, "nothing was sampled, "));
+    assert_non_null(strstr(text, "-e wall"));
     free(text);
+    analysis->profile->metrics[0].name = "wall"; // what waits is seen when it has waited
+    text = fixture_report(fixture_options());
+    assert_null(strstr(text, "-e wall"));
+    free(text);
+    analysis->profile->complete = false;
+    text = fixture_report(fixture_options());
+    assert_non_null(strstr(text, "nothing was sampled yet\n"));
+    free(text);
+    analysis->profile->metrics[0].name = "cpu";
     fixture_end();
 }
 
@@ -394,15 +494,59 @@ static void test_info(void **state)
     fixture_end();
 }
 
+static void expect_few(const struct profile_metric *metric, uint64_t samples, const char *expected)
+{
+    char *text = few_samples(metric, samples);
+    if (expected)
+        assert_string_equal(text, expected);
+    else
+        assert_null(text);
+    free(text);
+}
+
+// Who reads shares of a few samples is told what they are worth, and what would be better.
+static void test_few_samples(void **state)
+{
+    (void)state;
+    struct profile_metric cpu = {.name = "cpu", .unit = "ns", .rate_requested = 1000};
+    expect_few(&cpu, 99,
+               "few samples: by chance, what is shown as 50 % may be anything from 40 to 60 %; "
+               "run longer, add runs up ('cairn merge'), or record with -F 10000");
+    expect_few(&cpu, 100, NULL);
+    expect_few(&cpu, 0, NULL); // nothing is shown, and why is said elsewhere
+    cpu = (struct profile_metric){.name = "cpu", .unit = "ns", .period = 100000};
+    expect_few(&cpu, 1,
+               "few samples: by chance, what is shown as 50 % may be anything from 5 to 95 %; "
+               "run longer, or add runs up ('cairn merge')");
+    const struct profile_metric calls = {.name = "calls", .unit = "calls", .period = 1};
+    expect_few(&calls, 1, NULL);
+    const struct profile_metric counted = {.name = "allocated", .unit = "bytes", .period = 1};
+    expect_few(&counted, 1, NULL);
+    const struct profile_metric sampled = {.name = "allocated", .unit = "bytes", .period = 65536};
+    expect_few(&sampled, 24,
+               "few samples: by chance, what is shown as 50 % may be anything from 31 to 69 %; "
+               "run longer, add runs up ('cairn merge'), or record with a shorter period");
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_tree),      cmocka_unit_test(test_hidden_is_said),
-        cmocka_unit_test(test_chains),    cmocka_unit_test(test_width),
-        cmocka_unit_test(test_refusals),  cmocka_unit_test(test_callers_and_flat),
-        cmocka_unit_test(test_tree_json), cmocka_unit_test(test_nothing_sampled),
-        cmocka_unit_test(test_flat_json), cmocka_unit_test(test_folded),
+        cmocka_unit_test(test_tree),
+        cmocka_unit_test(test_hidden_is_said),
+        cmocka_unit_test(test_chains),
+        cmocka_unit_test(test_width),
+        cmocka_unit_test(test_names_without_symbols),
+        cmocka_unit_test(test_long_chain_of_callers),
+        cmocka_unit_test(test_refusals),
+        cmocka_unit_test(test_callers_and_flat),
+        cmocka_unit_test(test_tree_json),
+        cmocka_unit_test(test_command),
+        cmocka_unit_test(test_incomplete_paths_are_said),
+        cmocka_unit_test(test_nothing_sampled),
+        cmocka_unit_test(test_flat_json),
+        cmocka_unit_test(test_folded),
         cmocka_unit_test(test_info),
+        cmocka_unit_test(test_few_samples),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -61,6 +61,14 @@ static void test_what_stays(void **state)
     assert_false(sites_must_stay((uintptr_t)callee));
 }
 
+static void test_room_for_two(void **state)
+{
+    (void)state;
+    const struct site_list list = sites_of((const void *)form_two);
+    assert_int_equal(list.count, 2);
+    assert_int_equal(list.site[1].form, FORM_BORROWED);
+}
+
 static void test_bad_places(void **state)
 {
     (void)state;
@@ -321,11 +329,17 @@ static void test_jump_tables(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_what_stays),    cmocka_unit_test(test_forms_are_found),
-        cmocka_unit_test(test_bad_places),    cmocka_unit_test(test_every_form_and_stub),
-        cmocka_unit_test(test_tables),        cmocka_unit_test(test_hooks_are_told_the_target),
-        cmocka_unit_test(test_chains),        cmocka_unit_test(test_chain_by_target),
-        cmocka_unit_test(test_renewed_chain), cmocka_unit_test(test_jump_tables),
+        cmocka_unit_test(test_what_stays),
+        cmocka_unit_test(test_forms_are_found),
+        cmocka_unit_test(test_room_for_two),
+        cmocka_unit_test(test_bad_places),
+        cmocka_unit_test(test_every_form_and_stub),
+        cmocka_unit_test(test_tables),
+        cmocka_unit_test(test_hooks_are_told_the_target),
+        cmocka_unit_test(test_chains),
+        cmocka_unit_test(test_chain_by_target),
+        cmocka_unit_test(test_renewed_chain),
+        cmocka_unit_test(test_jump_tables),
         cmocka_unit_test(test_long_chains),
     };
     return cmocka_run_group_tests(tests, support_set_up, NULL);

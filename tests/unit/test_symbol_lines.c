@@ -223,20 +223,32 @@ static void missing_lines_of_a_cold_module_are_not_mentioned(void **state)
     (void)state;
     fixture_run("gcc -O2 $SOURCES/inlines.c $SOURCES/main.c -o chilly");
     uint64_t outer = fixture_offset("chilly", "outer");
-    struct profile_node nodes[] = {
-        {.parent = PROFILE_NO_PARENT},
-        {.parent = 0, .site = place_make(FIXTURE_MODULE, outer)},
-        {.parent = 0, .site = place_make(MODULE_VDSO, 16)},
-    };
+    const place_t warm = place_make(FIXTURE_MODULE, outer), hottest = place_make(MODULE_VDSO, 16);
+    // Statements; those of trees that forget, which have no address; calls, which lie in frames.
+    struct profile_node statements[] = {
+        {.parent = PROFILE_NO_PARENT}, {.parent = 0, .site = warm}, {.parent = 0, .site = hottest}};
+    struct profile_node nowhere[] = {{.parent = PROFILE_NO_PARENT, .function = warm},
+                                     {.parent = 0},
+                                     {.parent = 0, .site = hottest}};
+    struct profile_node calls[] = {{.parent = PROFILE_NO_PARENT, .function = 0},
+                                   {.parent = 0, .function = warm},
+                                   {.parent = 0, .function = hottest}};
     uint64_t values[] = {0, 10, 990};
-    struct profile_tree tree = {.count = 3, .nodes = nodes, .values = values};
+    struct profile_tree trees[] = {{.count = 3, .nodes = statements, .values = values},
+                                   {.count = 3, .nodes = nowhere, .values = values},
+                                   {.count = 3, .nodes = calls, .values = values}};
+    struct profile_metric metrics[] = {{.name = "cpu", .unit = "ns"},
+                                       {.name = "cpu", .unit = "ns"},
+                                       {.name = "calls", .unit = "calls"}};
     struct fixture fixture;
     fixture_open(&fixture, fixture_path("chilly"), WITH_LINES);
     fixture_close(&fixture);
     fixture.profile.metric_count = 1;
     fixture.profile.tree_count = 1;
-    fixture.profile.trees = &tree;
-    for (int hot = 0; hot < 2; hot++) {
+    for (unsigned i = 0; i < 6; i++) {
+        const bool hot = i % 2;
+        fixture.profile.trees = &trees[i / 2];
+        fixture.profile.metrics = &metrics[i / 2];
         values[1] = hot ? 30 : 10;
         fixture.symbols = symbols_new(&fixture.profile, &(struct symbols_options){.inlines = true});
         assert_string_equal(fixture_name(&fixture, outer), "outer");
@@ -312,6 +324,19 @@ static void missing_split_files_are_said_and_lines_stay(void **state)
     fixture_close(&fixture);
 }
 
+static void missing_names_are_said_too(void **state)
+{
+    (void)state;
+    fixture_run("gcc -O2 $SOURCES/inlines.c $SOURCES/main.c -o named && strip named -o stripped");
+    struct fixture fixture;
+    fixture_open(&fixture, fixture_path("stripped"), WITH_LINES);
+    fixture_at(&fixture, fixture_offset("named", "outer"));
+    assert_int_equal(fixture_notes(&fixture), 1);
+    assert_true(fixture_has_note(&fixture, "no line numbers, nor names for most functions, in "
+                                           "stripped: compile it with -g, and do not strip it"));
+    fixture_close(&fixture);
+}
+
 static void packages_are_named_for_system_files(void **state)
 {
     (void)state;
@@ -323,7 +348,8 @@ static void packages_are_named_for_system_files(void **state)
     fixture_open(&fixture, "/usr/bin/dpkg", WITH_LINES);
     fixture_at(&fixture, 0x5000);
     if (symbols_quality(fixture.symbols, FIXTURE_MODULE) != SYMBOLS_DWARF)
-        assert_true(fixture_has_note(&fixture, "no line numbers for dpkg: install dpkg-dbgsym"));
+        assert_true(fixture_has_note(&fixture, "no line numbers, nor names for most functions, in "
+                                               "dpkg: install dpkg-dbgsym"));
     fixture_close(&fixture);
 }
 
@@ -344,6 +370,7 @@ int main(void)
         cmocka_unit_test(debug_files_come_from_servers),
         cmocka_unit_test(damaged_lines_are_noted_and_names_stay),
         cmocka_unit_test(missing_split_files_are_said_and_lines_stay),
+        cmocka_unit_test(missing_names_are_said_too),
         cmocka_unit_test(packages_are_named_for_system_files),
     };
     return cmocka_run_group_tests(tests, fixture_setup, fixture_teardown);

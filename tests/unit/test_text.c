@@ -23,6 +23,7 @@ static void test_numbers(void **state)
     assert_string_equal(text_duration(999600).text, "1.00 ms");
     assert_string_equal(text_duration(99960000).text, "100 ms");
     assert_string_equal(text_duration(2510000000).text, "2.51 s");
+    assert_string_equal(text_duration(UINT64_C(1002000000000)).text, "16.7 min");
     assert_string_equal(text_duration(UINT64_C(7200000000000)).text, "2.00 h");
     assert_string_equal(text_bytes(512).text, "512 B");
     assert_string_equal(text_bytes(13200000).text, "13.2 MB");

@@ -149,9 +149,9 @@ static void test_large_fan_out(void **state)
     ref_t unplaced = tree_unplaced(&arena, tree, root);
     assert_int_equal(tree_child(&arena, tree, root, tree_edge(&arena, tree, 0, 0)), unplaced);
     assert_int_equal(tree_nodes(&arena, tree), CHILDREN + 2);
-    // Waste is geometric: 24 bytes of node, 16 of edge, 20 of hash slots when full, and the old
-    // ones.
-    assert_true(used(&arena) < CHILDREN * 120);
+    // Waste is geometric: 24 bytes of node, 16 of edge, 22 of hash slots when full (44 when just
+    // grown), and as much for the old ones.
+    assert_true(used(&arena) < CHILDREN * 140);
     free(children);
     free_arena(&arena, bytes);
 }

@@ -3,6 +3,7 @@
 // our walk must be that of libgcc, frame by frame, and complete.
 
 #include "loadmap/loadmap.h"
+#include "unwind/plain.h"
 #include "unwind_support.h"
 #include <locale.h>
 #include <math.h>
@@ -170,13 +171,54 @@ STEP_TEST(use_memory)
 STEP_TEST(jump_far)
 STEP_TEST(throw_nothing)
 
+// The recipes that the short way makes say what the tables say, all over a library.
+static void test_plain_recipes(void **state)
+{
+    (void)state;
+    struct module_ref module;
+    bool unloading;
+    size_t made = 0, found = 0;
+    loadmap_enter();
+    assert_true(loadmap_find((uintptr_t)qsort, &module, &unloading));
+    for (unsigned round = 0; round < 2; round++) // the first has the short cut built
+        for (uintptr_t pc = module.code_start; pc < module.code_end; pc += 7) {
+            struct cfi_function function;
+            struct cfi_row row;
+            union unwind_recipe recipe;
+            enum cfi_result result = round ? cfi_find(&module, pc, &function, &row)
+                                           : cfi_find_caller(&module, pc, &function, &row);
+            const struct shortcut *shortcut = shortcut_at(pc);
+            found += round && result == CFI_OK;
+            if (!round || !shortcut || !plain_recipe(shortcut, pc, &recipe))
+                continue;
+            made++;
+            assert_int_equal(result, CFI_OK);
+            assert_int_equal(recipe.function, place_make(module.id, function.start - module.base));
+            assert_int_equal(recipe.distance, pc - function.start);
+            assert_false(row.cfa_is_expression);
+            assert_int_equal(recipe.cfa_offset, row.cfa_offset);
+            assert_int_equal(recipe.detail, FRAME_CFI | row.cfa_register << DETAIL_REGISTER_SHIFT);
+            assert_int_equal(recipe.kind, row.cfa_register == ARCH_SP   ? RECIPE_SP
+                                          : row.cfa_register == ARCH_FP ? RECIPE_FP
+                                                                        : RECIPE_REGISTER);
+            const struct rule fp = row.rule[ARCH_FP_SLOT], ra = row.rule[ARCH_RA_SLOT];
+            assert_int_equal(ra.kind, RULE_OFFSET);
+            assert_int_equal(ra.value, ARCH_RA_OFFSET);
+            assert_int_equal(recipe.fp_offset * 8, fp.kind == RULE_OFFSET ? fp.value : 0);
+            assert_true(fp.kind == RULE_OFFSET || fp.kind == RULE_SAME);
+            assert_false(row.saves_result || function.signal);
+        }
+    loadmap_leave();
+    assert_true(made > found / 10 * 9);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_bind_lazily),   cmocka_unit_test(test_sort_numbers),
         cmocka_unit_test(test_print_numbers), cmocka_unit_test(test_match_expression),
         cmocka_unit_test(test_use_memory),    cmocka_unit_test(test_jump_far),
-        cmocka_unit_test(test_throw_nothing),
+        cmocka_unit_test(test_throw_nothing), cmocka_unit_test(test_plain_recipes),
     };
     loadmap_start(NULL);
     bounds = own_bounds();

@@ -1,0 +1,160 @@
+// SPDX-License-Identifier: MIT
+// Exceptions: of C++, of Rust, of pthread_cancel(). They take frames away without a return.
+//
+// Whoever throws one has an unwinder go over the stack, twice: to find who catches it, then to stop
+// where something is to be cleaned up, and where it is caught. To unwinders a stub is a frame
+// (patch/frames.h), and they ask each frame on their way what to do: so we hear of every frame
+// whose return would have changed the number, and need to follow nobody for that. What they take
+// away elsewhere does not matter.
+//
+// From then on the number is in doubt. The next hook, or sample, computes it from the stack; as
+// long as that has the unwinder on it, or when it has come by again, it is still to be done.
+//
+//   f ─► g ─► h ─► throw      caught in f; something in g is to be cleaned up, which takes a while
+//        └─ ~object()         f's frame must be the same to the unwinder as before
+//
+// Until an exception is caught, return addresses stay in stubs, or out of them: the unwinder would
+// not know the frame again that it has chosen. So we must hear of those that come by no stub, too:
+// all unwinders ask the loader for tables, that is us. Of those of C++ its runtime counts how many
+// are not caught. Of others nobody knows, and a thread that has thrown one keeps its return
+// addresses.
+
+#include "loadmap/loadmap.h"
+#include "patch/frames.h"
+#include "track/encode_parts.h"
+#include <dlfcn.h>
+
+// What libstdc++ and libc++abi have of each thread, by the ABI that they share.
+struct exceptions {
+    void *caught;
+    unsigned uncaught;
+};
+static struct exceptions *(*exceptions_of_thread)(void); // NULL: it is not to be found
+
+#define LOOKS 64 // one in so many calls: the unwinder may be gone
+
+// A function that looks at the stack, and leaves it as it is.
+static place_t only_looks;
+// All C++ code calls it where it has cleaned up, for an exception to go on: it does not return.
+static uintptr_t resumes;
+
+// Functions that were seen asking, of unwinders that are not known by their tables or their
+// library.
+#define SEEN_MOST 8
+static _Atomic place_t seen[SEEN_MOST];
+
+// Relaxed: a place is all there is, and who misses one learns it himself.
+static bool has_seen(place_t function)
+{
+    place_t one;
+    for (unsigned i = 0;
+         i < SEEN_MOST && (one = atomic_load_explicit(&seen[i], memory_order_relaxed)); i++)
+        if (one == function)
+            return true;
+    return false;
+}
+
+static void see(place_t function)
+{
+    for (unsigned i = 0; i < SEEN_MOST && !has_seen(function); i++) {
+        place_t none = 0;
+        atomic_compare_exchange_strong_explicit(&seen[i], &none, function, memory_order_relaxed,
+                                                memory_order_relaxed);
+    }
+}
+
+bool encode_is_unwinder(const struct unwind_frame *frame)
+{
+    return frame->flags & FRAME_EH_RETURN || encode_is_in_unwinder(frame->pc) ||
+           has_seen(frame->function);
+}
+
+bool encode_resumes(uintptr_t target)
+{
+    return target && target == resumes;
+}
+
+bool encode_may_move(const struct encode_thread *thread)
+{
+    const struct encode_state *state = thread->state;
+    return !thread->has_signal && !thread->has_gap && !thread->has_unwinder && !state->foreign &&
+           !(state->uncaught && *state->uncaught);
+}
+
+bool encode_is_unwinders(struct encode_state *state, uintptr_t sp)
+{
+    return state->in_flight && sp < state->unwinder_sp && ++state->unwinder_calls % LOOKS != 0;
+}
+
+// At the caller of a function of ours, by its frame.
+static void start_above(struct unwind_cursor *cursor, const uintptr_t *frame)
+{
+    const uintptr_t sp = (uintptr_t)(frame + 2), high = encode_state.thread->stack.high;
+    unwind_start_here(cursor, frame[1], sp, frame[0],
+                      (struct unwind_bounds){sp, sp < high ? high : sp});
+}
+
+// An exception goes by a stub, on either of its ways. Normal context, in the unwinder.
+static _Unwind_Reason_Code unwound(int version, _Unwind_Action actions,
+                                   _Unwind_Exception_Class kind,
+                                   struct _Unwind_Exception *exception,
+                                   struct _Unwind_Context *context)
+{
+    struct encode_state *state = &encode_state;
+    struct unwind_cursor cursor;
+    (void)version, (void)actions, (void)kind, (void)exception, (void)context;
+    if (state->thread) {
+        start_above(&cursor, __builtin_frame_address(0));
+        if (cursor.frame.flags & FRAME_CFI && !encode_is_unwinder(&cursor.frame))
+            see(cursor.frame.function);
+        // Its own calls are from here.
+        if (!state->in_flight || state->unwinder_sp <= cursor.sp)
+            state->unwinder_sp = cursor.sp + 1;
+        state->in_flight = 1;
+        encode_distrust();
+    }
+    return _URC_CONTINUE_UNWIND;
+}
+
+#define ABOVE_MOST 12 // frames from the search for a table to who wants it
+
+static bool comes_from_one_that_looks(const uintptr_t *frame)
+{
+    struct unwind_cursor cursor;
+    enum verdict verdict;
+    start_above(&cursor, frame);
+    for (unsigned i = 0; i < ABOVE_MOST && only_looks; i++) {
+        if (cursor.frame.function == only_looks)
+            return true;
+        if (unwind_step(&cursor, &verdict) != UNWIND_OK)
+            return false;
+    }
+    return false;
+}
+
+// An unwinder wants to know of some frame. Normal context.
+static void searched(void)
+{
+    struct encode_state *state = &encode_state;
+    if (!state->thread || state->foreign)
+        return;
+    if (exceptions_of_thread)
+        state->uncaught = &exceptions_of_thread()->uncaught;
+    if (!state->uncaught || !*state->uncaught)
+        state->foreign = !comes_from_one_that_looks(__builtin_frame_address(0));
+}
+
+static place_t place_of(const char *name)
+{
+    const uintptr_t address = (uintptr_t)dlsym(RTLD_NEXT, name);
+    return address ? loadmap_place(address) : 0;
+}
+
+void encode_watch_unwinders(void)
+{
+    exceptions_of_thread =
+        (struct exceptions * (*)(void)) dlsym(RTLD_DEFAULT, "__cxa_get_globals_fast");
+    only_looks = place_of("_Unwind_Backtrace");
+    resumes = (uintptr_t)dlsym(RTLD_NEXT, "_Unwind_Resume");
+    frames_ask(unwound, searched);
+}

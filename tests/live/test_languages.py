@@ -1,0 +1,118 @@
+# SPDX-License-Identifier: MIT
+"""Programs whose runtime knows its stacks better than we do: they never meet what is not theirs."""
+
+import json
+import random
+import unittest
+
+from support import CAIRN, MARKERS, LiveTest, Run, installed, program
+
+# Each way in which cairn would otherwise change return addresses.
+WAYS = (*((marker, "-F", "10000") for marker in MARKERS),
+        ("--track", "encode", "--verify", "-F", "4000"), ("--track", "calls"), ("-e", "alloc"),
+        ("-e", "alloc", "-e", "cpu", "--track", "encode"))
+
+
+class RuntimeTest(LiveTest):
+    def assert_untouched(self, argv, judge, **how):
+        """The same as without cairn, each way. The profiles of walks, whose shares of time please the judge: see steadily()."""
+        native = self.native(argv, **how)
+        self.assertEqual(native.status, 0, native.words)
+        walked = []
+        for options in WAYS:
+            with self.subTest(options=options):
+                def life():
+                    run, profile = self.record(argv, *options, **how)
+                    self.assert_same(run, native)
+                    if "--track" in options:
+                        self.assertTrue(any("not patched" in note for note in profile.info["notes"]),
+                                        profile.info["notes"])
+                    return profile
+
+                if "-F" in options and "--track" not in options:
+                    walked.append(self.steadily(life, judge))
+                else:
+                    life()
+        return walked
+
+
+class Mechanisms(RuntimeTest):
+    def test_return_addresses_are_the_programs(self):
+        def judge(profile):
+            self.assertGreater(profile.share("deeper", "burn"), 0.5)
+
+        for profile in self.assert_untouched([program("own_returns")], judge):
+            self.assert_complete(profile)
+
+    def test_without_a_library(self):
+        """Nothing of ours can run there. Among others, such a program is left alone."""
+        argv = [program("no_library")]
+        run = Run([CAIRN, "record", "-o", self.file("none"), *argv])
+        self.assertEqual(run.status, 2)
+        self.assertIn("C library", run.words)
+        self.assertEqual(run.text, "")
+        argv = ["sh", "-c", f"{argv[0]}; exit 3"]
+        native = self.native(argv)
+        self.assertEqual((native.status, native.text), (3, "done\n"))
+        for options in WAYS:
+            with self.subTest(options=options):
+                run, profile = self.record(argv, *options)
+                self.assert_same(run, native)
+                self.assertTrue(any("C library" in note for note in profile.info["notes"]))
+
+
+class Real(RuntimeTest):
+    def setUp(self):
+        super().setUp()
+        self.dice = random.Random(7)
+        self.words = [f"word{self.dice.randrange(4000)}" for _ in range(5000)]
+
+    @installed("spamoracle")
+    def test_ocaml(self):
+        """Collects garbage all the time, and looks at each frame when it does."""
+        mails = self.file("mails")
+        with open(mails, "w", encoding="ascii") as file:
+            for number in range(300):
+                file.write(f"From a@b Mon Jan  1 00:00:00 2024\nFrom: a@b\nSubject: {number}\n\n")
+                for _ in range(20):
+                    file.write(" ".join(self.dice.choices(self.words, k=10)) + "\n")
+                file.write("\n")
+        database = self.file("database")
+
+        argv = ["sh", "-c", f"rm -f {database}; spamoracle -f {database} add -good {mails} && "
+                f"spamoracle -f {database} list 'word1.*'"]
+
+        def judge(profile):
+            self.assertTrue([node for node in profile.nodes if node.name.startswith("camlDatabase")])
+
+        for profile in self.assert_untouched(argv, judge):
+            self.assertGreater(profile.info["walks"]["complete_pct"], 90)
+
+    @installed("gron")
+    def test_go(self):
+        """Has stacks that it moves, and threads that it interrupts by signals."""
+        numbers = [{"word": word, "numbers": [self.dice.random() for _ in range(4)]}
+                   for word in self.words]
+        path = self.file("numbers.json")
+        with open(path, "w", encoding="ascii") as file:
+            json.dump(numbers, file)
+
+        def judge(profile):
+            self.assertGreater(profile.below("runtime.goexit", "main.main", "main.gron"),
+                               0.3 * profile.total)
+            names = {node.function for node in profile.nodes}
+            self.assertTrue({"main.statementsFromJSON", "main.(*statements).fill",
+                             "encoding/json.(*Decoder).Decode"} <= names)
+            # But for what C code there is, which starts threads: it is stripped.
+            unnamed = sum(node.own for node in profile.nodes if node.function.startswith("gron+0x"))
+            self.assertLess(unnamed, 0.05 * profile.total)
+
+        for profile in self.assert_untouched(["gron", path], judge):
+            # Stripped, and without unwind tables: names, lines and frames come from a table of Go's.
+            self.assertGreater(profile.info["walks"]["complete_pct"], 98)
+            module, = (module for module in profile.info["modules"] if module["path"].endswith("/gron"))
+            self.assertIn(module["symbols"], ("table", "dwarf"))
+
+
+if __name__ == "__main__":
+    unittest.main()
