@@ -183,12 +183,19 @@ class Contexts(CallsTest):
         program = self.build("fair.c", "-O2")
         truth = {name: int(count) for name, count in
                  (line.split() for line in self.native([program]).text.splitlines())}
-        run, profile = self.follow([program], "--burst", "5ms/500us")
-        self.assertEqual(run.status, 0, run.words)
-        for name, count in truth.items():
-            seen = sum(node.calls for node in profile.named(name))
-            self.assertGreater(seen, 0.6 * count, name)
-            self.assertLess(seen, count / 0.6, name)
+
+        def record():
+            run, profile = self.follow([program], "--burst", "5ms/500us")
+            self.assertEqual(run.status, 0, run.words)
+            return profile
+
+        def judge(profile):
+            for name, count in truth.items():
+                seen = sum(node.calls for node in profile.named(name))
+                self.assertGreater(seen, 0.6 * count, name)
+                self.assertLess(seen, count / 0.6, name)
+
+        self.steadily(record, judge)
 
     def test_bursts_of_threads_that_change_what_they_do(self):
         """Functions become busy and idle again while others run: their entries are switched one by one, in company."""
