@@ -68,17 +68,20 @@ class AskTest(ApiTest):
             self.check_answers(run, full)
             return run
 
-        return self.steadily(life, self.check_shares)
+        return self.steadily(life, lambda run: self.check_shares(run, full))
 
-    def check_shares(self, run):
+    def check_shares(self, run, full=True):
         samples = number(run, "totals", 2)
+        self.assertGreater(samples, 200)
         self.assert_shares(run, samples)
         by_place = sorted(item.value for item in items(run, "edge") if item.name == "alpha")
         self.assert_near(by_place[0] / sum(by_place), 0.4, samples / 2, "alpha by day")
         self.assertEqual(items(run, "first")[0].name, "alpha")
+        if full:
+            for item in items(run, "context"):
+                self.assertEqual(item.path[-1], "_start")
 
-    def check_answers(self, run, full=True):
-        self.assertGreater(number(run, "totals", 2), 200)
+    def check_answers(self, run, full):
         # The same answers by context, by edge and by function, the hottest first.
         for kind in ("context", "edge", "function"):
             found = items(run, kind)
@@ -96,7 +99,6 @@ class AskTest(ApiTest):
         if full:
             for item in items(run, "context"):
                 self.assertEqual(item.depth, len(item.path))
-                self.assertEqual(item.path[-1], "_start")
                 self.assertEqual(item.error, 0)
 
     def test_of_itself(self):
@@ -145,15 +147,14 @@ class AskTest(ApiTest):
         for name in ("api", "api-alone"):
             with self.subTest(name=name):
                 def ask():
-                    run, profile = self.record([program(name), "ask"], "-F", "4000")
+                    run, self.profile = self.record([program(name), "ask"], "-F", "4000")
                     self.assertEqual(run.status, 0, run.words)
-                    # What it was told is what the profile has.
-                    told = {item.name: item.value for item in items(run, "function")}
-                    for function in SHARES:
-                        self.assertAlmostEqual(profile.below(function) / told[function], 1, delta=0.05)
                     return run
 
-                self.answers(ask)
+                # What it was told is what the profile has.
+                told = {item.name: item.value for item in items(self.answers(ask), "function")}
+                for function in SHARES:
+                    self.assertAlmostEqual(self.profile.below(function) / told[function], 1, delta=0.05)
 
     def test_from_cpp(self):
         run = Run([program("api-cpp")], cwd=self.folder)
@@ -215,26 +216,30 @@ class WatchTest(ApiTest):
             self.check_facts(run)
             return run
 
-        def judge(run):
-            for item in items(run, "watched-function"):
-                self.assertLess(item.value, 60000000) # told at once: a sample is 250 us
+        self.steadily(life, self.check_watched)
 
-        self.steadily(life, judge)
-
-    def check_facts(self, run):
+    def check_watched(self, run):
+        """Which of them spend 50 ms of the 300."""
         functions = items(run, "watched-function")
         self.assertEqual(sorted(item.name for item in functions), ["alpha", "beta"])
+        for item in functions:
+            self.assertLess(item.value, 60000000) # told at once: a sample is 250 us
         paths = [tuple(item.path[:2]) for item in items(run, "watched-context")]
         self.assertEqual(sorted(paths[:3]), [("alpha", "by_day"), ("alpha", "by_night"),
                                              ("beta", "by_night")])
-        for item in functions:
+        self.assertEqual(number(run, "polled"), 5)
+        self.assertEqual(number(run, "child-polled"), 1)
+
+    def check_facts(self, run):
+        functions, contexts = items(run, "watched-function"), items(run, "watched-context")
+        for item in functions + contexts:
             self.assertGreaterEqual(item.value, 50000000)
         self.assertFalse(items(run, "never"))
-        self.assertEqual(number(run, "polled"), 5)
+        # The child is told of its contexts alone.
+        self.assertEqual(len(functions) + len(contexts), number(run, "polled") + number(run, "child-polled"))
         self.assertGreater(number(run, "polled", 3), 0) # the descriptor rang
         # A child has its own counts and its own descriptor.
         self.assertEqual(number(run, "child-rung"), 1)
-        self.assertEqual(number(run, "child-polled"), 1)
         self.assertEqual(number(run, "parent-rung"), 0)
 
     def test_of_itself(self):
