@@ -67,11 +67,11 @@ class Signals(LiveTest):
                 def life():
                     run, profile = self.record(argv, *STORM, marker)
                     self.assertEqual(run.status, 0, run.words)
-                    self.assert_complete(profile)
                     return rate(self.native(argv)), rate(run), profile
 
                 def judge(recorded):
                     native, ours, profile = recorded
+                    self.assert_complete(profile)
                     self.assertAlmostEqual(ours, native, delta=0.2 * native)
                     self.assertGreater(profile.share("run_sigprof", "signal_work", "burn"), 0.8)
 
@@ -89,23 +89,28 @@ class OtherSources(LiveTest):
                 with self.subTest(source=source, program=name, mode=mode):
                     argv = [program(name), mode]
                     native = self.native(argv)
-                    run, profile = self.record(argv, "-F", "4000", "--source", source)
-                    self.assert_same(run, native)
-                    self.assert_complete(profile)
+
+                    def life():
+                        run, profile = self.record(argv, "-F", "4000", "--source", source)
+                        self.assert_same(run, native)
+                        return profile
+
+                    self.steadily(life, self.assert_complete)
 
 
 class Waits(LiveTest):
     """No call comes back early because a sample was taken."""
 
     def test_sampled_by_cpu_time(self):
-        for profile in self.survives([program("waits")]):
-            self.assertGreater(profile.below("busy_loop", "burn"), 0)
+        self.survives([program("waits")], judge=lambda profile: self.assertGreater(profile.below("busy_loop", "burn"), 0))
 
     def test_sampled_by_wall_time(self):
-        for profile in self.survives([program("waits")], options=("-e", "wall", "-F", "1000"), samples=20):
+        def judge(profile):
             for name in ("sleep_nano", "wait_poll", "wait_epoll", "read_pipe", "accept_socket",
                          "wait_semaphore", "wait_pause"):
                 self.assertGreater(profile.below(name), 0, name)
+
+        self.survives([program("waits")], options=("-e", "wall", "-F", "1000"), samples=20, judge=judge)
 
 
 if __name__ == "__main__":

@@ -19,21 +19,20 @@ class Figure1(LiveTest):
                 def life():
                     run, profile = self.record(argv, "-F", "4000", marker)
                     self.assertEqual(run.status, 0)
-                    self.assert_complete(profile)
-                    self.assert_calls(profile, "figure1", {"main": "a b", "a": "c", "b": "c", "c": "d"})
                     return profile
 
                 def judge(profile):
+                    self.assert_complete(profile)
+                    self.assert_calls(profile, "figure1", {"main": "a b", "a": "c", "b": "c", "c": "d"})
                     time_in_a, time_in_b = profile.below("a", "c"), profile.below("b", "c")
                     self.assertAlmostEqual(time_in_a / (time_in_a + time_in_b), 0.5, delta=0.02)
+                    if marker == "--marker=on":
+                        returns = {name: sum(node.returns or 0 for node in profile.named("c")
+                                             if node.parent.name == name) for name in "ab"}
+                        # c is sampled in each of its calls, so each of its returns is seen.
+                        self.assertEqual(returns, {"a": 16, "b": 32})
 
-                profile = self.steadily(life, judge)
-                if marker == "--marker=on":
-                    returns = {name: sum(node.returns or 0 for node in profile.named("c")
-                                         if node.parent.name == name) for name in "ab"}
-                    self.assertGreater(returns["b"], returns["a"])
-                    # c is sampled in each of its calls, so each of its returns is seen.
-                    self.assertEqual(returns, {"a": 16, "b": 32})
+                self.steadily(life, judge)
 
 
 class CpuTime(LiveTest):
@@ -46,11 +45,11 @@ class CpuTime(LiveTest):
         def life():
             run, profile = record()
             self.assertEqual(run.status, 0, run.words)
-            self.assert_complete(profile)
             return profile, {name: int(value) for name, value in map(str.split, run.text.splitlines())}
 
         def judge(recorded):
             profile, charged = recorded
+            self.assert_complete(profile)
             for name in ("compute", "long_calls", "short_calls", "page_faults"):
                 # What the thread does before and after its function is some microseconds.
                 self.assertAlmostEqual(profile.below("work", name) / charged[name], 1, delta=0.01 + slack,
@@ -119,6 +118,7 @@ class Shares(LiveTest):
         with self.subTest(executable=executable, options=options):
             def judge(recorded):
                 run, profile = recorded
+                self.assert_complete(profile, complete)
                 spent = self.spent(run)
                 within = sum(spent.values())
                 for path, value in spent.items():
@@ -126,8 +126,7 @@ class Shares(LiveTest):
                         self.seen(profile, path) / profile.below("share_leaf"), value / within,
                         delta=profile.tolerance(value / within) + 1 - complete, msg=path)
 
-            _, profile = self.steadily(lambda: self.record([program(executable)], *options), judge)
-            self.assert_complete(profile, complete)
+            self.steadily(lambda: self.record([program(executable)], *options), judge)
 
     def test_paths(self):
         for marker in MARKERS:
@@ -183,11 +182,11 @@ class WallTime(LiveTest):
                     run, profile = self.record([program("sleeps")], "-e", "wall", "-F", "1000", marker)
                     self.assertEqual(run.status, 0, run.words)
                     self.assertEqual(profile.info["events"][0]["name"], "wall")
-                    self.assert_complete(profile)
                     return run, profile
 
                 def judge(recorded):
                     run, profile = recorded
+                    self.assert_complete(profile)
                     for line in run.text.splitlines():
                         path, value = line.split()
                         # A sleep is seen when it ends: each may be off by a period or two.
