@@ -167,16 +167,21 @@ class Contexts(CallsTest):
             truth = true_edges(self.native([program, mode]).text)
             for burst in ("2ms/500us", "2ms/500us,adaptive:3"):
                 with self.subTest(mode=mode, burst=burst):
-                    run, profile = self.follow([program, mode], "--burst", burst)
-                    self.assertEqual(run.status, 0, run.words)
-                    self.assertEqual(true_edges(run.text).keys(), truth.keys())
-                    seen = self.edges(profile)
-                    total = sum(seen.values())
-                    # The start routine of a thread was called when nobody followed.
-                    wrong = {edge: calls for edge, calls in seen.items()
-                             if edge not in truth and edge != ("", "wander")}
-                    # The call that a burst begins in may stand below a caller that is not followed.
-                    self.assertLessEqual(sum(wrong.values()), 0.01 * total + 50, wrong)
+                    def life():
+                        run, profile = self.follow([program, mode], "--burst", burst)
+                        self.assertEqual(run.status, 0, run.words)
+                        self.assertEqual(true_edges(run.text).keys(), truth.keys())
+                        return self.edges(profile)
+
+                    def judge(seen):
+                        total = sum(seen.values())
+                        # The start routine of a thread was called when nobody followed.
+                        wrong = {edge: calls for edge, calls in seen.items()
+                                 if edge not in truth and edge != ("", "wander")}
+                        # The call that a burst begins in may stand below a caller that is not followed.
+                        self.assertLessEqual(sum(wrong.values()), 0.01 * total + 50, wrong)
+
+                    self.steadily(life, judge)
 
     def test_bursts_are_fair(self):
         """Following slows code that does little but call: its calls count for the more. Counts are those of all calls."""
@@ -230,11 +235,14 @@ class Contexts(CallsTest):
         self.assertEqual(built.status, 0, built.words)
         native = self.native([program])
         for burst in ("2ms/200us", "1ms/100us,adaptive:4"):
-            run, profile = self.follow([program], "--burst", burst)
-            self.assertEqual((run.status, run.text), (0, native.text), run.words)
-            named = [profile.named(f"f{i}") for i in range(functions)]
-            self.assertEqual({node.parent.name for nodes in named for node in nodes}, {"work"})
-            self.assertGreater(sum(1 for nodes in named if nodes), functions / 2)
+            def life():
+                run, profile = self.follow([program], "--burst", burst)
+                self.assertEqual((run.status, run.text), (0, native.text), run.words)
+                named = [profile.named(f"f{i}") for i in range(functions)]
+                self.assertLessEqual({node.parent.name for nodes in named for node in nodes}, {"work"})
+                return sum(1 for nodes in named if nodes)
+
+            self.steadily(life, lambda seen: self.assertGreater(seen, functions / 2))
 
     def test_bursts_of_a_large_program(self):
         """Its entries take a while to be written: the clock ticks before they all are."""
@@ -294,9 +302,12 @@ class Contexts(CallsTest):
         built = Run([CAIRN, "cc", "gcc", "-O1", "-o", program, path], cwd=self.folder)
         self.assertEqual(built.status, 0, built.words)
         for words, kind in (((), "r-xp\n"), (("all",), "rwxp\n")):
-            run, profile = self.follow([program, *words], "--burst", "1ms/100us")
-            self.assertEqual((run.status, run.text), (0, kind), run.words)
-            self.assertGreater(sum(node.calls for node in profile.named("f7")), 0)
+            def life():
+                run, profile = self.follow([program, *words], "--burst", "1ms/100us")
+                self.assertEqual((run.status, run.text), (0, kind), run.words)
+                return sum(node.calls for node in profile.named("f7"))
+
+            self.steadily(life, lambda calls: self.assertGreater(calls, 0))
 
     def test_of_folded_recursion(self):
         """Kept in one context, with all its calls."""
@@ -425,31 +436,39 @@ class Contexts(CallsTest):
 class Windows(CallsTest):
     """Calls are followed after a delay, and for a duration: all of them then, and no other."""
 
-    def window(self, program, *options):
-        run, profile = self.follow([program], *options)
-        self.assertEqual(run.status, 0, run.words)
-        count = lambda name: sum(node.calls or 0 for node in profile.named(name))
-        rounds, middle, leaf = int(run.text), count("middle"), count("leaf")
-        self.assertGreater(middle, 0)
-        self.assertLess(middle, rounds)
-        self.assertLess(abs(leaf - 10 * middle), 20)  # the first and the last may be there in part
-        for node in profile.named("leaf"):
-            if node.calls:
-                self.assertEqual(node.path()[-4:], ["main", "outer", "middle", "leaf"])
-        return count("outer")
+    def assert_window(self, program, *options, outer):
+        """When it opens and closes is a matter of time, and of who gets the processor: see steadily()."""
+        def life():
+            run, profile = self.follow([program], *options)
+            self.assertEqual(run.status, 0, run.words)
+            count = {name: sum(node.calls or 0 for node in profile.named(name)) for name in ("outer", "middle", "leaf")}
+            # The first and the last may be there in part.
+            self.assertLess(abs(count["leaf"] - 10 * count["middle"]), 20)
+            for node in profile.named("leaf"):
+                if node.calls:
+                    self.assertEqual(node.path()[-4:], ["main", "outer", "middle", "leaf"])
+            return int(run.text), count
+
+        def judge(recorded):
+            rounds, count = recorded
+            self.assertGreater(count["middle"], 0)
+            self.assertLess(count["middle"], rounds)
+            self.assertEqual(count["outer"], outer)
+
+        self.steadily(life, judge)
 
     def test_of_calls(self):
         program = self.build("window.c")
-        self.assertEqual(self.window(program, "--delay", "0.7"), 0)
-        self.assertEqual(self.window(program, "--duration", "0.7"), 1)
-        self.assertEqual(self.window(program, "--delay", "0.5", "--duration", "0.5"), 0)
+        self.assert_window(program, "--delay", "0.7", outer=0)
+        self.assert_window(program, "--duration", "0.7", outer=1)
+        self.assert_window(program, "--delay", "0.5", "--duration", "0.5", outer=0)
 
     def test_beside_time(self):
-        self.assertEqual(self.window(self.build("window.c"), "-e", "cpu", "--delay", "0.7"), 0)
+        self.assert_window(self.build("window.c"), "-e", "cpu", "--delay", "0.7", outer=0)
 
     def test_of_functions_that_tell(self):
         program = self.build("window.c", "-O2", "-finstrument-functions", through=())
-        self.assertEqual(self.window(program, "--delay", "0.7"), 0)
+        self.assert_window(program, "--delay", "0.7", outer=0)
 
     def test_that_never_opens(self):
         program = self.build("window.c")

@@ -54,26 +54,41 @@ class StackShapes(LiveTest):
         """Walks that take longer than the period: the program still gets its share of the time."""
         argv = [program("recursion"), "20000"]
         native = self.native(argv)
-        run, profile = self.record(argv, "-F", "10000", "--marker=off", timeout=60)
-        self.assert_same(run, native)
-        self.assert_complete(profile)
+
+        def life():
+            run, profile = self.record(argv, "-F", "10000", "--marker=off")
+            self.assert_same(run, native)
+            return profile
+
+        self.steadily(life, self.assert_complete)
 
     def test_recursion_a_million_deep(self):
-        native = self.native([program("recursion"), "1000000"])
-        run, profile = self.record([program("recursion"), "1000000"], "-F", "1000")
-        self.assert_same(run, native)
-        self.assert_complete(profile)
-        self.assertGreater(profile.info["nodes"], 1000000)
-        self.assertGreater(profile.info["frames_per_sample"]["stack"], 500000)
+        argv = [program("recursion"), "1000000"]
+        native = self.native(argv)
+
+        def life():
+            run, profile = self.record(argv, "-F", "1000")
+            self.assert_same(run, native)
+            return profile
+
+        def judge(profile):
+            self.assert_complete(profile)
+            self.assertGreater(profile.info["nodes"], 1000000)
+            self.assertGreater(profile.info["frames_per_sample"]["stack"], 500000)
+
+        self.steadily(life, judge)
 
     def test_return_addresses_of_calls_that_are_over(self):
         """Of generated code without tables, a search finds them. What leads to no end from there was not called by them."""
         for marker in "--marker=on", "--marker=off":
-            _, profile = self.record([program("stale")], "-F", "2000", marker)
-            generated = [node for node in profile.nodes if node.name == "[jit]"]
-            self.assertGreater(sum(node.own for node in generated), 0)
-            for node in generated:
-                self.assertNotIn("deeper", node.path())
+            def life():
+                _, profile = self.record([program("stale")], "-F", "2000", marker)
+                generated = [node for node in profile.nodes if node.name == "[jit]"]
+                for node in generated:
+                    self.assertNotIn("deeper", node.path())
+                return sum(node.own for node in generated)
+
+            self.steadily(life, lambda own: self.assertGreater(own, 0))
 
 
 if __name__ == "__main__":

@@ -91,9 +91,14 @@ class Numbers(test_encode.EncodeTest, test_calls_sites.SitesTest):
     """Handlers in stubs and hooks leave the number as they have found it."""
 
     def assert_steps(self, how):
-        counts = self.encode([self.build("steps.c"), ROUNDS or "4", how, "2000000"], "-F", "10000", same_output=False)
-        self.assertEqual(counts["mismatches"], 0, counts)
-        self.assertGreater(counts["verified"], 100, counts)
+        program = self.build("steps.c")
+
+        def life():
+            counts = self.encode([program, ROUNDS or "4", how, "2000000"], "-F", "10000", same_output=False)
+            self.assertEqual(counts["mismatches"], 0, counts)
+            return counts
+
+        self.steadily(life, lambda counts: self.assertGreater(counts["verified"], 100, counts))
 
     def test_alone(self):
         self.assert_steps("alone")
