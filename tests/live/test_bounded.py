@@ -88,10 +88,10 @@ class Depth(BoundedTest):
                             names += [name] * int(times or 1)
                         if "share_recursive" not in names:
                             self.assert_share(profile, int(ns) / total, *names, slack=0.02)
+                    self.assert_complete(profile)
+                    self.assertFalse(profile.named(DETACHED))
 
-                profile = self.weighed([program("shares")], judge, marker, depth=32)
-                self.assert_complete(profile)
-                self.assertFalse(profile.named(DETACHED))
+                self.weighed([program("shares")], judge, marker, depth=32)
 
     def test_contexts_after_a_gap(self):
         """A plunge of more than K frames is detached; what comes after it on the old stack is not."""
@@ -145,10 +145,11 @@ class WholePaths(BoundedTest):
                 self.assertEqual(stems, {40})
 
     def test_shallow_stacks_are_whole(self):
-        run, profile = self.bounded([program("shares")], *self.ENCODE, depth=32)
-        self.assertEqual(run.status, 0, run.words)
-        self.assert_complete(profile)
-        self.assertFalse(profile.named(DETACHED))
+        def judge(_, profile):
+            self.assert_complete(profile)
+            self.assertFalse(profile.named(DETACHED))
+
+        self.weighed([program("shares")], judge, *self.ENCODE, depth=32)
 
     def test_beginnings_are_whole(self):
         """Before the program's first function the loader calls: whose first one nobody has called."""
@@ -164,10 +165,8 @@ class WholePaths(BoundedTest):
                      [program("jumps"), "handler"], [program("recursion"), "20000"]):
             native = self.native(argv)
             with self.subTest(argv=argv):
-                run, profile = self.bounded(argv, *self.ENCODE, depth=3, rate="10000")
-                self.assert_same(run, native)
-                self.assertGreater(profile.samples, 50)
-                self.assert_whole(profile)
+                self.weighed(argv, lambda _, profile: self.assertGreater(profile.samples, 50), *self.ENCODE, native=native,
+                             depth=3, rate="10000")
 
     @installed("/usr/bin/python3")
     def test_purge(self):
@@ -204,10 +203,8 @@ class Hostile(BoundedTest):
             native = self.native(argv)
             for marker in MARKERS:
                 with self.subTest(argv=argv, marker=marker):
-                    run, profile = self.bounded(argv, marker, depth=3, rate="10000")
-                    self.assert_same(run, native)
-                    self.assert_sampled(profile, 100)
-                    self.assert_whole(profile)
+                    self.weighed(argv, lambda _, profile: self.assert_sampled(profile, 100), marker, native=native,
+                                 depth=3, rate="10000")
 
 
 class Memory(BoundedTest):

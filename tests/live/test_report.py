@@ -125,9 +125,12 @@ class Report(LiveTest):
         """Without symbols there are still modules and offsets, and exported names."""
         path = self.file("stripped")
         self.assertEqual(Run(["strip", "-s", "-o", path, program("shares")]).status, 0)
-        run, profile = self.record([path], "-F", "4000")
-        self.assertEqual(run.status, 0)
-        self.assert_complete(profile)
+        def life():
+            run, profile = self.record([path], "-F", "4000")
+            self.assertEqual(run.status, 0)
+            return profile
+
+        profile = self.steadily(life, self.assert_complete)
         hot = max(profile.nodes, key=lambda node: node.own)
         self.assertEqual(hot.module, "stripped")
         self.assertRegex(hot.function, r"stripped\+0x[0-9a-f]+|0x[0-9a-f]+")

@@ -74,11 +74,17 @@ class Threads(LiveTest):
         self.life("own-stacks", "small_thread", 0.9)
 
     def test_kept_apart_when_asked(self):
-        run, profile = self.record([program("threads"), "small"], "-F", "10000", "--per-thread")
-        self.assertEqual(run.status, 0)
-        self.assertEqual(profile.info["threads"], 21)
-        self.assert_complete(profile)
-        self.assert_calls(profile, "threads", GRAPH)
+        def life():
+            run, profile = self.record([program("threads"), "small"], "-F", "10000", "--per-thread")
+            self.assertEqual(run.status, 0)
+            self.assertEqual(profile.info["threads"], 21)
+            return profile
+
+        def judge(profile):
+            self.assert_complete(profile)
+            self.assert_calls(profile, "threads", GRAPH)
+
+        self.steadily(life, judge)
 
 
 if __name__ == "__main__":
