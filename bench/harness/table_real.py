@@ -56,8 +56,9 @@ def _time_rounds(place, tools, argv, rounds, seed):
 
 
 def _count(tool, result: Run, output, facts, last):
-    """Samples of each run where that is cheap to learn; of the last one otherwise."""
-    if not facts["same"] or (isinstance(tool, profilers.Cairn) and not last):
+    """Samples of each run where that is cheap to learn; of the last one otherwise. What the handler took, of all of
+    them: one run in which the processor was taken away from it must not stand for the others."""
+    if not facts["same"] or (isinstance(tool, profilers.Cairn) and tool.name != "cairn" and not last):
         return
     samples = tool.samples(result, output)
     if samples is not None:
@@ -65,6 +66,8 @@ def _count(tool, result: Run, output, facts, last):
     facts["bytes"] = sum(os.path.getsize(path) for path in tool.files(output))
     if isinstance(tool, profilers.Cairn) and tool.name != "empty":
         info = tool.info(output)
+        facts.setdefault("handler", []).append(
+            {**info["handler_ns"], "share": info["handler_ns"]["mean"] * info["samples"] / info["cost_ns"]})
         facts["info"] = {key: info[key] for key in ("walks", "handler_ns", "frames_per_sample",
                                                     "samples_lost", "nodes", "cost_ns")}
         facts["rate"] = info["events"][0]["rate_achieved"]
@@ -166,7 +169,7 @@ def _sample_table(data):
             continue
         lines.append(f"| {row['name']} | " + " | ".join(cells) +
                      f" | {info['walks']['complete_pct']:.2f} %"
-                     f" | {info['handler_ns']['mean'] / 1000:.1f} µs | {info['handler_ns']['p50'] / 1000:.1f} µs"
+                     f" | {_handler(row, 'mean') / 1000:.1f} µs | {_handler(row, 'p50') / 1000:.1f} µs"
                      f" | {median(beyond_empty_rounds(row)) * 100:+.2f} % | {handler_share(row) * 100:.2f} % |")
     return lines
 
@@ -186,6 +189,10 @@ def _memory_table(data):
     return lines
 
 
+def _handler(row, what):
+    return median([run[what] for run in row["facts"]["cairn"]["handler"]])
+
+
 def beyond_empty_rounds(row):
     return [(full - empty) / native for full, empty, native in
             zip(row["times"]["cairn"], row["times"]["empty"], row["beside"]["cairn"])]
@@ -194,8 +201,7 @@ def beyond_empty_rounds(row):
 def handler_share(row):
     """Handler time as a share of the program's CPU time: what cairn's own code adds to bare signals,
     free of the noise of two runs."""
-    info, samples = row["facts"]["cairn"]["info"], row["facts"]["cairn"]["samples"]
-    return info["handler_ns"]["mean"] * 1e-9 * samples[-1] / median(row["times"]["native"])
+    return _handler(row, "share")
 
 
 def render(data):
@@ -213,7 +219,7 @@ def render(data):
            "gperftools is asked for 1,000 a second and gets what its timer gives: compare it with cairn at "
            "250, by perf events, which tell a thread's time exactly and take an interrupt each, or by the same timer, which rides on the kernel's own. The last columns are cairn's at 1 kHz: what the walk and the tree add to bare signals as the "
            "difference of two runs that took turns, and as the handler's own time over the program's CPU "
-           "time. The total above is for programs of about a second: perf spends its time at start and end "
+           "time, medians of all rounds. The total above is for programs of about a second: perf spends its time at start and end "
            "whatever the length.")
     yield ""
     yield from _sample_table(data)
