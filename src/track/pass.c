@@ -108,7 +108,7 @@ static bool push(struct pass *pass, const struct unwind_frame *left,
     if (!(left->flags & (FRAME_CFI | FRAME_SIGNAL)))
         pass->guessed = true;
     else if (own && caller && caller->flags & FRAME_CFI && !(left->flags & FRAME_SIGNAL) &&
-             !pass->guessed)
+             !pass->guessed && unwind_may_follow_call(frame->ra))
         frame->flags = WALK_CFI;
     if (RARE(cut)) {
         note_rest(pass, caller, own);

@@ -86,10 +86,12 @@ static ref_t insert(struct pass *pass, size_t from, ref_t parent)
     return parent;
 }
 
+// The stub comes here, too, and a function's result may be in a vector register: nothing of libc or
+// the loader may be called.
 static bool may_mark(const struct walk_frame *frame)
 {
     return frame->flags & WALK_CFI && !forbidden_to_mark(frame->function, frame->site) &&
-           unwind_follows_call(frame->ra);
+           unwind_still_follows_call(frame->ra);
 }
 
 // Puts the marker into the youngest frame below index `end` that may carry it.

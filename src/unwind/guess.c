@@ -62,15 +62,19 @@ static bool follows_generated_call(uintptr_t ra)
     return found & 1;
 }
 
-static bool follows_call_in(uintptr_t ra, const struct module_ref *module)
+// In a module that is there, and known to the end of its code.
+static bool follows_call_in_code(uintptr_t ra, const struct module_ref *module)
 {
-    if (module->code_end == 0)
-        return guess_follows_call_anywhere(ra);
     if (ra <= module->code_start || ra > module->code_end)
         return false;
     uintptr_t from =
         ra - module->code_start > ARCH_CALL_MOST ? ra - ARCH_CALL_MOST : module->code_start;
     return arch_follows_call((const unsigned char *)from, (const unsigned char *)ra);
+}
+
+static bool follows_call_in(uintptr_t ra, const struct module_ref *module)
+{
+    return module->code_end ? follows_call_in_code(ra, module) : guess_follows_call_anywhere(ra);
 }
 
 static bool follows_call(uintptr_t ra)
@@ -91,6 +95,17 @@ bool unwind_follows_call(uintptr_t ra)
     bool follows = follows_call(ra);
     loadmap_leave();
     return follows;
+}
+
+bool unwind_may_follow_call(uintptr_t ra)
+{
+    return shortcut_at(ra - 1) || unwind_follows_call(ra);
+}
+
+bool unwind_still_follows_call(uintptr_t ra)
+{
+    const struct shortcut *shortcut = shortcut_at(ra - 1);
+    return !shortcut || follows_call_in_code(ra, &shortcut->module);
 }
 
 static bool starts_process(const struct unwind_cursor *cursor)

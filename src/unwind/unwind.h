@@ -141,6 +141,12 @@ void unwind_correct(struct unwind_cursor *cursor, uintptr_t pc);
 // module.
 bool unwind_follows_call(uintptr_t ra);
 
+// The same in two parts, for those who must not ask the loader when it counts, since it changes
+// vector registers. In a module that stays, the first says nothing and the second looks at the
+// code; in others the first does.
+bool unwind_may_follow_call(uintptr_t ra);
+bool unwind_still_follows_call(uintptr_t ra);
+
 // Whoever leads calls through code of his own says here what the program would have at a pc in it:
 // corrects pc and sp, sets *interrupted if pc is an instruction rather than a return address.
 // False: not his. Set once, before the first of that code runs; called in signal handlers.

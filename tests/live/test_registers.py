@@ -13,6 +13,13 @@ class Registers(LiveTest):
             self.assertGreater(sum(node.returns or 0 for name in names
                                    for node in profile.named(name)), least)
 
+    def everywhere(self, name, graph, judge):
+        """As a program, and as a plugin, of which the loader has to be asked."""
+        self.survives([program(name)], graph, judge=lambda profile: judge(profile, "main"))
+        graph = {**graph, "main": "plugin_main", "plugin_main": graph["main"]}
+        self.survives([program("plugged"), program(f"plugged_{name}.so")], graph,
+                      judge=lambda profile: judge(profile, "plugin_main"))
+
     def test_results_of_every_class(self):
         gives = ("give_integer give_int128 give_double give_long_double give_complex "
                  "give_long_complex").split()
@@ -24,23 +31,23 @@ class Registers(LiveTest):
             for name in callees.split():
                 graph[name] = name + " result_work"
 
-        def judge(profile):
+        def judge(profile, _main):
             for name in gives:
                 self.assertGreater(profile.share("check_scalars", name, "result_work"), 0.04, name)
             self.assert_returned(profile, gives, 500)
 
-        self.survives([program("results")], graph, judge=judge)
+        self.everywhere("results", graph, judge)
 
     def test_no_register_changes_on_the_way_back(self):
         graph = {"main": "register_probe burn", "register_probe": "register_nest",
                  "register_nest": "register_leaf", "*": "fill_ymm fill_zmm"}
 
-        def judge(profile):
+        def judge(profile, main):
             self.assert_returned(profile, ("register_leaf", "register_nest"), 500)
             self.assertGreater(
-                profile.share("main", "register_probe", "register_nest", "register_leaf"), 0.8)
+                profile.share(main, "register_probe", "register_nest", "register_leaf"), 0.8)
 
-        self.survives([program("registers")], graph, judge=judge)
+        self.everywhere("registers", graph, judge)
 
     def test_unaligned_accesses_that_trap(self):
         """The handler does what it likes, and the program goes on with its flags as they were."""
