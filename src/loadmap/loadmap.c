@@ -261,10 +261,10 @@ bool loadmap_is_programs(uintptr_t pc)
 }
 #endif
 
-static uint64_t now(void)
+static uint64_t now(clockid_t clock)
 {
     struct timespec time;
-    clock_gettime(CLOCK_MONOTONIC, &time);
+    clock_gettime(clock, &time);
     return (uint64_t)time.tv_sec * 1000000000 + (uint64_t)time.tv_nsec;
 }
 
@@ -289,9 +289,11 @@ static void add_mapped_file(const struct maps_reader *maps)
 // that was generated. Rarely.
 static void add_from_maps(uintptr_t pc)
 {
-    uint64_t begin = now();
+    const uint64_t begin = now(CLOCK_MONOTONIC);
     if (begin < atomic_load(&maps_not_before) || !try_lock(1))
         return;
+    // What others do on this processor meanwhile is no cost of ours.
+    const uint64_t used = now(CLOCK_THREAD_CPUTIME_ID);
     struct maps_reader *maps = &scratch.maps;
     if (maps_read(maps, pc)) {
         table_set_ranges(maps->range, maps->ranges);
@@ -299,7 +301,7 @@ static void add_from_maps(uintptr_t pc)
             add_mapped_file(maps);
     }
     unlock();
-    uint64_t cost = now() - begin, pause = cost * MAPS_PAUSE_TIMES;
+    const uint64_t pause = (now(CLOCK_THREAD_CPUTIME_ID) - used) * MAPS_PAUSE_TIMES;
     atomic_store(&maps_not_before, begin + (pause > MAPS_PAUSE_LEAST ? pause : MAPS_PAUSE_LEAST));
 }
 

@@ -15,6 +15,7 @@
 #include <string.h>
 #include <sys/auxv.h>
 #include <sys/mman.h>
+#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <time.h>
 #include <ucontext.h>
@@ -54,6 +55,17 @@ static int find_announced(const char *part)
     return -1;
 }
 
+// A clock that goes on by so much each time that somebody looks at it.
+static uint64_t away, away_each;
+
+int clock_gettime(clockid_t clock, struct timespec *time)
+{
+    const int result = (int)syscall(SYS_clock_gettime, clock, time);
+    if (clock == CLOCK_MONOTONIC)
+        time->tv_sec += (time_t)((away += away_each) / 1000000000);
+    return result;
+}
+
 static bool find_once(uintptr_t pc, struct module_ref *module)
 {
     bool unloading;
@@ -64,16 +76,29 @@ static bool find_once(uintptr_t pc, struct module_ref *module)
 }
 
 // Where the loader cannot be asked, /proc/self/maps is, but not too often.
-static bool find(uintptr_t pc, struct module_ref *module)
+static bool find_within(unsigned tries, uintptr_t pc, struct module_ref *module)
 {
     bool found = find_once(pc, module);
 #ifdef LOADMAP_WITHOUT_FIND_OBJECT
-    for (int i = 0; !found && i < 20; i++) {
+    for (unsigned i = 0; !found && i < tries; i++) {
         usleep(10000);
         found = find_once(pc, module);
     }
 #endif
+    (void)tries;
     return found;
+}
+
+// What is there is found sooner or later.
+static bool find(uintptr_t pc, struct module_ref *module)
+{
+    return find_within(1000, pc, module);
+}
+
+// What is not there is not found for a while.
+static bool find_soon(uintptr_t pc, struct module_ref *module)
+{
+    return find_within(20, pc, module);
 }
 
 static void close_library(void *library)
@@ -131,10 +156,10 @@ static void test_no_code(void **state)
     struct module_ref module;
     void *heap = malloc(100);
     static const uintptr_t nowhere[] = {0, 1, 4096, UINTPTR_MAX, (uintptr_t)1 << 47};
-    assert_false(find((uintptr_t)heap, &module));
+    assert_false(find_soon((uintptr_t)heap, &module));
     assert_int_equal(module.id, MODULE_NONE);
     for (unsigned i = 0; i < 5; i++)
-        assert_false(find(nowhere[i], &module));
+        assert_false(find_soon(nowhere[i], &module));
     free(heap);
 }
 
@@ -145,8 +170,8 @@ static void test_anonymous_code(void **state)
     void *code = mmap(NULL, 8192, PROT_READ | PROT_EXEC, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
     assert_ptr_not_equal(code, MAP_FAILED);
     // A lookup may have been made a moment ago, and the next one is not yet due.
-    for (int i = 0; i < 100; i++) {
-        assert_false(find((uintptr_t)code + 5, &module));
+    for (int i = 0; i < 1000; i++) {
+        assert_false(find_once((uintptr_t)code + 5, &module));
         if (module.id == MODULE_ANONYMOUS)
             break;
         usleep(10000);
@@ -155,6 +180,24 @@ static void test_anonymous_code(void **state)
     assert_false(loadmap_peek((uintptr_t)code + 4097, &module));
     assert_int_equal(module.id, MODULE_ANONYMOUS);
     munmap(code, 8192);
+}
+
+// However long the thread was away while it read /proc/self/maps: only what that took counts.
+static void test_being_away_is_no_cost(void **state)
+{
+    (void)state;
+    struct module_ref module;
+    away_each = UINT64_C(100000000000);
+    void *code[2];
+    for (int i = 0; i < 2; i++) {
+        code[i] = mmap(NULL, 4096, PROT_READ | PROT_EXEC, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+        assert_ptr_not_equal(code[i], MAP_FAILED);
+        assert_false(find_once((uintptr_t)code[i], &module));
+        assert_int_equal(module.id, MODULE_ANONYMOUS);
+    }
+    away_each = 0;
+    for (int i = 0; i < 2; i++)
+        munmap(code[i], 4096);
 }
 
 // What was found out of a page is not asked for again and again, but a library that takes its place
@@ -175,7 +218,7 @@ static void test_library_after_code(void **state)
 #endif
     if (code != (void *)page)
         skip();
-    for (int i = 0; i < 100 && (find_once(pc, &module) || module.id != MODULE_ANONYMOUS); i++)
+    for (int i = 0; i < 1000 && (find_once(pc, &module) || module.id != MODULE_ANONYMOUS); i++)
         usleep(10000);
     assert_int_equal(module.id, MODULE_ANONYMOUS);
     assert_false(loadmap_peek(pc + 1, &module));
@@ -232,7 +275,7 @@ static void test_found_when_met(void **state)
     uint32_t generation = loadmap_generation();
     close_library(library);
     assert_int_not_equal(loadmap_generation(), generation);
-    assert_false(find(pc, &again));
+    assert_false(find_soon(pc, &again));
 }
 
 // The same address, another library; and the first again, which is not another one.
@@ -547,6 +590,7 @@ int main(void)
         cmocka_unit_test(test_maps_lines),
         cmocka_unit_test(test_maps_of_one_file_far_apart),
         cmocka_unit_test(test_readable),
+        cmocka_unit_test(test_being_away_is_no_cost),
         cmocka_unit_test(test_library_after_code),
         cmocka_unit_test(test_pages_are_asked_anew),
     };
