@@ -147,11 +147,12 @@ static bool libraries_are_instrumented(const char *loader, const char *path)
     return found;
 }
 
-static bool is_instrumented(const char *path)
+static enum finding look_at_program(const char *path)
 {
     char loader[PATH_MAX] = "";
-    return look_at(path, loader, sizeof loader) != PLAIN ||
-           (*loader && libraries_are_instrumented(loader, path));
+    const enum finding finding = look_at(path, loader, sizeof loader);
+    return finding == PLAIN && *loader && libraries_are_instrumented(loader, path) ? INSTRUMENTED
+                                                                                   : finding;
 }
 
 // Whether the kernel lets a process rewrite its own code. NULL, or why not.
@@ -179,11 +180,13 @@ static const char *why_sites_cannot_be_patched(void)
 
 int choose_calls(const char *path, struct record_options *options)
 {
-    const bool instrumented = !options->calls_by_given && is_instrumented(path);
+    const enum finding finding = options->calls_by_given ? PLAIN : look_at_program(path);
     const bool needs_entries = options->trigger || options->burst_interval_ns;
     if (!options->calls_by_given && !needs_entries)
-        options->calls_by = instrumented ? LIVE_CALLS_BY_ENTRIES : LIVE_CALLS_BY_LIBRARIES;
-    if (needs_entries && !instrumented) {
+        options->calls_by =
+            finding == INSTRUMENTED ? LIVE_CALLS_BY_ENTRIES : LIVE_CALLS_BY_LIBRARIES;
+    // A script may run programs of any kind.
+    if (needs_entries && finding == PLAIN) {
         complain("%s needs a program built for it, and neither %s nor a library of it is: build it "
                  "with CC='cairn cc gcc' (or g++, clang, ...)",
                  options->trigger ? "a stack sample at calls" : "--burst", path);

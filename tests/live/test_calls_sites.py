@@ -117,6 +117,13 @@ class Contexts(SitesTest, test_calls.Contexts):
         self.assertNotIn("msort_with_tmp", names["program"])
         self.assertLess(names["program"], names["all"])
 
+    def test_of_what_a_script_runs(self):
+        """Nobody knows beforehand what that is."""
+        script = self.file("script", f"#!/bin/sh\n{self.build('calls.c')} stale\n")
+        os.chmod(script, 0o755)
+        run, profile = self.follow([script])
+        self.assert_true(run, profile, ("anybody",))
+
     def test_of_nothing_but_entries(self):
         run = self.native([CAIRN, "record", "-o", self.file("none"), "--track", "calls", "--calls-by", "entries",
                            self.build("calls.c"), "figure6"])
