@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: MIT
 
 // The measures themselves. w is the weight of a context in the exact tree, v that in the
-// approximation, W and V are the sums over all contexts.
+// approximation, W and V are the sums over all contexts. Scaling and what is hot go by what was
+// charged instead: counters with errors have more than that, and to scale by their sum would make
+// those too small that have none.
 
 #include "analyze/compare.h"
 #include "base/memory.h"
@@ -27,12 +29,16 @@ static void sum_up(struct measuring *measuring)
     for (size_t i = 1; i < tree->count; i++) {
         const struct compare_context *context = &tree->contexts[i];
         for (unsigned side = 0; side < 2; side++) {
-            result->total[side] += context->weight[side];
+            result->sum[side] += context->weight[side];
             result->contexts[side] += context->weight[side] > 0;
             if (context->weight[side] > result->hottest[side])
                 result->hottest[side] = context->weight[side];
         }
         result->common += context->weight[EXACT] > 0 && context->has[APPROX];
+    }
+    for (unsigned side = 0; side < 2; side++) {
+        const uint64_t charged = result->sum[side] - (uint64_t)tree->made_up[side];
+        result->total[side] = (int64_t)charged > 0 ? charged : result->sum[side];
     }
     result->scale = measuring->options->scale;
     if (result->scale == 0)
@@ -53,13 +59,13 @@ static void measure_overlap(struct measuring *measuring)
     for (size_t i = 1; i < tree->count; i++) {
         const struct compare_context *context = &tree->contexts[i];
         known += context->has[APPROX] ? context->weight[EXACT] : 0;
-        if (result->total[EXACT] && result->total[APPROX])
-            apart += fabs((double)context->weight[EXACT] / (double)result->total[EXACT] -
-                          (double)context->weight[APPROX] / (double)result->total[APPROX]);
+        if (result->sum[EXACT] && result->sum[APPROX])
+            apart += fabs((double)context->weight[EXACT] / (double)result->sum[EXACT] -
+                          (double)context->weight[APPROX] / (double)result->sum[APPROX]);
     }
-    if (result->total[EXACT] && result->total[APPROX])
+    if (result->sum[EXACT] && result->sum[APPROX])
         result->weighted_overlap = fmax(0, 1 - apart / 2);
-    result->overlap = result->total[EXACT] ? (double)known / (double)result->total[EXACT] : 0;
+    result->overlap = result->sum[EXACT] ? (double)known / (double)result->sum[EXACT] : 0;
 }
 
 // Of edges with w >= threshold * max w, how many the approximation has; and how hot those are that
@@ -223,9 +229,9 @@ static void measure_distortion(struct measuring *measuring)
     for (size_t i = 1; i < tree->count; i++) {
         const struct compare_context *context = &tree->contexts[i];
         for (unsigned side = 0; side < 2; side++)
-            if (result->total[side])
+            if (result->sum[side])
                 shares[context->function].percent[side] +=
-                    (double)context->weight[side] / (double)result->total[side] * 100;
+                    (double)context->weight[side] / (double)result->sum[side] * 100;
     }
     size_t count = 0;
     for (uint32_t i = 0; i < tree->function_count; i++) {

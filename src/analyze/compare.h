@@ -40,6 +40,7 @@ struct compare_tree {
     size_t count, capacity;
     size_t function_count, function_capacity;
     struct numbering by_edge, by_name;
+    int64_t made_up[2]; // what a side's contexts have more than there was: their errors add up
 };
 
 struct compare_tree *compare_tree_new(void); // with its root, and function 0: no function
@@ -73,7 +74,8 @@ struct compare_error {
 // Weights of the approximation are scaled; those of the root (cost outside of all known functions)
 // count nowhere. Only contexts with weight in the exact tree can be missed.
 struct compare_result {
-    uint64_t total[2];
+    uint64_t total[2];    // what was charged
+    uint64_t sum[2];      // of all weights: more than that, if counters have errors
     uint64_t outside[2];  // the root's
     uint64_t contexts[2]; // that have weight
     uint64_t common;      // of the exact ones, how many the approximation has

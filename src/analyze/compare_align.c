@@ -2,6 +2,7 @@
 
 #include "analyze/compare_align.h"
 #include "analyze/compare_modules.h"
+#include "analyze/hot.h"
 #include "base/memory.h"
 
 // What the tree of calls can have; by common function.
@@ -341,9 +342,12 @@ int compare_align(struct alignment *alignment, struct analysis *exact, struct an
             analysis_resolve(sides[side].analysis, &(struct build_options){0});
         if (project(&projection, sides))
             sides[EXACT].projection = sides[APPROX].projection = &projection;
-        for (unsigned side = 0; side < 2; side++)
-            for (unsigned t = 0; t < sides[side].analysis->profile->tree_count; t++)
-                add_tree(&sides[side], &sides[side].analysis->profile->trees[t]);
+        for (unsigned side = 0; side < 2; side++) {
+            const struct profile *profile = sides[side].analysis->profile;
+            for (unsigned t = 0; t < profile->tree_count; t++)
+                add_tree(&sides[side], &profile->trees[t]);
+            alignment->tree->made_up[side] = hot_made_up(profile, alignment->metric[side]);
+        }
     }
     for (unsigned side = 0; side < 2; side++) {
         free(sides[side].common_function);

@@ -189,6 +189,15 @@ uint64_t hot_whole_tree(const struct profile *profile, const struct profile_tree
     return (int64_t)whole >= 0 ? whole : sum; // it cannot be less than nothing, but for damage
 }
 
+int64_t hot_made_up(const struct profile *profile, unsigned metric)
+{
+    int64_t made_up = 0;
+    if (metric == mined_metric(profile))
+        for (unsigned t = 0; t < profile->tree_count; t++)
+            made_up += profile->trees[t].hot.made_up;
+    return made_up;
+}
+
 uint64_t hot_whole(const struct profile *profile, unsigned metric)
 {
     uint64_t whole = 0;

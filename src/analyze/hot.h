@@ -20,6 +20,9 @@ uint64_t hot_whole_tree(const struct profile *profile, const struct profile_tree
                         unsigned metric);
 uint64_t hot_whole(const struct profile *profile, unsigned metric); // of all trees: N
 
+// How much more contexts have than was charged, by their errors; negative: less. Of all trees.
+int64_t hot_made_up(const struct profile *profile, unsigned metric);
+
 struct hot_choice {
     double phi;     // of N
     bool sure_only; // without contexts more than half of whose counts may be an error

@@ -166,6 +166,24 @@ static void a_multiple_is_perfect(void **state)
     profile_free(other);
 }
 
+// Counters of Space Saving have more than was charged. Scaled by their sum, those without an error
+// would come out too small.
+static void scaling_is_by_what_was_charged(void **state)
+{
+    (void)state;
+    struct profile *exact = followed(10), *approx = followed(1);
+    const uint32_t last = approx->trees[0].count - 1;
+    count_calls(approx, 0, last, 20 + 500);
+    approx->trees[0].hot.made_up = 500;
+    struct opened opened = compared(exact, approx);
+    assert_int_equal(opened.result.total[APPROX], 1321);
+    assert_int_equal(opened.result.sum[APPROX], 1821);
+    assert_near(opened.result.scale, 10);
+    finish(&opened);
+    profile_free(exact);
+    profile_free(approx);
+}
+
 static void a_walked_tree_is_projected_on_calls(void **state)
 {
     (void)state;
@@ -396,6 +414,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_profile_is_perfect_to_itself),
         cmocka_unit_test(a_multiple_is_perfect),
+        cmocka_unit_test(scaling_is_by_what_was_charged),
         cmocka_unit_test(a_walked_tree_is_projected_on_calls),
         cmocka_unit_test(frames_without_calls_are_left_out_of_both),
         cmocka_unit_test(calls_of_unknown_functions_do_not_count),
