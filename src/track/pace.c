@@ -15,7 +15,7 @@
 #define LONGEST 3               // lengths of a burst it may take to fill a window
 #define SLICES 8                // of a window
 #define STEP 8                  // times what following adds, a call fills of a window
-#define LEAST_LESSON 256        // calls of a window that tells what following adds
+#define LEAST_LESSON 256        // calls of a window that tells that following adds more
 #define SELDOM 8                // times that between calls, and it does not tell it
 #define FIRST_FOLLOWING_PS 5000 // a guess, until it is known
 #define LEAST_FOLLOWING_PS 500
@@ -210,10 +210,13 @@ static void learn(struct pace *pace, uint64_t sample)
     pace->following_ps = most(fresh, LEAST_FOLLOWING_PS);
 }
 
-// Where calls are seldom, what following adds is lost in how much the time between them varies.
+// Where calls are seldom, what following adds is lost in how much the time between them varies. A
+// few calls tell that it is less, but not that it is more: what it is taken for may be why they are
+// so few.
 static bool tells(const struct pace *pace, uint64_t sample)
 {
-    return pace->before_ps <= most(SELDOM * pace->following_ps, sample);
+    return (pace->calls >= LEAST_LESSON || (pace->calls && sample < pace->following_ps)) &&
+           pace->before_ps && pace->before_ps <= most(SELDOM * pace->following_ps, sample);
 }
 
 // So many calls were followed. Each fills the window by the same step, and what native time there
@@ -258,12 +261,10 @@ static void close_window(struct pace *pace)
     pace->lost += pace->spent - native;
     const uint64_t filled = least(pace->seen, MOST_NS / 1024) * 1024 / pace->window;
     pace->owed += (int64_t)pace->due - (int64_t)(pace->due / 1024 * least(filled, MOST_FILLED));
-    if (pace->calls >= LEAST_LESSON && pace->before_ps) {
-        const uint64_t both = pace->spent * 1000 / pace->calls,
-                       sample = both - least(pace->before_ps, both);
-        if (tells(pace, sample))
-            learn(pace, sample);
-    }
+    const uint64_t both = pace->spent * 1000 / most(pace->calls, 1),
+                   sample = both - least(pace->before_ps, both);
+    if (tells(pace, sample))
+        learn(pace, sample);
     pace->window = 0;
     pace->state = PACE_RESTING;
 }

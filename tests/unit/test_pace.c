@@ -272,6 +272,20 @@ static void test_noise_of_seldom_calls(void **state)
     assert_near(&machine, 30);
 }
 
+// What was so dear to follow that windows had few calls becomes cheap, and windows large again.
+static void test_costs_that_fall(void **state)
+{
+    (void)state;
+    const struct phase phases[] = {{10000, 1000000, 40000000}, {10000, 20000, 400000000}};
+    struct machine machine = {.phases = phases, .count = 2};
+    run(&machine, 5000000, 500000, 80000000);
+    assert_int_equal(machine.phase, 1);
+    while (machine.phase == 1)
+        step(&machine);
+    assert_in_range(machine.pace.following_ps, 10000, 40000);
+    assert_near(&machine, 15);
+}
+
 // What comes after a stretch without calls is not seen too often.
 static void test_silence(void **state)
 {
@@ -347,6 +361,7 @@ int main(void)
         cmocka_unit_test(test_costs_that_differ),
         cmocka_unit_test(test_costs_that_change),
         cmocka_unit_test(test_noise_of_seldom_calls),
+        cmocka_unit_test(test_costs_that_fall),
         cmocka_unit_test(test_silence),
         cmocka_unit_test(test_short_runs),
         cmocka_unit_test(test_bursts_that_are_cut_short),
