@@ -41,12 +41,12 @@ bool guess_follows_call_anywhere(uintptr_t ra)
     return arch_follows_call((const unsigned char *)from, (const unsigned char *)ra);
 }
 
-// In generated code, as found lately. To read it takes system calls: it may be gone at any time.
-// What was remembered is a guess like the rest.
+// In generated code, or a file that the program has mapped, as found lately. To read it takes
+// system calls: it may be gone at any time. What was remembered is a guess like the rest.
 #define CALLS 256
 #define CALL_TURN_BITS 16
 
-static bool follows_generated_call(uintptr_t ra)
+static bool follows_passing_call(uintptr_t ra)
 {
     // Address, turn and answer in one word, each for itself: relaxed.
     static _Atomic uint64_t calls[CALLS];
@@ -74,7 +74,7 @@ static bool follows_call_in_code(uintptr_t ra, const struct module_ref *module)
 
 static bool follows_call_in(uintptr_t ra, const struct module_ref *module)
 {
-    return module->code_end ? follows_call_in_code(ra, module) : guess_follows_call_anywhere(ra);
+    return module->code_end ? follows_call_in_code(ra, module) : follows_passing_call(ra);
 }
 
 static bool follows_call(uintptr_t ra)
@@ -82,7 +82,7 @@ static bool follows_call(uintptr_t ra)
     struct module_ref room;
     const struct module_ref *module = module_at(ra - 1, &room);
     return module ? follows_call_in(ra, module)
-                  : room.id == MODULE_ANONYMOUS && follows_generated_call(ra);
+                  : room.id == MODULE_ANONYMOUS && follows_passing_call(ra);
 }
 
 bool unwind_follows_call(uintptr_t ra)
