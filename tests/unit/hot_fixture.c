@@ -217,10 +217,12 @@ static unsigned times_a_child(const struct stream *stream, ref_t parent, ref_t w
         assert_int_equal(count, fanout->count);
         return times + (fanout->unplaced == wanted);
     }
-    for (ref_t child = node->child; child; child = node_at(stream, child)->sibling) {
+    ref_t child = node->child; // of a ring
+    do {
         assert_int_equal(node_at(stream, child)->parent, parent);
         times += child == wanted;
-    }
+        child = node_at(stream, child)->sibling;
+    } while (child != node->child);
     return times;
 }
 
