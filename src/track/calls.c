@@ -136,35 +136,6 @@ calls_enter_known(struct calls_thread *calls, uintptr_t *slot, uintptr_t back, u
     return missed_any(calls) ? KNOWN_SETTLE : KNOWN;
 }
 
-// The same for a call that the short way knows, and by whom, but not which child that leads to: a
-// new one, as a rule. What the table of calls says need not be found out, or kept, again.
-__attribute__((visibility("hidden"))) enum known
-calls_enter_child(struct calls_thread *calls, uintptr_t *slot, uintptr_t back, uintptr_t bp,
-                  struct context *context, ref_t caller)
-{
-    const uintptr_t address = (uintptr_t)slot;
-    if (!caller || context->place != address || calls->folds || calls->beside || calls->frozen ||
-        calls_by_sites || calls->active != &calls->own)
-        return calls_enter_known(calls, slot, back, bp);
-    const uintptr_t before = calls_shut(calls, address);
-    ahead_look(calls->arena);
-    const ref_t edge = context->edge;
-    const ref_t child = tree_call(calls->arena, calls->tree, caller, edge, calls->amount);
-    if (child) {
-        *shadow_cell(&calls->own, address) = child;
-        if (!calls->exact || child < calls->stay_below) {
-            context->child = child;
-            calls->by_ring |= calls->exact && tree_nodes(calls->arena, calls->tree) > CHILDREN;
-            if (!calls->by_ring || tree_has_hash(calls->arena, shadow_node(calls, caller)))
-                context_keep_node(calls, caller, edge, child);
-        }
-    }
-    calls_reopen(calls, before);
-    if (!child) // out of memory
-        return calls_enter_known(calls, slot, back, bp);
-    return missed_any(calls) ? KNOWN_SETTLE : KNOWN;
-}
-
 // Counts the call of a function whose caller a walk must find.
 static void enter_by_walk(struct calls_thread *calls, uintptr_t *slot, uintptr_t back, uintptr_t bp)
 {
@@ -363,7 +334,6 @@ int calls_open(struct calls_thread *calls, struct arena *arena, ref_t tree,
     calls->map_generation = loadmap_generation();
     calls->amount = 1;
     calls->base = arena->base;
-    calls->stay_below = tree_stays_below(arena, tree);
     calls->root = shadow_node(calls, tree_root(arena, tree));
     calls->active = &calls->own;
     const size_t bytes = stack.high - stack.low;

@@ -139,9 +139,7 @@ struct calls_thread {
     uint64_t amount;     // 8: what a call counts for
     uintptr_t own_shift; // 16: from half a slot of the thread's own stack to its cell
     unsigned char *base; // 24: of the arena
-    ref_t stay_below;    // 32: nodes that are never forgotten
-    uint32_t by_ring;    // 36: the tree has more nodes than `children` is good for
-    uint32_t unused[6];
+    uint64_t unused[4];
     struct context contexts[CONTEXTS];     // 64, in pairs
     struct condition conditions[CONTEXTS]; // of those that have one
     struct kept_child children[CHILDREN];  // in pairs

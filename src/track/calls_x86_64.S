@@ -7,8 +7,6 @@
 #define AMOUNT 8
 #define OWN_SHIFT 16
 #define BASE 24
-#define STAY_BELOW 32
-#define BY_RING 36
 #define SITE 64
 #define PLACE 72
 #define BACK 80
@@ -23,9 +21,7 @@
 #define POINTER_AT (RETURNS + 28)
 #define CHILDREN (64 + 16384 * 64)
 #define PARENT 0
-#define NODE_EDGE 4
 #define FIRST_CHILD 8
-#define SIBLING 12
 #define VALUE 16
 #define CONTEXT_BY_FP 1
 #define CONTEXT_BRIDGED 2
@@ -100,7 +96,7 @@
     movq %fs:(%rdi), %rdi
     .endm
 
-    .hidden calls_enter, calls_enter_exact, calls_enter_indirect, calls_enter_indirect_exact, calls_vector_start, calls_enter_known, calls_enter_child, calls_enter_unknown
+    .hidden calls_enter, calls_enter_exact, calls_enter_indirect, calls_enter_indirect_exact, calls_vector_start, calls_enter_known, calls_enter_unknown
     .hidden calls_callback, calls_callback_exact, calls_callback_indirect, calls_callback_indirect_exact
     .hidden calls_current, calls_generation
     .hidden calls_followed
@@ -179,6 +175,9 @@
 4:  SAVE %rcx
 41: movl %eax, %ecx
     FIND_THREAD
+    movq BASE(%rdi), %rax
+    cmpl $0, FIRST_CHILD(%rax, %rcx, 8)
+    je 51f                          // it has not called anybody
     FIND_PLACE 5, \above
     movq 48+\above(%rsp), %rax
     cmpq %rax, SITE(%rdi, %rsi)
@@ -194,64 +193,8 @@
 44: movl EDGE(%rdi, %rsi), %eax
     shlq $32, %rax
     orq %rcx, %rax
-    .if \exact
-    cmpl $0, BY_RING(%rdi)
-    je 40f
-    // Most likely the one that the caller has called last, or the next in the ring of those that it calls. Nodes that
-    // stay never leave a ring, whatever a handler does in between: it has an end.
-    SAVE %r8
-    SAVE %r9
-    SAVE %r10
-    movq BASE(%rdi), %r8
-    movl FIRST_CHILD(%r8, %rcx, 8), %r10d
-    testl %r10d, %r10d
-    je 47f                          // it has not called anybody
-    cmpl $0, NODE_EDGE(%r8, %r10, 8)
-    je 49f                          // a hash: it has called many
-    movl %r10d, %r9d
-42: cmpl STAY_BELOW(%rdi), %r9d
-    jae 47f
-    cmpq %rax, PARENT(%r8, %r9, 8)
-    je 48f
-    movl SIBLING(%r8, %r9, 8), %r9d
-    testl %r9d, %r9d
-    je 47f
-    cmpl %r10d, %r9d
-    jne 42b
-    jmp 47f
-48:
-    movl %r10d, %eax
-    cmpxchgl %r9d, FIRST_CHILD(%r8, %rcx, 8)  // unless a handler has made it a hash
-    movl %r9d, CHILD(%rdi, %rsi)    // no handler has this slot
-    movl %r9d, (%rdx)
-    incq VALUE(%r8, %r9, 8)
-    movl FIRST_CHILD(%r8, %r9, 8), %eax
-    movl SIBLING(%r8, %r9, 8), %ecx
-    prefetcht0 (%r8, %rax, 8)       // what comes next
-    prefetcht0 (%r8, %rcx, 8)
-    .cfi_remember_state
-    RESTORE %r10
-    RESTORE %r9
-    RESTORE %r8
-    RESTORE %rcx
-    jmp 8b
-    .cfi_restore_state
-    .cfi_remember_state
-47: RESTORE %r10
-    RESTORE %r9
-    RESTORE %r8
-    jmp 46f
-    .cfi_restore_state
-49: RESTORE %r10
-    RESTORE %r9
-    RESTORE %r8
-    .endif
-40: shlq $3, %rcx
-    addq BASE(%rdi), %rcx
-    cmpl $0, FIRST_CHILD(%rcx)
-    je 46f                          // it has not called anybody
     LOOK_UP_NODE 45f
-    jmp 46f
+    jmp 51f
 45: movl CHILDREN+8(%rdi, %rcx), %ecx
     .if \exact
     movl %ecx, CHILD(%rdi, %rsi)    // no handler has this slot
@@ -262,7 +205,7 @@
     shlq $3, %rcx
     addq BASE(%rdi), %rcx
     cmpq %rax, PARENT(%rcx)
-    jne 46f
+    jne 51f
     movq %rcx, %rax
     subq BASE(%rdi), %rax
     shrq $3, %rax
@@ -273,19 +216,6 @@
     .endif
     RESTORE %rcx
     jmp 8b
-
-    // The child is new, or not at hand. The context is at rsi, the caller in eax.
-    .cfi_adjust_cfa_offset 8
-    .p2align 4
-46: BEGIN_FRAME
-    leaq SITE(%rdi, %rsi), %r8
-    movl %eax, %r9d
-    leaq 88+\above(%rbp), %rsi
-    andq $-16, %rsp
-    movq 80+\above(%rbp), %rdx
-    movq (%rbp), %rcx
-    call calls_enter_child
-    jmp 53f
 
     // With a condition, or in the place beside.
     .cfi_restore_state
@@ -311,7 +241,7 @@
     movq 80+\above(%rbp), %rdx
     movq (%rbp), %rcx
     call calls_enter_known
-53: cmpl $1, %eax
+    cmpl $1, %eax
     jne 7f
     .cfi_remember_state
 6:  END_FRAME

@@ -15,16 +15,13 @@ _Static_assert(sizeof(struct context) == 32 && offsetof(struct context, place) =
                    offsetof(struct calls_thread, amount) == 8 &&
                    offsetof(struct calls_thread, own_shift) == 16 &&
                    offsetof(struct calls_thread, base) == 24 &&
-                   offsetof(struct calls_thread, stay_below) == 32 &&
-                   offsetof(struct calls_thread, by_ring) == 36 &&
                    offsetof(struct calls_thread, contexts) == 64 && CONTEXTS == 16384 &&
                    offsetof(struct calls_thread, conditions) == 64 + CONTEXTS * 32 &&
                    offsetof(struct calls_thread, children) == 64 + CONTEXTS * 64 &&
                    CHILDREN == 8192 && sizeof(struct kept_child) == 16 && CONTEXT_BY_FP == 1 &&
                    CONTEXT_BRIDGED == 2 && CONTEXT_BY_BOTTOM == 4 &&
                    offsetof(struct node, parent) == 0 && offsetof(struct node, edge) == 4 &&
-                   offsetof(struct node, child) == 8 && offsetof(struct node, sibling) == 12 &&
-                   offsetof(struct node, value) == 16,
+                   offsetof(struct node, child) == 8 && offsetof(struct node, value) == 16,
                "calls_x86_64.S relies on the layout");
 
 // As calls_x86_64.S has them.
@@ -141,6 +138,15 @@ static void put(struct calls_thread *calls, uint32_t place, const struct context
         calls->conditions[place] = *condition;
 }
 
+static inline void keep_node(struct calls_thread *calls, ref_t parent, ref_t edge, ref_t node)
+{
+    const uint64_t key = (uint64_t)edge << 32 | parent;
+    struct kept_child *place = context_place_of_node(calls, parent, edge);
+    if (place->key && place->key != key)
+        calls->children[(place - calls->children) ^ 1] = *place;
+    *place = (struct kept_child){.key = key, .node = node};
+}
+
 // True if the call is known, without a condition, and only leads to another child than before.
 static bool keep_again(struct calls_thread *calls, const struct known_call *call,
                        const struct node *child)
@@ -153,7 +159,7 @@ static bool keep_again(struct calls_thread *calls, const struct known_call *call
         known->distance != (int32_t)((call->caller_slot - slot) / 2))
         return false;
     known->child = shadow_ref(calls, child);
-    context_keep_node(calls, child->parent, edge, known->child);
+    keep_node(calls, child->parent, edge, known->child);
     return true;
 }
 
@@ -177,7 +183,7 @@ void context_keep(struct calls_thread *calls, const struct known_call *call, str
         !is_counted(calls) || is_frozen(calls, slot) || !describe(call, &fresh, &condition) ||
         (calls->exact && !tree_node_stays(calls->arena, calls->tree, fresh.child)))
         return;
-    context_keep_node(calls, caller, fresh.edge, fresh.child);
+    keep_node(calls, caller, fresh.edge, fresh.child);
     const uint32_t place = hash_call(site, call->back, slot);
     // What is there moves to the place beside: both are looked at.
     if (calls->contexts[place].site && !is_same_call(calls, place, &fresh, &condition))

@@ -63,17 +63,6 @@ static inline struct kept_child *context_place_of_node(struct calls_thread *call
     return &calls->children[key * UINT64_C(0x9e3779b97f4a7c15) >> 51];
 }
 
-// Under a shut tree, unless contexts are frozen.
-static inline void context_keep_node(struct calls_thread *calls, ref_t parent, ref_t edge,
-                                     ref_t node)
-{
-    const uint64_t key = (uint64_t)edge << 32 | parent;
-    struct kept_child *place = context_place_of_node(calls, parent, edge);
-    if (place->key && place->key != key)
-        calls->children[(place - calls->children) ^ 1] = *place;
-    *place = (struct kept_child){.key = key, .node = node};
-}
-
 // Lets the short way know a call of the child. With the tree shut.
 void context_keep(struct calls_thread *calls, const struct known_call *call, struct node *child);
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// The children of a node: a ring, from the latest used one on, and a hash where there are many.
+// The children of a node: a list, the latest used one first, and a hash where there are many.
 
 #include "tree/hot.h"
 #include "tree/layout.h"
@@ -69,11 +69,8 @@ static bool fanout_from_list(struct arena *arena, ref_t ref, struct node *parent
     if (!made)
         return false; // the list still works
     struct fanout *fanout = arena_at(arena, made);
-    ref_t child = parent->child;
-    do {
+    for (ref_t child = parent->child; child; child = tree_node(arena, child)->sibling)
         fanout_put(fanout, tree, tree_node_edge(tree_node(arena, child)), child);
-        child = tree_node(arena, child)->sibling;
-    } while (child && child != parent->child);
     parent->child = made;
     return true;
 }
@@ -117,12 +114,17 @@ static void list_from_fanout(struct arena *arena, const struct tree *tree, struc
 {
     const ref_t old = parent->child;
     const struct fanout *fanout = arena_at(arena, old);
-    parent->child = 0;
-    for (uint32_t i = 0; i < fanout->slot_count; i++)
-        if (fanout->slots[i].node)
-            tree_add_to_list(arena, parent, fanout->slots[i].node);
+    ref_t first = fanout->unplaced;
+    for (uint32_t i = 0; i < fanout->slot_count; i++) {
+        ref_t child = fanout->slots[i].node;
+        if (child) {
+            tree_node(arena, child)->sibling = first;
+            first = child;
+        }
+    }
     if (fanout->unplaced)
-        tree_add_to_list(arena, parent, fanout->unplaced);
+        tree_node(arena, fanout->unplaced)->sibling = 0;
+    parent->child = first;
     hot_give_fanout(arena, tree, old, fanout->slot_count);
 }
 
@@ -147,15 +149,11 @@ static void fanout_remove(struct arena *arena, const struct tree *tree, struct n
 
 static void list_remove(struct arena *arena, struct node *parent, ref_t child)
 {
-    ref_t before = parent->child;
-    while (tree_node(arena, before)->sibling != child) {
-        before = tree_node(arena, before)->sibling;
-        if (!before || before == parent->child)
-            return;
-    }
-    tree_node(arena, before)->sibling = tree_node(arena, child)->sibling;
-    if (parent->child == child)
-        parent->child = before == child ? 0 : before;
+    ref_t *link = &parent->child;
+    while (*link && *link != child)
+        link = &tree_node(arena, *link)->sibling;
+    if (*link)
+        *link = tree_node(arena, child)->sibling;
 }
 
 // Of either kind
@@ -165,9 +163,10 @@ ref_t children_find(struct arena *arena, const struct tree *tree, ref_t ref, ref
 {
     struct node *parent = tree_node(arena, ref);
     struct fanout *fanout = fanout_of(arena, parent);
+    ref_t last;
     *length = 0;
     return fanout ? fanout_find(fanout, tree, edge)
-                  : tree_find_in_list(arena, parent, edge, length);
+                  : tree_find_in_list(arena, parent, edge, length, &last);
 }
 
 bool children_make_room(struct arena *arena, ref_t tree, ref_t ref, ref_t edge, uint32_t length)
@@ -188,7 +187,8 @@ void children_add(struct arena *arena, const struct tree *tree, ref_t ref, ref_t
         fanout_put(fanout, tree, edge, child);
         return;
     }
-    tree_add_to_list(arena, parent, child);
+    tree_node(arena, child)->sibling = parent->child;
+    parent->child = child;
 }
 
 void children_remove(struct arena *arena, const struct tree *tree, ref_t ref, ref_t child)

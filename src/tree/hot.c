@@ -155,21 +155,23 @@ static ref_t find_or_make(struct arena *arena, ref_t ref, ref_t parent, ref_t ed
     return child;
 }
 
-// The same where nothing is out of the ordinary. 0 says nothing.
+// The same where nothing is out of the ordinary. 0 says nothing. A new child goes to the end of the
+// list: so the oldest, which is the next to go as a rule, is found sooner.
 static inline ref_t find_or_make_at_once(struct arena *arena, struct tree *tree, ref_t ref,
                                          ref_t edge)
 {
     struct node *parent = tree_node(arena, ref);
     uint32_t length = 0;
+    ref_t last;
     if (tree_has_hash(arena, parent))
         return 0;
-    ref_t child = tree_find_in_list(arena, parent, edge, &length);
+    ref_t child = tree_find_in_list(arena, parent, edge, &length, &last);
     if (child)
         return child;
     if (length >= TREE_LIST_CHILDREN || !hot_of(arena, tree)->free_node)
         return 0;
     child = use_free_node(arena, tree, ref, edge | TREE_UNMONITORED);
-    tree_add_to_list(arena, parent, child);
+    *(last ? &tree_node(arena, last)->sibling : &parent->child) = child;
     return child;
 }
 

@@ -11,7 +11,7 @@
 //                                 edges themselves lie in arrays, wherever there was room
 //               ── more ────────► struct hot, of a tree that forgets cold contexts (hot.h)
 //
-//   node.child ─► latest used child, of a ring of siblings in the order of first calls, or
+//   node.child ─► first child, whose siblings form a list, or
 //              ─► struct fanout, a hash of (edge, node): told apart by the second word, which is a
 //                 node's edge and never 0, and always 0 in a fanout.
 //
@@ -153,38 +153,34 @@ bool tree_edges_start(struct arena *arena, ref_t tree);
 
 // children.c: the children of a node.
 //
-// Measured (bench/tree_children.c): from about eight children on a hash is as fast as a list; a few
-// more in the list save the memory of most hashes.
+// Measured (bench/tree_children.c): move-to-front beats a plain list from four children on, and
+// from about eight a hash is as fast; a few more in the list save the memory of most hashes.
 #define TREE_LIST_CHILDREN 12
 
-// In a list. The latest used child is asked for again, or the one behind it is, as a rule:
-// functions call others in the same order, time and again. *length: of what was searched in vain.
-static inline ref_t tree_find_in_list(struct arena *arena, struct node *parent, ref_t edge,
-                                      uint32_t *length)
+static inline bool tree_has_hash(const struct arena *arena, const struct node *parent)
 {
-    const ref_t latest = parent->child;
-    ref_t child = latest;
-    if (!latest)
-        return 0;
-    do {
-        const struct node *node = tree_node(arena, child);
-        if (tree_node_edge(node) == edge) {
-            parent->child = child;
-            return child;
-        }
-        child = node->sibling;
-        ++*length;
-    } while (child && child != latest); // never 0, unless the program has cleared our memory
-    return 0;
+    return parent->child && tree_node(arena, parent->child)->edge == 0;
 }
 
-static inline void tree_add_to_list(struct arena *arena, struct node *parent, ref_t child)
+// In a list; *length: of what was searched, *last: its end, if it was searched in vain.
+static inline ref_t tree_find_in_list(struct arena *arena, struct node *parent, ref_t edge,
+                                      uint32_t *length, ref_t *last)
 {
-    struct node *latest = parent->child ? tree_node(arena, parent->child) : NULL;
-    tree_node(arena, child)->sibling = latest ? latest->sibling : child;
-    if (latest)
-        latest->sibling = child;
-    parent->child = child;
+    ref_t before = 0;
+    for (ref_t child = parent->child; child; child = tree_node(arena, child)->sibling) {
+        if (tree_node_edge(tree_node(arena, child)) == edge) {
+            if (before) { // to the front: the next event most likely asks for it again
+                tree_node(arena, before)->sibling = tree_node(arena, child)->sibling;
+                tree_node(arena, child)->sibling = parent->child;
+                parent->child = child;
+            }
+            return child;
+        }
+        before = child;
+        ++*length;
+    }
+    *last = before;
+    return 0;
 }
 
 // Finds one; *length: of the list that was searched in vain.

@@ -61,16 +61,18 @@ static inline ref_t find_or_make_at_once(struct arena *arena, ref_t ref, ref_t p
     struct tree *tree = tree_at(arena, ref);
     struct node *node = tree_node(arena, parent);
     uint32_t length = 0;
+    ref_t last;
     if (tree_has_hash(arena, node))
         return 0;
-    ref_t child = tree_find_in_list(arena, node, edge, &length);
+    ref_t child = tree_find_in_list(arena, node, edge, &length, &last);
     if (child)
         return child;
     if (length >= TREE_LIST_CHILDREN || !tree->last_block || tree->last_block == tree->reserve ||
         tree_block_is_full(arena, tree->last_block))
         return 0;
     child = tree_node_new(arena, ref, tree->last_block, parent, edge);
-    tree_add_to_list(arena, node, child);
+    tree_node(arena, child)->sibling = node->child;
+    node->child = child;
     return child;
 }
 
@@ -222,14 +224,10 @@ bool tree_forgets(const struct arena *arena, ref_t tree)
     return tree_is_forgetting(tree_at(arena, tree));
 }
 
-ref_t tree_stays_below(const struct arena *arena, ref_t tree)
+bool tree_node_stays(const struct arena *arena, ref_t ref, ref_t node)
 {
-    return tree_at(arena, tree)->kind == TREE_FULL ? tree_at(arena, tree)->hot_from : 0;
-}
-
-bool tree_node_stays(const struct arena *arena, ref_t tree, ref_t node)
-{
-    return node < tree_stays_below(arena, tree);
+    const struct tree *tree = tree_at(arena, ref);
+    return tree->kind == TREE_FULL && !hot_comes_and_goes(tree, node);
 }
 
 ref_t tree_root(const struct arena *arena, ref_t tree)

@@ -41,7 +41,7 @@ struct node {
     ref_t parent;
     ref_t edge;
     ref_t child;   // writer only: latest used child, or the fan-out hash
-    ref_t sibling; // writer only: the next in a ring
+    ref_t sibling; // writer only
     uint64_t value[];
 };
 
@@ -52,12 +52,6 @@ struct node {
 static inline ref_t tree_node_edge(const struct node *node)
 {
     return node->edge & ~TREE_UNMONITORED;
-}
-
-// Writer only: the node has so many children that `child` is a hash of them.
-static inline bool tree_has_hash(const struct arena *arena, const struct node *parent)
-{
-    return parent->child && ((const struct node *)arena_at(arena, parent->child))->edge == 0;
 }
 
 struct tree; // lives in an arena
@@ -93,9 +87,6 @@ bool tree_forgets(const struct arena *arena, ref_t tree);
 
 // True if the node is what it is for as long as the tree is.
 bool tree_node_stays(const struct arena *arena, ref_t tree, ref_t node);
-
-// The nodes that do; 0: none.
-ref_t tree_stays_below(const struct arena *arena, ref_t tree);
 
 ref_t tree_root(const struct arena *arena, ref_t tree);
 

@@ -217,12 +217,10 @@ static unsigned times_a_child(const struct stream *stream, ref_t parent, ref_t w
         assert_int_equal(count, fanout->count);
         return times + (fanout->unplaced == wanted);
     }
-    ref_t child = node->child; // of a ring
-    do {
+    for (ref_t child = node->child; child; child = node_at(stream, child)->sibling) {
         assert_int_equal(node_at(stream, child)->parent, parent);
         times += child == wanted;
-        child = node_at(stream, child)->sibling;
-    } while (child != node->child);
+    }
     return times;
 }
 

@@ -125,29 +125,6 @@ static void test_metric_limits(void **state)
     free_arena(&arena, 1 << 20);
 }
 
-// Few children are a ring in the order of first calls, which the hooks of calls rely on.
-static void test_small_fan_out(void **state)
-{
-    (void)state;
-    enum { CHILDREN = 8 };
-    const size_t bytes = 1 << 20;
-    struct arena arena = new_arena(bytes);
-    ref_t tree = new_tree(&arena, 1, 0), edges[CHILDREN], children[CHILDREN];
-    ref_t parent = tree_child(&arena, tree, tree_root(&arena, tree),
-                              tree_edge(&arena, tree, place_make(3, 1), place_make(3, 2)));
-    for (unsigned i = 0; i < CHILDREN; i++) {
-        edges[i] = tree_edge(&arena, tree, place_make(3, i * 5), place_make(3, i * 16));
-        children[i] = tree_child(&arena, tree, parent, edges[i]);
-    }
-    for (unsigned i = 0; i < 3 * CHILDREN; i++) {
-        const unsigned used = i * 3 % CHILDREN;
-        assert_int_equal(tree_child(&arena, tree, parent, edges[used]), children[used]);
-        assert_int_equal(node_at(&arena, parent)->child, children[used]);
-        assert_int_equal(node_at(&arena, children[used])->sibling, children[(used + 1) % CHILDREN]);
-    }
-    free_arena(&arena, bytes);
-}
-
 static void test_large_fan_out(void **state)
 {
     (void)state;
@@ -465,7 +442,6 @@ int main(void)
         cmocka_unit_test(test_identity),
         cmocka_unit_test(test_small_start),
         cmocka_unit_test(test_metric_limits),
-        cmocka_unit_test(test_small_fan_out),
         cmocka_unit_test(test_large_fan_out),
         cmocka_unit_test(test_full_at_every_point),
         cmocka_unit_test(test_reserve),
