@@ -5,6 +5,7 @@
 #include "agent/signals.h"
 #include "agent/thread.h"
 #include "agent/watch.h"
+#include "base/huge.h"
 #include "base/rare.h"
 #include "track/burst.h"
 #include "track/encode.h"
@@ -12,6 +13,8 @@
 
 #define PREEMPTED_NS 16000 // a handler of this length was perhaps not on the CPU all the time
 #define GUESSES 31         // in a row, of the CPU time since the last sample
+#define MANY 8             // samples of a thread: there will be more
+#define TREE_AHEAD (UINT64_C(256) << 10)
 
 // How long the handler took. The clock that costs little counts other programs' time too.
 static uint64_t handler_time(uint64_t begin, uint64_t cpu_begin)
@@ -147,6 +150,21 @@ void sample_late(struct thread *thread, ref_t node)
     charge_wall(thread, node, wall);
 }
 
+// A page that is not there yet takes as long as half a sample. Once is enough; who comes at the
+// same time does it again, which is harmless.
+static void expect_many(void)
+{
+    static _Atomic bool done; // relaxed: nothing hangs on it
+    if (atomic_load_explicit(&done, memory_order_relaxed))
+        return;
+    atomic_store_explicit(&done, true, memory_order_relaxed);
+    unwind_expect_many();
+    const struct arena *arena = &agent.arena;
+    const uint64_t used = atomic_load_explicit(&arena_head(arena)->used, memory_order_relaxed);
+    const uint64_t room = arena_room(arena);
+    huge_fill((uintptr_t)arena->base + used, room < TREE_AHEAD ? room : TREE_AHEAD);
+}
+
 static void take_sample(void *ucontext, enum tick tick)
 {
     struct thread *thread = thread_current;
@@ -198,6 +216,8 @@ static void take_sample(void *ucontext, enum tick tick)
     clock_resume(&thread->clock, options);
     if (RARE(thread_is_misplaced(thread)))
         thread_move(thread);
+    if (RARE(thread->record->stats.samples == MANY))
+        expect_many();
     const ref_t node = find_node(thread, ucontext, weight);
     if (RARE(!node)) {
         thread->last -= weight; // at a bad moment: the next sample carries its weight

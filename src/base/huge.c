@@ -3,7 +3,10 @@
 #include <sys/mman.h>
 #include <sys/syscall.h>
 
-#define COLLAPSE 25 // MADV_COLLAPSE of Linux 6.1: others know it as an error
+// Of newer kernels; others know them as errors.
+#define POPULATE_WRITE 23 // Linux 5.14
+#define COLLAPSE 25       // Linux 6.1
+#define PAGE_BYTES 4096
 
 void *huge_map(size_t bytes, int protection, int flags, int fd, off_t offset)
 {
@@ -12,7 +15,8 @@ void *huge_map(size_t bytes, int protection, int flags, int fd, off_t offset)
     if (memory == MAP_FAILED)
         return mmap(NULL, bytes, protection, flags, fd, offset);
     const size_t before = ((size_t)offset - (size_t)memory) % HUGE_BYTES;
-    const size_t whole = (bytes + 4095) & ~(size_t)4095, behind = bytes + HUGE_BYTES - before;
+    const size_t whole = (bytes + PAGE_BYTES - 1) & -(size_t)PAGE_BYTES,
+                 behind = bytes + HUGE_BYTES - before;
     if (before)
         munmap(memory, before);
     memory += before;
@@ -46,4 +50,11 @@ bool huge_make(uintptr_t address)
     // Of a part of the file that has no page at all, the kernel makes none.
     __atomic_fetch_or((unsigned char *)address, 0, __ATOMIC_RELAXED);
     return advise(address, HUGE_BYTES, COLLAPSE) == 0;
+}
+
+void huge_fill(uintptr_t address, size_t bytes)
+{
+    const uintptr_t first = address & -(uintptr_t)PAGE_BYTES;
+    const uintptr_t end = (address + bytes + PAGE_BYTES - 1) & -(uintptr_t)PAGE_BYTES;
+    advise(first, end - first, POPULATE_WRITE);
 }

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT
 #include "unwind/recipe.h"
+#include "base/huge.h"
 #include "unwind/cfi.h"
 #include "unwind/expression.h"
 #include "unwind/go.h"
@@ -230,4 +231,9 @@ void recipe_remember(struct recipe_set *set, uint64_t key, const union unwind_re
     for (unsigned i = 0; i < 3; i++)
         __atomic_store_n(&entry->word[i], recipe->word[i], __ATOMIC_RELAXED);
     atomic_store_explicit(&entry->key, key, memory_order_release);
+}
+
+void unwind_expect_many(void)
+{
+    huge_fill((uintptr_t)recipe_sets, sizeof recipe_sets);
 }

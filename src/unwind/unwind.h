@@ -90,6 +90,9 @@ struct unwind_cursor {
 
 enum unwind_result { UNWIND_OK, UNWIND_END };
 
+// There will be many walks: pages for what is remembered of them, all at once. Signal-safe.
+void unwind_expect_many(void);
+
 // Asks the processor to have at hand what a walk from the interrupted code will look at first.
 // Costs nothing; a handler has other things to do meanwhile.
 void unwind_expect(const void *ucontext);

@@ -65,6 +65,27 @@ static void test_what_is_there_stays(void **state)
     close(fd);
 }
 
+// All pages that the range touches are there afterwards, and no others; what was there stays.
+static void test_filled(void **state)
+{
+    (void)state;
+    unsigned char *memory =
+        mmap(NULL, 8 * 4096, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    memory[3 * 4096] = 7;
+    errno = EDOM;
+    huge_fill((uintptr_t)memory + 2 * 4096 - 1, 3 * 4096 + 2);
+    assert_int_equal(errno, EDOM);
+    assert_int_equal(memory[3 * 4096], 7);
+    unsigned char there[8];
+    assert_int_equal(mincore(memory, 8 * 4096, there), 0);
+    if (madvise(memory + 3 * 4096, 4096, 23)) // as MADV_POPULATE_WRITE is known since Linux 5.14
+        print_message("pages cannot be had beforehand here\n");
+    else
+        for (unsigned i = 0; i < 8; i++)
+            assert_int_equal(there[i] & 1, i >= 1 && i <= 5);
+    munmap(memory, 8 * 4096);
+}
+
 // Each word that is handed out is zero, and has its number afterwards.
 static void test_ahead_of_an_arena(void **state)
 {
@@ -102,6 +123,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_places_agree),
         cmocka_unit_test(test_what_is_there_stays),
+        cmocka_unit_test(test_filled),
         cmocka_unit_test(test_ahead_of_an_arena),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
