@@ -15,6 +15,7 @@ from . import inputs, workloads
 
 PACKAGES = ("lua5.4", "bzip2", "zlib", "sqlite3", "tcc", "mawk", "minisat2")
 KINDS = ("native", "shifted", "cairn", "gprof")
+CACHE_LINE, FUNCTION_ALIGNMENT = 64, 16
 
 LUA = """
 local size = tonumber(arg[1])
@@ -62,6 +63,10 @@ class Program:
     long: list = None  # and with more, some seconds of it, for what is left to chance
     stdin: str = os.devnull
     tells_time: bool = False  # what it prints is never the same
+    places: list = None  # paths, with the code in several places; None: in one
+
+    def paths_in(self, turn):
+        return self.places[turn % len(self.places)] if self.places else self.paths
 
 
 def compiler(place, kind, name):
@@ -207,14 +212,26 @@ def real(place, say):
     return programs
 
 
+def _in_places(place, name, source, *flags, **how):
+    """A program of few functions runs as they happen to lie: fib() has 62 bytes, which are in one cache line or two,
+    and takes a fifth longer in two. So each kind of build is there with all code 0, 16, 32 and 48 bytes further on."""
+    source = os.path.join(place.source, "programs", source)
+    builds = []
+    for shift in range(0, CACHE_LINE, FUNCTION_ALIGNMENT):
+        before = input_file(place, f"before-{shift}.s", f'\t.text\n\t.p2align 4\n\t.skip {shift}\n'
+                            '\t.section .note.GNU-stack, "", @progbits\n') if shift else None
+        builds.append(build(place, f"{name}-{shift}" if shift else name, [before, source] if before else [source], *flags, **how))
+    return builds
+
+
 def small(place):
     """Programs that do little but call."""
-    source = lambda name: [os.path.join(place.source, "programs", name)]
+    made = lambda name, places, *work, **more: Program(name, places[0], *work, places=places, **more)
     return [
-        Program("go", build(place, "go", source("go.c")), ["25000"], long=["125000"]),
-        Program("connect4", build(place, "connect4", source("connect4.c")), ["14"], long=["16"]),
-        Program("fib", build(place, "fib", source("fib.c")), ["43"], long=["46"]),
-        Program("figure1", build(place, "figure1", source("figure1.c"), "-fno-optimize-sibling-calls"), []),
-        Program("callbacks", build(place, "callbacks", source("callbacks.c")), ["8000000"]),
-        Program("shapes (C++)", build(place, "shapes", source("shapes.cc"), compiler_name="g++"), ["200"], long=["1200"]),
+        made("go", _in_places(place, "go", "go.c"), ["25000"], long=["125000"]),
+        made("connect4", _in_places(place, "connect4", "connect4.c"), ["14"], long=["16"]),
+        made("fib", _in_places(place, "fib", "fib.c"), ["43"], long=["46"]),
+        made("figure1", _in_places(place, "figure1", "figure1.c", "-fno-optimize-sibling-calls"), []),
+        made("callbacks", _in_places(place, "callbacks", "callbacks.c"), ["8000000"]),
+        made("shapes (C++)", _in_places(place, "shapes", "shapes.cc", compiler_name="g++"), ["200"], long=["1200"]),
     ]
