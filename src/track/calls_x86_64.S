@@ -147,18 +147,16 @@
     incq VALUE(%rdi, %rsi, 8)
     .else
     SAVE %rcx
-    movl EDGE(%rdi, %rsi), %ecx     // nodes of a tree that forgets become others
-    shlq $32, %rcx
-    orq %rcx, %rax
-    movl CHILD(%rdi, %rsi), %ecx
+    movq CHILD(%rdi, %rsi), %rcx    // with the edge above it: nodes of a tree that forgets become others
     movl %ecx, %esi
-    shlq $3, %rcx
-    addq BASE(%rdi), %rcx
-    cmpq %rax, PARENT(%rcx)
+    subq %rsi, %rcx
+    addq %rax, %rcx                 // the edge above the caller, as in a node
+    movq BASE(%rdi), %rax
+    cmpq %rcx, PARENT(%rax, %rsi, 8)
     jne 41f
     movl %esi, (%rdx)               // first, too
-    movq AMOUNT(%rdi), %rax
-    addq %rax, VALUE(%rcx)
+    movq AMOUNT(%rdi), %rcx
+    addq %rcx, VALUE(%rax, %rsi, 8)
     RESTORE %rcx
     .endif
     .cfi_remember_state
@@ -170,10 +168,14 @@
     .cfi_restore_state
     .cfi_remember_state
 
-    // The same call, but the caller (eax) was called by another. The cell is in rdx.
+    // The same call, but the caller (eax, or ecx) was called by another. The cell is in rdx.
     .p2align 4
 4:  SAVE %rcx
-41: movl %eax, %ecx
+    .if \exact
+    movl %eax, %ecx
+    .else
+41: movl %ecx, %ecx
+    .endif
     FIND_THREAD
     movq BASE(%rdi), %rax
     cmpl $0, FIRST_CHILD(%rax, %rcx, 8)
@@ -202,20 +204,21 @@
     movq BASE(%rdi), %rax
     incq VALUE(%rax, %rcx, 8)
     .else
-    shlq $3, %rcx
-    addq BASE(%rdi), %rcx
-    cmpq %rax, PARENT(%rcx)
-    jne 51f
-    movq %rcx, %rax
-    subq BASE(%rdi), %rax
-    shrq $3, %rax
-    movl %eax, CHILD(%rdi, %rsi)    // as above
-    movl %eax, (%rdx)
-    movq AMOUNT(%rdi), %rax
-    addq %rax, VALUE(%rcx)
+    movl %ecx, CHILD(%rdi, %rsi)    // as above; who finds it looks at the node
+    movq AMOUNT(%rdi), %rsi
+    movq BASE(%rdi), %rdi
+    cmpq %rax, PARENT(%rdi, %rcx, 8)
+    jne 46f
+    movl %ecx, (%rdx)
+    addq %rsi, VALUE(%rdi, %rcx, 8)
     .endif
     RESTORE %rcx
     jmp 8b
+    .if !\exact
+    .cfi_adjust_cfa_offset 8        // rcx lies there still
+46: FIND_THREAD
+    jmp 51f
+    .endif
 
     // With a condition, or in the place beside.
     .cfi_restore_state
