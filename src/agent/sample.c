@@ -12,7 +12,6 @@
 #include "unwind/arch.h"
 
 #define PREEMPTED_NS 16000 // a handler of this length was perhaps not on the CPU all the time
-#define GUESSES 31         // in a row, of the CPU time since the last sample
 #define MANY 8             // samples of a thread: there will be more
 #define TREE_AHEAD (UINT64_C(256) << 10)
 
@@ -38,31 +37,11 @@ static void count_handler(struct thread *thread, uint64_t begin, uint64_t cpu_be
         thread->not_before = thread->last + 2 * spent;
 }
 
-// The thread's CPU clock. Asking the kernel is the dearest thing a sample does, its path is never
-// in the cache. If hardly more than a period has passed by the wall clock since the last tick, the
-// thread was on the CPU all that time. If more has, it was not; but the event ticks by the thread's
-// own time, so a period of that has passed, unless one of the two ticks was late: the thread was in
-// a system call, and the tick had to wait for its end. Every so often the kernel is asked all the
-// same, so that errors do not add up.
 static uint64_t cpu_clock(struct thread *thread, uint64_t wall, bool late)
 {
-    const uint64_t passed = wall - thread->last_wall, period = agent.session->options.period_ns;
-    const bool at_once = passed < period + period / 64;
-    const bool on_time = !late && !thread->was_late && clock_ticks_by_cpu(&thread->clock);
-    thread->last_wall = wall;
-    thread->was_late = late;
-    if ((at_once || on_time) && thread->guesses < GUESSES) {
-        thread->guesses++;
-        return thread->last + (at_once ? passed : period);
-    }
-    thread->guesses = 0;
-    return clock_now(LIVE_EVENT_CPU);
-}
-
-// The next sample asks: more than what a tick stands for has passed since the last one.
-static void ask_next_time(struct thread *thread)
-{
-    thread->guesses = GUESSES;
+    const int64_t passed = cpu_guess_passed(&thread->guess, wall, agent.session->options.period_ns,
+                                            late, clock_ticks_by_cpu(&thread->clock));
+    return passed == CPU_GUESS_ASK ? clock_now(LIVE_EVENT_CPU) : thread->last + (uint64_t)passed;
 }
 
 // The tree, or the walker, is in the middle of a change that was interrupted.
@@ -143,9 +122,7 @@ void sample_late(struct thread *thread, ref_t node)
         now = thread->last;
     const uint64_t weight = now - thread->last;
     thread->last = now;
-    thread->last_wall = wall;
-    thread->was_late = 1;
-    thread->guesses = 0;
+    thread->guess = (struct cpu_guess){.last_wall = wall, .was_late = 1};
     charge(thread, node, now, weight);
     charge_wall(thread, node, wall);
 }
@@ -194,16 +171,14 @@ static void take_sample(void *ucontext, enum tick tick)
     }
     const bool wall = RARE(options->event == LIVE_EVENT_WALL);
     uint64_t now = wall ? begin : cpu_clock(thread, begin, arch_is_after_system_call(ucontext));
-    if (RARE((int64_t)(now - thread->last) <
-             0)) // a guess was too high: what comes is charged already
-        now = thread->last;
+    now = cpu_guess_settle(&thread->guess, now, thread->last);
     const uint64_t weight = now - thread->last;
     // A thread that is switched often would be sampled often: waiting is sampled once a period,
     // like all else.
     if (wall && weight < options->period_ns / 2)
         return;
     if (RARE(now < thread->not_before)) {
-        ask_next_time(thread);
+        cpu_guess_ask_next(&thread->guess);
         return;
     }
     thread->last = now;
@@ -221,7 +196,7 @@ static void take_sample(void *ucontext, enum tick tick)
     const ref_t node = find_node(thread, ucontext, weight);
     if (RARE(!node)) {
         thread->last -= weight; // at a bad moment: the next sample carries its weight
-        ask_next_time(thread);
+        cpu_guess_ask_next(&thread->guess);
         thread->record->stats.lost++;
         return;
     }

@@ -403,7 +403,7 @@ void thread_wake(struct thread *thread)
         return;
     // The pause is charged to nobody.
     thread->last = thread->record->charged = event_clock(thread);
-    thread->last_wall = 0;
+    thread->guess.last_wall = 0;
     thread->wall = clock_now(LIVE_EVENT_WALL);
     if (!clock_open_for(&thread->clock, thread->id, options, options->period_ns))
         clock_go(&thread->clock, options);
@@ -428,7 +428,7 @@ void thread_after_fork(void)
     thread_current = NULL;
     thread->record = NULL;
     thread->last_node = 0;
-    thread->last_wall = 0;
+    thread->guess.last_wall = 0;
     thread->not_before = 0; // the child's clock begins at nought
     if (agent.active && !begin_later_thread(thread))
         agent.active = false;

@@ -6,6 +6,7 @@
 
 #include "agent/agent.h"
 #include "event/clock.h"
+#include "event/cpu_guess.h"
 #include "track/asked.h"
 #include "track/calls.h"
 #include "track/trail.h"
@@ -25,10 +26,8 @@ struct thread {
     // The event's clock at the last sample. May lie before its beginning (see pending in live.h),
     // so differences are what counts.
     uint64_t last;
-    uint64_t last_wall; // the time of day at the last tick
-    uint64_t wall;      // up to where wall time is charged, where it is told beside CPU time
-    uint32_t guesses;   // how often in a row the CPU clock was not asked
-    uint32_t was_late;  // the last tick had to wait
+    struct cpu_guess guess; // of that clock, where it is the CPU's
+    uint64_t wall;          // up to where wall time is charged, where it is told beside CPU time
     uint64_t
         not_before;  // the next sample is taken after this, if the handler is too slow for its rate
     ref_t last_node; // what the last sample was charged to
