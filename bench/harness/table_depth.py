@@ -44,7 +44,7 @@ def measure(place, options, say):
                                     libraries=["-lunwind"])
     work = 150000 if options.quick else 350000
     # The first sample of a thread walks all of its stack, once: the mean is that of a run of some seconds.
-    longer = work if options.quick else 4 * work
+    longer = work if options.quick else 10 * work
     run = options.patience.run
     contestants = {
         "cairn, marker on": lambda depth: _cairn(place, run, "on", depth, longer),
