@@ -7,12 +7,14 @@
 #include "agent/environment.h"
 #include "agent/real.h"
 #include "agent/signals.h"
+#include "agent/target.h"
 #include "track/encode.h"
 #include <alloca.h>
 #include <errno.h>
 #include <pthread.h>
 #include <spawn.h>
 #include <stdarg.h>
+#include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -24,6 +26,14 @@ static bool follows(void)
     return agent.active && !agent.own && agent.session->options.follow_fork;
 }
 
+static void note_left_alone(void)
+{
+    static _Atomic bool noted; // relaxed: a note that is given twice is shown once
+    if (!atomic_exchange_explicit(&noted, true, memory_order_relaxed))
+        agent_note("a program for another machine (32 bits) or on another C library (musl) was "
+                   "started, and was not profiled, nor what it started");
+}
+
 // The environment with our variables, on the caller's stack; a macro because of alloca.
 #define SHOWN(environment, charged)                                                                \
     ({                                                                                             \
@@ -33,6 +43,21 @@ static bool follows(void)
         environment_show(given, shown,                                                             \
                          alloca(ENVIRONMENT_TEXT + environment_preload_length(given)), (charged)); \
         (char *const *)shown;                                                                      \
+    })
+
+// The environment that a program is given: with our variables, if it takes the agent and children
+// are followed.
+#define GIVEN(takes_agent, environment, charged)                                                   \
+    ({                                                                                             \
+        char *const *chosen = (environment);                                                       \
+        if (follows()) {                                                                           \
+            const uint64_t until = (charged);                                                      \
+            if (takes_agent)                                                                       \
+                chosen = SHOWN(chosen, until);                                                     \
+            else                                                                                   \
+                note_left_alone();                                                                 \
+        }                                                                                          \
+        chosen;                                                                                    \
     })
 
 // The arguments of an execl-like call as a vector, on the caller's stack. `last` is the argument
@@ -78,27 +103,27 @@ static uint64_t settled_clock(void)
 INTERPOSED int execve(const char *path, char *const argv[], char *const environment[])
 {
     return HANDED_OVER(
-        REAL(execve)(path, argv, follows() ? SHOWN(environment, settled_clock()) : environment));
+        REAL(execve)(path, argv, GIVEN(target_takes_agent(path), environment, settled_clock())));
 }
 
 INTERPOSED int execvpe(const char *file, char *const argv[], char *const environment[])
 {
-    return HANDED_OVER(
-        REAL(execvpe)(file, argv, follows() ? SHOWN(environment, settled_clock()) : environment));
+    return HANDED_OVER(REAL(execvpe)(
+        file, argv, GIVEN(target_in_path_takes_agent(file), environment, settled_clock())));
 }
 
 INTERPOSED int fexecve(int fd, char *const argv[], char *const environment[])
 {
-    return HANDED_OVER(
-        REAL(fexecve)(fd, argv, follows() ? SHOWN(environment, settled_clock()) : environment));
+    return HANDED_OVER(REAL(fexecve)(
+        fd, argv, GIVEN(target_at_takes_agent(fd, NULL), environment, settled_clock())));
 }
 
 INTERPOSED int execveat(int directory, const char *path, char *const argv[],
                         char *const environment[], int flags)
 {
-    return HANDED_OVER(REAL(execveat)(directory, path, argv,
-                                      follows() ? SHOWN(environment, settled_clock()) : environment,
-                                      flags));
+    return HANDED_OVER(REAL(execveat)(
+        directory, path, argv,
+        GIVEN(target_at_takes_agent(directory, path), environment, settled_clock()), flags));
 }
 
 INTERPOSED int execv(const char *path, char *const argv[])
@@ -156,7 +181,7 @@ INTERPOSED int posix_spawn(pid_t *pid, const char *path, const posix_spawn_file_
                            char *const environment[])
 {
     return SPAWNED(REAL(posix_spawn)(pid, path, actions, attributes, argv,
-                                     follows() ? SHOWN(environment, 0) : environment));
+                                     GIVEN(target_takes_agent(path), environment, 0)));
 }
 
 INTERPOSED int posix_spawnp(pid_t *pid, const char *file, const posix_spawn_file_actions_t *actions,
@@ -164,7 +189,7 @@ INTERPOSED int posix_spawnp(pid_t *pid, const char *file, const posix_spawn_file
                             char *const environment[])
 {
     return SPAWNED(REAL(posix_spawnp)(pid, file, actions, attributes, argv,
-                                      follows() ? SHOWN(environment, 0) : environment));
+                                      GIVEN(target_in_path_takes_agent(file), environment, 0)));
 }
 
 // libc's system() and popen() take `environ` without asking us: show them ours for the moment of

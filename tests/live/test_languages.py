@@ -2,7 +2,10 @@
 """Programs whose runtime knows its stacks better than we do: they never meet what is not theirs."""
 
 import json
+import os
 import random
+import subprocess
+import sys
 import unittest
 
 from support import CAIRN, MARKERS, LiveTest, Run, installed, program
@@ -59,6 +62,33 @@ class Mechanisms(RuntimeTest):
                 run, profile = self.record(argv, *options)
                 self.assert_same(run, native)
                 self.assertTrue(any("C library" in note for note in profile.info["notes"]))
+
+
+    @installed("musl-gcc")
+    def test_on_another_library(self):
+        """musl's loader gives a program up that it cannot load the agent into: such a program is not shown it."""
+        source, binary = self.file("other.c"), self.file("other")
+        with open(source, "w", encoding="ascii") as file:
+            file.write('#include <stdio.h>\nint main(void) { puts("here"); return 5; }\n')
+        subprocess.run(["musl-gcc", "-O1", "-o", binary, source], check=True)
+        script = self.file("script")
+        with open(script, "w", encoding="ascii") as file:
+            file.write(f"#!{binary}\n")
+        os.chmod(script, 0o755)
+        run = Run([CAIRN, "record", "-o", self.file("none"), binary])
+        self.assertEqual(run.status, 2)
+        self.assertIn("musl", run.words)
+        # By exec, by fork and exec, by spawn and by a name in PATH.
+        for argv in (["sh", "-c", f"exec {binary}"], ["sh", "-c", f"{binary}; {script}; exit 3"],
+                     [sys.executable, "-c", f"import os, sys; sys.exit(os.waitpid(os.posix_spawn('{binary}', ['x'], os.environ), 0)[1] >> 8)"],
+                     ["env", f"PATH={self.folder}", "other"]):
+            native = self.native(argv)
+            self.assertIn("here", native.text)
+            for options in WAYS:
+                with self.subTest(argv=argv, options=options):
+                    run, profile = self.record(argv, *options)
+                    self.assert_same(run, native)
+                    self.assertTrue(any("musl" in note for note in profile.info["notes"]), profile.info["notes"])
 
 
 class Real(RuntimeTest):
