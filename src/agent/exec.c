@@ -26,12 +26,23 @@ static bool follows(void)
     return agent.active && !agent.own && agent.session->options.follow_fork;
 }
 
-static void note_left_alone(void)
+static bool is_in_reach(void)
 {
-    static _Atomic bool noted; // relaxed: a note that is given twice is shown once
-    if (!atomic_exchange_explicit(&noted, true, memory_order_relaxed))
-        agent_note("a program for another machine (32 bits) or on another C library (musl) was "
-                   "started, and was not profiled, nor what it started");
+    return target_can_open(agent.session->agent_path, R_OK) &&
+           target_can_open(agent.session_path, R_OK | W_OK);
+}
+
+static void note_left_alone(bool in_reach)
+{
+    static const char *const why[] = {
+        "a program was started as another user, or in another root folder, where the agent cannot "
+        "be reached: it was not profiled, nor what it started",
+        "a program for another machine (32 bits) or on another C library (musl) was started: it "
+        "was not profiled, nor what it started",
+    };
+    static _Atomic bool noted[2]; // relaxed: a note that is given twice is shown once
+    if (!atomic_exchange_explicit(&noted[in_reach], true, memory_order_relaxed))
+        agent_note(why[in_reach]);
 }
 
 // The environment with our variables, on the caller's stack; a macro because of alloca.
@@ -45,17 +56,18 @@ static void note_left_alone(void)
         (char *const *)shown;                                                                      \
     })
 
-// The environment that a program is given: with our variables, if it takes the agent and children
-// are followed.
+// The environment that a program is given: with our variables, if it takes the agent, can reach it,
+// and children are followed.
 #define GIVEN(takes_agent, environment, charged)                                                   \
     ({                                                                                             \
         char *const *chosen = (environment);                                                       \
         if (follows()) {                                                                           \
             const uint64_t until = (charged);                                                      \
-            if (takes_agent)                                                                       \
+            const bool in_reach = is_in_reach();                                                   \
+            if (in_reach && (takes_agent))                                                         \
                 chosen = SHOWN(chosen, until);                                                     \
             else                                                                                   \
-                note_left_alone();                                                                 \
+                note_left_alone(in_reach);                                                         \
         }                                                                                          \
         chosen;                                                                                    \
     })

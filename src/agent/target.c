@@ -133,3 +133,11 @@ bool target_in_path_takes_agent(const char *file)
     errno = saved;
     return !found || target_takes_agent(path);
 }
+
+bool target_can_open(const char *path, int access)
+{
+    const int saved = errno;
+    const bool can = !syscall(SYS_faccessat, AT_FDCWD, path, access);
+    errno = saved;
+    return can;
+}

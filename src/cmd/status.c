@@ -109,7 +109,8 @@ char *unseen_advice(const struct record_options *options, const struct recording
     int length = asprintf(
         &advice,
         "%s of the %s CPU time that the kernel counted were not seen: spent %sin "
-        "programs that the agent could not get into (static, setuid, 32-bit), perhaps",
+        "programs that the agent could not get into (static, setuid, 32-bit, of another user), "
+        "perhaps",
         text_duration(unseen).text, text_duration(summary->cpu_ns).text,
         options->tracker == LIVE_TRACKER_WALK ? "" : "on rewriting call sites at the start, or ");
     return length < 0 ? NULL : advice;

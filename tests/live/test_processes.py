@@ -2,9 +2,11 @@
 """One profile for a whole tree of processes, however they were made."""
 
 import os
+import shutil
+import subprocess
 import unittest
 
-from support import STORM, LiveTest, program
+from support import CAIRN, STORM, LiveTest, Profile, Run, installed, program
 
 WORK = {
     "": "main forking_thread",
@@ -91,6 +93,38 @@ class Processes(LiveTest):
         self.assertEqual(profile.info["processes"], 1)
         self.assertEqual(profile.below("child_work"), 0)
         self.assertGreater(profile.below("run_fork", "process_work"), 0)
+
+
+@unittest.skipUnless(os.geteuid() == 0, "needs root")
+class OutOfReach(LiveTest):
+    """A program whose loader could not open the agent would be told so on its stderr: it is started without."""
+
+    def check(self, argv, tool=CAIRN):
+        native = self.native(argv)
+        self.assertEqual((native.status, native.words), (4, ""))
+        for options in (STORM, ("--track", "encode"), ("--track", "calls"), ("-e", "alloc")):
+            with self.subTest(options=options):
+                path = self.file("profile")
+                run = Run([tool, "record", "-q", "-o", path, *options, *argv])
+                self.assert_same(run, native)
+                notes = Profile(path).info["notes"]
+                self.assertTrue(any("reached" in note for note in notes), notes)
+
+    @installed("setpriv")
+    def test_another_user(self):
+        """Capabilities that a process has kept are gone with the exec."""
+        os.chmod(self.folder, 0o700)
+        for name in ("cairn", "libcairn.so", "libcairn-alloc.so"):
+            shutil.copy(os.path.join(os.path.dirname(CAIRN), name), self.folder)
+        self.check(["setpriv", "--reuid=65534", "--regid=65534", "--clear-groups", "/bin/sh", "-c", "cat /dev/null; exit 4"],
+                   self.file("cairn"))
+
+    def test_another_root(self):
+        needed = subprocess.run(["ldd", "/bin/sh"], capture_output=True, text=True, check=True).stdout
+        for path in ["/bin/sh"] + [word for word in needed.split() if word.startswith("/")]:
+            os.makedirs(self.file("root") + os.path.dirname(path), exist_ok=True)
+            shutil.copy(path, self.file("root") + path)
+        self.check(["chroot", self.file("root"), "/bin/sh", "-c", "exit 4"])
 
 
 if __name__ == "__main__":
