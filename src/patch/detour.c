@@ -384,16 +384,16 @@ bool detour_is_before(uintptr_t return_address)
     return cell_at(return_address + (uintptr_t)(intptr_t)distance) != NULL;
 }
 
-bool detour_truth(uintptr_t *pc, uintptr_t *sp, bool *interrupted)
+enum unwind_standing detour_truth(uintptr_t *pc, uintptr_t *sp, bool *interrupted)
 {
     const struct detour_cell *cell = cell_at(*pc);
     if (!cell || !cell->kind)
-        return false;
+        return UNWIND_AS_IT_IS;
     const uintptr_t offset = *pc - (uintptr_t)cell;
     if (offset < cell->lead) {
         *pc = cell->truth - cell->lead + offset;
         *interrupted = true;
-        return true;
+        return UNWIND_ELSEWHERE;
     }
     if (cell->kind != KIND_DIRECT) {
         if (offset >= cell->pushed && offset < cell->dropped)
@@ -403,7 +403,7 @@ bool detour_truth(uintptr_t *pc, uintptr_t *sp, bool *interrupted)
     }
     *pc = cell->kind == KIND_SLOT ? *(const uintptr_t *)cell->truth : cell->truth;
     *interrupted = true;
-    return true;
+    return UNWIND_AT_CALL;
 }
 
 uint64_t detour_bytes(void)

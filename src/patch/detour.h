@@ -16,6 +16,7 @@
 // No thread may be running in the code that is changed. Planning takes the lock of sites.h.
 
 #include "patch/sites.h"
+#include "unwind/unwind.h"
 
 // Hooks are called with everything as it is when the function is entered; they preserve all
 // registers. Above the return address of `direct`, which lies in the detour, is that of the
@@ -60,7 +61,7 @@ bool detour_is_before(uintptr_t return_address);
 
 // For a thread in a detour, or a hook that returns there: where it would be without. The function
 // it enters, or, of an indirect one, its site. False: not in a detour. Signal-safe.
-bool detour_truth(uintptr_t *pc, uintptr_t *sp, bool *interrupted);
+enum unwind_standing detour_truth(uintptr_t *pc, uintptr_t *sp, bool *interrupted);
 
 uint64_t detour_bytes(void); // of memory for all this
 

@@ -349,19 +349,21 @@ bool calls_sites_are_pending(void)
     return atomic_load_explicit(&calls_modules.pending, memory_order_relaxed);
 }
 
-static bool truth(uintptr_t *pc, uintptr_t *sp, bool *interrupted)
+static enum unwind_standing truth(uintptr_t *pc, uintptr_t *sp, bool *interrupted)
 {
     struct stub_place place;
-    if (detour_truth(pc, sp, interrupted))
-        return true;
+    const enum unwind_standing in_detour = detour_truth(pc, sp, interrupted);
+    if (in_detour)
+        return in_detour;
     if (!sites_locate(*pc, &place))
-        return false;
+        return UNWIND_AS_IT_IS;
     *pc = place.pc;
     if (place.pushed)
         *sp += sizeof *sp;
-    if (place.pc == place.site->address) // in the hook before the call
-        *interrupted = true;
-    return true;
+    if (place.pc != place.site->address)
+        return UNWIND_ELSEWHERE;
+    *interrupted = true; // in the hook before the call
+    return UNWIND_AT_CALL;
 }
 
 int calls_sites_start(enum live_calls_by by, bool exactly, struct live_encode *counts)

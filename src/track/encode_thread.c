@@ -125,17 +125,18 @@ static void unmap(void *memory, size_t bytes)
 }
 
 // A return address that is in a stub, or a thread that is: what the program would have there.
-static bool truth(uintptr_t *pc, uintptr_t *sp, bool *interrupted)
+static enum unwind_standing truth(uintptr_t *pc, uintptr_t *sp, bool *interrupted)
 {
     struct stub_place place;
     if (!sites_locate(*pc, &place))
-        return false;
+        return UNWIND_AS_IT_IS;
     *pc = place.pc;
     if (place.pushed)
         *sp += sizeof(uintptr_t);
-    if (place.pc == place.site->address) // in the hook before the call
-        *interrupted = true;
-    return true;
+    if (place.pc != place.site->address)
+        return UNWIND_ELSEWHERE;
+    *interrupted = true; // in the hook before the call
+    return UNWIND_AT_CALL;
 }
 
 static bool has_threads(void);

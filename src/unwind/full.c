@@ -17,6 +17,7 @@ void full_restart(struct unwind_cursor *cursor, uint32_t known)
     cursor->registers[ARCH_RA] = cursor->frame.pc;
     cursor->known = known;
     cursor->base_interrupted = cursor->frame.flags & FRAME_INTERRUPTED;
+    cursor->base_at_call = cursor->frame.flags & FRAME_AT_CALL;
 }
 
 static bool compute_cfa(struct unwind_cursor *cursor, const struct module_ref *module,
@@ -52,6 +53,12 @@ static bool apply_rule(struct unwind_cursor *cursor, const struct module_ref *mo
         return true;
     case RULE_OFFSET:
         *slot = cfa + (uintptr_t)rule.value;
+        if (cursor->base_at_call && *slot < cursor->registers[ARCH_SP] &&
+            cursor->known >> reg & 1) {
+            *slot = 0;
+            *value = cursor->registers[reg];
+            return true;
+        }
         return stack_load(cursor, *slot, value);
     case RULE_VALUE_OFFSET:
         *value = cfa + (uintptr_t)rule.value;
@@ -119,9 +126,10 @@ static bool step_registers(struct unwind_cursor *cursor, struct caller *caller,
         return false;
     commit(cursor, &values);
     bool interrupted = function.signal;
-    if (unwind_truth)
-        unwind_truth(&cursor->registers[ARCH_RA], &cursor->registers[ARCH_SP], &interrupted);
+    caller->at_call =
+        find_truth(&cursor->registers[ARCH_RA], &cursor->registers[ARCH_SP], &interrupted);
     cursor->base_interrupted = interrupted;
+    cursor->base_at_call = caller->at_call;
     caller->fp = cursor->known >> ARCH_FP & 1 ? cursor->registers[ARCH_FP] : cursor->bp;
     caller->pc = cursor->registers[ARCH_RA];
     caller->sp = cursor->registers[ARCH_SP];

@@ -12,7 +12,7 @@
 
 #define LIKELY(condition) __builtin_expect(!!(condition), 1)
 
-bool (*unwind_truth)(uintptr_t *pc, uintptr_t *sp, bool *interrupted);
+enum unwind_standing (*unwind_truth)(uintptr_t *pc, uintptr_t *sp, bool *interrupted);
 
 // False: it is not known to be code, or not for long.
 static __attribute__((noinline)) bool make_and_remember(struct recipe_set *set, uintptr_t pc,
@@ -58,12 +58,18 @@ static void set_limit(struct unwind_cursor *cursor)
     cursor->limit = stack_in_region(cursor, cursor->sp) ? cursor->region + cursor->reach + 8 : 0;
 }
 
+static void note_standing(struct unwind_cursor *cursor, bool at_call)
+{
+    if (at_call)
+        cursor->frame.flags |= FRAME_AT_CALL;
+}
+
 static void begin(struct unwind_cursor *cursor, struct unwind_bounds bounds, uint32_t known,
                   bool interrupted)
 {
     static const struct unwind_frame blank;
-    if (unwind_truth)
-        unwind_truth(&cursor->registers[ARCH_RA], &cursor->registers[ARCH_SP], &interrupted);
+    const bool at_call =
+        find_truth(&cursor->registers[ARCH_RA], &cursor->registers[ARCH_SP], &interrupted);
     cursor->sp = cursor->registers[ARCH_SP];
     cursor->bp = cursor->registers[ARCH_FP];
     cursor->bounds = bounds;
@@ -74,8 +80,10 @@ static void begin(struct unwind_cursor *cursor, struct unwind_bounds bounds, uin
     cursor->corrected_slot = cursor->corrected_pc = 0;
     cursor->frame = cursor->left = blank;
     settle(cursor, cursor->registers[ARCH_RA], interrupted);
+    note_standing(cursor, at_call);
     cursor->known = known;
     cursor->base_interrupted = interrupted;
+    cursor->base_at_call = at_call;
     // Being executed, so it is code, whatever is known of it.
     if (cursor->recipe.kind == RECIPE_NO_CODE)
         cursor->recipe.kind = RECIPE_ANONYMOUS;
@@ -187,8 +195,7 @@ static enum unwind_result check_arrival(struct unwind_cursor *cursor, enum verdi
 static enum unwind_result move(struct unwind_cursor *cursor, struct caller *caller,
                                enum verdict *verdict)
 {
-    if (unwind_truth)
-        unwind_truth(&caller->pc, &caller->sp, &caller->interrupted);
+    caller->at_call |= find_truth(&caller->pc, &caller->sp, &caller->interrupted);
     if (!goes_up(cursor, caller->sp))
         return end(verdict, VERDICT_BAD_STACK);
     bool by_table = cursor->frame.flags & FRAME_CFI;
@@ -199,6 +206,7 @@ static enum unwind_result move(struct unwind_cursor *cursor, struct caller *call
     if (caller->pc == 0)
         return end(verdict, by_table && cursor->guesses == 0 ? VERDICT_COMPLETE : VERDICT_BAD_PC);
     settle(cursor, caller->pc, caller->interrupted);
+    note_standing(cursor, caller->at_call);
     return check_arrival(cursor, verdict);
 }
 
@@ -240,6 +248,8 @@ static bool follow_recipe(struct unwind_cursor *cursor, struct caller *caller,
         where = cursor->bp + (uintptr_t)(recipe->fp_offset * 8L);
     else if (recipe->fp_offset)
         where = caller->cfa + (uintptr_t)(recipe->fp_offset * 8L);
+    if (cursor->frame.flags & FRAME_AT_CALL && where < cursor->sp)
+        where = 0;
     if (where && !stack_load(cursor, where, &caller->fp))
         return false;
     caller->sp = caller->cfa;
@@ -256,11 +266,11 @@ static enum unwind_result step_signal(struct unwind_cursor *cursor, enum verdict
         if (!stack_load(cursor, context + arch_context_offset(i), &values[i]))
             return end(verdict, VERDICT_BAD_STACK);
     bool interrupted = true;
-    if (unwind_truth)
-        unwind_truth(&values[ARCH_RA], &values[ARCH_SP], &interrupted);
+    const bool at_call = find_truth(&values[ARCH_RA], &values[ARCH_SP], &interrupted);
     leave(cursor, values[ARCH_SP], values[ARCH_SP], values[ARCH_FP], 0);
     set_limit(cursor);
     settle(cursor, values[ARCH_RA], true);
+    note_standing(cursor, at_call);
     memcpy(cursor->registers, values, sizeof values);
     full_restart(cursor, ARCH_ALL_KNOWN);
     return check_arrival(cursor, verdict);
@@ -269,7 +279,7 @@ static enum unwind_result step_signal(struct unwind_cursor *cursor, enum verdict
 static enum unwind_result step_guess(struct unwind_cursor *cursor, enum verdict *verdict,
                                      enum verdict reason)
 {
-    struct caller caller;
+    struct caller caller = {0};
     if (cursor->recipe.kind == RECIPE_NO_TABLE && guess_is_root(cursor))
         return end(verdict, VERDICT_COMPLETE);
     if (!guess_step(cursor, &caller))
@@ -280,10 +290,19 @@ static enum unwind_result step_guess(struct unwind_cursor *cursor, enum verdict 
     return result;
 }
 
+// After a guess, what a table leads to may be anything.
+static bool leads_on(const struct unwind_cursor *cursor, struct caller *caller)
+{
+    if (cursor->guesses == 0)
+        return true;
+    caller->at_call |= find_truth(&caller->pc, &caller->sp, &caller->interrupted);
+    return caller->sp > cursor->sp && guess_is_code(caller->pc);
+}
+
 static __attribute__((noinline)) enum unwind_result step_slowly(struct unwind_cursor *cursor,
                                                                 enum verdict *verdict)
 {
-    struct caller caller;
+    struct caller caller = {0};
     bool found;
     switch (cursor->recipe.kind) {
     case RECIPE_ROOT:
@@ -309,7 +328,7 @@ static __attribute__((noinline)) enum unwind_result step_slowly(struct unwind_cu
     default:
         found = follow_recipe(cursor, &caller, verdict);
     }
-    if (found && (cursor->guesses == 0 || (caller.sp > cursor->sp && guess_is_code(caller.pc))))
+    if (found && leads_on(cursor, &caller))
         return move(cursor, &caller, verdict);
     // A guess leaves the frame pointer as it was, which may be wrong: tables that build on it lead
     // nowhere.

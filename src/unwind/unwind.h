@@ -39,6 +39,8 @@ enum {
         4, // a function that may return elsewhere (an unwinder at work): saves rax or rdx
     FRAME_INTERRUPTED = 8, // pc is an interrupted instruction (leaf, or caller of a trampoline),
                            // not a return address
+    FRAME_AT_CALL = 16,    // of these, a call or a jump to another function that is led elsewhere:
+                           // what lay below its stack pointer is overwritten
 };
 
 struct unwind_frame {
@@ -83,7 +85,7 @@ struct unwind_cursor {
     unsigned guesses; // frames left without a table
     uint32_t
         known; // which of `registers` are; they hold for the frame that [sp] and [ra] of them name
-    bool base_interrupted;
+    bool base_interrupted, base_at_call;
     uintptr_t corrected_slot, corrected_pc;
     uintptr_t registers[UNWIND_REGISTERS];
 };
@@ -150,10 +152,16 @@ bool unwind_follows_call(uintptr_t ra);
 bool unwind_may_follow_call(uintptr_t ra);
 bool unwind_still_follows_call(uintptr_t ra);
 
+// Where a thread is whose pc is in code that calls are led through. At a call or jump that is not
+// done yet, registers that the function has saved and restored are what they are, and where they
+// were saved, below the stack pointer, is no more: a table may still name that place.
+enum unwind_standing { UNWIND_AS_IT_IS, UNWIND_ELSEWHERE, UNWIND_AT_CALL };
+
 // Whoever leads calls through code of his own says here what the program would have at a pc in it:
 // corrects pc and sp, sets *interrupted if pc is an instruction rather than a return address.
-// False: not his. Set once, before the first of that code runs; called in signal handlers.
-extern bool (*unwind_truth)(uintptr_t *pc, uintptr_t *sp, bool *interrupted)
+// UNWIND_AS_IT_IS: not his. Set once, before the first of that code runs; called in signal
+// handlers.
+extern enum unwind_standing (*unwind_truth)(uintptr_t *pc, uintptr_t *sp, bool *interrupted)
     __attribute__((visibility("hidden")));
 
 // Bytes of static and private memory that the unwinder uses.

@@ -12,7 +12,14 @@ struct caller {
     uintptr_t sp;     // almost always the CFA
     uintptr_t slot;   // where pc was read from, 0 if not from a slot
     bool interrupted; // pc is an instruction, not a return address
+    bool at_call;     // of FRAME_AT_CALL
 };
+
+// Corrects a place in code that somebody leads calls through. True: at a call, FRAME_AT_CALL.
+static inline bool find_truth(uintptr_t *pc, uintptr_t *sp, bool *interrupted)
+{
+    return unwind_truth && unwind_truth(pc, sp, interrupted) == UNWIND_AT_CALL;
+}
 
 // Where the tables say something that a recipe cannot hold: interprets them with all registers.
 // False with the reason in *verdict, VERDICT_COMPLETE if there is no caller.
