@@ -419,8 +419,7 @@ void thread_after_fork(void)
     thread->id = (pid_t)syscall(SYS_gettid);
     if (!atomic_load_explicit(&thread->begun, memory_order_relaxed))
         return;
-    // The parent's clock is not ours, its page is: unmap it. The marker on our copy of the stack
-    // goes too.
+    // The parent's clock is not ours. The marker on our copy of the stack goes.
     atomic_store_explicit(&thread->begun, 0, memory_order_relaxed);
     atomic_store_explicit(&thread->idle, 0, memory_order_relaxed);
     clock_close(&thread->clock);

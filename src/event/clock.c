@@ -33,6 +33,12 @@ static void close_raw(int fd)
     syscall(SYS_close, fd);
 }
 
+// Not libc's: it need not know of a process that was made behind its back.
+static pid_t process_number(void)
+{
+    return (pid_t)syscall(SYS_getpid);
+}
+
 static pid_t thread_number(const struct thread_clock *clock)
 {
     return clock->thread ? clock->thread : (pid_t)syscall(SYS_gettid);
@@ -163,7 +169,7 @@ static int open_timer(struct thread_clock *clock)
 static int open_source(struct thread_clock *clock, const struct live_options *options,
                        enum live_source source, uint64_t first)
 {
-    *clock = (struct thread_clock){.thread = clock->thread};
+    *clock = (struct thread_clock){.thread = clock->thread, .process = process_number()};
     clock->descriptors[0] = clock->descriptors[1] = -1;
     int error = source == LIVE_SOURCE_SIGTRAP  ? open_sigtrap(clock, options, first)
                 : source == LIVE_SOURCE_SIGNAL ? open_signal(clock, first)
@@ -248,15 +254,16 @@ void clock_set(struct thread_clock *clock, const struct live_options *options, u
 
 void clock_close(struct thread_clock *clock)
 {
+    const bool ours = clock->process == process_number();
     for (int i = 0; i < 2; i++) {
-        if (clock->pages[i])
+        if (clock->pages[i] && ours)
             munmap(clock->pages[i], PAGE);
         if (clock->descriptors[i] >= 0 && clock->source != LIVE_SOURCE_AUTO)
             close_raw(clock->descriptors[i]);
         clock->pages[i] = NULL;
         clock->descriptors[i] = -1;
     }
-    if (clock->has_timer)
+    if (clock->has_timer && ours)
         timer_delete(clock->timer);
     clock->has_timer = false;
     clock->shortened = false;

@@ -33,6 +33,7 @@ struct thread_clock {
     bool exclude_kernel;
     bool shortened; // the first tick comes early: clock_resume() when it came
     pid_t thread;   // whose it is; 0: the one that opened it
+    pid_t process;  // that has it: none that is forked from that does
 };
 
 // Opens the clock of the calling thread; it stands until clock_go(), and the first tick comes
@@ -66,7 +67,8 @@ static inline bool clock_ticks_by_cpu(const struct thread_clock *clock)
            !clock->exclude_kernel && !clock->shortened;
 }
 
-// Signal-safe.
+// In another process than it was opened in, forked by whatever means, it is forgotten: that has
+// neither the event nor its page, and something else may be there by now. Signal-safe.
 void clock_close(struct thread_clock *clock);
 
 // True if this signal is a tick of ours rather than the program's business. Signal-safe.

@@ -53,6 +53,16 @@ class Processes(LiveTest):
         # Each image is a process of the profile; a vfork that does not exec lives in its parent's.
         self.life("vfork", {("main", "child_work", "burn"): 0.1}, 1 + 30)
 
+    def test_child_that_nobody_tells_of(self):
+        """What it does is not seen, but what its own children do."""
+        for options in (STORM, ("--marker=off", *STORM), ("--source", "timer"), ("--track", "encode"), ("--track", "calls"), ("-e", "alloc")):
+            with self.subTest(options=options):
+                native = self.native([program("processes"), "untold"])
+                self.assertEqual((native.status, native.text), (0, "untold 6\n"))
+                run, profile = self.record([program("processes"), "untold"], *options)
+                self.assert_same(run, native)
+                self.assertEqual(profile.info["processes"], 2)
+
     def test_spawn(self):
         self.life("spawn", {("main", "child_work", "burn"): 0.1}, 1 + 30)
 

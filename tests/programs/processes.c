@@ -7,7 +7,9 @@
 #include <pthread.h>
 #include <signal.h>
 #include <spawn.h>
+#include <sys/mman.h>
 #include <sys/stat.h>
+#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -131,6 +133,34 @@ static int run_vfork(void)
     for (int i = 0; i < 200; i++)
         sum += wait_for(vfork_and_exit(i % 50));
     printf("vfork %ld\n", sum);
+    return 0;
+}
+
+// A child that libc knows nothing of (sandboxes make theirs so) takes the room that its parent's
+// memory has left, and its own child, which libc does know of, finds it there.
+static int run_untold(void)
+{
+    enum { PAGES = 64, PAGE = 4096 };
+    process_work(1);
+    const pid_t pid = (pid_t)syscall(SYS_clone, SIGCHLD, NULL, NULL, NULL, NULL);
+    if (pid == 0) {
+        static unsigned char *pages[PAGES];
+        for (int i = 0; i < PAGES; i++) {
+            pages[i] = mmap(NULL, PAGE, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+            CHECK(pages[i] != MAP_FAILED);
+            pages[i][0] = (unsigned char)(i | 128);
+        }
+        const pid_t next = fork();
+        if (next == 0) {
+            child_work(2);
+            for (int i = 0; i < PAGES; i++)
+                CHECK(pages[i][0] == (unsigned char)(i | 128));
+            _exit(6);
+        }
+        _exit(wait_for(next));
+    }
+    printf("untold %d\n", wait_for(pid));
+    process_work(3);
     return 0;
 }
 
@@ -282,6 +312,7 @@ int main(int argc, char **argv)
     static const struct mode modes[] = {{"fork", run_fork},
                                         {"threaded-fork", run_threaded_fork},
                                         {"vfork", run_vfork},
+                                        {"untold", run_untold},
                                         {"spawn", run_spawn},
                                         {"system", run_system},
                                         {"popen", run_popen},
