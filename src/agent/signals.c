@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
 #include "agent/signals.h"
 #include "agent/real.h"
+#include "agent/syscall.h"
 #include "patch/entries.h"
 #include "patch/sites.h"
 #include "unwind/arch.h"
@@ -200,23 +201,15 @@ static void on_signal(int signal, siginfo_t *info, void *context)
     }
 }
 
-// What the kernel takes. libc's sigaction() never blocks the two signals that libc keeps for
-// itself; but the one of asynchronous cancellation would unwind a thread out of the middle of a
-// sample.
-struct kernel_action {
-    void *handler;
-    unsigned long flags;
-    void *restorer;
-    uint64_t mask;
-};
-
+// libc's sigaction() never blocks the two signals that libc keeps for itself; but the one of
+// asynchronous cancellation would unwind a thread out of the middle of a sample.
 static int block_everything(int signal)
 {
     struct kernel_action action;
-    if (syscall(SYS_rt_sigaction, signal, NULL, &action, sizeof action.mask))
+    if (syscall_raw(SYS_rt_sigaction, signal, NULL, &action, sizeof action.mask))
         return -errno;
     action.mask = ~UINT64_C(0);
-    return syscall(SYS_rt_sigaction, signal, &action, NULL, sizeof action.mask) ? -errno : 0;
+    return syscall_raw(SYS_rt_sigaction, signal, &action, NULL, sizeof action.mask) ? -errno : 0;
 }
 
 int signals_start(void)

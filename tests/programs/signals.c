@@ -9,6 +9,7 @@
 #include <signal.h>
 #include <spawn.h>
 #include <sys/signalfd.h>
+#include <sys/syscall.h>
 #include <sys/time.h>
 #include <sys/wait.h>
 #include <ucontext.h>
@@ -368,11 +369,72 @@ static int run_signalfd(void)
     return 0;
 }
 
+static void trap_by_number(int number)
+{
+    traps += number == SIGTRAP;
+}
+
+// By system calls, as Chromium has it: all handlers are taken away, in a child too.
+
+struct kernel_action {
+    void *handler;
+    unsigned long flags;
+    void *restorer;
+    uint64_t mask;
+};
+
+static void reset_handlers(void)
+{
+    for (int number = 1; number < NSIG; number++) {
+        struct kernel_action none = {.handler = SIG_DFL}, before = {.flags = 1};
+        if (syscall(SYS_rt_sigaction, number, NULL, &before, sizeof before.mask))
+            continue;
+        printf("by system call %d: %d %lx %llx\n", number,
+               before.handler == SIG_DFL   ? 0
+               : before.handler == SIG_IGN ? 1
+                                           : 2,
+               before.flags, (unsigned long long)before.mask);
+        CHECK(syscall(SYS_rt_sigaction, number, &none, NULL, sizeof none.mask) == 0 ||
+              number == SIGKILL || number == SIGSTOP);
+    }
+    fflush(stdout);
+}
+
+static int run_by_number(void)
+{
+    struct sigaction library = {.sa_handler = some_handler, .sa_flags = SA_RESTART};
+    CHECK(sigaction(SIGTRAP, &library, NULL) == 0);
+    const pid_t child = fork();
+    if (child == 0) {
+        reset_handlers();
+        signal_work(5);
+        _exit(7);
+    }
+    int status;
+    CHECK(waitpid(child, &status, 0) == child);
+    printf("child %x\n", (unsigned)status);
+    reset_handlers();
+    for (int i = 0; i < 20; i++)
+        signal_work(i);
+    // Errors are those of the kernel, and a handler is one, however it came to be.
+    CHECK(syscall(SYS_rt_sigaction, SIGTRAP, NULL, NULL, 4) == -1 && errno == EINVAL);
+    CHECK(syscall(SYS_rt_sigaction, 4711, NULL, NULL, 8) == -1 && errno == EINVAL);
+    struct kernel_action action;
+    CHECK(sigaction(SIGUSR1, &library, NULL) == 0); // for the restorer, which libc knows
+    CHECK(syscall(SYS_rt_sigaction, SIGUSR1, NULL, &action, sizeof action.mask) == 0);
+    action.handler = (void *)trap_by_number;
+    CHECK(syscall(SYS_rt_sigaction, SIGTRAP, &action, NULL, sizeof action.mask) == 0);
+    raise(SIGTRAP);
+    __asm__ volatile("int3");
+    printf("by number: %d traps\n", (int)traps);
+    return 0;
+}
+
 int main(int argc, char **argv)
 {
-    static const struct mode modes[] = {{"show", run_show},       {"blocked", run_blocked},
-                                        {"sigprof", run_sigprof}, {"sigtrap", run_sigtrap},
-                                        {"sigwait", run_sigwait}, {"signalfd", run_signalfd},
-                                        {"masks", run_masks},     {"inherit", run_inherit}};
+    static const struct mode modes[] = {
+        {"show", run_show},       {"blocked", run_blocked}, {"sigprof", run_sigprof},
+        {"sigtrap", run_sigtrap}, {"sigwait", run_sigwait}, {"signalfd", run_signalfd},
+        {"masks", run_masks},     {"inherit", run_inherit}, {"by-number", run_by_number}};
     return RUN_MODE(modes);
 }

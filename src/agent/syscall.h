@@ -1,0 +1,32 @@
+// SPDX-License-Identifier: MIT
+#ifndef CAIRN_AGENT_SYSCALL_H
+#define CAIRN_AGENT_SYSCALL_H
+
+// System calls, as the program makes them by libc's syscall(), and what of them is seen: changes of
+// our signals' handlers.
+
+#include <signal.h>
+#include <stddef.h>
+#include <stdint.h>
+
+// As the kernel has it.
+struct kernel_action {
+    void (*handler)(int);
+    unsigned long flags;
+    void (*restorer)(void);
+    uint64_t mask;
+};
+
+// Without a look at it. In syscall_x86_64.S.
+__attribute__((visibility("hidden"))) long syscall_raw(long number, ...);
+
+// What syscall() is to all but us. Set once, before the program runs.
+extern __attribute__((visibility("hidden"))) __typeof__(&syscall_raw) syscall_next;
+
+// SYS_rt_sigaction by syscall().
+__attribute__((visibility("hidden"))) long signals_change_action(long number, long signal,
+                                                                 const struct kernel_action *action,
+                                                                 struct kernel_action *before,
+                                                                 size_t mask_bytes);
+
+#endif

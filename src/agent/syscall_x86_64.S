@@ -1,0 +1,54 @@
+// SPDX-License-Identifier: MIT
+// syscall(): programs that bring handlers of their own in order by system calls (Chromium resets all of them in its
+// children) would take ours away without a word, and the next tick would kill them. Everything else goes on to
+// whoever's syscall() is next.
+
+#include <asm/unistd_64.h>
+
+    .globl syscall
+    .type syscall, @function
+    .globl syscall_raw
+    .type syscall_raw, @function
+    .hidden syscall_raw, syscall_next, signals_change_action
+
+    .text
+    .p2align 4
+syscall:
+    .cfi_startproc
+    endbr64
+    cmpq $__NR_rt_sigaction, %rdi
+    je signals_change_action
+    movq syscall_next(%rip), %r11
+    notrack jmp *%r11
+    .cfi_endproc
+    .size syscall, . - syscall
+
+// As libc has it, and nobody in between.
+    .p2align 4
+syscall_raw:
+    .cfi_startproc
+    endbr64
+    movq %rdi, %rax
+    movq %rsi, %rdi
+    movq %rdx, %rsi
+    movq %rcx, %rdx
+    movq %r8, %r10
+    movq %r9, %r8
+    movq 8(%rsp), %r9
+    syscall
+    cmpq $-4095, %rax
+    jae 1f
+    ret
+1:  negl %eax
+    pushq %rax
+    .cfi_adjust_cfa_offset 8
+    call __errno_location@PLT
+    popq %rcx
+    .cfi_adjust_cfa_offset -8
+    movl %ecx, (%rax)
+    movq $-1, %rax
+    ret
+    .cfi_endproc
+    .size syscall_raw, . - syscall_raw
+
+    .section .note.GNU-stack, "", @progbits
