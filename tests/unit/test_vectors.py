@@ -50,7 +50,8 @@ def paths(calls, entry):
 class Vectors(unittest.TestCase):
     def test_nothing_else_is_called(self):
         calls, touching = disassemble()
-        self.assertIn("syscall@GLIBC_2.2.5", paths(calls, "loadmap_find"))  # it would be seen
+        # It would be seen: ours by name, which goes on to libc's.
+        self.assertTrue([name for name in paths(calls, "loadmap_find") if name.startswith("syscall@")])
         for entry in ENTRIES:
             with self.subTest(entry=entry):
                 self.assertIn(entry, calls)
