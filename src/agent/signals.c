@@ -205,11 +205,11 @@ static void on_signal(int signal, siginfo_t *info, void *context)
 // asynchronous cancellation would unwind a thread out of the middle of a sample.
 static int block_everything(int signal)
 {
-    struct kernel_action action;
-    if (syscall_raw(SYS_rt_sigaction, signal, NULL, &action, sizeof action.mask))
+    struct kernel_action action, *const none = NULL;
+    if (syscall_raw(SYS_rt_sigaction, signal, none, &action, sizeof action.mask))
         return -errno;
     action.mask = ~UINT64_C(0);
-    return syscall_raw(SYS_rt_sigaction, signal, &action, NULL, sizeof action.mask) ? -errno : 0;
+    return syscall_raw(SYS_rt_sigaction, signal, &action, none, sizeof action.mask) ? -errno : 0;
 }
 
 int signals_start(void)

@@ -462,7 +462,7 @@ void agent_after_fork(void)
 
 void agent_finish(void)
 {
-    if (!agent.active || agent_in_vfork_child())
+    if (!agent.active || agent.silent || agent_in_vfork_child())
         return;
     thread_settle_all();
     reap_say_goodbye();

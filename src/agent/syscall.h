@@ -3,7 +3,7 @@
 #define CAIRN_AGENT_SYSCALL_H
 
 // System calls, as the program makes them by libc's syscall(), and what of them is seen: changes of
-// our signals' handlers.
+// our signals' handlers, and of what the program may call.
 
 #include <signal.h>
 #include <stddef.h>
@@ -23,10 +23,12 @@ __attribute__((visibility("hidden"))) long syscall_raw(long number, ...);
 // What syscall() is to all but us. Set once, before the program runs.
 extern __attribute__((visibility("hidden"))) __typeof__(&syscall_raw) syscall_next;
 
-// SYS_rt_sigaction by syscall().
-__attribute__((visibility("hidden"))) long signals_change_action(long number, long signal,
-                                                                 const struct kernel_action *action,
-                                                                 struct kernel_action *before,
-                                                                 size_t mask_bytes);
+// Those that are seen.
+__attribute__((visibility("hidden"))) long
+syscall_watched(long number, unsigned long first, unsigned long second, unsigned long third,
+                unsigned long fourth, unsigned long fifth);
+
+// SYS_prctl and SYS_seccomp: see confine.c.
+long confine_call(long number, const unsigned long argument[5]);
 
 #endif

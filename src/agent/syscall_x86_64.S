@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 // syscall(): programs that bring handlers of their own in order by system calls (Chromium resets all of them in its
-// children) would take ours away without a word, and the next tick would kill them. Everything else goes on to
-// whoever's syscall() is next.
+// children) would take ours away without a word, and the next tick would kill them; and most confine themselves by
+// one (confine.c). Everything else goes on to whoever's syscall() is next.
 
 #include <asm/unistd_64.h>
 
@@ -9,7 +9,7 @@
     .type syscall, @function
     .globl syscall_raw
     .type syscall_raw, @function
-    .hidden syscall_raw, syscall_next, signals_change_action
+    .hidden syscall_raw, syscall_next, syscall_watched
 
     .text
     .p2align 4
@@ -17,7 +17,11 @@ syscall:
     .cfi_startproc
     endbr64
     cmpq $__NR_rt_sigaction, %rdi
-    je signals_change_action
+    je syscall_watched
+    cmpq $__NR_prctl, %rdi
+    je syscall_watched
+    cmpq $__NR_seccomp, %rdi
+    je syscall_watched
     movq syscall_next(%rip), %r11
     notrack jmp *%r11
     .cfi_endproc

@@ -265,6 +265,16 @@ static void stop_thread(struct thread *thread)
     thread_leave_record(thread);
 }
 
+void thread_retire(bool everybody)
+{
+    agent.active = false;
+    if (everybody)
+        thread_list_stop_clocks();
+    if (atomic_load_explicit(&thread_self->begun, memory_order_acquire))
+        stop_thread(thread_self);
+    encode_close(encode_current);
+}
+
 static void end_thread(struct thread *thread)
 {
     thread_list_remove(thread); // from here on nobody else begins or wakes it

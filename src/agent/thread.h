@@ -102,6 +102,12 @@ void thread_list_after_fork(void);
 
 // The recording begins, or goes on after a pause, in all threads. In normal context.
 void thread_list_begin_all(void);
+
+// No more ticks in any thread but the calling one.
+void thread_list_stop_clocks(void);
+
+// The calling thread is not profiled any more, nor is any that begins; `everybody`: nor the others.
+void thread_retire(bool everybody);
 void thread_list_wake_all(void);
 
 // The context of the calling thread, for a function of ours that returns to pc, with the stack

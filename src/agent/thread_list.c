@@ -46,6 +46,15 @@ void thread_list_begin_all(void)
     pthread_mutex_unlock(&lock);
 }
 
+void thread_list_stop_clocks(void)
+{
+    pthread_mutex_lock(&lock);
+    for (struct thread *thread = newest; thread; thread = thread->older)
+        if (thread != thread_self)
+            clock_take_away(&thread->clock);
+    pthread_mutex_unlock(&lock);
+}
+
 void thread_list_wake_all(void)
 {
     pthread_mutex_lock(&lock);

@@ -28,8 +28,12 @@ void *huge_map(size_t bytes, int protection, int flags, int fd, off_t offset)
     return mapped;
 }
 
+bool huge_forbidden;
+
 static long advise(uintptr_t address, size_t bytes, long advice)
 {
+    if (huge_forbidden)
+        return -1;
 #if defined(__x86_64__)
     long result = SYS_madvise;
     __asm__ volatile("syscall"

@@ -27,6 +27,8 @@ struct perf_siginfo {
     unsigned long data;
 };
 
+bool clock_forbidden;
+
 // close() is a point where a thread may be cancelled: never in a signal handler.
 static void close_raw(int fd)
 {
@@ -171,6 +173,8 @@ static int open_source(struct thread_clock *clock, const struct live_options *op
 {
     *clock = (struct thread_clock){.thread = clock->thread, .process = process_number()};
     clock->descriptors[0] = clock->descriptors[1] = -1;
+    if (clock_forbidden)
+        return -ENOSYS;
     int error = source == LIVE_SOURCE_SIGTRAP  ? open_sigtrap(clock, options, first)
                 : source == LIVE_SOURCE_SIGNAL ? open_signal(clock, first)
                                                : open_timer(clock);
@@ -256,11 +260,11 @@ void clock_close(struct thread_clock *clock)
 {
     const bool ours = clock->process == process_number();
     for (int i = 0; i < 2; i++) {
-        if (clock->pages[i] && ours)
-            munmap(clock->pages[i], PAGE);
+        void *page = __atomic_exchange_n(&clock->pages[i], NULL, __ATOMIC_RELAXED);
+        if (page && ours)
+            munmap(page, PAGE);
         if (clock->descriptors[i] >= 0 && clock->source != LIVE_SOURCE_AUTO)
             close_raw(clock->descriptors[i]);
-        clock->pages[i] = NULL;
         clock->descriptors[i] = -1;
     }
     if (clock->has_timer && ours)
@@ -268,6 +272,20 @@ void clock_close(struct thread_clock *clock)
     clock->has_timer = false;
     clock->shortened = false;
     clock->source = LIVE_SOURCE_AUTO;
+}
+
+void clock_take_away(struct thread_clock *clock)
+{
+    for (int i = 0; i < 2; i++) {
+        // Whoever has the page unmaps it: its thread may be closing the clock at this moment.
+        void *page = __atomic_exchange_n(&clock->pages[i], NULL, __ATOMIC_RELAXED);
+        if (page)
+            munmap(page, PAGE);
+    }
+    if (clock->has_timer) {
+        const struct itimerspec never = {0};
+        timer_settime(clock->timer, 0, &never, NULL);
+    }
 }
 
 bool clock_is_tick(int signal, const siginfo_t *info)

@@ -23,6 +23,9 @@
 // overflow into SIGIO), and programs that profile themselves with SIGPROF keep that.
 #define CLOCK_SIGNAL SIGSTKFLT
 
+// Set where opening one would be the end of the program.
+extern bool clock_forbidden;
+
 struct thread_clock {
     enum live_source source; // LIVE_SOURCE_AUTO: not open
     void *pages[2];          // mapped perf events
@@ -70,6 +73,9 @@ static inline bool clock_ticks_by_cpu(const struct thread_clock *clock)
 // In another process than it was opened in, forked by whatever means, it is forgotten: that has
 // neither the event nor its page, and something else may be there by now. Signal-safe.
 void clock_close(struct thread_clock *clock);
+
+// From another thread: no tick from now on. Whoever has it may close it as ever.
+void clock_take_away(struct thread_clock *clock);
 
 // True if this signal is a tick of ours rather than the program's business. Signal-safe.
 bool clock_is_tick(int signal, const siginfo_t *info);

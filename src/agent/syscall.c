@@ -1,13 +1,14 @@
 // SPDX-License-Identifier: MIT
-// Handlers that a program installs by syscall() instead of sigaction(): see syscall_x86_64.S.
+// What a program does by syscall(), and we must know of: see syscall_x86_64.S.
 
+#include "agent/syscall.h"
 #include "agent/real.h"
 #include "agent/signals.h"
-#include "agent/syscall.h"
 #include <string.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 
-__typeof__(&syscall) syscall_next = syscall_raw;
+__typeof__(&syscall_raw) syscall_next = syscall_raw;
 
 // Early: before that, nobody is in between.
 __attribute__((constructor(101))) static void look_up(void)
@@ -37,12 +38,12 @@ static struct kernel_action as_kernel(const struct sigaction *action)
     return made;
 }
 
-long signals_change_action(long number, long signal, const struct kernel_action *action,
-                           struct kernel_action *before, size_t mask_bytes)
+static long change_action(long signal, const struct kernel_action *action,
+                          struct kernel_action *before, size_t mask_bytes)
 {
     if (!agent.armed || mask_bytes != sizeof action->mask ||
         (signal != SIGTRAP && signal != CLOCK_SIGNAL))
-        return syscall_next(number, signal, action, before, mask_bytes);
+        return syscall_next(SYS_rt_sigaction, signal, action, before, mask_bytes);
     struct sigaction old, wanted;
     if (action)
         wanted = as_library(action);
@@ -50,4 +51,13 @@ long signals_change_action(long number, long signal, const struct kernel_action 
     if (!result && before)
         *before = as_kernel(&old);
     return result;
+}
+
+long syscall_watched(long number, unsigned long first, unsigned long second, unsigned long third,
+                     unsigned long fourth, unsigned long fifth)
+{
+    if (number == SYS_rt_sigaction)
+        return change_action((long)first, (const struct kernel_action *)second,
+                             (struct kernel_action *)third, fourth);
+    return confine_call(number, (const unsigned long[]){first, second, third, fourth, fifth});
 }

@@ -1,0 +1,123 @@
+// SPDX-License-Identifier: MIT
+// Programs that confine themselves to some system calls (seccomp): a call of ours that is not among
+// them would be their end. So what they are about to forbid is looked at before it holds, and the
+// agent does without, or leaves the thread alone for good.
+
+#include "agent/filter.h"
+#include "agent/real.h"
+#include "agent/syscall.h"
+#include "agent/thread.h"
+#include "base/huge.h"
+#include "loadmap/loadmap.h"
+#include <errno.h>
+#include <stdarg.h>
+#include <sys/prctl.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+// What was given up for the filter's sake; to be taken back if there is no filter after all.
+struct given_up {
+    bool clocks, advice, goodbye, left;
+};
+
+static bool is_readable(const void *first, size_t bytes)
+{
+    return first && loadmap_readable((uintptr_t)first & ~(uintptr_t)7) &&
+           loadmap_readable(((uintptr_t)first + bytes - 1) & ~(uintptr_t)7);
+}
+
+// NULL: strict mode, in which a thread may read, write, exit, and return from handlers.
+static unsigned forbids(const struct sock_fprog *filter)
+{
+    const struct live_options *options = &agent.session->options;
+    const bool rewrites =
+        options->tracker == LIVE_TRACKER_ENCODE || options->calls_by != LIVE_CALLS_BY_ENTRIES;
+    if (!filter)
+        return FILTER_LEAVE;
+    if (!is_readable(filter, sizeof *filter) || !filter->len ||
+        !is_readable(filter->filter, filter->len * sizeof *filter->filter))
+        return 0; // no filter: the kernel will say so
+    return filter_forbids(filter->filter, filter->len, rewrites);
+}
+
+static struct given_up give_up(const struct sock_fprog *filter, bool everybody)
+{
+    const unsigned forbidden = forbids(filter);
+    struct given_up given = {.clocks = clock_forbidden, .advice = huge_forbidden};
+    clock_forbidden |= (forbidden & (FILTER_NO_CLOCKS | FILTER_LEAVE)) != 0;
+    huge_forbidden |= (forbidden & (FILTER_NO_ADVICE | FILTER_LEAVE)) != 0;
+    given.goodbye = agent.silent;
+    agent.silent |= (forbidden & (FILTER_NO_GOODBYE | FILTER_LEAVE)) != 0;
+    if (forbidden & FILTER_LEAVE) {
+        agent_note("a program forbade itself system calls that samples need (seccomp), and was not "
+                   "profiled from then on");
+        given.left = true;
+        thread_retire(everybody);
+    } else if (clock_forbidden && !given.clocks) {
+        agent_note(
+            "a program forbade itself what the clock of a thread needs (seccomp): threads that "
+            "it began later were not sampled");
+    }
+    return given;
+}
+
+static void take_back(const struct given_up *given)
+{
+    const int saved = errno;
+    clock_forbidden = given->clocks;
+    huge_forbidden = given->advice;
+    agent.silent = given->goodbye;
+    if (given->left)
+        thread_list_begin_all();
+    errno = saved;
+}
+
+// The mode, the flags and the filter, if this call confines the program.
+static bool confines(long number, const unsigned long argument[5], bool *everybody,
+                     const struct sock_fprog **filter)
+{
+    unsigned long mode = argument[1];
+    *everybody = false;
+    *filter = (const struct sock_fprog *)argument[2];
+    if (number == SYS_seccomp) {
+        if (argument[0] != SECCOMP_SET_MODE_STRICT && argument[0] != SECCOMP_SET_MODE_FILTER)
+            return false;
+        mode = argument[0] == SECCOMP_SET_MODE_STRICT ? SECCOMP_MODE_STRICT : SECCOMP_MODE_FILTER;
+        *everybody = argument[1] & SECCOMP_FILTER_FLAG_TSYNC;
+    } else if (argument[0] != PR_SET_SECCOMP) {
+        return false;
+    }
+    if (mode == SECCOMP_MODE_STRICT)
+        *filter = NULL;
+    else if (mode != SECCOMP_MODE_FILTER || !*filter)
+        return false;
+    return agent.active && thread_self && !agent_in_vfork_child();
+}
+
+long confine_call(long number, const unsigned long argument[5])
+{
+    const struct sock_fprog *filter;
+    bool everybody;
+    if (!confines(number, argument, &everybody, &filter))
+        return syscall_next(number, argument[0], argument[1], argument[2], argument[3],
+                            argument[4]);
+    const struct given_up given = give_up(filter, everybody);
+    const long result =
+        syscall_next(number, argument[0], argument[1], argument[2], argument[3], argument[4]);
+    if (result)
+        take_back(&given);
+    return result;
+}
+
+INTERPOSED int prctl(int option, ...)
+{
+    unsigned long argument[5] = {(unsigned)option};
+    va_list list;
+    va_start(list, option);
+    for (unsigned i = 1; i < 5; i++)
+        argument[i] = va_arg(list, unsigned long);
+    va_end(list);
+    if (option == PR_SET_SECCOMP)
+        return (int)confine_call(SYS_prctl, argument);
+    return REAL(prctl)(option, argument[1], argument[2], argument[3], argument[4]);
+}
