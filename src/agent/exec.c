@@ -37,8 +37,8 @@ static void note_left_alone(bool in_reach)
     static const char *const why[] = {
         "a program was started as another user, or in another root folder, where the agent cannot "
         "be reached: it was not profiled, nor what it started",
-        "a program for another machine (32 bits) or on another C library (musl) was started: it "
-        "was not profiled, nor what it started",
+        "a program for another machine (32 bits), on another C library (musl) or with "
+        "AddressSanitizer as a library was started: it was not profiled, nor what it started",
     };
     static _Atomic bool noted[2]; // relaxed: a note that is given twice is shown once
     if (!atomic_exchange_explicit(&noted[in_reach], true, memory_order_relaxed))

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 #include "agent/target.h"
-#include <elf.h>
+#include "base/program.h"
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
@@ -9,56 +9,12 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-#if defined(__x86_64__)
-#define OUR_MACHINE EM_X86_64
-#else
-#error "an architecture without an unwinder"
-#endif
-
-#define INTERPRETERS_MAX 5 // as many "#!" as the kernel follows
-#define LOADER_MAX 256
 #define PATH_DEFAULT "/bin:/usr/bin" // as libc's
 
-union head {
-    Elf64_Ehdr elf;
-    char text[256];
-};
-
-// Not libc's functions: these may be where a thread is cancelled.
-
+// Not libc's: that may be where a thread is cancelled.
 static int open_at(int directory, const char *path)
 {
     return (int)syscall(SYS_openat, directory, path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
-}
-
-static ssize_t read_at(int file, void *buffer, size_t bytes, uint64_t offset)
-{
-    return syscall(SYS_pread64, file, buffer, bytes, offset);
-}
-
-static bool needs_musl(int file, const Elf64_Ehdr *head)
-{
-    for (unsigned i = 0; i < head->e_phnum; i++) {
-        Elf64_Phdr segment;
-        char loader[LOADER_MAX] = "";
-        const uint64_t offset = head->e_phoff + (uint64_t)i * head->e_phentsize;
-        if (read_at(file, &segment, sizeof segment, offset) != sizeof segment)
-            return false;
-        if (segment.p_type != PT_INTERP)
-            continue;
-        const size_t bytes =
-            segment.p_filesz < sizeof loader - 1 ? segment.p_filesz : sizeof loader - 1;
-        return read_at(file, loader, bytes, segment.p_offset) > 0 && strstr(loader, "musl");
-    }
-    return false;
-}
-
-// The interpreter that a script names after "#!", in place; NULL if it names none.
-static const char *interpreter_of(char *text)
-{
-    char *name = text + 2 + strspn(text + 2, " \t");
-    name[strcspn(name, " \t\r\n")] = 0;
-    return *name ? name : NULL;
 }
 
 static bool takes_agent(int file, unsigned interpreters);
@@ -77,16 +33,11 @@ static bool opened_takes_agent(int directory, const char *path, unsigned interpr
 
 static bool takes_agent(int file, unsigned interpreters)
 {
-    union head head = {.text = ""};
-    const ssize_t bytes = read_at(file, &head, sizeof head - 1, 0);
-    if (bytes > 2 && !memcmp(head.text, "#!", 2) && interpreters < INTERPRETERS_MAX) {
-        const char *next = interpreter_of(head.text);
-        return !next || opened_takes_agent(AT_FDCWD, next, interpreters + 1);
-    }
-    if (bytes < (ssize_t)sizeof head.elf || memcmp(head.text, ELFMAG, SELFMAG))
-        return true;
-    return head.elf.e_ident[EI_CLASS] == ELFCLASS64 && head.elf.e_machine == OUR_MACHINE &&
-           !needs_musl(file, &head.elf);
+    struct program program;
+    program_read(file, &program);
+    if (program.kind == PROGRAM_SCRIPT && interpreters < PROGRAM_INTERPRETERS_MAX)
+        return !program.name[0] || opened_takes_agent(AT_FDCWD, program.name, interpreters + 1);
+    return !program.is_foreign && !program.needs_musl && !program.needs_sanitizer;
 }
 
 bool target_at_takes_agent(int directory, const char *path)

@@ -2,9 +2,9 @@
 
 // Which files can be run, and which of those can have the agent preloaded. Every refusal says why.
 
+#include "base/program.h"
 #include "cmd/cmd.h"
 #include "cmd/launch.h"
-#include <elf.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
@@ -16,18 +16,6 @@
 #include <sys/statvfs.h>
 #include <sys/xattr.h>
 #include <unistd.h>
-
-#if defined(__x86_64__)
-#define OUR_MACHINE EM_X86_64
-#define OUR_MACHINE_NAME "x86-64"
-#elif defined(__aarch64__)
-#define OUR_MACHINE EM_AARCH64
-#define OUR_MACHINE_NAME "AArch64"
-#else
-#error "an architecture without an unwinder"
-#endif
-
-#define INTERPRETERS_MAX 5 // as many "#!" as the kernel follows
 
 // Shells look for names without a slash in PATH, and say "not executable" only if nothing better
 // comes later. 0, ENOENT or EACCES.
@@ -133,113 +121,54 @@ static bool is_loader(const char *path)
     return !strncmp(name, "ld-", 3) || !strncmp(name, "ld.so", 5);
 }
 
-// 0, -ENOENT if it has none of this type, -EBADMSG if it is damaged.
-static int read_segment(int file, const Elf64_Ehdr *head, uint32_t type, Elf64_Phdr *segment)
+static int check_elf(const char *path, const struct program *program)
 {
-    for (unsigned i = 0; i < head->e_phnum; i++) {
-        off_t offset = (off_t)(head->e_phoff + (uint64_t)i * head->e_phentsize);
-        if (pread(file, segment, sizeof *segment, offset) != sizeof *segment)
-            return -EBADMSG;
-        if (segment->p_type == type)
-            return 0;
-    }
-    return -ENOENT;
-}
-
-// The loader that a program asks for. 0, -ENOENT if it asks for none, -EBADMSG if it is damaged.
-static int read_loader_name(int file, const Elf64_Ehdr *head, char *name, size_t size)
-{
-    Elf64_Phdr segment;
-    int error = read_segment(file, head, PT_INTERP, &segment);
-    if (error)
-        return error;
-    size_t bytes = segment.p_filesz < size - 1 ? segment.p_filesz : size - 1;
-    if (pread(file, name, bytes, (off_t)segment.p_offset) != (ssize_t)bytes)
-        return -EBADMSG;
-    name[bytes] = 0;
-    return 0;
-}
-
-// A program that no library is linked to has no C library either, but for the one that the agent
-// brings: it makes threads, and their local storage, in its own way.
-static bool needs_no_library(int file, const Elf64_Ehdr *head)
-{
-    Elf64_Phdr segment;
-    Elf64_Dyn entry = {.d_tag = DT_NULL};
-    if (read_segment(file, head, PT_DYNAMIC, &segment))
-        return false;
-    for (uint64_t at = 0; at + sizeof entry <= segment.p_filesz; at += sizeof entry) {
-        if (pread(file, &entry, sizeof entry, (off_t)(segment.p_offset + at)) != sizeof entry ||
-            entry.d_tag == DT_NEEDED)
-            return false;
-        if (entry.d_tag == DT_NULL)
-            break;
-    }
-    return entry.d_tag == DT_NULL;
-}
-
-static int check_elf(const char *path, int file, const Elf64_Ehdr *head)
-{
-    char loader[PATH_MAX] = "";
-    if (head->e_ident[EI_CLASS] != ELFCLASS64 || head->e_machine != OUR_MACHINE) {
-        complain(
-            "cannot profile %s: it is a program for %s, and this cairn is for " OUR_MACHINE_NAME,
-            path, head->e_ident[EI_CLASS] == ELFCLASS32 ? "a 32-bit machine" : "another machine");
+    if (program->is_foreign) {
+        complain("cannot profile %s: it is a program for %s, and this cairn is "
+                 "for " PROGRAM_MACHINE_NAME,
+                 path, program->is_narrow ? "a 32-bit machine" : "another machine");
         return STATUS_MISUSE;
     }
-    int error = read_loader_name(file, head, loader, sizeof loader);
-    if (error == -EBADMSG) {
+    if (program->is_damaged) {
         complain("cannot run %s: it is damaged (its program headers lie outside of the file)",
                  path);
         return STATUS_NOT_EXECUTABLE;
     }
-    if (error == -ENOENT && !is_loader(path)) {
+    if (!program->name[0] && !is_loader(path)) {
         complain("cannot profile %s: it is statically linked, and only the loader of a dynamic "
                  "program preloads the agent; link it without -static",
                  path);
         return STATUS_MISUSE;
     }
-    if (!error && needs_no_library(file, head)) {
+    if (program->needs_no_library) {
         complain("cannot profile %s: it does without the C library, and the agent cannot; a Go "
                  "program uses it with cgo (import \"C\")",
                  path);
         return STATUS_MISUSE;
     }
-    if (strstr(loader, "musl")) {
+    if (program->needs_musl) {
         complain("cannot profile %s: it runs on the musl C library, and this agent on glibc; "
                  "build cairn with musl-gcc for it",
                  path);
         return STATUS_MISUSE;
     }
-    if (*loader && access(loader, X_OK)) {
-        complain("cannot run %s: its loader %s is missing", path, loader);
+    if (program->needs_sanitizer) {
+        complain("cannot profile %s: AddressSanitizer gives up unless it is loaded before "
+                 "everything else; build it without, or with -static-libasan",
+                 path);
+        return STATUS_MISUSE;
+    }
+    if (program->name[0] && access(program->name, X_OK)) {
+        complain("cannot run %s: its loader %s is missing", path, program->name);
         return STATUS_NOT_FOUND;
     }
     return 0;
 }
 
-// The interpreter that a script names after "#!"; empty if it names none.
-static void read_interpreter(const char *head, size_t bytes, char *name, size_t size)
-{
-    const char *end = memchr(head, '\n', bytes);
-    const char *cursor = head + 2;
-    size_t length = 0;
-    if (!end)
-        end = head + bytes;
-    while (cursor < end && (*cursor == ' ' || *cursor == '\t'))
-        cursor++;
-    while (cursor + length < end && !strchr(" \t\r", cursor[length]))
-        length++;
-    snprintf(name, size, "%.*s", (int)length, cursor);
-}
-
 // Checks one file. Puts the interpreter into `next` if it is a script with one.
 static int check_file(struct launch *launch, const char *path, char *next, size_t size)
 {
-    union {
-        Elf64_Ehdr elf;
-        char text[256];
-    } head = {.text = ""};
+    struct program program;
     next[0] = 0;
     int status = check_privileges(path);
     if (status)
@@ -247,15 +176,15 @@ static int check_file(struct launch *launch, const char *path, char *next, size_
     int file = open(path, O_RDONLY | O_CLOEXEC);
     if (file < 0) // one may run what one may not read: then nothing is known of it
         return 0;
-    ssize_t bytes = pread(file, &head, sizeof head, 0);
-    if (bytes >= (ssize_t)sizeof head.elf && !memcmp(head.text, ELFMAG, SELFMAG))
-        status = check_elf(path, file, &head.elf);
-    else if (bytes > 2 && !memcmp(head.text, "#!", 2))
-        read_interpreter(head.text, (size_t)bytes, next, size);
+    program_read(file, &program);
+    close(file);
+    if (program.kind == PROGRAM_ELF)
+        return check_elf(path, &program);
+    if (program.kind == PROGRAM_SCRIPT)
+        snprintf(next, size, "%s", program.name);
     else
         launch->through_shell = true;
-    close(file);
-    return status;
+    return 0;
 }
 
 int launch_check(struct launch *launch, char *const *command)
@@ -269,7 +198,7 @@ int launch_check(struct launch *launch, char *const *command)
     if (status)
         return status;
     snprintf(current, sizeof current, "%s", launch->path);
-    for (int depth = 0; depth < INTERPRETERS_MAX; depth++) {
+    for (int depth = 0; depth < PROGRAM_INTERPRETERS_MAX; depth++) {
         status = check_file(launch, current, next, sizeof next);
         if (status || !next[0])
             return status;
