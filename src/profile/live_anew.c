@@ -3,6 +3,7 @@
 #include "profile/loader.h"
 #include "tree/bounded.h"
 #include "tree/stable.h"
+#include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -191,7 +192,8 @@ static bool is_its_turn(struct live_tree *tree, enum live_presence presence)
 }
 
 // The edges of a bounded tree are given to others, too, now and then: a reading in which that
-// happened names wrong functions, and is made again.
+// happened names wrong functions, and is made again. So is one of a tree that has outgrown the
+// memory for it meanwhile. False: it is damaged.
 static bool read_once(struct telling *telling, const struct arena *arena, uint64_t bytes, ref_t ref,
                       const struct place_mapper *mapper, const struct live_sink *sink, bool *whole)
 {
@@ -200,9 +202,14 @@ static bool read_once(struct telling *telling, const struct arena *arena, uint64
     const int64_t room = stable_bytes(arena, bytes, ref);
     void *memory = room > 0 ? malloc((size_t)room) : NULL;
     struct stable_tree stable;
-    bool sound = memory && stable_read(&stable, arena, bytes, ref, memory, (size_t)room) == 0 &&
-                 convert(telling, &stable, arena, bytes, mapper, sink);
+    const int result = room < 0  ? (int)room
+                       : !memory ? -ENOMEM
+                                 : stable_read(&stable, arena, bytes, ref, memory, (size_t)room);
+    const bool sound = result == 0 && convert(telling, &stable, arena, bytes, mapper, sink);
     free(memory);
+    *whole = false;
+    if (result == -ENOMEM)
+        return true;
     // Where calls are the event, counts may have more than there were, or less.
     struct tree_hot hot;
     if (sound && sink->follows_calls && sink->calls_metric == 0 &&
