@@ -193,8 +193,11 @@ static void on_signal(int signal, siginfo_t *info, void *context)
     arch_allow_unaligned(context);
     if (clock_is_tick(signal, info)) {
         sample_tick(context, clock_follows_wait(info) ? TICK_WAIT : TICK_PERIOD);
-        if (clock_is_last_tick(info))
+        if (clock_is_last_tick(info)) {
             arch_repeat_call(context); // the only tick that interrupts a system call
+            if (thread_self)           // relaxed: who waits for it looks at nothing else
+                atomic_fetch_add_explicit(&thread_self->last_ticks, 1, memory_order_relaxed);
+        }
         errno = saved_errno;
     } else if (signal != SIGTRAP || !skip_patch(info, context)) {
         pass_on(index_of(signal), info, context);

@@ -34,7 +34,8 @@ struct thread {
     uint32_t due;    // a tick has come while a block was being counted: sample_late()
     uint32_t walks;  // that blocks took
     uint32_t hidden; // signals of ours that the program believes to have blocked: see signals.c
-    uint32_t ending; // rounds of thread-specific destructors seen
+    _Atomic uint32_t last_ticks; // by hand, that it has taken: its own handler counts
+    uint32_t ending;             // rounds of thread-specific destructors seen
     void *(*start)(void *);
     void *argument;
     size_t stack_bytes;
@@ -103,7 +104,7 @@ void thread_list_after_fork(void);
 // The recording begins, or goes on after a pause, in all threads. In normal context.
 void thread_list_begin_all(void);
 
-// No more ticks in any thread but the calling one.
+// No more ticks in any thread but the calling one, and none of them in a handler. Not signal-safe.
 void thread_list_stop_clocks(void);
 
 // The calling thread is not profiled any more, nor is any that begins; `everybody`: nor the others.

@@ -2,7 +2,12 @@
 // The threads that are alive and known, so that a recording can begin when they run already.
 
 #include "agent/thread.h"
+#include <fcntl.h>
 #include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
 
 // Taken in normal context alone, never by a handler.
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
@@ -46,12 +51,62 @@ void thread_list_begin_all(void)
     pthread_mutex_unlock(&lock);
 }
 
+// The set of signals on a line of /proc/self/task/ID/status.
+static uint64_t signals_of(const char *status, const char *name)
+{
+    const char *line = strstr(status, name);
+    return line ? strtoull(line + strlen(name), NULL, 16) : 0;
+}
+
+// In a handler of ours, or about to be: that blocks our signals, which the program never does, and
+// until the kernel has taken it back to where it was.
+static bool may_be_in_handler(const struct thread *thread)
+{
+    const uint64_t ours = UINT64_C(1) << (SIGTRAP - 1) | UINT64_C(1) << (CLOCK_SIGNAL - 1);
+    char path[64], status[4096];
+    snprintf(path, sizeof path, "/proc/self/task/%d/status", (int)thread->id);
+    const int file = open(path, O_RDONLY | O_CLOEXEC);
+    if (file < 0)
+        return false; // it is gone, or nobody can tell
+    const ssize_t bytes = read(file, status, sizeof status - 1);
+    close(file);
+    status[bytes > 0 ? bytes : 0] = 0;
+    return (signals_of(status, "SigBlk:") | signals_of(status, "SigPnd:")) & ours;
+}
+
+#define ANSWER_MOST_MS 2000 // that somebody is waited for
+
+static void nap(void)
+{
+    const struct timespec moment = {.tv_nsec = 1000000};
+    nanosleep(&moment, NULL);
+}
+
+// A tick that was due when its clock went may be on its way still, where nobody sees it, if the
+// thread has not run since. A tick by hand comes behind it.
+static void wait_for_ticks(struct thread *thread)
+{
+    const uint32_t before = atomic_load_explicit(&thread->last_ticks, memory_order_relaxed);
+    unsigned naps = 0;
+    if (!atomic_load_explicit(&thread->begun, memory_order_relaxed) ||
+        clock_send_last_tick(agent.pid, thread->id))
+        return;
+    while (naps++ < ANSWER_MOST_MS &&
+           atomic_load_explicit(&thread->last_ticks, memory_order_relaxed) == before)
+        nap();
+    while (naps++ < ANSWER_MOST_MS && may_be_in_handler(thread))
+        nap();
+}
+
 void thread_list_stop_clocks(void)
 {
     pthread_mutex_lock(&lock);
     for (struct thread *thread = newest; thread; thread = thread->older)
         if (thread != thread_self)
             clock_take_away(&thread->clock);
+    for (struct thread *thread = newest; thread; thread = thread->older)
+        if (thread != thread_self)
+            wait_for_ticks(thread);
     pthread_mutex_unlock(&lock);
 }
 
