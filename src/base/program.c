@@ -57,7 +57,7 @@ static bool is_sanitizer(const char *library)
 static void read_libraries(int file, const Elf64_Ehdr *head, const Elf64_Phdr *dynamic,
                            struct program *program)
 {
-    uint64_t names[NEEDED_MOST], table = 0;
+    uint64_t names[NEEDED_MOST] = {0}, table = 0;
     unsigned count = 0;
     Elf64_Dyn entry = {.d_tag = DT_NULL};
     for (uint64_t at = 0; at + sizeof entry <= dynamic->p_filesz; at += sizeof entry) {
