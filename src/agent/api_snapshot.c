@@ -8,6 +8,7 @@
 #include "agent/api.h"
 #include "agent/api_contexts.h"
 #include "agent/api_snapshot_contexts.h"
+#include "base/now.h"
 #include "tree/copy.h"
 #include <errno.h>
 #include <fcntl.h>
@@ -28,7 +29,7 @@ struct picture {
 static uint64_t now_ns(clockid_t clock)
 {
     struct timespec now;
-    clock_gettime(clock, &now);
+    now_read(clock, &now);
     return (uint64_t)now.tv_sec * 1000000000 + (uint64_t)now.tv_nsec;
 }
 

@@ -2,6 +2,7 @@
 #include "agent/signals.h"
 #include "agent/real.h"
 #include "agent/syscall.h"
+#include "base/now.h"
 #include "patch/entries.h"
 #include "patch/sites.h"
 #include "unwind/arch.h"
@@ -62,7 +63,7 @@ static void kernel_mask(int how, const sigset_t *set, sigset_t *before)
 // Sends the signal to ourselves once more, with all it says, for when it is let in again.
 static void requeue(int signal, siginfo_t *info)
 {
-    syscall(SYS_rt_tgsigqueueinfo, getpid(), syscall(SYS_gettid), signal, info);
+    syscall(SYS_rt_tgsigqueueinfo, now_process(), syscall(SYS_gettid), signal, info);
 }
 
 static void die_of(int signal, siginfo_t *info)

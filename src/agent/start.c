@@ -10,6 +10,7 @@
 #include "agent/signals.h"
 #include "agent/thread.h"
 #include "base/huge.h"
+#include "base/now.h"
 #include "loadmap/loadmap.h"
 #include "patch/entries.h"
 #include "track/asked.h"
@@ -78,7 +79,7 @@ static size_t slice_to_map(void)
 
 static void describe_process(struct live_process *process, bool forked)
 {
-    process->pid = (uint32_t)getpid();
+    process->pid = (uint32_t)now_process();
     process->parent_pid = (uint32_t)getppid();
     process->forked = forked;
     process->start_ns = clock_now(LIVE_EVENT_WALL);
@@ -97,7 +98,7 @@ static void settle_in(void *memory, size_t bytes, bool forked)
 {
     agent.process = memory;
     agent.slice_mapped = bytes;
-    agent.pid = getpid();
+    agent.pid = now_process();
     // What it costs to know the blocks is memory for call paths as well.
     const struct live_options *options = agent.session ? &agent.session->options : NULL;
     const bool has_blocks = options && live_has(options, LIVE_EVENT_ALLOC);
@@ -222,7 +223,7 @@ static void publish_command(int argc, char **argv)
 
 bool agent_in_vfork_child(void)
 {
-    return getpid() != agent.pid;
+    return now_process() != agent.pid;
 }
 
 static void set_state(enum live_state state)
@@ -444,14 +445,14 @@ void agent_after_fork(void)
     if (!agent.active) {
         loadmap_after_fork();
         thread_after_fork();
-        agent.pid = getpid();
+        agent.pid = now_process();
         return;
     }
     struct arena parent_arena = agent.arena;
     struct live_process *parent = agent.process;
     size_t parent_mapped = agent.slice_mapped;
     loadmap_after_fork();
-    agent.pid = getpid();
+    agent.pid = now_process();
     const int saved_errno = errno;
     int cancellable;
     pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &cancellable);

@@ -2,6 +2,7 @@
 #include "agent/thread.h"
 #include "agent/real.h"
 #include "agent/signals.h"
+#include "base/now.h"
 #include "loadmap/loadmap.h"
 #include "track/burst.h"
 #include "track/encode_here.h"
@@ -343,7 +344,8 @@ void thread_enter(struct thread *thread, struct unwind_bounds stack)
 static struct unwind_bounds loading_stack(void)
 {
     pthread_attr_t attributes;
-    if ((pid_t)syscall(SYS_gettid) == getpid() || pthread_getattr_np(pthread_self(), &attributes))
+    if ((pid_t)syscall(SYS_gettid) == now_process() ||
+        pthread_getattr_np(pthread_self(), &attributes))
         return main_stack();
     void *low = NULL;
     size_t bytes = 0;
@@ -362,7 +364,7 @@ int thread_arm(void)
     if (!thread)
         return -ENOMEM;
     know_thread(thread, loading_stack());
-    if (thread->id != getpid())
+    if (thread->id != now_process())
         pthread_setspecific(end_key, thread);
     return 0;
 }

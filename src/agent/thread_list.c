@@ -7,6 +7,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 
 // Taken in normal context alone, never by a handler.
@@ -79,7 +80,7 @@ static bool may_be_in_handler(const struct thread *thread)
 static void nap(void)
 {
     const struct timespec moment = {.tv_nsec = 1000000};
-    nanosleep(&moment, NULL);
+    syscall(SYS_nanosleep, &moment, NULL);
 }
 
 // A tick that was due when its clock went may be on its way still, where nobody sees it, if the

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT
 #include "event/clock.h"
+#include "base/now.h"
 #include <errno.h>
 #include <fcntl.h>
 #include <linux/perf_event.h>
@@ -33,12 +34,6 @@ bool clock_forbidden;
 static void close_raw(int fd)
 {
     syscall(SYS_close, fd);
-}
-
-// Not libc's: it need not know of a process that was made behind its back.
-static pid_t process_number(void)
-{
-    return (pid_t)syscall(SYS_getpid);
 }
 
 static pid_t thread_number(const struct thread_clock *clock)
@@ -171,7 +166,7 @@ static int open_timer(struct thread_clock *clock)
 static int open_source(struct thread_clock *clock, const struct live_options *options,
                        enum live_source source, uint64_t first)
 {
-    *clock = (struct thread_clock){.thread = clock->thread, .process = process_number()};
+    *clock = (struct thread_clock){.thread = clock->thread, .process = now_process()};
     clock->descriptors[0] = clock->descriptors[1] = -1;
     if (clock_forbidden)
         return -ENOSYS;
@@ -258,7 +253,7 @@ void clock_set(struct thread_clock *clock, const struct live_options *options, u
 
 void clock_close(struct thread_clock *clock)
 {
-    const bool ours = clock->process == process_number();
+    const bool ours = clock->process == now_process();
     for (int i = 0; i < 2; i++) {
         void *page = __atomic_exchange_n(&clock->pages[i], NULL, __ATOMIC_RELAXED);
         if (page && ours)
@@ -326,14 +321,14 @@ bool clock_is_last_tick(const siginfo_t *info)
 uint64_t clock_now(enum live_event event)
 {
     struct timespec now;
-    clock_gettime(event == LIVE_EVENT_WALL ? CLOCK_MONOTONIC : CLOCK_THREAD_CPUTIME_ID, &now);
+    now_read(event == LIVE_EVENT_WALL ? CLOCK_MONOTONIC : CLOCK_THREAD_CPUTIME_ID, &now);
     return (uint64_t)now.tv_sec * 1000000000 + (uint64_t)now.tv_nsec;
 }
 
 uint64_t clock_cpu_of(pid_t thread)
 {
     struct timespec time;
-    if (clock_gettime(cpu_clock_id(thread), &time))
+    if (now_read(cpu_clock_id(thread), &time))
         return 0;
     return (uint64_t)time.tv_sec * 1000000000 + (uint64_t)time.tv_nsec;
 }

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT
 #include "loadmap/loadmap.h"
+#include "base/now.h"
 #include "loadmap/gate.h"
 #include "loadmap/gomodules.h"
 #include "loadmap/identity.h"
@@ -264,7 +265,7 @@ bool loadmap_is_programs(uintptr_t pc)
 static uint64_t now(clockid_t clock)
 {
     struct timespec time;
-    clock_gettime(clock, &time);
+    now_read(clock, &time);
     return (uint64_t)time.tv_sec * 1000000000 + (uint64_t)time.tv_nsec;
 }
 

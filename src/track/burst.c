@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT
 #include "track/burst.h"
+#include "base/now.h"
 #include "patch/entries.h"
 #include <signal.h>
 #include <stdatomic.h>
@@ -46,7 +47,7 @@ static uint64_t next_random(void)
 static uint64_t time_of(clockid_t clock)
 {
     struct timespec now;
-    clock_gettime(clock, &now);
+    now_read(clock, &now);
     return (uint64_t)now.tv_sec * 1000000000 + (uint64_t)now.tv_nsec;
 }
 

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT
 #include "track/trigger.h"
+#include "base/now.h"
 #include "patch/entries.h"
 #include <string.h>
 #include <time.h>
@@ -51,7 +52,7 @@ void trigger_open(struct trigger_thread *trigger, struct walker *walker,
 static void decay(struct trigger_thread *trigger)
 {
     struct timespec time;
-    clock_gettime(CLOCK_MONOTONIC_COARSE, &time);
+    now_read(CLOCK_MONOTONIC_COARSE, &time);
     uint64_t now = (uint64_t)time.tv_sec * 1000000000 + (uint64_t)time.tv_nsec;
     if (now - trigger->decayed < DECAY_NS)
         return;

@@ -4,7 +4,7 @@
 import os
 import unittest
 
-from support import LiveTest, program
+from support import LiveTest, installed, program
 
 
 class Invisible(LiveTest):
@@ -32,6 +32,18 @@ class Invisible(LiveTest):
         """Another library in LD_PRELOAD stays there, and works."""
         environment = {**os.environ, "LD_PRELOAD": program("plugin_alpha.so")}
         self.survives([program("invisible")], env=environment)
+
+    @installed("faketime")
+    def test_a_library_that_fakes_the_time(self):
+        """It is asked nothing before it is ready, and tells the program its time, not us."""
+        argv = ["faketime", "2008-12-24 08:15:42", "sh", "-c", "date +%Y-%m-%d; perl -e 'print((localtime)[5])'; exit 4"]
+        native = self.native(argv)
+        self.assertEqual((native.status, native.text), (4, "2008-12-24\n108"))
+        for options in ("-F", "10000"), ("-e", "wall"), ("--track", "encode"), ("--track", "calls"), ("-e", "alloc"):
+            with self.subTest(options=options):
+                run, profile = self.record(argv, *options)
+                self.assert_same(run, native)
+                self.assertLess(profile.info["duration_ns"], 1e11)
 
     def test_environment_through_a_shell(self):
         script = "env; env -i sh -c 'env; echo \"$LD_PRELOAD\"'; unset LD_PRELOAD; sh -c env"

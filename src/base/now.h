@@ -1,0 +1,26 @@
+// SPDX-License-Identifier: MIT
+#ifndef CAIRN_BASE_NOW_H
+#define CAIRN_BASE_NOW_H
+
+// The time as the kernel has it, by the function that it maps into every process (vDSO). libc's
+// clock_gettime() may be somebody else's: libraries that fake the time (libfaketime) would tell us
+// theirs, and are not ready for questions when the agent begins, which is before them.
+
+#include <sys/syscall.h>
+#include <sys/types.h>
+#include <time.h>
+#include <unistd.h>
+
+// 0, or not. Signal-safe. Set once, when the agent is loaded; before that, and where there is no
+// such function, it is a system call.
+extern
+    __attribute__((visibility("hidden"))) int (*now_read)(clockid_t clock, struct timespec *time);
+
+// The number of this process: libc's getpid() may be somebody else's, too, and need not know of a
+// process that was made behind its back. Signal-safe.
+static inline pid_t now_process(void)
+{
+    return (pid_t)syscall(SYS_getpid);
+}
+
+#endif
