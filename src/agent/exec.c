@@ -26,17 +26,18 @@ static bool follows(void)
     return agent.active && !agent.own && agent.session->options.follow_fork;
 }
 
+// A filter that was put on holds for the next program, too.
 static bool is_in_reach(void)
 {
-    return target_can_open(agent.session->agent_path, R_OK) &&
+    return !clock_forbidden && target_can_open(agent.session->agent_path, R_OK) &&
            target_can_open(agent.session_path, R_OK | W_OK);
 }
 
 static void note_left_alone(bool in_reach)
 {
     static const char *const why[] = {
-        "a program was started as another user, or in another root folder, where the agent cannot "
-        "be reached: it was not profiled, nor what it started",
+        "a program was started as another user, in another root folder, or confined (seccomp), "
+        "where the agent cannot be reached: it was not profiled, nor what it started",
         "a program for another machine (32 bits), on another C library (musl) or with "
         "AddressSanitizer as a library was started: it was not profiled, nor what it started",
     };

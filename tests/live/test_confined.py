@@ -53,6 +53,14 @@ class Confined(LiveTest):
                     self.assertEqual(profile.below("work_in_thread"), 0)
                     self.assertTrue(any("were not sampled" in note for note in profile.info["notes"]), profile.info["notes"])
 
+    def test_the_next_program(self):
+        """It inherits the filter, and is not shown the agent."""
+        for options, profile in self.lives("exec"):
+            with self.subTest(options=options):
+                self.assertEqual(profile.info["processes"], 1)
+                if options[-2:] == STORM[-2:]:
+                    self.assertGreater(profile.below("free_work"), 0)
+
     def test_what_the_kernel_refuses(self):
         for options, profile in self.lives("refused"):
             with self.subTest(options=options):

@@ -132,6 +132,17 @@ static int run_some(void)
     return 6;
 }
 
+// As those who confine others do it.
+static int run_exec(void)
+{
+    struct sock_fprog program = PROGRAM(some);
+    CHECK(prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) == 0);
+    CHECK(prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &program) == 0);
+    free_work();
+    execl("/bin/sh", "sh", "-c", "echo next; exit 8", NULL);
+    return 1;
+}
+
 // What the kernel does not take changes nothing.
 static int run_refused(void)
 {
@@ -153,10 +164,8 @@ static int run_refused(void)
 
 int main(int argc, char **argv)
 {
-    static const struct mode modes[] = {{"strict", run_strict},
-                                        {"few", run_few},
-                                        {"all-threads", run_all_threads},
-                                        {"some", run_some},
-                                        {"refused", run_refused}};
+    static const struct mode modes[] = {
+        {"strict", run_strict}, {"few", run_few},   {"all-threads", run_all_threads},
+        {"some", run_some},     {"exec", run_exec}, {"refused", run_refused}};
     return run_mode(modes, sizeof modes / sizeof *modes, argc, argv);
 }
