@@ -29,15 +29,12 @@ static bool is_readable(const void *first, size_t bytes)
 // NULL: strict mode, in which a thread may read, write, exit, and return from handlers.
 static unsigned forbids(const struct sock_fprog *filter)
 {
-    const struct live_options *options = &agent.session->options;
-    const bool rewrites =
-        options->tracker == LIVE_TRACKER_ENCODE || options->calls_by != LIVE_CALLS_BY_ENTRIES;
     if (!filter)
         return FILTER_LEAVE;
     if (!is_readable(filter, sizeof *filter) || !filter->len ||
         !is_readable(filter->filter, filter->len * sizeof *filter->filter))
         return 0; // no filter: the kernel will say so
-    return filter_forbids(filter->filter, filter->len, rewrites);
+    return filter_forbids(filter->filter, filter->len, live_rewrites(&agent.session->options));
 }
 
 static struct given_up give_up(const struct sock_fprog *filter, bool everybody)

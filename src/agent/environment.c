@@ -121,9 +121,7 @@ void environment_show(char *const *environment, const char **shown, char *text, 
     for (; environment && *environment; environment++)
         if (!value_of(*environment, PRELOAD) && !value_of(*environment, LIVE_ENVIRONMENT))
             *shown++ = *environment;
-    const struct live_options *options = &agent.session->options;
-    if ((options->tracker == LIVE_TRACKER_ENCODE || options->calls_by != LIVE_CALLS_BY_ENTRIES) &&
-        !find(given, "LD_BIND_NOW")) {
+    if (live_rewrites(&agent.session->options) && !find(given, "LD_BIND_NOW")) {
         *shown++ = LIVE_BIND_NOW;
         added++;
     }

@@ -29,6 +29,7 @@ struct program {
     enum program_kind kind;
     char name[PROGRAM_NAME_MAX];
     // Of an ELF file:
+    bool has_long_name;    // longer than there is room: only its begin is known
     bool is_narrow;        // for 32 bits
     bool is_foreign;       // for another machine, or for 32 bits: no more is known of it
     bool is_damaged;       // its headers lie outside of the file

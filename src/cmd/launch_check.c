@@ -158,7 +158,7 @@ static int check_elf(const char *path, const struct program *program)
                  path);
         return STATUS_MISUSE;
     }
-    if (program->name[0] && access(program->name, X_OK)) {
+    if (program->name[0] && !program->has_long_name && access(program->name, X_OK)) {
         complain("cannot run %s: its loader %s is missing", path, program->name);
         return STATUS_NOT_FOUND;
     }

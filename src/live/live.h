@@ -136,6 +136,12 @@ struct live_options {
     uint32_t calls_window;  // calls are followed while `recording` says so (--delay, --duration)
 };
 
+// Call sites of the program are rewritten, when it starts or while it runs.
+static inline int live_rewrites(const struct live_options *options)
+{
+    return options->tracker == LIVE_TRACKER_ENCODE || options->calls_by != LIVE_CALLS_BY_ENTRIES;
+}
+
 static inline int live_has(const struct live_options *options, enum live_event event)
 {
     return options->event == event || options->also >> event & 1;
