@@ -4,6 +4,7 @@
 #include "track/pass.h"
 #include "base/rare.h"
 #include "track/forbidden.h"
+#include "unwind/stack.h"
 #include <string.h>
 #include <sys/mman.h>
 
@@ -99,8 +100,10 @@ static bool push(struct pass *pass, const struct unwind_frame *left,
     frame->ra = caller ? caller->pc : 0;
     frame->site = caller ? site_of(caller) : 0;
     frame->function = left->function;
+    frame->bp = left->bp;
     frame->node = 0;
     frame->flags = 0;
+    frame->fp_offset = left->fp_offset;
     if (walker->use_marker) // all of it is new, and will be looked up: after a millisecond of the
                             // program, far away
         tree_expect_edge(walker->arena, walker->tree, frame->site, frame->function);
@@ -110,6 +113,8 @@ static bool push(struct pass *pass, const struct unwind_frame *left,
     else if (own && caller && caller->flags & FRAME_CFI && !(left->flags & FRAME_SIGNAL) &&
              !pass->guessed && unwind_may_follow_call(frame->ra))
         frame->flags = WALK_CFI;
+    if (own && caller && left->flags & FRAME_BY_WORDS)
+        frame->flags |= WALK_BY_WORDS;
     if (RARE(cut)) {
         note_rest(pass, caller, own);
         return false;
@@ -170,6 +175,37 @@ static void drop_unsure(struct pass *pass)
     oldest->flags = 0;
 }
 
+// The caller of a frame of the list, whose callee is there still, is the one that it was: the words
+// that tell are the same.
+static bool is_unchanged(const struct walk_frame *frame, const struct walk_frame *callee)
+{
+    const stack_word *cfa = (const stack_word *)(frame->slot + sizeof(uintptr_t));
+    return frame->flags & WALK_BY_WORDS && frame->slot > callee->slot && cfa[-1] == frame->ra &&
+           (!frame->fp_offset || cfa[frame->fp_offset] == frame->bp);
+}
+
+// The frame walked last called from where one of the last sample's did, and the way from there is
+// what it was: the rest need not be walked.
+static bool join(struct pass *pass)
+{
+    const struct walker *walker = pass->walker;
+    const struct walk_frame *list = walker->frames, *fresh = &list[pass->low];
+    while (pass->keep && list[pass->keep - 1].slot < fresh->slot)
+        pass->keep--;
+    const struct walk_frame *last = &list[pass->keep - 1];
+    if (!pass->keep || !(fresh->flags & WALK_BY_WORDS) || last->slot != fresh->slot ||
+        last->ra != fresh->ra || last->bp != fresh->bp)
+        return false;
+    size_t older = --pass->keep;
+    // The oldest has no caller.
+    while (older > 1 && is_unchanged(&list[older - 1], &list[older]))
+        older--;
+    pass->joined = older == 1 && list[0].slot == 0;
+    if (!pass->joined)
+        pass->keep = older - 1; // beyond what has changed
+    return pass->joined;
+}
+
 void pass_walk(struct pass *pass)
 {
     struct walker *walker = pass->walker;
@@ -203,6 +239,8 @@ void pass_walk(struct pass *pass)
         }
         if (RARE(cursor->scanned) && !pass->sure)
             pass->sure = pass_walked(pass);
+        if (pass->keep && join(pass))
+            return;
     }
 }
 

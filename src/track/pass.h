@@ -21,11 +21,13 @@ struct pass {
     uint64_t amount;       // to add to every frame that is new
     uint64_t last_amount;  // in a bounded tree: to add to the youngest frame's edge, beside that
     size_t sure;           // frames below the first one that was searched for; 0: none was
+    size_t keep;           // of the list: those that may still be met, or were
     bool frozen;           // the list is in use by the interrupted stub: read only
     bool unwinding;        // an exception is in flight: the marker stays where it is
     bool guessed;          // a frame without unwind tables was met: older frames may be wrong
     bool on_own_stack;     // a frame of the thread's own stack was met
     bool spliced;          // ended on the newest frame of the list
+    bool joined;           // ended where frames[0 .. keep) of the list are the callers
     bool met;              // ended at the marker
     bool cut;              // ended at the limit
     enum verdict verdict;

@@ -153,7 +153,9 @@ static void count_walk(struct pass *pass, size_t depth)
 {
     struct live_stats *stats = pass->walker->stats;
     enum verdict verdict = pass->verdict;
-    if (pass->met || pass->spliced)
+    if (pass->joined)
+        verdict = pass->walker->rooted;
+    else if (pass->met || pass->spliced)
         verdict = pass->walker->rooted == VERDICT_COMPLETE ? VERDICT_MARKER : pass->walker->rooted;
     stats->verdicts[verdict]++;
     stats->frames_stack += depth;
@@ -194,6 +196,9 @@ static ref_t insert_walked(struct pass *pass, uintptr_t leaf_sp)
     } else if (RARE(pass->spliced)) {
         keep = walker->count;
         adoptable = false;
+    } else if (pass->joined) {
+        keep = pass->keep;
+        adoptable = adoptable && !pass->unwinding;
     } else {
         walker->in_stub = 0; // if it was set, a longjmp has left the stub behind
         keep = from = pass_common(pass);
@@ -203,8 +208,9 @@ static ref_t insert_walked(struct pass *pass, uintptr_t leaf_sp)
     count_walk(pass, keep + pass_walked(pass) - from);
     if (RARE(!adoptable))
         return node;
-    if (!pass->met)
+    if (!pass->met && !pass->joined)
         walker->rooted = pass->verdict;
+    walker->known_since = pass->unwinding ? 0 : loadmap_generation();
     pass_adopt(pass, keep, from);
     tree_pin(walker->arena, walker->tree, node); // the list holds it until the next sample
     if (walker->use_marker && !pass->unwinding)
@@ -270,6 +276,16 @@ static void expect_walk(const struct walker *walker, const void *ucontext, uintp
                         high < last ? high : last);
 }
 
+// How many frames of the last sample may be met, where no marker says which of them are there
+// still.
+static size_t count_known(const struct walker *walker)
+{
+    const bool known = !walker->marker.entry && !walker->in_stub && !unwind_truth &&
+                       walker->rooted == VERDICT_COMPLETE && walker->kind != TREE_BOUNDED &&
+                       !walker->whole && walker->known_since == loadmap_generation();
+    return known ? walker->count : 0;
+}
+
 // The cursor has been started: the node of a sample there, of which `statement` is the instruction.
 static ref_t sample_node(struct pass *pass, uintptr_t leaf_sp, place_t statement, uint64_t weight)
 {
@@ -282,6 +298,7 @@ static ref_t sample_node(struct pass *pass, uintptr_t leaf_sp, place_t statement
     if (walker->count) // most likely the walk ends near where the last one did
         __builtin_prefetch(arena_at(walker->arena, walker->frames[walker->count - 1].node));
     pass->amount = walker->kind == TREE_BOUNDED ? weight : 0;
+    pass->keep = count_known(walker);
     pass_walk(pass);
     ref_t frame = insert_walked(pass, leaf_sp);
     if (walker->kind != TREE_FULL) // has no statements
@@ -305,8 +322,9 @@ static void begin(struct pass *pass, struct walker *walker)
     pass->statement = 0;
     pass->amount = pass->last_amount = 0;
     pass->sure = 0;
+    pass->keep = 0;
     pass->frozen = pass->unwinding = pass->guessed = pass->on_own_stack = false;
-    pass->spliced = pass->met = pass->cut = false;
+    pass->spliced = pass->joined = pass->met = pass->cut = false;
     pass->verdict = VERDICT_COMPLETE;
 }
 
@@ -349,6 +367,7 @@ void walk_call(struct walker *walker, uintptr_t pc, uintptr_t sp, uintptr_t bp, 
     pass.frozen = walker->in_stub != 0;
     pass.amount = weights == WALK_WEIGH_ALL_NEW ? amount : 0;
     pass.last_amount = amount - pass.amount;
+    pass.keep = count_known(walker);
     pass_walk(&pass);
     ref_t frame = insert_walked(&pass, sp);
     if (weights == WALK_WEIGH_LAST || walker->kind == TREE_BOUNDED)

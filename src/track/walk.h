@@ -13,8 +13,9 @@
 // As long as the marker is in the slot of frames[m], frames[0..m] are still on the stack,
 // unchanged. A sample walks from the leaf to the marker, cuts the rest of the list off, appends
 // what it walked, and moves the marker to the youngest frame that may carry it. Without a marker
-// the walk goes to the root, and what equals the last sample's frames need not be looked up in the
-// tree again (csprof's memoisation). Both build the same tree.
+// the walk goes on until it meets a frame of the last sample, and the words that the older ones
+// were found by are the same still (csprof's memoisation, without a walk); if it meets none, to the
+// root. Both build the same tree.
 
 #include "live/live.h"
 #include "track/marker.h"
@@ -27,8 +28,10 @@ struct walk_frame {
     uintptr_t ra;   // the (true) return address
     place_t site;   // of ra
     place_t function;
+    uintptr_t bp; // the caller's
     ref_t node;
-    uint32_t flags; // WALK_*
+    uint16_t flags; // WALK_*
+    int16_t fp_offset;
 };
 
 enum {
@@ -38,6 +41,8 @@ enum {
     WALK_DETACHED = 2, // what called it is not known: a root of its own
     WALK_ADRIFT = 4,   // it, or a frame that it was called from, is detached
     WALK_GAP = 8,      // in the list, its caller is not before it
+    // As FRAME_BY_WORDS has it, on the thread's own stack.
+    WALK_BY_WORDS = 16,
 };
 
 #define WALK_RESTS 4 // gaps that are remembered
@@ -72,7 +77,9 @@ struct walker {
     uint32_t serial; // of the marker: changes whenever one is placed; never 0 then
     struct marker marker;
     enum verdict rooted; // how the walk ended that frames[0] comes from
-    size_t loose;        // how many of the oldest frames have nodes that may be forgotten
+    // The load map's generation at the last sample; 0: its frames are not to be met without a walk.
+    uint32_t known_since;
+    size_t loose; // how many of the oldest frames have nodes that may be forgotten
     // The stub is at work for the frame of this CFA (0: no). A sample that sees it must not touch
     // the list.
     volatile uintptr_t in_stub;

@@ -8,6 +8,7 @@
 
 #define SCAN_WORDS 64
 #define WORD sizeof(uintptr_t)
+#define FP_OFFSET (-2) // words from the CFA to the frame pointer, below the return address
 
 extern void *__libc_stack_end __attribute__((weak));
 
@@ -221,6 +222,8 @@ static bool from_frame_pointer(struct unwind_cursor *cursor, struct caller *call
         return false;
     set_caller(caller, fp + WORD, ra);
     caller->fp = saved;
+    caller->by_words = true;
+    caller->fp_offset = FP_OFFSET;
     return true;
 }
 

@@ -34,7 +34,8 @@ describe(struct unwind_cursor *cursor, uintptr_t pc, place_t function, bool inte
     frame->pc = pc;
     frame->place = function + (uint64_t)recipe_distance(recipe) + !interrupted;
     frame->function = function;
-    frame->flags = (recipe_detail(recipe) & DETAIL_FLAGS) | (interrupted ? FRAME_INTERRUPTED : 0);
+    frame->flags =
+        (uint16_t)((recipe_detail(recipe) & DETAIL_FLAGS) | (interrupted ? FRAME_INTERRUPTED : 0));
     if (!LIKELY(recipe_kind(recipe) <= RECIPE_SIGNAL))
         frame->function = place_make(place_module(function), PLACE_OFFSET_UNKNOWN);
 }
@@ -154,8 +155,16 @@ static inline __attribute__((always_inline)) void leave(struct unwind_cursor *cu
     left->flags = frame->flags;
     left->cfa = cfa;
     left->ra_slot = slot;
+    left->bp = fp;
     cursor->sp = sp;
     cursor->bp = fp;
+}
+
+static inline __attribute__((always_inline)) void note_words(struct unwind_cursor *cursor,
+                                                             int16_t fp_offset)
+{
+    cursor->left.flags |= FRAME_BY_WORDS;
+    cursor->left.fp_offset = fp_offset;
 }
 
 static enum unwind_result end(enum verdict *verdict, enum verdict reason)
@@ -200,6 +209,8 @@ static enum unwind_result move(struct unwind_cursor *cursor, struct caller *call
         return end(verdict, VERDICT_BAD_STACK);
     bool by_table = cursor->frame.flags & FRAME_CFI;
     leave(cursor, caller->cfa, caller->sp, caller->fp, caller->slot);
+    if (caller->by_words)
+        note_words(cursor, caller->fp_offset);
     set_limit(cursor);
     // Some coroutine libraries end their stacks with a null return address; so does zeroed memory
     // at the end of a guess.
@@ -252,6 +263,8 @@ static bool follow_recipe(struct unwind_cursor *cursor, struct caller *caller,
         where = 0;
     if (where && !stack_load(cursor, where, &caller->fp))
         return false;
+    caller->by_words = recipe->kind <= RECIPE_FP && !where == !recipe->fp_offset;
+    caller->fp_offset = recipe->fp_offset;
     caller->sp = caller->cfa;
     caller->interrupted = recipe->detail & FRAME_SIGNAL;
     return stack_load(cursor, caller->slot, &caller->pc);
@@ -407,9 +420,11 @@ enum unwind_result unwind_step(struct unwind_cursor *cursor, enum verdict *verdi
 {
     struct stand stand;
     stand_of(cursor, &stand);
+    const int16_t fp_offset = (int16_t)stand.third;
     if (!LIKELY(stand_up(&stand, cursor->limit, cursor)))
         return step_slowly(cursor, verdict);
     leave(cursor, stand.sp, stand.sp, stand.fp, stand.sp + (uintptr_t)(intptr_t)ARCH_RA_OFFSET);
+    note_words(cursor, fp_offset);
     settle_at(cursor, &stand);
     return UNWIND_OK;
 }
@@ -421,9 +436,12 @@ size_t unwind_run(struct unwind_cursor *cursor, struct unwind_frame *left, size_
     struct stand stand;
     stand_of(cursor, &stand);
     *to = cursor->frame;
-    while (stand_up(&stand, limit, cursor)) {
+    for (int16_t fp_offset; fp_offset = (int16_t)stand.third, stand_up(&stand, limit, cursor);) {
         to->cfa = stand.sp;
         to->ra_slot = stand.sp + (uintptr_t)(intptr_t)ARCH_RA_OFFSET;
+        to->bp = stand.fp;
+        to->flags |= FRAME_BY_WORDS;
+        to->fp_offset = fp_offset;
         if (++to == end)
             break;
         // As describe() has it, but for recipes of any kind: if it is none of the fast ones, this
@@ -431,7 +449,7 @@ size_t unwind_run(struct unwind_cursor *cursor, struct unwind_frame *left, size_
         to->pc = stand.pc;
         to->place = stand.function + (uint64_t)((int64_t)stand.second >> 32) + 1;
         to->function = stand.function;
-        to->flags = stand.third >> 24 & DETAIL_FLAGS;
+        to->flags = (uint16_t)(stand.third >> 24 & DETAIL_FLAGS);
     }
     if (to == left)
         return 0;

@@ -41,6 +41,8 @@ enum {
                            // not a return address
     FRAME_AT_CALL = 16,    // of these, a call or a jump to another function that is led elsewhere:
                            // what lay below its stack pointer is overwritten
+    FRAME_BY_WORDS = 32,   // left by what pc, sp and bp were, the word at ra_slot, and that at
+                           // cfa + fp_offset words (0: no other), and nothing else
 };
 
 struct unwind_frame {
@@ -50,8 +52,10 @@ struct unwind_frame {
         function;  // of the function's first instruction, offset PLACE_OFFSET_UNKNOWN if not known
     uintptr_t cfa; // set by unwind_step for the frame it leaves: see below
     uintptr_t
-        ra_slot; // address of the slot that holds the return address (0: none, e.g. signal frame)
-    unsigned flags;
+        ra_slot;  // address of the slot that holds the return address (0: none, e.g. signal frame)
+    uintptr_t bp; // the caller's
+    uint16_t flags;
+    int16_t fp_offset; // of FRAME_BY_WORDS
 };
 
 // How to leave the frame of one pc; what the cache holds.

@@ -13,6 +13,8 @@ struct caller {
     uintptr_t slot;   // where pc was read from, 0 if not from a slot
     bool interrupted; // pc is an instruction, not a return address
     bool at_call;     // of FRAME_AT_CALL
+    bool by_words;    // of FRAME_BY_WORDS
+    int16_t fp_offset;
 };
 
 // Corrects a place in code that somebody leads calls through. True: at a call, FRAME_AT_CALL.

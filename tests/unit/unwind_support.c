@@ -32,7 +32,16 @@ static void same_frame(const struct walk *walk, unsigned i, const struct unwind_
     must(frame->pc == walk->pc[i], "pc");
     must(frame->place == walk->place[i], "place");
     must(frame->function == walk->function[i], "function");
-    must(frame->flags == walk->flags[i], "flags");
+    must((frame->flags & ~FRAME_BY_WORDS) == walk->flags[i], "flags");
+}
+
+// What the way from a frame to its caller depends on.
+static void same_words(const struct unwind_frame *one, const struct unwind_frame *other)
+{
+    must(one->bp == other->bp, "frame pointer");
+    must(one->flags & other->flags & FRAME_BY_WORDS && one->fp_offset == other->fp_offset, "words");
+    must(!one->fp_offset || ((const uintptr_t *)one->cfa)[one->fp_offset] == one->bp,
+         "the saved frame pointer");
 }
 
 // The same walk by several frames at once.
@@ -50,6 +59,7 @@ static void walk_in_runs(const struct walk *walk, const void *ucontext, struct u
             same_frame(walk, at, &left[i]);
             must(left[i].cfa == walk->cfa[at], "CFA");
             must(left[i].ra_slot == left[i].cfa - 8, "slot");
+            same_words(&left[i], &walk->left[at]);
         }
         must(ran == 0 || (left[ran - 1].pc == cursor.left.pc &&
                           left[ran - 1].ra_slot == cursor.left.ra_slot),
@@ -75,8 +85,10 @@ void walk_ours(struct walk *walk, const void *ucontext, struct unwind_bounds bou
         walk->flags[i] = cursor.frame.flags;
         walk->function[i] = cursor.frame.function;
         walk->place[i] = cursor.frame.place;
-        if (i > 0)
+        if (i > 0) {
             walk->cfa[i - 1] = cursor.left.cfa;
+            walk->left[i - 1] = cursor.left;
+        }
         if (walk->count == WALK_MOST || unwind_step(&cursor, &walk->verdict) != UNWIND_OK)
             break;
     }

@@ -15,6 +15,7 @@ struct walk {
     uintptr_t pc[WALK_MOST];
     unsigned flags[WALK_MOST];
     uintptr_t cfa[WALK_MOST];
+    struct unwind_frame left[WALK_MOST];
     place_t function[WALK_MOST];
     place_t place[WALK_MOST];
 };
