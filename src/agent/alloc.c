@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
 #include "agent/alloc.h"
 #include "agent/thread.h"
+#include "base/reserve.h"
 #include "event/blocks.h"
 #include "track/encode_here.h"
 #include "unwind/arch.h"
@@ -101,13 +102,6 @@ static inline void note_live(uint64_t size)
         }
 }
 
-static void *map_memory(size_t bytes)
-{
-    void *memory = mmap(NULL, bytes, PROT_READ | PROT_WRITE,
-                        MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
-    return memory == MAP_FAILED ? NULL : memory;
-}
-
 // Where the program has called the function that has this frame.
 struct caller {
     uintptr_t pc, sp, bp;
@@ -145,7 +139,7 @@ static __attribute__((noinline)) ref_t walk(struct thread *thread, const struct 
     struct walker *walker = &thread->walker;
     const ref_t node = walk_here(walker, caller->pc, caller->sp, caller->bp, size);
     if (!thread->trails && alloc.keeps && ++thread->walks > WALKS_WITHOUT)
-        thread->trails = map_memory(sizeof *thread->trails);
+        thread->trails = reserve_map(sizeof *thread->trails);
     if (thread->trails)
         trail_keep(thread->trails, walker, caller->pc, caller->sp, caller->bp, node);
     return node;
@@ -177,7 +171,7 @@ static ref_t encoded_node(struct thread *thread, const struct caller *caller, ui
 {
     struct walker *walker = &thread->walker;
     if (!thread->notes) {
-        thread->notes = map_memory(sizeof *thread->notes);
+        thread->notes = reserve_map(sizeof *thread->notes);
         if (!thread->notes)
             return walk_here(walker, caller->pc, caller->sp, caller->bp, size);
     }
@@ -314,14 +308,14 @@ void alloc_freed(struct block_taken taken)
 
 static void *map_wiped(size_t bytes)
 {
-    void *memory = map_memory(bytes);
+    void *memory = reserve_map(bytes);
     if (!memory)
         return NULL;
     // Sparse it shall stay. And what a child inherits is none of its own doing.
     madvise(memory, bytes, MADV_NOHUGEPAGE);
     if (!madvise(memory, bytes, MADV_WIPEONFORK))
         return memory;
-    munmap(memory, bytes);
+    reserve_unmap(memory, bytes);
     return NULL;
 }
 

@@ -1,18 +1,11 @@
 // SPDX-License-Identifier: MIT
 #include "agent/api_contexts.h"
+#include "base/reserve.h"
 #include <errno.h>
 #include <string.h>
-#include <sys/mman.h>
 
 #define READ_TRIES 4
 #define READ_SLACK 65536
-
-void *api_map(size_t bytes)
-{
-    void *memory = mmap(NULL, bytes, PROT_READ | PROT_WRITE,
-                        MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
-    return memory == MAP_FAILED ? NULL : memory;
-}
 
 int api_contexts_open(struct api_contexts *contexts, uint64_t most)
 {
@@ -28,7 +21,7 @@ int api_contexts_open(struct api_contexts *contexts, uint64_t most)
         .slot_count = slot_count,
         .count = 1,
     };
-    contexts->contexts = api_map(contexts->mapped);
+    contexts->contexts = reserve_map(contexts->mapped);
     contexts->slots = (uint32_t *)((char *)contexts->contexts + bytes);
     return contexts->contexts ? 0 : -ENOMEM;
 }
@@ -36,7 +29,7 @@ int api_contexts_open(struct api_contexts *contexts, uint64_t most)
 void api_contexts_close(struct api_contexts *contexts)
 {
     if (contexts->contexts)
-        munmap(contexts->contexts, contexts->mapped);
+        reserve_unmap(contexts->contexts, contexts->mapped);
 }
 
 static uint64_t mix(uint64_t hash, uint64_t word)
@@ -125,7 +118,7 @@ int api_read_tree(struct api_tree *tree, ref_t ref)
         if (bytes < 0)
             continue;
         tree->mapped = (size_t)bytes + READ_SLACK;
-        tree->memory = api_map(tree->mapped);
+        tree->memory = reserve_map(tree->mapped);
         if (!tree->memory)
             return -ENOMEM;
         if (!stable_read(&tree->stable, &agent.arena, limit, ref, tree->memory, tree->mapped))
@@ -138,7 +131,7 @@ int api_read_tree(struct api_tree *tree, ref_t ref)
 void api_close_tree(struct api_tree *tree)
 {
     if (tree->memory)
-        munmap(tree->memory, tree->mapped);
+        reserve_unmap(tree->memory, tree->mapped);
     *tree = (struct api_tree){0};
 }
 
@@ -147,10 +140,10 @@ static int read_tree(struct api_contexts *contexts, ref_t ref)
     struct api_tree tree;
     int error = api_read_tree(&tree, ref);
     const size_t bytes = (tree.stable.count + (size_t)1) * sizeof(uint32_t);
-    uint32_t *index_of = !error && tree.stable.count ? api_map(bytes) : NULL;
+    uint32_t *index_of = !error && tree.stable.count ? reserve_map(bytes) : NULL;
     if (index_of) {
         add_tree(contexts, &tree.stable, index_of, arena_head(&agent.arena)->limit);
-        munmap(index_of, bytes);
+        reserve_unmap(index_of, bytes);
     } else if (!error && tree.stable.count) {
         error = -ENOMEM;
     }

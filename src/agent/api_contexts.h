@@ -56,7 +56,4 @@ struct api_tree {
 int api_read_tree(struct api_tree *tree, ref_t ref);
 void api_close_tree(struct api_tree *tree);
 
-// Zeroed memory of which only what is used counts; NULL: none.
-void *api_map(size_t bytes);
-
 #endif

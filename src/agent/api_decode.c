@@ -4,11 +4,11 @@
 #include "agent/api.h"
 #include "agent/api_contexts.h"
 #include "agent/api_item.h"
+#include "base/reserve.h"
 #include "encode/tell.h"
 #include "track/asked.h"
 #include <errno.h>
 #include <pthread.h>
-#include <sys/mman.h>
 
 #define MOST_CREATORS 64 // threads that threads have created
 
@@ -22,25 +22,20 @@ static struct {
     struct telling telling;
 } decoder = {.lock = PTHREAD_MUTEX_INITIALIZER};
 
-static void unmap(void *memory, size_t bytes)
-{
-    munmap(memory, bytes);
-}
-
 static bool open_decoder(void)
 {
     struct telling *telling = &decoder.telling;
     if (!telling->stack)
-        telling->stack = api_map(ASKED_FRAMES * sizeof *telling->stack);
+        telling->stack = reserve_map(ASKED_FRAMES * sizeof *telling->stack);
     if (!telling->path)
-        telling->path = api_map(ASKED_FRAMES * sizeof *telling->path);
+        telling->path = reserve_map(ASKED_FRAMES * sizeof *telling->path);
     if (!telling->frames)
-        telling->frames = api_map(ASKED_FRAMES * sizeof *telling->frames);
+        telling->frames = reserve_map(ASKED_FRAMES * sizeof *telling->frames);
     if (!telling->stack || !telling->path || !telling->frames)
         return false;
     telling->limit = ASKED_FRAMES;
     if (!decoder.open) {
-        decoder.pool = (struct pool){.map = api_map, .unmap = unmap, .piece = 1 << 16};
+        decoder.pool = (struct pool){.map = reserve_map, .unmap = reserve_unmap, .piece = 1 << 16};
         codebook_init(&decoder.book, &decoder.pool);
         decoder.open = true;
     }
@@ -69,7 +64,7 @@ static int read_sections(void)
         count++;
     if (!count)
         return 0;
-    ref_t *refs = api_map(count * sizeof *refs);
+    ref_t *refs = reserve_map(count * sizeof *refs);
     if (!refs)
         return -ENOMEM;
     size_t left = count;
@@ -82,7 +77,7 @@ static int read_sections(void)
         if (!error)
             decoder.read = refs[i];
     }
-    munmap(refs, count * sizeof *refs);
+    reserve_unmap(refs, count * sizeof *refs);
     decoder.broken = error != 0; // a part of a section may have been taken in
     return error;
 }

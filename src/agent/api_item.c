@@ -1,15 +1,15 @@
 // SPDX-License-Identifier: MIT
 #include "agent/api_item.h"
 #include "agent/api_contexts.h"
+#include "base/reserve.h"
 #include "loadmap/loadmap.h"
 #include <errno.h>
-#include <sys/mman.h>
 
 #define TABLE_BYTES ((size_t)(MODULE_LIMIT + 1) * sizeof(struct live_module *))
 
 int api_modules_open(struct api_modules *modules)
 {
-    modules->by_id = api_map(TABLE_BYTES);
+    modules->by_id = reserve_map(TABLE_BYTES);
     if (!modules->by_id)
         return -ENOMEM;
     // Acquire: records are whole, and so are those behind them. The newest of a module comes first,
@@ -27,7 +27,7 @@ int api_modules_open(struct api_modules *modules)
 void api_modules_close(struct api_modules *modules)
 {
     if (modules->by_id)
-        munmap(modules->by_id, TABLE_BYTES);
+        reserve_unmap(modules->by_id, TABLE_BYTES);
 }
 
 // What an address is now: 0 if its module is not loaded any more.

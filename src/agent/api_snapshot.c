@@ -9,13 +9,13 @@
 #include "agent/api_contexts.h"
 #include "agent/api_snapshot_contexts.h"
 #include "base/now.h"
+#include "base/reserve.h"
 #include "tree/copy.h"
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
 #include <stdio.h>
 #include <string.h>
-#include <sys/mman.h>
 #include <sys/stat.h>
 #include <time.h>
 #include <unistd.h>
@@ -149,7 +149,7 @@ static int open_picture(struct picture *picture)
     const uint64_t used =
         atomic_load_explicit(&arena_head(&agent.arena)->used, memory_order_relaxed);
     picture->mapped = (used * 3 + (UINT64_C(4) << 20)) & ~(uint64_t)4095;
-    picture->process = api_map(picture->mapped);
+    picture->process = reserve_map(picture->mapped);
     if (!picture->process)
         return -ENOMEM;
     arena_init(&picture->arena, picture->process, sizeof *picture->process, picture->mapped);
@@ -262,7 +262,7 @@ API int cairn_snapshot_1(const char *path)
     if (!error)
         error = write_file(&picture, path);
     if (picture.process)
-        munmap(picture.process, picture.mapped);
+        reserve_unmap(picture.process, picture.mapped);
     errno = saved_errno;
     return error;
 }

@@ -15,6 +15,8 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
+bool confine_holds;
+
 // What was given up for the filter's sake; to be taken back if there is no filter after all.
 struct given_up {
     bool clocks, advice, goodbye, left;
@@ -103,6 +105,8 @@ long confine_call(long number, const unsigned long argument[5])
         syscall_next(number, argument[0], argument[1], argument[2], argument[3], argument[4]);
     if (result)
         take_back(&given);
+    else
+        confine_holds = true;
     return result;
 }
 

@@ -5,6 +5,7 @@
 #include "agent/real.h"
 #include "agent/signals.h"
 #include <string.h>
+#include <sys/mman.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
@@ -59,5 +60,7 @@ long syscall_watched(long number, unsigned long first, unsigned long second, uns
     if (number == SYS_rt_sigaction)
         return change_action((long)first, (const struct kernel_action *)second,
                              (struct kernel_action *)third, fourth);
+    if (number == SYS_mlockall)
+        return mlockall((int)first);
     return confine_call(number, (const unsigned long[]){first, second, third, fourth, fifth});
 }

@@ -3,9 +3,10 @@
 #define CAIRN_AGENT_SYSCALL_H
 
 // System calls, as the program makes them by libc's syscall(), and what of them is seen: changes of
-// our signals' handlers, and of what the program may call.
+// our signals' handlers, of what the program may call, and of what of its memory is locked.
 
 #include <signal.h>
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -30,5 +31,8 @@ syscall_watched(long number, unsigned long first, unsigned long second, unsigned
 
 // SYS_prctl and SYS_seccomp: see confine.c.
 long confine_call(long number, const unsigned long argument[5]);
+
+// The program has forbidden itself some calls.
+extern bool confine_holds __attribute__((visibility("hidden")));
 
 #endif

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 // syscall(): programs that bring handlers of their own in order by system calls (Chromium resets all of them in its
 // children) would take ours away without a word, and the next tick would kill them; and most confine themselves by
-// one (confine.c). Everything else goes on to whoever's syscall() is next.
+// one (confine.c), and some lock their memory (lock.c). Everything else goes on to whoever's syscall() is next.
 
 #include <asm/unistd_64.h>
 
@@ -21,6 +21,8 @@ syscall:
     cmpq $__NR_prctl, %rdi
     je syscall_watched
     cmpq $__NR_seccomp, %rdi
+    je syscall_watched
+    cmpq $__NR_mlockall, %rdi
     je syscall_watched
     movq syscall_next(%rip), %r11
     notrack jmp *%r11

@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: MIT
+#include "base/reserve.h"
 #include "patch/entries_module.h"
 #include "patch/text.h"
 #include <linux/membarrier.h>
@@ -24,11 +25,8 @@ static unsigned char *large_chunk;
 
 void entries_switch_prepare(void)
 {
-    if (large_chunk)
-        return;
-    void *memory =
-        mmap(NULL, LARGE_CHUNK, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-    large_chunk = memory == MAP_FAILED ? NULL : memory;
+    if (!large_chunk)
+        large_chunk = reserve_map(LARGE_CHUNK);
 }
 
 // ---- entries

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT
 #include "patch/heap.h"
+#include "base/reserve.h"
 #include <errno.h>
 #include <stdbool.h>
 #include <string.h>
@@ -17,8 +18,11 @@ static void *map_zeroed(size_t bytes)
     // The system call itself: libc's mmap() may be what is being patched.
     long memory =
         syscall(SYS_mmap, 0, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-    taken += memory == -1 ? 0 : bytes;
-    return memory == -1 ? NULL : (void *)memory;
+    if (memory == -1)
+        return NULL;
+    taken += bytes;
+    reserve_note((void *)memory, bytes);
+    return (void *)memory;
 }
 
 void *heap_take(size_t bytes)

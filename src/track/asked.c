@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: MIT
+#include "base/reserve.h"
 #include "loadmap/loadmap.h"
 #include "track/asked_parts.h"
 #include "track/forbidden.h"
@@ -61,7 +62,7 @@ void asked_end_thread(void)
     asked_current = NULL;
     atomic_signal_fence(memory_order_seq_cst);
     if (thread)
-        munmap(thread, sizeof *thread);
+        reserve_unmap(thread, sizeof *thread);
 }
 
 struct asked_value asked_creator(void)
@@ -220,13 +221,12 @@ static struct asked_thread *thread_here(void)
 {
     struct asked_thread *thread = asked_current;
     if (!thread) {
-        thread = mmap(NULL, sizeof *thread, PROT_READ | PROT_WRITE,
-                      MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
-        if (thread == MAP_FAILED)
+        thread = reserve_map(sizeof *thread);
+        if (!thread)
             return NULL;
         // A child that nobody tells us of must not hand out what is its parent's.
         if (madvise(thread, sizeof *thread, MADV_WIPEONFORK)) {
-            munmap(thread, sizeof *thread);
+            reserve_unmap(thread, sizeof *thread);
             return NULL;
         }
         asked_current = thread;

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT
 #include "track/calls.h"
+#include "base/reserve.h"
 #include "loadmap/loadmap.h"
 #include "patch/entries.h"
 #include "patch/loader.h"
@@ -337,11 +338,9 @@ int calls_open(struct calls_thread *calls, struct arena *arena, ref_t tree,
     calls->root = shadow_node(calls, tree_root(arena, tree));
     calls->active = &calls->own;
     const size_t bytes = stack.high - stack.low;
-    void *walked = mmap(NULL, bytes, PROT_READ | PROT_WRITE,
-                        MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
-    if (walked == MAP_FAILED)
+    calls->walked = reserve_map(bytes);
+    if (!calls->walked)
         return -ENOMEM;
-    calls->walked = walked;
     calls->walked_capacity = bytes / sizeof *calls->walked;
     if (!shadow_open(&calls->own, stack.low, stack.high))
         return -ENOMEM;
@@ -358,7 +357,7 @@ void calls_close(struct calls_thread *calls)
     if (calls->own.cells)
         atomic_fetch_sub_explicit(&followed_threads, 1, memory_order_relaxed);
     if (calls->walked)
-        munmap(calls->walked, calls->walked_capacity * sizeof *calls->walked);
+        reserve_unmap(calls->walked, calls->walked_capacity * sizeof *calls->walked);
     shadow_close(&calls->own);
     for (unsigned i = 0; i < OTHER_STACKS; i++)
         shadow_close(&calls->others[i]);

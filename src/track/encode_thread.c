@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: MIT
 // Start and end of the tracker and of its threads, and the lock.
 
+#include "base/reserve.h"
 #include "loadmap/loadmap.h"
 #include "track/encode_parts.h"
 #include <errno.h>
 #include <signal.h>
-#include <sys/mman.h>
 #include <sys/syscall.h>
 #include <time.h>
 #include <unistd.h>
@@ -112,18 +112,6 @@ static void lock_and_wait(uint64_t *mask)
 
 // ---- start and end
 
-static void *map(size_t bytes)
-{
-    void *memory = mmap(NULL, bytes, PROT_READ | PROT_WRITE,
-                        MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
-    return memory == MAP_FAILED ? NULL : memory;
-}
-
-static void unmap(void *memory, size_t bytes)
-{
-    munmap(memory, bytes);
-}
-
 // A return address that is in a stub, or a thread that is: what the program would have there.
 static enum unwind_standing truth(uintptr_t *pc, uintptr_t *sp, bool *interrupted)
 {
@@ -150,7 +138,7 @@ int encode_start(struct live_encode *counts, bool verify, bool restless)
     encode.counts = counts;
     encode.verify = verify;
     encode.restless = restless;
-    encode.pool = (struct pool){.map = map, .unmap = unmap, .piece = 1 << 16};
+    encode.pool = (struct pool){.map = reserve_map, .unmap = reserve_unmap, .piece = 1 << 16};
     encode.policy = (struct policy)POLICY_DEFAULT;
     graph_init(&encode.graph, &encode.pool);
     const struct numbering_options options = {
@@ -180,12 +168,12 @@ struct encode_thread *encode_open(uintptr_t root, struct unwind_bounds stack)
     if (!encode.started || state->thread || stack.high - stack.low < SMALLEST_STACK)
         return state->thread;
     lock_and_wait(&mask);
-    struct encode_thread *thread = map(sizeof *thread);
+    struct encode_thread *thread = reserve_map(sizeof *thread);
     uint32_t function = thread ? encode_meet(root) : GRAPH_NONE;
     enum cover cover;
     if (function == GRAPH_NONE || numbering_cover(&encode.numbering, &cover)) {
         if (thread)
-            unmap(thread, sizeof *thread);
+            reserve_unmap(thread, sizeof *thread);
         thread = NULL;
     } else {
         graph_set_root(&encode.graph, function);
@@ -216,7 +204,7 @@ static void forget_thread(struct encode_thread *thread)
     if (*link)
         *link = thread->next;
     encode_leave(thread);
-    unmap(thread, sizeof *thread);
+    reserve_unmap(thread, sizeof *thread);
 }
 
 void encode_close(struct encode_thread *thread)

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT
 #include "track/shadow.h"
+#include "base/reserve.h"
 #include "loadmap/loadmap.h"
 #include "patch/entries.h"
 #include "track/calls_sites.h"
@@ -83,11 +84,9 @@ bool shadow_open(struct shadow *shadow, uintptr_t low, uintptr_t high)
     if (high - low > MOST_BYTES)
         low = high - MOST_BYTES;
     if (!shadow->cells) {
-        void *cells = mmap(NULL, (high - low) / CELL_BYTES, PROT_READ | PROT_WRITE,
-                           MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
-        if (cells == MAP_FAILED)
+        shadow->cells = reserve_map((high - low) / CELL_BYTES);
+        if (!shadow->cells)
             return false;
-        shadow->cells = cells;
         shadow->bytes = (high - low) / CELL_BYTES;
     }
     shadow->low = low;
@@ -117,9 +116,9 @@ ref_t shadow_child(struct calls_thread *calls, const struct node *parent, ref_t 
 void shadow_close(struct shadow *shadow)
 {
     if (shadow->cells)
-        munmap(shadow->cells, shadow->bytes);
+        reserve_unmap(shadow->cells, shadow->bytes);
     if (shadow->told)
-        munmap(shadow->told, shadow->told_bytes);
+        reserve_unmap(shadow->told, shadow->told_bytes);
     *shadow = (struct shadow){.cells = NULL};
 }
 

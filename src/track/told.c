@@ -3,11 +3,11 @@
 // slots are not known; the caller's stack pointer, which is a little lower, will do. Functions
 // inlined into each other share it.
 
+#include "base/reserve.h"
 #include "loadmap/loadmap.h"
 #include "track/burst.h"
 #include "track/missed.h"
 #include <errno.h>
-#include <sys/mman.h>
 
 static ref_t edge_of_function(struct calls_thread *calls, uintptr_t function, uintptr_t site)
 {
@@ -41,9 +41,8 @@ static bool open_told(struct calls_thread *calls, struct shadow *shadow)
     if (shadow->told)
         return true;
     const size_t bytes = shadow->high - shadow->low;
-    void *told = mmap(NULL, bytes, PROT_READ | PROT_WRITE,
-                      MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
-    if (told == MAP_FAILED)
+    void *told = reserve_map(bytes);
+    if (!told)
         return false;
     shadow->told = shadow->told_top = told;
     shadow->told_bytes = bytes;

@@ -3,7 +3,7 @@
 
 import unittest
 
-from support import LiveTest, program
+from support import MARKERS, STORM, LiveTest, program
 
 
 class Limits(LiveTest):
@@ -41,6 +41,21 @@ class Limits(LiveTest):
                 # With hardly any memory there may be no room for us; then `info` says so.
                 if profile.below("limit_work", "burn") == 0:
                     self.assertTrue(profile.info["notes"], "no sample and no reason")
+
+    def test_locked_memory(self):
+        """mlockall() is about the program's memory, and not about ours, which no user may lock that much of."""
+        ways = (*((marker, *STORM) for marker in MARKERS), ("--track", "encode", "--verify", "-F", "5000"), ("--track", "calls", "--calls-by", "program"),
+                ("-e", "alloc", "-e", "cpu"), ("--tree", "hot", "-F", "5000"))
+        for mode in "enough", "little", "none":
+            argv = [program("locked"), mode]
+            native = self.native(argv)
+            self.assertEqual(native.status, 0)
+            for options in ways:
+                with self.subTest(mode=mode, options=options):
+                    run, profile = self.record(argv, *options)
+                    self.assert_same(run, native)
+                    if options[-2:] == STORM[-2:]:
+                        self.assertGreater(profile.below("locked_thread", "locked_work"), 0)
 
 
 if __name__ == "__main__":

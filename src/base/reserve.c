@@ -1,0 +1,72 @@
+// SPDX-License-Identifier: MIT
+#include "base/reserve.h"
+#include <stdatomic.h>
+#include <sys/mman.h>
+
+#define BUSY 1 // a start that no range has
+
+// The start is written last, and read first: 0 is free.
+static struct {
+    _Atomic uintptr_t start;
+    uintptr_t end;
+} known[RESERVE_KNOWN];
+
+bool reserve_locked;
+
+void reserve_note(void *memory, size_t bytes)
+{
+    const uintptr_t start = (uintptr_t)memory;
+    for (size_t i = 0; bytes >= RESERVE_LARGE && i < RESERVE_KNOWN; i++) {
+        uintptr_t free = 0;
+        if (!atomic_compare_exchange_strong_explicit(&known[i].start, &free, BUSY,
+                                                     memory_order_acquire, memory_order_relaxed))
+            continue;
+        known[i].end = start + bytes;
+        atomic_store_explicit(&known[i].start, start, memory_order_release);
+        return;
+    }
+}
+
+// All of it would be made at once, if it could be used.
+static void *map_unlocked(size_t bytes)
+{
+    void *memory = mmap(NULL, bytes, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    if (memory == MAP_FAILED)
+        return MAP_FAILED;
+    munlock(memory, bytes);
+    if (!mprotect(memory, bytes, PROT_READ | PROT_WRITE))
+        return memory;
+    munmap(memory, bytes);
+    return MAP_FAILED;
+}
+
+void *reserve_map(size_t bytes)
+{
+    void *memory = reserve_locked ? map_unlocked(bytes)
+                                  : mmap(NULL, bytes, PROT_READ | PROT_WRITE,
+                                         MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    if (memory == MAP_FAILED)
+        return NULL;
+    reserve_note(memory, bytes);
+    return memory;
+}
+
+void reserve_unmap(void *memory, size_t bytes)
+{
+    for (size_t i = 0; bytes >= RESERVE_LARGE && i < RESERVE_KNOWN; i++)
+        // Before another mapping can be there.
+        if (atomic_load_explicit(&known[i].start, memory_order_relaxed) == (uintptr_t)memory)
+            atomic_store_explicit(&known[i].start, 0, memory_order_release);
+    munmap(memory, bytes);
+}
+
+size_t reserve_list(struct reserve_range range[RESERVE_KNOWN])
+{
+    size_t count = 0;
+    for (size_t i = 0; i < RESERVE_KNOWN; i++) {
+        const uintptr_t start = atomic_load_explicit(&known[i].start, memory_order_acquire);
+        if (start > BUSY)
+            range[count++] = (struct reserve_range){start, known[i].end};
+    }
+    return count;
+}

@@ -1,0 +1,33 @@
+// SPDX-License-Identifier: MIT
+#ifndef CAIRN_BASE_RESERVE_H
+#define CAIRN_BASE_RESERVE_H
+
+// Address space of the agent's for what may grow: pages that are never touched cost nothing. Unless
+// the program asks for all of its memory to be there (mlockall): so it is known what is ours.
+// Signal-safe.
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#define RESERVE_LARGE (256 << 10) // smaller ones are not worth a thought
+#define RESERVE_KNOWN 64          // more are not known, and are locked with the program's
+
+struct reserve_range {
+    uintptr_t start, end;
+};
+
+// New mappings of the process are locked (MCL_FUTURE); not ours, from then on.
+extern bool reserve_locked __attribute__((visibility("hidden")));
+
+// Zeroed. NULL: no memory.
+void *reserve_map(size_t bytes);
+void reserve_unmap(void *memory, size_t bytes);
+
+// The same for what was mapped otherwise, and stays.
+void reserve_note(void *memory, size_t bytes);
+
+// Those there are, in any order; returns how many.
+size_t reserve_list(struct reserve_range range[RESERVE_KNOWN]);
+
+#endif
