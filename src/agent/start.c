@@ -11,6 +11,7 @@
 #include "agent/thread.h"
 #include "base/huge.h"
 #include "base/now.h"
+#include "base/reserve.h"
 #include "loadmap/loadmap.h"
 #include "patch/entries.h"
 #include "track/asked.h"
@@ -89,9 +90,12 @@ static void describe_process(struct live_process *process, bool forked)
 // Without a file it is the process' own, and a child of fork has a copy until it lets go of it.
 static void *map_slice(int fd, off_t offset, size_t bytes)
 {
-    return huge_map(bytes, PROT_READ | PROT_WRITE,
-                    MAP_NORESERVE | (fd < 0 ? MAP_PRIVATE | MAP_ANONYMOUS : MAP_SHARED), fd,
-                    offset);
+    void *memory =
+        huge_map(bytes, PROT_READ | PROT_WRITE,
+                 MAP_NORESERVE | (fd < 0 ? MAP_PRIVATE | MAP_ANONYMOUS : MAP_SHARED), fd, offset);
+    if (memory != MAP_FAILED)
+        reserve_hide(memory, bytes);
+    return memory;
 }
 
 static void settle_in(void *memory, size_t bytes, bool forked)

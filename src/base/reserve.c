@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT
 #include "base/reserve.h"
+#include "base/huge.h"
 #include <stdatomic.h>
 #include <sys/mman.h>
 
@@ -27,6 +28,12 @@ void reserve_note(void *memory, size_t bytes)
     }
 }
 
+void reserve_hide(void *memory, size_t bytes)
+{
+    if (bytes >= RESERVE_LARGE && !huge_forbidden)
+        madvise(memory, bytes, MADV_DONTDUMP);
+}
+
 // All of it would be made at once, if it could be used.
 static void *map_unlocked(size_t bytes)
 {
@@ -47,6 +54,7 @@ void *reserve_map(size_t bytes)
                                          MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
     if (memory == MAP_FAILED)
         return NULL;
+    reserve_hide(memory, bytes);
     reserve_note(memory, bytes);
     return memory;
 }

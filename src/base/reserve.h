@@ -3,8 +3,8 @@
 #define CAIRN_BASE_RESERVE_H
 
 // Address space of the agent's for what may grow: pages that are never touched cost nothing. Unless
-// the program asks for all of its memory to be there (mlockall): so it is known what is ours.
-// Signal-safe.
+// the program asks for all of its memory to be there (mlockall): so it is known what is ours. A
+// core file is about the program, and has none of it. Signal-safe.
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -24,7 +24,10 @@ extern bool reserve_locked __attribute__((visibility("hidden")));
 void *reserve_map(size_t bytes);
 void reserve_unmap(void *memory, size_t bytes);
 
-// The same for what was mapped otherwise, and stays.
+// Keeps it out of core files.
+void reserve_hide(void *memory, size_t bytes);
+
+// As reserve_map() notes what it has mapped; for what was mapped otherwise, and stays.
 void reserve_note(void *memory, size_t bytes);
 
 // Those there are, in any order; returns how many.

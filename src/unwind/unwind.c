@@ -436,12 +436,12 @@ size_t unwind_run(struct unwind_cursor *cursor, struct unwind_frame *left, size_
     struct stand stand;
     stand_of(cursor, &stand);
     *to = cursor->frame;
-    for (int16_t fp_offset; fp_offset = (int16_t)stand.third, stand_up(&stand, limit, cursor);) {
+    to->flags |= FRAME_BY_WORDS;
+    to->fp_offset = (int16_t)stand.third;
+    while (stand_up(&stand, limit, cursor)) {
         to->cfa = stand.sp;
         to->ra_slot = stand.sp + (uintptr_t)(intptr_t)ARCH_RA_OFFSET;
         to->bp = stand.fp;
-        to->flags |= FRAME_BY_WORDS;
-        to->fp_offset = fp_offset;
         if (++to == end)
             break;
         // As describe() has it, but for recipes of any kind: if it is none of the fast ones, this
@@ -449,7 +449,8 @@ size_t unwind_run(struct unwind_cursor *cursor, struct unwind_frame *left, size_
         to->pc = stand.pc;
         to->place = stand.function + (uint64_t)((int64_t)stand.second >> 32) + 1;
         to->function = stand.function;
-        to->flags = (uint16_t)(stand.third >> 24 & DETAIL_FLAGS);
+        to->flags = (uint16_t)((stand.third >> 24 & DETAIL_FLAGS) | FRAME_BY_WORDS);
+        to->fp_offset = (int16_t)stand.third;
     }
     if (to == left)
         return 0;

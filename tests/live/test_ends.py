@@ -2,6 +2,7 @@
 """Faults that the program handles, and every way to end: the status is the program's, no sample is lost."""
 
 import json
+import os
 import unittest
 
 from support import CAIRN, MARKERS, LiveTest, Profile, Run, program
@@ -102,6 +103,50 @@ class Ends(LiveTest):
 
     def test_sigkill(self):
         self.end("kill", 128 + 9)
+
+
+class Cores(LiveTest):
+    """What a crash leaves behind is about the program."""
+
+    WAYS = ((), ("--track", "encode"), ("--track", "calls", "--calls-by", "program"), ("-e", "alloc", "-e", "cpu"), ("--tree", "hot"))
+    MORE = 16 << 20  # code and data of the agent, and what it has used
+
+    def core_bytes(self, begin):
+        """Of the file that is left by a crash, and away with it. None: this system puts them elsewhere."""
+        begin()
+        cores = [entry for entry in os.scandir(self.folder) if entry.name.startswith("core")]
+        total = sum(core.stat().st_blocks * 512 for core in cores)
+        for core in cores:
+            os.unlink(core.path)
+        return total if cores else None
+
+    def test_size(self):
+        argv = ["/bin/sh", "-c", f"ulimit -c unlimited 2>/dev/null; exec '{program('ends')}' abort"]
+        native = self.core_bytes(lambda: self.native(argv))
+        for options in self.WAYS:
+            with self.subTest(options=options):
+                recorded = self.core_bytes(lambda: self.record(argv, *options))
+                self.assertEqual(recorded is None, native is None)
+                self.assertLess(recorded or 0, (native or 0) + self.MORE)
+
+    def test_memory(self):
+        """What would be in one, wherever it goes: memory of ours that is large is not."""
+        def dumped(run):
+            total = size = 0
+            for line in run.text.splitlines():
+                name, *words = line.split()
+                if name == "Size:":
+                    size = int(words[0]) << 10
+                elif name == "VmFlags:" and not {"dd", "io"} & set(words) and "wr" in words:
+                    total += size
+            self.assertGreater(total, 0)
+            return total
+
+        argv = ["cat", "/proc/self/smaps"]
+        native = dumped(self.native(argv))
+        for options in self.WAYS:
+            with self.subTest(options=options):
+                self.assertLess(dumped(self.record(argv, *options)[0]), native + 2 * self.MORE)
 
 
 class Books(LiveTest):
