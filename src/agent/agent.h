@@ -30,6 +30,9 @@ struct agent {
 
 extern struct agent agent;
 
+// Our tables can be written (unseen.c). Nothing may begin without.
+extern bool unseen_is_open;
+
 // Takes the next slice of the session for this process. 0 or -errno.
 int agent_take_slice(bool forked);
 

@@ -311,7 +311,7 @@ static void forget_loader_errors(void)
 // there for good, and is written down in a few pages that the recording takes over.
 static void wait_for_start(int argc, char **argv)
 {
-    void *memory = map_slice(-1, 0, SMALLEST_SLICE);
+    void *memory = unseen_is_open ? map_slice(-1, 0, SMALLEST_SLICE) : MAP_FAILED;
     if (memory == MAP_FAILED)
         return;
     settle_in(memory, SMALLEST_SLICE, false);
@@ -329,6 +329,8 @@ static int join_session(int argc, char **argv, uint64_t charged)
         return error;
     set_state(LIVE_STARTING);
     publish_command(argc, argv);
+    if (!unseen_is_open)
+        return -EACCES;
     if (is_traced()) {
         agent_note("a process ran under a debugger or tracer and was not sampled");
         return -EBUSY;

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT
 #include "loadmap/identity.h"
+#include "base/unseen.h"
 #include <string.h>
 
 #define IDENTITIES 4096
@@ -8,7 +9,7 @@
 static struct {
     uint64_t hash;
     uintptr_t base; // where it was when it was last announced
-} identities[IDENTITIES];
+} identities[IDENTITIES] UNSEEN;
 static unsigned identity_count;
 
 static uint64_t hash_bytes(uint64_t hash, const void *bytes, size_t count)

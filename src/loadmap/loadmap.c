@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
 #include "loadmap/loadmap.h"
 #include "base/now.h"
+#include "base/unseen.h"
 #include "loadmap/gate.h"
 #include "loadmap/gomodules.h"
 #include "loadmap/identity.h"
@@ -36,7 +37,7 @@ static struct {
     struct maps_reader maps;
     struct image image;
     char path[PATH_MAX];
-} scratch;
+} scratch UNSEEN;
 
 // Reading /proc/self/maps costs tens of microseconds and more: a thread in generated code that is
 // not known yet may ask at every sample, so it is done only if the last one was long ago compared

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT
 #include "loadmap/pages.h"
+#include "base/unseen.h"
 
 #define PAGES 128
 #define PAGE_SHIFT 12
@@ -9,7 +10,7 @@
 
 // Page, turn and kind in one word, so that nobody sees half of an entry. Relaxed: each stands for
 // itself.
-static _Atomic uint64_t pages[PAGES];
+static _Atomic uint64_t pages[PAGES] UNSEEN;
 
 static _Atomic uint64_t *entry_of(uintptr_t page)
 {

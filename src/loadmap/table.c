@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT
 #include "loadmap/table.h"
+#include "base/unseen.h"
 #include <stdatomic.h>
 #include <string.h>
 
@@ -13,7 +14,7 @@ struct copy {
 
 _Static_assert(sizeof(struct table_module) % 8 == 0, "moved by words");
 
-static struct copy copies[2];
+static struct copy copies[2] UNSEEN;
 
 // Written by the holder of the lock, twice per change; release after each copy is whole, acquire
 // before it is read.

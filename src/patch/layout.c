@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT
 #include "patch/layout.h"
+#include "base/unseen.h"
 #include <string.h>
 
 #define FUNCTION_MOST (UINT64_C(1) << 20)
@@ -7,8 +8,8 @@
 
 // By offset in the function: where instructions begin, where its own branches go, and where it may
 // be left.
-static unsigned char begins[FUNCTION_MOST / 8], reached[FUNCTION_MOST / 8];
-static unsigned char ways_out[FUNCTION_MOST / 8];
+static unsigned char begins[FUNCTION_MOST / 8] UNSEEN, reached[FUNCTION_MOST / 8] UNSEEN;
+static unsigned char ways_out[FUNCTION_MOST / 8] UNSEEN;
 
 static void set_bit(unsigned char *bits, size_t i)
 {

@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: MIT
+#include "base/unseen.h"
 #include "patch/frames.h"
 #include "patch/heap.h"
 #include "patch/stub.h"
@@ -29,7 +30,7 @@ static struct run {
     size_t bytes;
 } runs[RUNS];
 static unsigned run_count;
-static unsigned char pending[PENDING];
+static unsigned char pending[PENDING] UNSEEN;
 static size_t pending_bytes;
 
 const struct region *region_number(size_t number)

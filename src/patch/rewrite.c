@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: MIT
+#include "base/unseen.h"
 #include "patch/evict.h"
 #include "patch/functions.h"
 #include "patch/lock.h"
@@ -281,7 +282,7 @@ int sites_apply(struct site_change *changes, size_t count, enum company company)
             patch_unlock();
         return error;
     }
-    static struct edit few[EDITS_OF_ONE * FEW]; // under the lock
+    static struct edit few[EDITS_OF_ONE * FEW] UNSEEN; // under the lock
     const size_t bytes = EDITS_OF_ONE * count * sizeof(struct edit);
     long memory = (long)few;
     if (count > FEW)

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT
 #include "patch/scan.h"
+#include "base/unseen.h"
 #include "patch/decode.h"
 #include "patch/evict.h"
 #include "patch/heap.h"
@@ -24,7 +25,7 @@ struct scan {
 
 // The sites of the function that is being decoded, in number at most.
 #define SITES_MOST 8192
-static struct site found[SITES_MOST];
+static struct site found[SITES_MOST] UNSEEN;
 
 static void count_stays(struct scan *scan, uintptr_t pc, enum site_stays why)
 {

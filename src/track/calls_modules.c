@@ -2,6 +2,7 @@
 // The modules of a program that is followed by its call sites, and what hooks and walks ask of
 // them.
 
+#include "base/unseen.h"
 #include "loadmap/loadmap.h"
 #include "patch/detour.h"
 #include "patch/functions.h"
@@ -10,7 +11,7 @@
 #include <dlfcn.h>
 #include <string.h>
 
-struct calls_modules calls_modules;
+struct calls_modules calls_modules UNSEEN;
 uintptr_t calls_followed[CALLS_MODULES + 1][2];
 
 // libc with all that it is made of: their inner calls are nobody's business, mostly.

@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: MIT
+#include "base/unseen.h"
 #include "loadmap/loadmap.h"
 #include "patch/decode.h"
 #include "patch/detour.h"
@@ -58,7 +59,7 @@ static struct site_counts found;
 static struct {
     uintptr_t address;
     enum site_stays why;
-} stayed[STAYS_MOST];
+} stayed[STAYS_MOST] UNSEEN;
 static unsigned stayed_count;
 static struct site_change changes[CHANGES];
 static size_t change_count;

@@ -14,10 +14,11 @@
 // never changes between adding and pushing while an epoch lives: so whatever a call did, its return
 // undoes, and what the walk computes for a new epoch is undone by that one's words.
 
+#include "base/unseen.h"
 #include "track/encode_facts.h"
 
 // For threads that nobody knows: nothing happens. The words of all sites are 0.
-static _Atomic int64_t nothing[ENCODE_SITES];
+static _Atomic int64_t nothing[ENCODE_SITES] UNSEEN;
 __thread struct encode_state encode_state = {.table = nothing};
 
 static struct encode_epoch *epochs; // from new to old

@@ -7,6 +7,7 @@
 // all its edges, in and out, push. So whatever is reached from there has no path by numbers to a
 // head, and decoding it fails, rather than lead astray.
 
+#include "base/unseen.h"
 #include "loadmap/loadmap.h"
 #include "patch/functions.h"
 #include "patch/lock.h"
@@ -32,7 +33,7 @@ static struct module_ref unwinder;
 static struct {
     uintptr_t address;
     enum site_stays why;
-} stayed[STAYS_MOST];
+} stayed[STAYS_MOST] UNSEEN;
 static unsigned stayed_count;
 
 // Functions that are to be looked at.

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
 // What a hook does, and encoding anew.
 
+#include "base/unseen.h"
 #include "loadmap/loadmap.h"
 #include "track/encode_parts.h"
 #include <errno.h>
@@ -12,7 +13,7 @@
 #define EDGE_BITS 22
 #define FLAG_BITS 2
 #define TAG_SHIFT (EDGE_BITS + FLAG_BITS)
-_Atomic uint64_t encode_table[1 << TABLE_BITS];
+_Atomic uint64_t encode_table[1 << TABLE_BITS] UNSEEN;
 
 // The short way knows where things are.
 _Static_assert(offsetof(struct encode, wanted) == 0, "");

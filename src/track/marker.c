@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT
 #include "track/marker.h"
+#include "base/unseen.h"
 #include "track/walk.h"
 #include <dlfcn.h>
 #include <stdatomic.h>
@@ -20,14 +21,14 @@ struct marker_entry {
 
 _Static_assert(sizeof(struct marker_entry) == 32, "the stub's unwind expression scales by 32");
 
-__attribute__((visibility("hidden"))) struct marker_entry marker_table[TABLE_SIZE];
+__attribute__((visibility("hidden"))) struct marker_entry marker_table[TABLE_SIZE] UNSEEN;
 
 // Where markers go that were lost with their frame. Newest wins; read by whoever meets a stub
 // without an entry.
 #define GRAVEYARD_SIZE 4096
 static struct {
     _Atomic uintptr_t cfa, truth;
-} graveyard[GRAVEYARD_SIZE];
+} graveyard[GRAVEYARD_SIZE] UNSEEN;
 
 // Near stack addresses stay near each other in the table; stacks of threads, whole pages apart, are
 // spread.

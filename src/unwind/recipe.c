@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
 #include "unwind/recipe.h"
 #include "base/huge.h"
+#include "base/unseen.h"
 #include "unwind/cfi.h"
 #include "unwind/expression.h"
 #include "unwind/go.h"
@@ -15,7 +16,7 @@ _Static_assert(offsetof(union unwind_recipe, distance) == 12 &&
                "recipe.h takes the words apart");
 _Static_assert(sizeof(struct recipe_set) == 64, "a set is a cache line");
 
-struct recipe_set recipe_sets[RECIPE_SETS];
+struct recipe_set recipe_sets[RECIPE_SETS] UNSEEN;
 
 #define KEY_BUSY 1 // no pc is looked up at 1
 

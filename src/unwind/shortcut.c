@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT
 #include "unwind/shortcut.h"
+#include "base/unseen.h"
 
 #define PIECE 256            // entries that a search takes in
 #define STRETCH_SHIFT 12     // a page has some ten functions: one or two cache lines of the index
@@ -9,7 +10,7 @@ struct shortcut shortcuts[SHORTCUTS];
 struct shortcut_code shortcut_codes[SHORTCUTS];
 _Atomic uint32_t shortcut_count;
 
-static uint32_t pool[2 * STRETCHES_MOST];
+static uint32_t pool[2 * STRETCHES_MOST] UNSEEN;
 static _Atomic uint32_t pool_used; // taken for good; relaxed, nothing hangs on it
 
 // Whoever changed the state from free is alone here.

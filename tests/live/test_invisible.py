@@ -45,6 +45,23 @@ class Invisible(LiveTest):
                 self.assert_same(run, native)
                 self.assertLess(profile.info["duration_ns"], 1e11)
 
+    TREES = """(define (tree d) (if (= d 0) '() (cons (tree (- d 1)) (tree (- d 1)))))
+               (define (grow n) (if (> n 0) (begin (tree 14) (grow (- n 1)))))
+               (grow 40)
+               (display (assq-ref (gc-stats) 'gc-times))"""
+
+    @installed("guile")
+    def test_a_collector_that_knows_no_types(self):
+        """It looks through all memory that is called writable, and collects the less often the more there is."""
+        argv = ["guile", "--no-auto-compile", "-c", self.TREES]
+        native = int(self.native(argv).text)
+        self.assertGreater(native, 20)
+        for options in ("-F", "1000"), ("--track", "encode"), ("--track", "calls", "--calls-by", "program"), ("-e", "alloc"), ("--tree", "hot"):
+            with self.subTest(options=options):
+                run, _ = self.record(argv, *options)
+                self.assertEqual(run.status, 0)
+                self.assertAlmostEqual(int(run.text), native, delta=native / 10)
+
     def test_environment_through_a_shell(self):
         script = "env; env -i sh -c 'env; echo \"$LD_PRELOAD\"'; unset LD_PRELOAD; sh -c env"
         self.survives(["/bin/sh", "-c", script], samples=0)
