@@ -6,11 +6,13 @@
 
 #include "agent/agent.h"
 #include "agent/alloc.h"
+#include "loadmap/lookup.h"
 #include <dlfcn.h>
 #include <errno.h>
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/auxv.h>
 
 void *memalign(size_t alignment, size_t size);
 void *pvalloc(size_t size);
@@ -262,12 +264,21 @@ unsigned alloc_real_functions(uintptr_t *functions, unsigned most)
     return copy(functions, most, all, sizeof all / sizeof *all);
 }
 
+// Of the program itself: it may not be ready to be called.
+static bool is_in_executable(__typeof__(&malloc) function)
+{
+    Dl_info functions, programs;
+    return dladdr((const void *)function, &functions) &&
+           dladdr((const void *)getauxval(AT_PHDR), &programs) &&
+           functions.dli_fbase == programs.dli_fbase;
+}
+
 bool alloc_reaches_us(void)
 {
     __typeof__(&malloc) programs_malloc = (__typeof__(&malloc))dlsym(RTLD_DEFAULT, "malloc");
     __typeof__(&free) programs_free = (__typeof__(&free))dlsym(RTLD_DEFAULT, "free");
     probed = false;
-    if (programs_malloc && programs_free)
+    if (programs_malloc && programs_free && !is_in_executable(programs_malloc))
         programs_free(programs_malloc(1));
     return probed;
 }
@@ -275,9 +286,7 @@ bool alloc_reaches_us(void)
 bool alloc_misses_new(void)
 {
     Dl_info allocator, new;
-    const void *operator_new = dlsym(RTLD_NEXT, "_Znwm");
-    dlerror(); // told once, it is forgotten
-    dlerror();
+    const void *operator_new = lookup_symbol(RTLD_NEXT, "_Znwm");
     return operator_new && is_ready() && dladdr((const void *)real.malloc, &allocator) &&
            dladdr(operator_new, &new) && allocator.dli_fbase == new.dli_fbase;
 }

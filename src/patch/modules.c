@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
 #include "patch/modules.h"
 #include "loadmap/dynamic.h"
+#include "loadmap/lookup.h"
 #include "patch/functions.h"
 #include "patch/heap.h"
 #include <dlfcn.h>
@@ -69,8 +70,8 @@ void functions_start(void)
 {
     for (size_t i = 0; i < NAMES; i++) {
         // The real ones, whatever the agent interposes.
-        void *address = dlsym(RTLD_NEXT, names[i]);
-        named[i] = (uintptr_t)(address ? address : dlsym(RTLD_DEFAULT, names[i]));
+        void *address = lookup_symbol(RTLD_NEXT, names[i]);
+        named[i] = (uintptr_t)(address ? address : lookup_symbol(RTLD_DEFAULT, names[i]));
     }
 }
 

@@ -9,6 +9,7 @@
 
 #include "base/unseen.h"
 #include "loadmap/loadmap.h"
+#include "loadmap/lookup.h"
 #include "patch/functions.h"
 #include "patch/lock.h"
 #include "track/asked.h"
@@ -56,7 +57,8 @@ int encode_graph_start(void)
     loadmap_enter();
     for (unsigned i = 0; i < sizeof libc / sizeof *libc; i++)
         loadmap_find((uintptr_t)dlsym(RTLD_NEXT, inside[i]), &libc[i], &unloading);
-    loadmap_find((uintptr_t)dlsym(RTLD_NEXT, "_Unwind_RaiseException"), &unwinder, &unloading);
+    loadmap_find((uintptr_t)lookup_symbol(RTLD_NEXT, "_Unwind_RaiseException"), &unwinder,
+                 &unloading);
     loadmap_leave();
     return 0;
 }

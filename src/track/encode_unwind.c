@@ -20,6 +20,7 @@
 // addresses.
 
 #include "loadmap/loadmap.h"
+#include "loadmap/lookup.h"
 #include "patch/frames.h"
 #include "track/encode_parts.h"
 #include <dlfcn.h>
@@ -146,15 +147,15 @@ static void searched(void)
 
 static place_t place_of(const char *name)
 {
-    const uintptr_t address = (uintptr_t)dlsym(RTLD_NEXT, name);
+    const uintptr_t address = (uintptr_t)lookup_symbol(RTLD_NEXT, name);
     return address ? loadmap_place(address) : 0;
 }
 
 void encode_watch_unwinders(void)
 {
     exceptions_of_thread =
-        (struct exceptions * (*)(void)) dlsym(RTLD_DEFAULT, "__cxa_get_globals_fast");
+        (struct exceptions * (*)(void)) lookup_symbol(RTLD_DEFAULT, "__cxa_get_globals_fast");
     only_looks = place_of("_Unwind_Backtrace");
-    resumes = (uintptr_t)dlsym(RTLD_NEXT, "_Unwind_Resume");
+    resumes = (uintptr_t)lookup_symbol(RTLD_NEXT, "_Unwind_Resume");
     frames_ask(unwound, searched);
 }

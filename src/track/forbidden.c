@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT
 #include "track/forbidden.h"
+#include "loadmap/lookup.h"
 #include <dlfcn.h>
 #include <stdatomic.h>
 #include <stddef.h>
@@ -60,7 +61,7 @@ void forbidden_start(void)
     loader_module = loader ? place_module(loadmap_place(loader)) : MODULE_NONE;
     for (size_t i = 0; i < NAME_COUNT; i++) {
         // RTLD_NEXT: the real ones, not what the agent interposes.
-        void *address = dlsym(RTLD_NEXT, names[i]);
+        void *address = lookup_symbol(RTLD_NEXT, names[i]);
         functions[i] = address ? loadmap_place((uintptr_t)address) : 0;
         if (!functions[i])
             continue;

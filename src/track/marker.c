@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
 #include "track/marker.h"
 #include "base/unseen.h"
+#include "loadmap/lookup.h"
 #include "track/walk.h"
 #include <dlfcn.h>
 #include <stdatomic.h>
@@ -144,7 +145,7 @@ __attribute__((visibility("hidden"))) void (*marker_resume_target)(struct _Unwin
 // unwinders. A program that links libgcc statically shows none; then our own copy knows the layout.
 #define UNWINDER(name)                                                                             \
     ({                                                                                             \
-        void *theirs = dlsym(RTLD_DEFAULT, #name);                                                 \
+        void *theirs = lookup_symbol(RTLD_DEFAULT, #name);                                         \
         theirs ? (__typeof__(&name))theirs : &name;                                                \
     })
 

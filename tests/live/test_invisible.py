@@ -45,6 +45,15 @@ class Invisible(LiveTest):
                 self.assert_same(run, native)
                 self.assertLess(profile.info["duration_ns"], 1e11)
 
+    def test_an_allocator_that_is_not_ready(self):
+        """Nothing is allocated before main() but what is without us."""
+        argv = [program("own_allocator")]
+        native = self.native(argv)
+        self.assertEqual((native.status, native.text), (0, "done\n"))
+        for options in ("-F", "1000"), ("-e", "wall"), ("--track", "encode"), ("--track", "calls"), ("-e", "alloc"), ("-e", "alloc", "-e", "cpu", "--track", "encode"):
+            with self.subTest(options=options):
+                self.assert_same(self.record(argv, *options)[0], native)
+
     TREES = """(define (tree d) (if (= d 0) '() (cons (tree (- d 1)) (tree (- d 1)))))
                (define (grow n) (if (> n 0) (begin (tree 14) (grow (- n 1)))))
                (grow 40)
