@@ -12,7 +12,6 @@
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/auxv.h>
 
 void *memalign(size_t alignment, size_t size);
 void *pvalloc(size_t size);
@@ -264,21 +263,13 @@ unsigned alloc_real_functions(uintptr_t *functions, unsigned most)
     return copy(functions, most, all, sizeof all / sizeof *all);
 }
 
-// Of the program itself: it may not be ready to be called.
-static bool is_in_executable(__typeof__(&malloc) function)
-{
-    Dl_info functions, programs;
-    return dladdr((const void *)function, &functions) &&
-           dladdr((const void *)getauxval(AT_PHDR), &programs) &&
-           functions.dli_fbase == programs.dli_fbase;
-}
-
 bool alloc_reaches_us(void)
 {
     __typeof__(&malloc) programs_malloc = (__typeof__(&malloc))dlsym(RTLD_DEFAULT, "malloc");
     __typeof__(&free) programs_free = (__typeof__(&free))dlsym(RTLD_DEFAULT, "free");
     probed = false;
-    if (programs_malloc && programs_free && !is_in_executable(programs_malloc))
+    // The program's own may not be ready to be called.
+    if (programs_malloc && programs_free && !lookup_in_executable("malloc"))
         programs_free(programs_malloc(1));
     return probed;
 }

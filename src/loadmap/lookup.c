@@ -6,6 +6,7 @@
 struct search {
     const char *name;
     bool beyond_us; // RTLD_NEXT
+    bool found;     // in the executable
 };
 
 static struct module_ref extent_of(const struct dl_phdr_info *info)
@@ -34,6 +35,26 @@ static int may_have(struct dl_phdr_info *info, size_t size, void *data)
         return 0;
     // Without a table of the kind that is known here, nobody can say.
     return !dynamic.hash || dynamic_exports(&dynamic, search->name);
+}
+
+// The first one that is told of is the executable.
+static int first_has(struct dl_phdr_info *info, size_t size, void *data)
+{
+    (void)size;
+    struct search *search = data;
+    const struct module_ref ref = extent_of(info);
+    struct dynamic dynamic;
+    search->found =
+        dynamic_read(&dynamic, &ref, info->dlpi_addr, info->dlpi_phdr, info->dlpi_phnum) &&
+        dynamic_exports(&dynamic, search->name);
+    return 1;
+}
+
+bool lookup_in_executable(const char *name)
+{
+    struct search search = {.name = name};
+    dl_iterate_phdr(first_has, &search);
+    return search.found;
 }
 
 void *lookup_symbol(void *handle, const char *name)

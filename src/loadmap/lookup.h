@@ -2,10 +2,15 @@
 #ifndef CAIRN_LOADMAP_LOOKUP_H
 #define CAIRN_LOADMAP_LOOKUP_H
 
+#include <stdbool.h>
+
 // dlsym(RTLD_DEFAULT or RTLD_NEXT, name) for names that may not be there. A search in vain has the
 // loader write down why, in memory of the program's malloc(); and a program that brings its own
 // (GNU Common Lisp) may not be ready for that before its main(). So it is looked for first. Not
 // signal-safe.
 void *lookup_symbol(void *handle, const char *name);
+
+// Whether the executable itself has such a function, and not just a way to that of a library.
+bool lookup_in_executable(const char *name);
 
 #endif

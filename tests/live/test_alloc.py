@@ -286,6 +286,13 @@ class Allocators(AllocTest):
                 found = recorded.by_path("take", "by_first")
                 self.assert_values(found, allocs=60000, frees=54000, live_blocks=6000)
 
+    def test_allocator_by_its_address(self):
+        """It is libc's, wherever a pointer to it points."""
+        recorded = self.record([program("malloc_by_address")], counted=False)
+        self.assertEqual((recorded.run.status, recorded.run.text), (0, "done\n"))
+        self.assertEqual(recorded.profile.info["notes"], [])
+        self.assertGreaterEqual(recorded.sums["allocations"], 100)
+
     def test_of_the_executable(self):
         recorded = self.record([program("own_allocator")], counted=False)
         self.assertEqual(recorded.run.status, 0)
