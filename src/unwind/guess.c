@@ -160,11 +160,19 @@ static bool may_be_return(const struct unwind_cursor *cursor, uintptr_t word)
     return word >= 65536 && word >> 47 == 0 && !stack_in_region(cursor, word);
 }
 
+// Calls that are led elsewhere return to code that is in no module.
+static bool is_led_back(uintptr_t ra)
+{
+    uintptr_t pc = ra, sp = 0;
+    bool interrupted = false;
+    return unwind_truth && unwind_truth(&pc, &sp, &interrupted) == UNWIND_ELSEWHERE;
+}
+
 static bool take_slot(struct unwind_cursor *cursor, uintptr_t slot, struct caller *caller)
 {
     uintptr_t word;
-    if (!stack_load(cursor, slot, &word) || !may_be_return(cursor, word) || !follows_call(word) ||
-        !go_may_have_called(cursor->frame.pc, word))
+    if (!stack_load(cursor, slot, &word) || !may_be_return(cursor, word) ||
+        !(follows_call(word) || is_led_back(word)) || !go_may_have_called(cursor->frame.pc, word))
         return false;
     set_caller(caller, slot, word);
     return true;

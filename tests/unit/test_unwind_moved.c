@@ -149,12 +149,32 @@ static void return_addresses_in_stubs_are_code_after_a_guess(void **state)
     assert_walk(untold, FRAME, untold);
 }
 
+// Interrupted in code without a table, whose caller was led there: only the truth knows the address
+// that it returns to.
+static void out_of_untold_code_into_what_is_led_elsewhere(void **state)
+{
+    (void)state;
+    static struct walk walk;
+    ucontext_t context;
+    memset(&context, 0, sizeof context);
+    context.uc_mcontext.gregs[REG_RIP] = (greg_t)untold;
+    context.uc_mcontext.gregs[REG_RSP] = (greg_t)TOP;
+    TOP[0] = STUB_RETURN;
+    FRAME[1] = 0; // nothing else to be found
+    walk_ours(&walk, &context, (struct unwind_bounds){(uintptr_t)stack, (uintptr_t)(stack + 64)});
+    assert_int_equal(walk.verdict, VERDICT_COMPLETE);
+    assert_int_equal(walk.count, 2);
+    assert_int_equal(walk.pc[0], (uintptr_t)untold);
+    assert_int_equal(walk.pc[1], (uintptr_t)beginning_return);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup(at_a_jump_registers_are_restored, prepare),
         cmocka_unit_test_setup(before_it_they_are_where_they_were_saved, prepare),
         cmocka_unit_test_setup(return_addresses_in_stubs_are_code_after_a_guess, prepare),
+        cmocka_unit_test_setup(out_of_untold_code_into_what_is_led_elsewhere, prepare),
     };
     loadmap_start(NULL);
     return cmocka_run_group_tests(tests, NULL, NULL);
