@@ -8,6 +8,7 @@
 #include "agent/syscall.h"
 #include "agent/thread.h"
 #include "base/huge.h"
+#include "base/reserve.h"
 #include "loadmap/loadmap.h"
 #include <errno.h>
 #include <stdarg.h>
@@ -103,10 +104,12 @@ long confine_call(long number, const unsigned long argument[5])
     const struct given_up given = give_up(filter, everybody);
     const long result =
         syscall_next(number, argument[0], argument[1], argument[2], argument[3], argument[4]);
-    if (result)
+    if (result) {
         take_back(&given);
-    else
+    } else {
         confine_holds = true;
+        reserve_locked = false; // what keeps ours unlocked may be forbidden
+    }
     return result;
 }
 

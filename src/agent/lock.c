@@ -7,8 +7,8 @@
 #include "agent/real.h"
 #include "agent/syscall.h"
 #include "base/reserve.h"
+#include "loadmap/maps.h"
 #include <errno.h>
-#include <fcntl.h>
 #include <linux/capability.h>
 #include <sys/mman.h>
 #include <sys/resource.h>
@@ -48,41 +48,6 @@ static void find_ours(struct ours *ours)
         add(ours, range[i].start, range[i].end);
 }
 
-// Numbers in a file of /proc, whatever is between them.
-struct numbers {
-    int file;
-    ssize_t bytes, at;
-    char buffer[1024];
-};
-
-static int next_byte(struct numbers *numbers)
-{
-    if (numbers->at == numbers->bytes) {
-        numbers->bytes = read(numbers->file, numbers->buffer, sizeof numbers->buffer);
-        numbers->at = 0;
-    }
-    return numbers->bytes <= 0 ? -1 : (unsigned char)numbers->buffer[numbers->at++];
-}
-
-static int value_of(int digit)
-{
-    return digit >= '0' && digit <= '9'   ? digit - '0'
-           : digit >= 'a' && digit <= 'f' ? digit - 'a' + 10
-                                          : 16;
-}
-
-// False: no digit stands there. *end: what stands behind it.
-static bool next_number(struct numbers *numbers, unsigned base, uintptr_t *number, int *end)
-{
-    bool found = false;
-    *number = 0;
-    while (value_of(*end = next_byte(numbers)) < (int)base) {
-        *number = *number * base + (uintptr_t)value_of(*end);
-        found = true;
-    }
-    return found;
-}
-
 static bool is_capable(void)
 {
     struct __user_cap_header_struct header = {.version = _LINUX_CAPABILITY_VERSION_3};
@@ -90,78 +55,72 @@ static bool is_capable(void)
     return !syscall(SYS_capget, &header, data) && data[0].effective >> CAP_IPC_LOCK & 1;
 }
 
-// What the kernel would say to a process without us: 0, or why not. < 0: nobody knows.
-static int refusal(const struct ours *ours)
-{
-    struct rlimit limit;
-    struct numbers statm = {.file = open("/proc/self/statm", O_RDONLY | O_CLOEXEC)};
-    uintptr_t pages, own = 0;
-    int end;
-    if (statm.file < 0)
-        return -1;
-    const bool known = next_number(&statm, 10, &pages, &end);
-    close(statm.file);
-    if (!known || getrlimit(RLIMIT_MEMLOCK, &limit))
-        return -1;
-    if (limit.rlim_cur == RLIM_INFINITY || is_capable())
-        return 0;
-    for (size_t i = 0; i < ours->count; i++)
-        own += (ours->range[i].end - ours->range[i].start) / PAGE;
-    if (limit.rlim_cur == 0)
-        return EPERM;
-    return pages > own && pages - own > limit.rlim_cur / PAGE ? ENOMEM : 0;
-}
+struct locking {
+    struct ours ours;
+    int flags;
+    bool counts;       // and does not lock yet
+    uintptr_t counted; // bytes of the program's
+    struct maps_lines lines;
+};
 
 // As the kernel does it, what cannot be locked (memory of devices) is not.
-static void lock(uintptr_t start, uintptr_t end, int flags)
+static void take_piece(struct locking *locking, uintptr_t start, uintptr_t end)
 {
-    if (start < end)
-        syscall(SYS_mlock2, start, end - start, flags & MCL_ONFAULT ? MLOCK_ONFAULT : 0);
+    if (start >= end)
+        return;
+    if (locking->counts)
+        locking->counted += end - start;
+    else
+        syscall(SYS_mlock2, start, end - start, locking->flags & MCL_ONFAULT ? MLOCK_ONFAULT : 0);
 }
 
-static void lock_around(const struct ours *ours, uintptr_t start, uintptr_t end, int flags)
+static void take_mapping(void *context, const struct maps_mapping *mapping)
 {
-    for (size_t i = 0; i < ours->count; i++) {
-        const struct reserve_range *range = &ours->range[i];
-        if (range->end <= start || range->start >= end)
+    struct locking *locking = context;
+    uintptr_t start = mapping->start;
+    if ((intptr_t)start < 0)
+        return; // the kernel's
+    for (size_t i = 0; i < locking->ours.count; i++) {
+        const struct reserve_range *range = &locking->ours.range[i];
+        if (range->end <= start || range->start >= mapping->end)
             continue;
-        lock(start, range->start, flags);
+        take_piece(locking, start, range->start);
         start = range->end;
     }
-    lock(start, end, flags);
+    take_piece(locking, start, mapping->end);
+}
+
+// What the kernel would say to a process without us: 0, or why not. < 0: nobody knows.
+static int refusal(struct locking *locking)
+{
+    struct rlimit limit;
+    locking->counts = true;
+    if (!maps_visit(&locking->lines, take_mapping, locking) || getrlimit(RLIMIT_MEMLOCK, &limit))
+        return -1;
+    locking->counts = false;
+    if (limit.rlim_cur == RLIM_INFINITY || is_capable())
+        return 0;
+    if (limit.rlim_cur == 0)
+        return EPERM;
+    return locking->counted > limit.rlim_cur ? ENOMEM : 0;
 }
 
 static int lock_all(int flags)
 {
-    struct ours ours;
-    struct numbers maps = {.file = open("/proc/self/maps", O_RDONLY | O_CLOEXEC)};
-    uintptr_t start, last;
-    int end, why;
-    find_ours(&ours);
-    if (maps.file < 0 || (why = refusal(&ours)) < 0)
-        goto as_it_is;
-    if (why) {
-        close(maps.file);
+    struct locking locking = {.flags = flags};
+    find_ours(&locking.ours);
+    const int why = refusal(&locking);
+    if (why > 0) {
         errno = why;
         return -1;
     }
+    if (why < 0 || (flags & MCL_FUTURE && REAL(mlockall)(flags & ~MCL_CURRENT)))
+        return REAL(mlockall)(flags);
     if (!(flags & MCL_FUTURE) && reserve_locked)
         munlockall(); // there is no other way to take that back
-    else if (flags & MCL_FUTURE && REAL(mlockall)(flags & ~MCL_CURRENT))
-        goto as_it_is;
     reserve_locked = flags & MCL_FUTURE;
-    while (next_number(&maps, 16, &start, &end) && end == '-' &&
-           next_number(&maps, 16, &last, &end)) {
-        lock_around(&ours, start, last, flags);
-        while (end >= 0 && end != '\n')
-            end = next_byte(&maps);
-    }
-    close(maps.file);
+    maps_visit(&locking.lines, take_mapping, &locking);
     return 0;
-as_it_is:
-    if (maps.file >= 0)
-        close(maps.file);
-    return REAL(mlockall)(flags);
 }
 
 INTERPOSED int mlockall(int flags)

@@ -299,14 +299,6 @@ static int arm(void)
     return error;
 }
 
-// Functions that we looked for and that are not there: not for the program to hear of. What is told
-// once is forgotten.
-static void forget_loader_errors(void)
-{
-    dlerror();
-    dlerror();
-}
-
 // The program is linked with us: it may ask for a recording some day. What is loaded by now is
 // there for good, and is written down in a few pages that the recording takes over.
 static void wait_for_start(int argc, char **argv)
@@ -317,7 +309,6 @@ static void wait_for_start(int argc, char **argv)
     settle_in(memory, SMALLEST_SLICE, false);
     publish_command(argc, argv);
     arm();
-    forget_loader_errors();
 }
 
 static int join_session(int argc, char **argv, uint64_t charged)
@@ -357,7 +348,6 @@ static int join_session(int argc, char **argv, uint64_t charged)
         encode_start(&agent.process->encode, agent.session->options.verify,
                      agent.session->options.restless))
         agent_note("call sites cannot be rewritten in a process: its stacks were walked");
-    forget_loader_errors();
     if (!error && live_has(&agent.session->options, LIVE_EVENT_ALLOC))
         error = alloc_start();
     if (!error)

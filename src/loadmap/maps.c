@@ -10,13 +10,6 @@
 // does, amid generated code): that is far away.
 #define RUN_GAP (UINT64_C(1) << 26)
 
-struct mapping {
-    uintptr_t start, end;
-    bool executable;
-    uint64_t offset;
-    const char *path;
-};
-
 static const char *parse_hex(const char *text, uint64_t *value)
 {
     *value = 0;
@@ -42,7 +35,7 @@ static const char *skip_word(const char *text)
 }
 
 // start-end perms offset device inode path
-static bool parse_line(const char *line, struct mapping *mapping)
+static bool parse_line(const char *line, struct maps_mapping *mapping)
 {
     uint64_t start, end, offset;
     const char *text = parse_hex(line, &start);
@@ -96,30 +89,35 @@ static void end_run(struct maps_reader *reader, uintptr_t address)
         strcpy(reader->path, reader->run_path);
 }
 
-void maps_line(struct maps_reader *reader, uintptr_t address, const char *line)
+static void add_mapping(struct maps_reader *reader, uintptr_t address,
+                        const struct maps_mapping *mapping)
 {
-    struct mapping mapping;
-    if (!parse_line(line, &mapping))
-        return;
-    if (address >= mapping.start && address < mapping.end)
-        reader->executable = mapping.executable;
-    bool file = is_file(mapping.path) && strlen(mapping.path) < PATH_MAX;
-    if (mapping.executable && !file && mapping.path[0] != '[')
-        add_range(reader, mapping.start, mapping.end);
+    if (address >= mapping->start && address < mapping->end)
+        reader->executable = mapping->executable;
+    bool file = is_file(mapping->path) && strlen(mapping->path) < PATH_MAX;
+    if (mapping->executable && !file && mapping->path[0] != '[')
+        add_range(reader, mapping->start, mapping->end);
     if (reader->path[0])
         return;
-    if (file && strcmp(mapping.path, reader->run_path) == 0 && mapping.offset != 0 &&
-        mapping.start - reader->end < RUN_GAP) {
-        reader->end = mapping.end;
+    if (file && strcmp(mapping->path, reader->run_path) == 0 && mapping->offset != 0 &&
+        mapping->start - reader->end < RUN_GAP) {
+        reader->end = mapping->end;
         return;
     }
     end_run(reader, address);
     if (reader->path[0] || !file)
         return; // memory of no file between two mappings of one file does not end a run: .bss, gaps
-    strcpy(reader->run_path, mapping.path);
-    reader->start = mapping.start;
-    reader->end = mapping.end;
-    reader->offset = mapping.offset;
+    strcpy(reader->run_path, mapping->path);
+    reader->start = mapping->start;
+    reader->end = mapping->end;
+    reader->offset = mapping->offset;
+}
+
+void maps_line(struct maps_reader *reader, uintptr_t address, const char *line)
+{
+    struct maps_mapping mapping;
+    if (parse_line(line, &mapping))
+        add_mapping(reader, address, &mapping);
 }
 
 void maps_end(struct maps_reader *reader, uintptr_t address)
@@ -129,34 +127,49 @@ void maps_end(struct maps_reader *reader, uintptr_t address)
         reader->start = reader->end = 0;
 }
 
-static void take_lines(struct maps_reader *reader, uintptr_t address, size_t got, size_t *used)
+bool maps_visit(struct maps_lines *lines,
+                void (*take)(void *context, const struct maps_mapping *mapping), void *context)
 {
-    for (size_t i = 0; i < got; i++) {
-        if (reader->buffer[i] != '\n') {
-            if (*used < sizeof reader->line - 1)
-                reader->line[(*used)++] = reader->buffer[i];
-            continue;
-        }
-        reader->line[*used] = 0;
-        *used = 0;
-        maps_line(reader, address, reader->line);
-    }
-}
-
-bool maps_read(struct maps_reader *reader, uintptr_t address)
-{
-    maps_begin(reader);
     long file = syscall(SYS_openat, AT_FDCWD, "/proc/self/maps", O_RDONLY | O_CLOEXEC);
     if (file < 0)
         return false;
     size_t used = 0;
     long got;
     do {
-        got = syscall(SYS_read, (int)file, reader->buffer, sizeof reader->buffer);
-        if (got > 0)
-            take_lines(reader, address, (size_t)got, &used);
+        got = syscall(SYS_read, (int)file, lines->buffer, sizeof lines->buffer);
+        for (long i = 0; i < got; i++) {
+            struct maps_mapping mapping;
+            if (lines->buffer[i] != '\n') {
+                if (used < sizeof lines->line - 1)
+                    lines->line[used++] = lines->buffer[i];
+                continue;
+            }
+            lines->line[used] = 0;
+            used = 0;
+            if (parse_line(lines->line, &mapping))
+                take(context, &mapping);
+        }
     } while (got > 0 || (got < 0 && errno == EINTR));
     syscall(SYS_close, (int)file);
-    maps_end(reader, address);
     return got == 0;
+}
+
+struct reading {
+    struct maps_reader *reader;
+    uintptr_t address;
+};
+
+static void read_mapping(void *context, const struct maps_mapping *mapping)
+{
+    const struct reading *reading = context;
+    add_mapping(reading->reader, reading->address, mapping);
+}
+
+bool maps_read(struct maps_reader *reader, uintptr_t address)
+{
+    struct reading reading = {reader, address};
+    maps_begin(reader);
+    const bool whole = maps_visit(&reader->lines, read_mapping, &reading);
+    maps_end(reader, address);
+    return whole;
 }

@@ -15,6 +15,23 @@ struct maps_range {
     uintptr_t start, end;
 };
 
+struct maps_mapping {
+    uintptr_t start, end;
+    bool executable;
+    uint64_t offset;
+    const char *path;
+};
+
+// Working memory of a reading.
+struct maps_lines {
+    char buffer[4096];
+    char line[PATH_MAX + 128];
+};
+
+// Tells of each mapping, in order of address. True if all of it could be read.
+bool maps_visit(struct maps_lines *lines,
+                void (*take)(void *context, const struct maps_mapping *mapping), void *context);
+
 struct maps_reader {
     // The file mapped at the address that was asked for, with all of its neighbouring mappings.
     uintptr_t start, end;
@@ -24,9 +41,7 @@ struct maps_reader {
     // Executable memory that belongs to no file, in order of address, neighbours joined.
     unsigned ranges;
     struct maps_range range[MAPS_RANGES];
-    // Working memory.
-    char buffer[4096];
-    char line[PATH_MAX + 128];
+    struct maps_lines lines;
     char run_path[PATH_MAX];
 };
 

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT
 #include "patch/entries.h"
+#include "base/reserve.h"
 #include "patch/entries_list.h"
 #include "patch/entries_module.h"
 #include "patch/text.h"
@@ -53,12 +54,6 @@ static int by_address(const void *a, const void *b)
 {
     const uintptr_t x = *(const uintptr_t *)a, y = *(const uintptr_t *)b;
     return x < y ? -1 : x > y;
-}
-
-static void *map_memory(size_t bytes)
-{
-    void *memory = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-    return memory == MAP_FAILED ? NULL : memory;
 }
 
 // A module that was here before, at the same place: it has its relay yet.
@@ -150,14 +145,14 @@ static void prepare_module(const struct dl_phdr_info *info, const uintptr_t *lis
 {
     const size_t bytes =
         sizeof(struct patched_module) + count * (sizeof(uintptr_t) + sizeof(uint32_t));
-    struct patched_module *module = map_memory(bytes), *before;
+    struct patched_module *module = reserve_map(bytes), *before;
     if (!module) {
         search->error = -ENOMEM;
         return;
     }
     bool usable = fill_module(module, info, list, count, search);
     if (usable && (before = known_before(module))) {
-        munmap(module, bytes);
+        reserve_unmap(module, bytes);
         usable = !entries_settle_module(before);
         atomic_store_explicit(&before->gone, !usable, memory_order_release);
         search->added += usable ? (int64_t)before->count : 0;
@@ -165,7 +160,7 @@ static void prepare_module(const struct dl_phdr_info *info, const uintptr_t *lis
     }
     if (!usable || !make_module_relay(module, search->hook) || entries_settle_module(module)) {
         search->skipped += module->count;
-        munmap(module, bytes);
+        reserve_unmap(module, bytes);
         return;
     }
     search->added += (int64_t)module->count;

@@ -4,6 +4,7 @@
 
 #include "base/unseen.h"
 #include "loadmap/loadmap.h"
+#include "loadmap/lookup.h"
 #include "patch/detour.h"
 #include "patch/functions.h"
 #include "patch/lock.h"
@@ -183,7 +184,7 @@ uintptr_t calls_real_function(uintptr_t function)
         !dladdr((void *)function, &info) || !info.dli_sname ||
         (uintptr_t)info.dli_saddr != function)
         return known ? known : function;
-    const uintptr_t real = (uintptr_t)dlsym(RTLD_NEXT, info.dli_sname);
+    const uintptr_t real = (uintptr_t)lookup_symbol(RTLD_NEXT, info.dli_sname);
     const unsigned count = atomic_load_explicit(&interposed_count, memory_order_relaxed);
     if (!real || real == function || count == INTERPOSED_MOST)
         return function;

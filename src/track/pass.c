@@ -192,9 +192,11 @@ static bool join(struct pass *pass)
     const struct walk_frame *list = walker->frames, *fresh = &list[pass->low];
     while (pass->keep && list[pass->keep - 1].slot < fresh->slot)
         pass->keep--;
+    if (!pass->keep)
+        return false;
     const struct walk_frame *last = &list[pass->keep - 1];
-    if (!pass->keep || !(fresh->flags & WALK_BY_WORDS) || last->slot != fresh->slot ||
-        last->ra != fresh->ra || last->bp != fresh->bp)
+    if (!(fresh->flags & WALK_BY_WORDS) || last->slot != fresh->slot || last->ra != fresh->ra ||
+        last->bp != fresh->bp)
         return false;
     size_t older = --pass->keep;
     // The oldest has no caller.

@@ -89,9 +89,10 @@ static enum unwind_standing truth(uintptr_t *pc, uintptr_t *sp, bool *interrupte
     return UNWIND_ELSEWHERE;
 }
 
-static void assert_walk(const void *pc, const uintptr_t *frame, const char *first)
+static struct walk walk;
+
+static void walk_from(const void *pc, const uintptr_t *frame)
 {
-    static struct walk walk;
     ucontext_t context;
     memset(&context, 0, sizeof context);
     context.uc_mcontext.gregs[REG_RIP] = (greg_t)pc;
@@ -99,6 +100,11 @@ static void assert_walk(const void *pc, const uintptr_t *frame, const char *firs
     context.uc_mcontext.gregs[REG_RBP] = (greg_t)frame;
     walk_ours(&walk, &context, (struct unwind_bounds){(uintptr_t)stack, (uintptr_t)(stack + 64)});
     assert_int_equal(walk.verdict, VERDICT_COMPLETE);
+}
+
+static void assert_walk(const void *pc, const uintptr_t *frame, const char *first)
+{
+    walk_from(pc, frame);
     assert_int_equal(walk.count, 3);
     assert_int_equal(walk.pc[0], (uintptr_t)first);
     assert_int_equal(walk.pc[1], (uintptr_t)keeper_return);
@@ -154,15 +160,9 @@ static void return_addresses_in_stubs_are_code_after_a_guess(void **state)
 static void out_of_untold_code_into_what_is_led_elsewhere(void **state)
 {
     (void)state;
-    static struct walk walk;
-    ucontext_t context;
-    memset(&context, 0, sizeof context);
-    context.uc_mcontext.gregs[REG_RIP] = (greg_t)untold;
-    context.uc_mcontext.gregs[REG_RSP] = (greg_t)TOP;
     TOP[0] = STUB_RETURN;
     FRAME[1] = 0; // nothing else to be found
-    walk_ours(&walk, &context, (struct unwind_bounds){(uintptr_t)stack, (uintptr_t)(stack + 64)});
-    assert_int_equal(walk.verdict, VERDICT_COMPLETE);
+    walk_from(untold, NULL);
     assert_int_equal(walk.count, 2);
     assert_int_equal(walk.pc[0], (uintptr_t)untold);
     assert_int_equal(walk.pc[1], (uintptr_t)beginning_return);
