@@ -190,6 +190,8 @@ static bool join(struct pass *pass)
 {
     const struct walker *walker = pass->walker;
     const struct walk_frame *list = walker->frames, *fresh = &list[pass->low];
+    if (pass->low == walker->capacity)
+        return false; // all of it was ours
     while (pass->keep && list[pass->keep - 1].slot < fresh->slot)
         pass->keep--;
     if (!pass->keep)

@@ -4,11 +4,13 @@
 
 #include "../random.h"
 #include "loadmap/loadmap.h"
+#include "track/forbidden.h"
 #include "track/pass.h"
 #include "unwind_support.h"
 #include <alloca.h>
 #include <setjmp.h>
 #include <stdarg.h>
+#include <string.h>
 #include <sys/mman.h>
 
 #include <cmocka.h>
@@ -216,6 +218,43 @@ static void sees_tail_calls(void **state)
         first(i);
 }
 
+// Frames of the agent's own are left out: a walk may have come a long way and have none yet. Deep
+// enough that the list ends with its last page.
+
+enum { DEEP = 2000 };
+
+// Here it has frames in its list that it would not have taken: nothing to compare with.
+static __attribute__((noinline, noclone, optimize("no-omit-frame-pointer"))) void look_alone(void)
+{
+    const uintptr_t *frame = __builtin_frame_address(0);
+    assert_true(walk_here(&walker, frame[1], (uintptr_t)(frame + 2), frame[0], 1));
+}
+
+static __attribute__((noinline, noclone)) void descend(unsigned depth, void (*at_the_end)(void))
+{
+    if (depth)
+        descend(depth - 1, at_the_end);
+    else
+        at_the_end();
+    __asm__ volatile("" ::: "memory");
+}
+
+static void has_walked_nothing_yet(void **state)
+{
+    (void)state;
+    descend(DEEP, look);
+    const size_t bytes = walker.capacity * sizeof *walker.frames;
+    assert_true(walker.capacity > DEEP && bytes % 4096 == 0);
+    // And nothing behind it.
+    char *list =
+        mmap(NULL, bytes + 4096, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    assert_true(list != MAP_FAILED && !mprotect(list + bytes, 4096, PROT_NONE));
+    memcpy(list, walker.frames, bytes);
+    walker.frames = (struct walk_frame *)list;
+    forbidden_start(); // from here on, this program is what it takes for the agent
+    descend(DEEP, look_alone);
+}
+
 static int set_up(void **state)
 {
     (void)state;
@@ -238,6 +277,7 @@ int main(void)
         cmocka_unit_test(is_not_misled_by_what_lies_there_still),
         cmocka_unit_test(survives_jumps),
         cmocka_unit_test(sees_tail_calls),
+        cmocka_unit_test(has_walked_nothing_yet), // the last: nothing is seen after it
     };
     return cmocka_run_group_tests(tests, set_up, NULL);
 }
