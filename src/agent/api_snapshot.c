@@ -233,7 +233,8 @@ static int write_file(struct picture *picture, const char *path)
     const int length = snprintf(beside, sizeof beside, "%s.%d.new", path, (int)agent.pid);
     if (length < 0 || (size_t)length >= sizeof beside)
         return -ENAMETOOLONG;
-    const int fd = open(beside, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
+    // It holds the program's arguments.
+    const int fd = open(beside, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
     if (fd < 0)
         return -errno;
     int error = write_picture(picture, fd);

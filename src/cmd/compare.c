@@ -4,6 +4,7 @@
 
 #include "analyze/compare_show.h"
 #include "base/memory.h"
+#include "base/new_file.h"
 #include "cmd/cmd.h"
 #include "cmd/replace.h"
 #include "export/bars.h"
@@ -147,7 +148,7 @@ static int write_svg(const struct arguments *arguments, const struct comparison 
     const int error = replace_file(arguments->svg, write_bars, comparison);
     if (error == 0)
         return 0;
-    complain("compare: cannot write %s: %s", arguments->svg, strerror(-error));
+    complain("compare: cannot write %s: %s", arguments->svg, new_file_error(error));
     return STATUS_FAILED;
 }
 

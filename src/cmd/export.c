@@ -5,6 +5,7 @@
 #include "export/export.h"
 #include "analyze/build.h"
 #include "analyze/refine.h"
+#include "base/new_file.h"
 #include "cmd/cmd.h"
 #include "cmd/replace.h"
 #include <errno.h>
@@ -108,7 +109,7 @@ static int write_file(const struct arguments *arguments, const struct export_inp
         path, write_job, &(struct export_job){.format = arguments->format, .input = input});
     if (error == 0)
         return 0;
-    complain("export: cannot write %s: %s", path, strerror(-error));
+    complain("export: cannot write %s: %s", path, new_file_error(error));
     return STATUS_FAILED;
 }
 

@@ -4,6 +4,7 @@
 
 #include "profile/merge.h"
 #include "base/memory.h"
+#include "base/new_file.h"
 #include "base/text.h"
 #include "cmd/cmd.h"
 #include <errno.h>
@@ -82,7 +83,7 @@ static int write_merged(const struct arguments *arguments, struct profile **prof
     }
     int failed = profile_write(merged, arguments->output);
     if (failed)
-        complain("merge: cannot write %s: %s", arguments->output, strerror(-failed));
+        complain("merge: cannot write %s: %s", arguments->output, new_file_error(failed));
     else if (!arguments->quiet)
         tell(arguments, merged);
     profile_free(merged);

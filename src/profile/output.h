@@ -2,12 +2,12 @@
 #ifndef CAIRN_PROFILE_OUTPUT_H
 #define CAIRN_PROFILE_OUTPUT_H
 
-// Files that are replaced as a whole or not at all: a new one is written beside the old one and
-// takes its name at the end, so a full disk or a crash leaves the old one as it was.
+// Profiles as files: replaced as a whole (base/new_file.h), then appended to. Only their owner may
+// read them, unless the file that is replaced says otherwise.
 
 #include "profile/bytes.h"
 
-// 0 or -errno. Follows symbolic links: what a link names is replaced, not the link.
+// 0 or -errno, for which new_file_error() has words.
 int output_replace(const char *path, const struct bytes *content);
 
 // The same, but the new file stays open for appending, locked (see output_is_locked) before it gets

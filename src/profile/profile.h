@@ -10,6 +10,7 @@
 #include <stddef.h>
 #include <stdint.h>
 #include <string.h>
+#include <sys/types.h>
 
 struct profile_metric {
     char *name;            // "cpu"
@@ -173,6 +174,7 @@ struct profile {
     uint64_t duration_ns;
     bool complete; // recording ended in good order (else: cut off, still being written, or damaged)
     uint64_t file_bytes;
+    uid_t owner; // of the file
     unsigned metric_count;
     struct profile_metric *metrics;
     unsigned module_count;

@@ -243,12 +243,16 @@ struct profile *profile_read(const char *path, char **error)
     size_t size;
     uint8_t *data = profile_load_file(fd, &size);
     int reason = errno;
+    struct stat status = {0};
+    fstat(fd, &status);
     close(fd);
     if (!data)
         return fail(error, "cannot read %s: %s", path, strerror(reason));
     struct profile *profile = snapshot_is_one(data, size)
                                   ? snapshot_parse(data, size, path, error)
                                   : profile_parse(data, size, writer, path, error);
+    if (profile)
+        profile->owner = status.st_uid;
     free(data);
     return profile;
 }

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT
 #include "profile/recorder.h"
+#include "base/new_file.h"
 #include "profile/describe.h"
 #include "profile/fold.h"
 #include "profile/output.h"
@@ -123,7 +124,7 @@ static bool start(struct recorder *recorder, const struct recorder_description *
     recorder->file = output_replace_and_open(description->path, &recorder->batch.out);
     if (recorder->file < 0)
         return complain(error, "cannot write to %s: %s", description->path,
-                        strerror(-recorder->file));
+                        new_file_error(recorder->file));
     recorder->compact_size = recorder->batch.out.size;
     recorder->batch.out.size = 0;
     return true;

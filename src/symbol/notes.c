@@ -114,6 +114,15 @@ void notes_on_lines(struct notes *notes, const struct module *const *modules, si
     free(paths);
 }
 
+void notes_on_map(struct notes *notes, const char *path, enum perfmap_answer why)
+{
+    notes_add(notes,
+              pool_format(notes->pool, "the names of generated code in %s are not used: %s", path,
+                          why == PERFMAP_FOREIGN
+                              ? "the file belongs to another user (chown it if they are right)"
+                              : "the file is too large"));
+}
+
 void notes_free(struct notes *notes)
 {
     free(notes->list);

@@ -5,6 +5,7 @@
 // What the user should know about names that are missing, and what would help. One line each.
 
 #include "symbol/module.h"
+#include "symbol/perfmap.h"
 
 struct notes {
     struct pool *pool;
@@ -18,6 +19,8 @@ void notes_on_module(struct notes *notes, const struct module *module,
                      const struct profile *profile);
 // Modules without line numbers, hottest first: names the packages that would help.
 void notes_on_lines(struct notes *notes, const struct module *const *modules, size_t count);
+// A file with the names of generated code that was not read.
+void notes_on_map(struct notes *notes, const char *path, enum perfmap_answer why);
 void notes_free(struct notes *notes);
 
 #endif

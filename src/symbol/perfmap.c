@@ -9,6 +9,9 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+// Of a large program that compiles for hours there are tens of megabytes.
+#define MOST_BYTES ((off_t)256 << 20)
+
 static void add_line(struct perfmap *map, char *line, struct pool *pool)
 {
     char *at = line;
@@ -30,30 +33,45 @@ static void add_line(struct perfmap *map, char *line, struct pool *pool)
     map->count++;
 }
 
-bool perfmap_read(struct perfmap *map, const char *path, uint64_t not_before_ns, struct pool *pool)
+static enum perfmap_answer judge(int fd, const struct perfmap_trust *trust)
 {
-    // /tmp is everybody's: no links, nothing that blocks.
+    struct stat status;
+    if (fstat(fd, &status) || !S_ISREG(status.st_mode))
+        return PERFMAP_NONE;
+    const uint64_t changed_ns =
+        (uint64_t)status.st_mtim.tv_sec * 1000000000 + (uint64_t)status.st_mtim.tv_nsec;
+    if (changed_ns < trust->not_before_ns)
+        return PERFMAP_NONE;
+    if (status.st_uid != 0 && status.st_uid != geteuid() && status.st_uid != trust->owner)
+        return PERFMAP_FOREIGN;
+    return status.st_size <= MOST_BYTES ? PERFMAP_READ : PERFMAP_TOO_LARGE;
+}
+
+enum perfmap_answer perfmap_read(struct perfmap *map, const char *path,
+                                 const struct perfmap_trust *trust, struct pool *pool)
+{
+    // No links, nothing that blocks.
     int fd = open(path, O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
     if (fd < 0)
-        return false;
-    struct stat status;
-    bool usable = fstat(fd, &status) == 0 && S_ISREG(status.st_mode);
-    uint64_t changed_ns =
-        usable ? (uint64_t)status.st_mtim.tv_sec * 1000000000 + (uint64_t)status.st_mtim.tv_nsec
-               : 0;
-    FILE *file = usable && changed_ns >= not_before_ns ? fdopen(fd, "r") : NULL;
+        return PERFMAP_NONE;
+    const enum perfmap_answer answer = judge(fd, trust);
+    FILE *file = answer == PERFMAP_READ ? fdopen(fd, "r") : NULL;
     if (!file) {
         close(fd);
-        return false;
+        return answer == PERFMAP_READ ? PERFMAP_NONE : answer;
     }
     char *line = NULL;
     size_t capacity = 0;
-    while (map->count < UINT32_MAX && getline(&line, &capacity, file) > 0)
+    off_t left = MOST_BYTES; // it may grow while it is read
+    ssize_t length;
+    while (left > 0 && (length = getline(&line, &capacity, file)) > 0) {
         add_line(map, line, pool);
+        left -= length;
+    }
     free(line);
     fclose(file);
     spans_sort(&map->spans);
-    return true;
+    return PERFMAP_READ;
 }
 
 // Code is freed and its place used again: of all that were written for an address, the last one

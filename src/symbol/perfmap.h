@@ -8,6 +8,7 @@
 #include "symbol/pool.h"
 #include "symbol/spans.h"
 #include <stdbool.h>
+#include <sys/types.h>
 
 struct perfmap {
     struct spans spans;
@@ -15,9 +16,16 @@ struct perfmap {
     size_t count, capacity;
 };
 
-// False if there is no such file, or it is older than not_before_ns: left there by another process
-// that had the number before.
-bool perfmap_read(struct perfmap *map, const char *path, uint64_t not_before_ns, struct pool *pool);
+// Which file is believed: /tmp is everybody's.
+struct perfmap_trust {
+    uint64_t not_before_ns; // an older one was left there by a process that had the number before
+    uid_t owner;            // of the profile. Our own files and root's are believed, too
+};
+
+enum perfmap_answer { PERFMAP_READ, PERFMAP_NONE, PERFMAP_FOREIGN, PERFMAP_TOO_LARGE };
+
+enum perfmap_answer perfmap_read(struct perfmap *map, const char *path,
+                                 const struct perfmap_trust *trust, struct pool *pool);
 // NULL if nothing is known at the address; *start: where that code begins.
 const char *perfmap_find(const struct perfmap *map, uint64_t address, uint64_t *start);
 void perfmap_free(struct perfmap *map);

@@ -188,7 +188,12 @@ static bool read_map(struct symbols *symbols, struct perfmap *map, uint32_t pid)
 {
     char path[64];
     snprintf(path, sizeof path, "/tmp/perf-%u.map", pid);
-    return perfmap_read(map, path, symbols->profile->start_realtime_ns, &symbols->pool);
+    const struct perfmap_trust trust = {.not_before_ns = symbols->profile->start_realtime_ns,
+                                        .owner = symbols->profile->owner};
+    const enum perfmap_answer answer = perfmap_read(map, path, &trust, &symbols->pool);
+    if (answer == PERFMAP_FOREIGN || answer == PERFMAP_TOO_LARGE)
+        notes_on_map(&symbols->notes, path, answer);
+    return answer == PERFMAP_READ;
 }
 
 static const struct perfmap *map_of(struct symbols *symbols, unsigned process)

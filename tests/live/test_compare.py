@@ -113,7 +113,7 @@ class Compare(Together):
         pairs = ElementTree.parse(picture).getroot().findall("{http://www.w3.org/2000/svg}g")
         self.assertEqual(len(pairs), min(40, self.compare(exact, approx)["exact"]["contexts"]))
         self.assertEqual(os.listdir(self.folder).count("bars.svg"), 1)
-        self.assertFalse([name for name in os.listdir(self.folder) if name.endswith(".tmp")])
+        self.assertFalse([name for name in os.listdir(self.folder) if name.startswith(".cairn-")])
 
 
 class Merge(Together):

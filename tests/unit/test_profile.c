@@ -161,18 +161,32 @@ static void test_links_and_modes_stay(void **state)
     (void)state;
     struct profile *profile = sample_profile();
     unlink(path);
+    struct stat status;
+    // Nobody else reads the arguments of a command, and its owner only if the umask lets them.
+    const mode_t usual = umask(0);
     assert_int_equal(profile_write(profile, path), 0);
-    chmod(path, 0600);
+    assert_int_equal(stat(path, &status), 0);
+    assert_int_equal(status.st_mode & 07777, 0600);
+    unlink(path);
+    umask(0277);
+    assert_int_equal(profile_write(profile, path), 0);
+    assert_int_equal(stat(path, &status), 0);
+    assert_int_equal(status.st_mode & 07777, 0400);
+    umask(usual);
+    chmod(path, 0640);
     char link[80];
     snprintf(link, sizeof link, "%s/link", folder);
     assert_int_equal(symlink(path, link), 0);
     assert_int_equal(profile_write(profile, link), 0);
-    struct stat status;
     assert_int_equal(lstat(link, &status), 0);
     assert_true(S_ISLNK(status.st_mode));
     assert_int_equal(stat(path, &status), 0);
-    assert_int_equal(status.st_mode & 07777, 0600);
+    assert_int_equal(status.st_mode & 07777, 0640);
+    unlink(path);
+    assert_int_equal(profile_write(profile, link), -ENOLINK);
     unlink(link);
+    assert_int_equal(profile_write(profile, folder), -EISDIR);
+    assert_int_equal(profile_write(profile, "/dev/null"), -ENOTSUP);
     profile_free(profile);
 }
 

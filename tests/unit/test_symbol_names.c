@@ -179,6 +179,46 @@ static void a_map_left_by_an_older_process_is_not_believed(void **state)
     unlink(path);
 }
 
+static void a_map_of_another_user_is_not_believed(void **state)
+{
+    (void)state;
+    if (geteuid() != 0)
+        skip();
+    char path[64];
+    snprintf(path, sizeof path, "/tmp/perf-%d.map", (int)getpid());
+    write_map(path, "1000 100 planted\n");
+    assert_int_equal(chown(path, 65534, (gid_t)-1), 0);
+    for (unsigned own = 0; own < 2; own++) {
+        struct fixture fixture;
+        fixture_open(&fixture, "/nowhere", WITH_LINES);
+        fixture.profile.owner = own ? 65534 : 0;
+        const struct symbol *symbol =
+            symbols_at(fixture.symbols, 0, place_make(MODULE_ANONYMOUS, 0x1000));
+        assert_string_equal(symbol->frames[0].function, own ? "planted" : "[jit]");
+        const char *note = symbols_note(fixture.symbols, 0);
+        assert_true(own ? !note : note && strstr(note, "belongs to another user"));
+        fixture_close(&fixture);
+    }
+    unlink(path);
+}
+
+static void a_huge_map_is_not_read(void **state)
+{
+    (void)state;
+    char path[64];
+    snprintf(path, sizeof path, "/tmp/perf-%d.map", (int)getpid());
+    write_map(path, "1000 100 first\n");
+    assert_int_equal(truncate(path, INT64_C(1) << 40), 0); // a line of a terabyte
+    struct fixture fixture;
+    fixture_open(&fixture, "/nowhere", WITH_LINES);
+    const struct symbol *symbol =
+        symbols_at(fixture.symbols, 0, place_make(MODULE_ANONYMOUS, 0x1000));
+    assert_string_equal(symbol->frames[0].function, "[jit]");
+    assert_non_null(strstr(symbols_note(fixture.symbols, 0), "too large"));
+    fixture_close(&fixture);
+    unlink(path);
+}
+
 static void a_fork_uses_the_map_of_its_parent(void **state)
 {
     (void)state;
@@ -210,6 +250,8 @@ int main(void)
         cmocka_unit_test(nested_ranges_are_found_innermost_first),
         cmocka_unit_test(jit_code_is_named_by_the_map_of_its_process),
         cmocka_unit_test(a_map_left_by_an_older_process_is_not_believed),
+        cmocka_unit_test(a_map_of_another_user_is_not_believed),
+        cmocka_unit_test(a_huge_map_is_not_read),
         cmocka_unit_test(a_fork_uses_the_map_of_its_parent),
     };
     return cmocka_run_group_tests(tests, fixture_setup, fixture_teardown);
