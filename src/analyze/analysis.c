@@ -11,8 +11,9 @@ static void show_progress(void *context, const char *module, unsigned done, unsi
     (void)context;
     if (!text_can_rewrite(stderr))
         return;
-    fprintf(stderr, "\r\033[Kreading symbols: %.60s (%u of %u)", last_part(module ? module : ""),
-            done + 1, total);
+    char *name = text_cut(last_part(module ? module : ""), 60, &(struct text_style){0});
+    fprintf(stderr, "\r\033[Kreading symbols: %s (%u of %u)", name, done + 1, total);
+    free(name);
     fflush(stderr);
 }
 
@@ -114,8 +115,9 @@ char *analysis_command(char *const *command)
         put_word(out, *word);
     }
     fclose(out);
+    // A script of several lines is easier to read so than with escapes.
     for (char *at = memory_checked(text); *at; at++)
-        if ((unsigned char)*at < ' ')
+        if (*at == '\n' || *at == '\t')
             *at = ' ';
     return text;
 }

@@ -112,12 +112,13 @@ static void print_sides(FILE *out, const struct text_style *style,
         char *cut = text_cut(command, 40, style);
         fprintf(out, "%s ", side == EXACT ? "exact: " : "approx:");
         text_put(out, style, TEXT_BOLD, comparison->path[side]);
-        fprintf(out, " (%s, tracker %s): ", cut, profile->tracker ? profile->tracker : "?");
+        fprintf(out, " (%s, tracker %s): ", cut,
+                profile->tracker ? text_safe(profile->tracker) : "?");
         if (profile_counts_calls(metric))
-            fprintf(out, "%s %s", text_count(result->total[side]).text, metric->name);
+            fprintf(out, "%s %s", text_count(result->total[side]).text, text_safe(metric->name));
         else
             fprintf(out, "%s of %s", text_amount(result->total[side], metric->unit).text,
-                    metric->name);
+                    text_safe(metric->name));
         fprintf(out, " in %s context%s", text_count(result->contexts[side]).text,
                 plural(result->contexts[side]));
         if (side == APPROX && fabs(result->scale - 1) > 0.0005)

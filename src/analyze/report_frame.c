@@ -132,7 +132,7 @@ static void put_view(const struct report *report)
 {
     const struct report_options *options = report->options;
     static const char *const by[] = {"function", "line", "module", "thread", "process"};
-    const char *metric = report->analysis->profile->metrics[report->metric].name;
+    const char *metric = text_safe(report->analysis->profile->metrics[report->metric].name);
     bool counts_calls = profile_counts_calls(&report->analysis->profile->metrics[report->metric]);
     if (options->view == VIEW_TREE && report->kind.functions)
         fprintf(report->out, "functions by %s: who called them was not recorded", metric);
@@ -163,20 +163,23 @@ static void put_selection(const struct report *report)
     if (options->build.tid)
         fprintf(out, "only thread %u\n", options->build.tid);
     if (options->build.thread)
-        fprintf(out, "only threads that start in '%s'\n", pattern_text(options->build.thread));
+        fprintf(out, "only threads that start in '%s'\n",
+                text_safe(pattern_text(options->build.thread)));
     for (unsigned i = 0; i < options->build.ignore_count; i++)
         fprintf(out, "without functions like '%s': their cost is their callers'\n",
-                pattern_text(options->build.ignore[i]));
+                text_safe(pattern_text(options->build.ignore[i])));
     for (unsigned i = 0; i < options->through.count; i++)
-        fprintf(out, "only paths through '%s'\n", pattern_text(options->through.patterns[i]));
+        fprintf(out, "only paths through '%s'\n",
+                text_safe(pattern_text(options->through.patterns[i])));
     for (unsigned i = 0; i < options->without.count; i++)
-        fprintf(out, "only paths without '%s'\n", pattern_text(options->without.patterns[i]));
+        fprintf(out, "only paths without '%s'\n",
+                text_safe(pattern_text(options->without.patterns[i])));
     if (options->build.phase)
-        fprintf(out, "only phases like '%s'\n", pattern_text(options->build.phase));
+        fprintf(out, "only phases like '%s'\n", text_safe(pattern_text(options->build.phase)));
     if (options->focus && options->view == VIEW_CALLERS)
-        fprintf(out, "only functions like '%s'\n", pattern_text(options->focus));
+        fprintf(out, "only functions like '%s'\n", text_safe(pattern_text(options->focus)));
     else if (options->focus)
-        fprintf(out, "only from '%s' down\n", pattern_text(options->focus));
+        fprintf(out, "only from '%s' down\n", text_safe(pattern_text(options->focus)));
     if (options->fold_recursion && options->view != VIEW_FLAT)
         fputs("recursion folded: a function is on a path once, with all that it does there\n", out);
     if (report->part != report->whole)
@@ -198,6 +201,7 @@ void report_text_head(const struct report *report)
 {
     const struct profile *profile = report->analysis->profile;
     const struct profile_metric *metric = &profile->metrics[report->metric];
+    const char *name = text_safe(metric->name);
     struct sums sums = sum_up(report);
     char *command = analysis_command(profile->command);
     char *cut = text_cut(command, report->options->wide ? 0 : 60, report->style);
@@ -205,15 +209,14 @@ void report_text_head(const struct report *report)
     free(cut);
     free(command);
     if (profile_counts_calls(metric))
-        fprintf(report->out, ": %s %s, ", text_count(report->whole).text, metric->name);
+        fprintf(report->out, ": %s %s, ", text_count(report->whole).text, name);
     else if (profile_is_alloc(metric) && !profile_samples_blocks(profile))
         fprintf(report->out, ": %s of %s, ", text_amount(report->whole, metric->unit).text,
-                metric->name); // the samples are another event's
+                name); // the samples are another event's
     else
         fprintf(report->out, ": %s of %s in %s %s%s, ",
-                text_amount(report->whole, metric->unit).text, metric->name,
-                text_count(sums.samples).text, profile_is_alloc(metric) ? "allocation" : "sample",
-                plural(sums.samples));
+                text_amount(report->whole, metric->unit).text, name, text_count(sums.samples).text,
+                profile_is_alloc(metric) ? "allocation" : "sample", plural(sums.samples));
     if (report->runs[report->metric] > 1)
         fprintf(report->out, "%.0f runs, ", report->runs[report->metric]);
     fprintf(report->out, "%s process%s, %s thread%s\n", text_count(profile->process_count).text,
@@ -227,7 +230,7 @@ void report_text_head(const struct report *report)
         return;
     }
     if (report->whole == 0 && profile_is_counted(metric)) {
-        fprintf(report->out, "nothing: there is no %s at all\n", metric->name);
+        fprintf(report->out, "nothing: there is no %s at all\n", name);
         return;
     }
     if (report->whole == 0) {
@@ -339,7 +342,7 @@ static void put_notes(const struct report *report)
     unsigned count = 0;
     for (const char *note; (note = analysis_note(report->analysis, count)); count++)
         if (count < NOTES_SHOWN)
-            fprintf(report->out, "Note: %s\n", note);
+            fprintf(report->out, "Note: %s\n", text_safe(note));
     if (count > NOTES_SHOWN)
         fprintf(report->out, "%u more notes: 'cairn info' has them all.\n", count - NOTES_SHOWN);
 }

@@ -29,16 +29,14 @@ struct text_table *show_table(const struct show_options *options, const char *na
 static void put_where(struct text_table *table, const struct show_options *options,
                       const char *where)
 {
+    where = text_safe(where);
     unsigned width = text_width(where);
     if (!options->narrow || width <= SHOW_WHERE_COLUMNS) {
         text_table_cell(table, TEXT_DIM, where);
         return;
     }
-    for (unsigned skip = width - SHOW_WHERE_COLUMNS + 3; skip > 0; skip--)
-        for (where++; ((unsigned char)*where & 0xc0) == 0x80;)
-            where++;
     char *text = NULL;
-    if (asprintf(&text, "...%s", where) < 0)
+    if (asprintf(&text, "...%s", text_skip(where, width - SHOW_WHERE_COLUMNS + 3)) < 0)
         memory_checked(NULL);
     text_table_cell(table, TEXT_DIM, text);
     free(text);
@@ -162,6 +160,7 @@ static char *cut_module(const char *name, unsigned width, const struct text_styl
 
 char *show_name(const char *name, unsigned width, const struct text_style *style)
 {
+    name = text_safe(name);
     if (width == 0 || text_width(name) <= width)
         return memory_text(name);
     char *numbered = cut_module(name, width, style);

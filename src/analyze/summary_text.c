@@ -350,5 +350,5 @@ void summary_print(FILE *out, const struct text_style *style, const struct analy
     print_modules(out, style, analysis);
     const char *note;
     for (unsigned i = 0; (note = analysis_note(analysis, i)); i++)
-        fprintf(out, "%sNote: %s\n", i ? "" : "\n", note);
+        fprintf(out, "%sNote: %s\n", i ? "" : "\n", text_safe(note));
 }

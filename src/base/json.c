@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
 
 #include "base/json.h"
+#include "base/unicode.h"
 #include <assert.h>
 #include <math.h>
 #include <string.h>
@@ -84,52 +85,39 @@ void json_end_array(struct json *json)
     close_level(json, ']');
 }
 
-// The length of the well-formed UTF-8 sequence at text, 0 if there is none.
-static unsigned sequence_length(const unsigned char *text)
-{
-    unsigned length = text[0] < 0x80                      ? 1
-                      : text[0] >= 0xc2 && text[0] < 0xe0 ? 2
-                      : text[0] >= 0xe0 && text[0] < 0xf0 ? 3
-                      : text[0] >= 0xf0 && text[0] < 0xf5 ? 4
-                                                          : 0;
-    for (unsigned i = 1; i < length; i++)
-        if ((text[i] & 0xc0) != 0x80)
-            return 0;
-    bool overlong = (text[0] == 0xe0 && text[1] < 0xa0) || (text[0] == 0xf0 && text[1] < 0x90);
-    bool surrogate = text[0] == 0xed && text[1] >= 0xa0;
-    bool beyond = text[0] == 0xf4 && text[1] >= 0x90;
-    return overlong || surrogate || beyond ? 0 : length;
-}
-
-static void write_escaped(FILE *out, unsigned char byte)
+// Harmless characters stand for themselves; others would be harmless to programs, but not on the
+// terminal of somebody who looks at the JSON.
+static void write_escaped(FILE *out, uint32_t code)
 {
     static const char shorthand[] = "\"\\\b\f\n\r\t", letters[] = "\"\\bfnrt";
-    const char *found = strchr(shorthand, byte);
-    if (found && byte)
+    const char *found = code && code < 0x80 ? strchr(shorthand, (int)code) : NULL;
+    if (found)
         fprintf(out, "\\%c", letters[found - shorthand]);
+    else if (code < 0x10000)
+        fprintf(out, "\\u%04x", code);
     else
-        fprintf(out, "\\u%04x", byte);
+        fprintf(out, "\\u%04x\\u%04x", 0xd7c0 + (code >> 10), 0xdc00 + (code & 0x3ff));
 }
 
 static void write_quoted(FILE *out, const char *text)
 {
     putc_unlocked('"', out);
-    const unsigned char *at = (const unsigned char *)text, *plain = at;
-    while (*at) {
-        unsigned length = sequence_length(at);
-        if (length > 1 ||
-            (length == 1 && *at >= 0x20 && *at != '"' && *at != '\\' && *at != 0x7f)) {
-            at += length;
+    const char *plain = text;
+    while (*text) {
+        uint32_t code;
+        const unsigned length = unicode_read(text, &code);
+        if (length && code != '"' && code != '\\' && unicode_is_visible(code)) {
+            text += length;
             continue;
         }
-        fwrite_unlocked(plain, 1, (size_t)(at - plain), out);
+        fwrite_unlocked(plain, 1, (size_t)(text - plain), out);
         if (length == 0)
             fputs("\xef\xbf\xbd", out); // a byte that is no UTF-8: the replacement character
         else
-            write_escaped(out, *at);
-        plain = ++at;
+            write_escaped(out, code);
+        plain = text += length ? length : 1;
     }
-    fwrite_unlocked(plain, 1, (size_t)(at - plain), out);
+    fwrite_unlocked(plain, 1, (size_t)(text - plain), out);
     putc_unlocked('"', out);
 }
 

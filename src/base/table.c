@@ -53,6 +53,7 @@ void text_table_format(struct text_table *table, enum text_tone tone, const char
 
 void text_table_cell(struct text_table *table, enum text_tone tone, const char *text)
 {
+    text = text_safe(text);
     size_t bytes = strlen(text) + 1;
     table->cells =
         memory_grown(table->cells, &table->capacity, table->count + 1, sizeof *table->cells);

@@ -2,6 +2,7 @@
 
 #include "base/text.h"
 #include "base/memory.h"
+#include "base/unicode.h"
 #include <stdlib.h>
 #include <string.h>
 #include <strings.h>
@@ -116,30 +117,87 @@ struct text_style text_style(FILE *out)
     return style;
 }
 
-static bool starts_character(char byte)
+// What is not well-formed is as wide as the byte that it will be shown as.
+static unsigned next_character(const char *text, unsigned *columns)
 {
-    return ((unsigned char)byte & 0xc0) != 0x80;
+    uint32_t code;
+    const unsigned length = unicode_read(text, &code);
+    *columns = length ? unicode_columns(code) : 1;
+    return length ? length : 1;
 }
 
 unsigned text_width(const char *text)
 {
     unsigned width = 0;
-    for (; *text; text++)
-        width += starts_character(*text);
+    for (unsigned columns; *text; width += columns)
+        text += next_character(text, &columns);
     return width;
+}
+
+const char *text_skip(const char *text, unsigned width)
+{
+    for (unsigned seen = 0, columns; *text && seen < width; seen += columns)
+        text += next_character(text, &columns);
+    return text;
+}
+
+static bool is_harmless(const char *text)
+{
+    uint32_t code;
+    for (unsigned length; *text; text += length) {
+        length = unicode_read(text, &code);
+        if (!length || !unicode_is_visible(code))
+            return false;
+    }
+    return true;
+}
+
+static void put_harmless(FILE *out, const char *text)
+{
+    uint32_t code;
+    for (unsigned length; *text; text += length ? length : 1) {
+        length = unicode_read(text, &code);
+        if (length && unicode_is_visible(code))
+            fwrite(text, 1, length, out);
+        else if (!length || code < 0x80)
+            fprintf(out, "\\x%02x", (unsigned char)*text);
+        else
+            fprintf(out, "\\u%04x", code);
+    }
+}
+
+const char *text_safe(const char *text)
+{
+    static char *kept[TEXT_SAFE_KEPT];
+    static unsigned next;
+    size_t bytes = 0;
+    if (is_harmless(text))
+        return text;
+    char *made = NULL;
+    FILE *out = memory_checked(open_memstream(&made, &bytes));
+    put_harmless(out, text);
+    fclose(out);
+    memory_checked(made);
+    char **slot = &kept[next++ % TEXT_SAFE_KEPT];
+    free(*slot);
+    return *slot = made;
 }
 
 char *text_cut(const char *text, unsigned width, const struct text_style *style)
 {
+    text = text_safe(text);
     if (width == 0 || text_width(text) <= width)
         return memory_text(text);
     const char *dots = style->unicode ? "…" : "...";
     unsigned dots_width = text_width(dots);
     unsigned keep = width > dots_width ? width - dots_width : 0;
     const char *end = text;
-    for (unsigned seen = 0; *end; end++)
-        if (starts_character(*end) && seen++ == keep)
+    // Marks that combine with the last character are part of it.
+    for (unsigned seen = 0, columns, length; *end; end += length, seen += columns) {
+        length = next_character(end, &columns);
+        if (seen + columns > keep)
             break;
+    }
     char *cut = NULL;
     if (asprintf(&cut, "%.*s%s", (int)(end - text), text, dots) < 0)
         memory_checked(NULL);
@@ -148,6 +206,7 @@ char *text_cut(const char *text, unsigned width, const struct text_style *style)
 
 void text_put(FILE *out, const struct text_style *style, enum text_tone tone, const char *text)
 {
+    text = text_safe(text);
     static const char *const codes[] = {"", "\033[2m", "\033[1m", "\033[1;31m", "\033[33m"};
     if (!style->colour || tone == TEXT_PLAIN)
         fputs(text, out);

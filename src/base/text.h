@@ -36,7 +36,15 @@ struct text_style text_style(FILE *out);
 // Whether somebody watches on a terminal where lines can be written anew.
 bool text_can_rewrite(FILE *out);
 
-unsigned text_width(const char *text); // columns on a screen, one per code point
+// Text that others wrote (names, arguments, notes), as it may be shown: control characters, those
+// that change the direction of text or cannot be seen, and what is no UTF-8 become \x1b or \u202e.
+// All foreign text goes through this on its way out; the functions below and tables do it
+// themselves. The text itself, if it is harmless; else it holds for as many calls as are named.
+const char *text_safe(const char *text);
+enum { TEXT_SAFE_KEPT = 16 };
+
+unsigned text_width(const char *text);                   // columns on a screen
+const char *text_skip(const char *text, unsigned width); // behind so many columns, or one more
 
 // Copies text (to be freed), cut to `width` columns with an ellipsis at the end. 0: not cut.
 char *text_cut(const char *text, unsigned width, const struct text_style *style);

@@ -34,7 +34,7 @@ extern const struct command *const all_commands[];
 // Prints a command's help on stdout. Returns 0, or STATUS_FAILED when stdout is broken.
 int print_command_help(const struct command *command);
 
-// "cairn: " and one line on stderr.
+// "cairn: " and one line on stderr, whatever foreign text is in it.
 void complain(const char *format, ...) __attribute__((format(printf, 1, 2)));
 
 // The same, and the line ends with where the command's help is. Returns STATUS_MISUSE, to be

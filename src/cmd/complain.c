@@ -3,6 +3,7 @@
 // How the tool speaks of what went wrong: one line on stderr that says what, on what, and what to
 // do.
 
+#include "base/text.h"
 #include "cmd/cmd.h"
 #include <errno.h>
 #include <getopt.h>
@@ -18,9 +19,9 @@ static void complain_list(const char *format, va_list arguments, const char *com
     if (vasprintf(&text, format, arguments) < 0)
         return;
     if (command)
-        fprintf(stderr, "cairn: %s (see 'cairn help %s')\n", text, command);
+        fprintf(stderr, "cairn: %s (see 'cairn help %s')\n", text_safe(text), command);
     else
-        fprintf(stderr, "cairn: %s\n", text);
+        fprintf(stderr, "cairn: %s\n", text_safe(text));
     free(text);
 }
 

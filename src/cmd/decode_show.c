@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
 #include "cmd/decode_show.h"
 #include "base/memory.h"
+#include "base/text.h"
 #include <errno.h>
 #include <inttypes.h>
 #include <stdlib.h>
@@ -130,12 +131,19 @@ static void put_below(FILE *out, const struct decode_show *show, const struct de
             fputs("    [what called it is not known]\n", out);
         for (unsigned j = first_of(symbol, i); symbol && j < symbol->count; j++) {
             const struct symbol_frame *at = &symbol->frames[j];
-            fprintf(out, "    %s", at->function);
+            fprintf(out, "    %s", text_safe(at->function));
             if (at->file)
-                fprintf(out, "  %s:%u", at->file, at->line);
+                fprintf(out, "  %s:%u", text_safe(at->file), at->line);
             fputs(j + 1 < symbol->count ? "  (inlined)\n" : "\n", out);
         }
     }
+}
+
+// As the folded format of `cairn export` has it.
+static void put_folded_name(FILE *out, const char *name)
+{
+    for (name = text_safe(name); *name; name++)
+        fputc(*name == ';' ? ':' : *name, out);
 }
 
 static void put_folded(FILE *out, const struct decode_show *show, const struct decoded *decoded)
@@ -147,8 +155,10 @@ static void put_folded(FILE *out, const struct decode_show *show, const struct d
             fprintf(out, "%s[unknown]", between);
             between = ";";
         }
-        for (unsigned j = symbol ? symbol->count : 0; j-- > first_of(symbol, i); between = ";")
-            fprintf(out, "%s%s", between, symbol->frames[j].function);
+        for (unsigned j = symbol ? symbol->count : 0; j-- > first_of(symbol, i); between = ";") {
+            fputs(between, out);
+            put_folded_name(out, symbol->frames[j].function);
+        }
     }
     fputs("]", out);
 }

@@ -62,13 +62,18 @@ static void tell(const struct arguments *arguments, const struct profile *merged
     uint64_t nodes = 0;
     for (unsigned i = 0; i < merged->tree_count; i++)
         nodes += merged->trees[i].count;
-    fprintf(stderr, "cairn: %zu profile%s in %s: %s process%s, %s contexts and lines;",
-            arguments->count, arguments->count == 1 ? "" : "s", arguments->output,
-            text_count(merged->process_count).text, merged->process_count == 1 ? "" : "es",
-            text_count(nodes).text);
+    char *metrics = NULL;
+    size_t bytes = 0;
+    FILE *out = memory_checked(open_memstream(&metrics, &bytes));
     for (unsigned i = 0; i < merged->metric_count; i++)
-        fprintf(stderr, "%s %s", i ? "," : "", merged->metrics[i].name);
-    fputc('\n', stderr);
+        fprintf(out, "%s %s", i ? "," : "", merged->metrics[i].name);
+    fclose(out);
+    memory_checked(metrics);
+    complain("%zu profile%s in %s: %s process%s, %s contexts and lines;%s", arguments->count,
+             arguments->count == 1 ? "" : "s", arguments->output,
+             text_count(merged->process_count).text, merged->process_count == 1 ? "" : "es",
+             text_count(nodes).text, metrics);
+    free(metrics);
 }
 
 static int write_merged(const struct arguments *arguments, struct profile **profiles)

@@ -257,9 +257,9 @@ static void print_lines(const struct record_options *options,
     else if (summary->running)
         complain("%u processes still run; the profile completes when they end", summary->running);
     bool standard = !strcmp(options->output, DEFAULT_PROFILE);
-    fprintf(stderr, "cairn: %s is %s; next: cairn report%s%s\n", options->output,
-            text_bytes(summary->file_bytes).text, standard ? "" : " ",
-            standard ? "" : options->output);
+    complain("%s is %s; next: cairn report%s%s", options->output,
+             text_bytes(summary->file_bytes).text, standard ? "" : " ",
+             standard ? "" : options->output);
 }
 
 static void print_json(const struct record_options *options,

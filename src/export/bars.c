@@ -31,10 +31,10 @@ struct picture {
     double pair, width; // of a pair of bars, of the whole
 };
 
-// Text as XML can hold it.
+// Text as XML can hold it: it forbids most control characters.
 static void put_escaped(FILE *out, const char *text)
 {
-    for (; *text; text++) {
+    for (text = text_safe(text); *text; text++) {
         switch (*text) {
         case '<':
             fputs("&lt;", out);
@@ -49,7 +49,7 @@ static void put_escaped(FILE *out, const char *text)
             fputs("&quot;", out);
             break;
         default:
-            fputc((unsigned char)*text < ' ' ? ' ' : *text, out);
+            fputc(*text, out);
         }
     }
 }

@@ -5,36 +5,34 @@
 // metric, so that all counts together are the recorded cost.
 
 #include "base/memory.h"
+#include "base/text.h"
 #include "export/export.h"
 #include <errno.h>
 
 struct path {
     char *text;
     size_t length, capacity;
+    size_t *ends; // how long it was without each of its names
+    size_t depth, end_capacity;
 };
 
-// A semicolon would be taken for the end of a name, and a line break for the end of the path.
-static char harmless(char byte)
-{
-    return byte == ';' ? ':' : (unsigned char)byte < ' ' ? ' ' : byte;
-}
-
+// A semicolon would be taken for the end of a name. Line breaks are escaped as in all text.
 static void push(struct path *path, const char *name)
 {
-    size_t length = strlen(name), start = path->length > 0;
+    name = text_safe(name);
+    const size_t length = strlen(name), start = path->length > 0;
     path->text = memory_grown(path->text, &path->capacity, path->length + length + start, 1);
+    path->ends = memory_grown(path->ends, &path->end_capacity, path->depth + 1, sizeof *path->ends);
+    path->ends[path->depth++] = path->length;
     if (start)
         path->text[path->length++] = ';';
     for (size_t i = 0; i < length; i++)
-        path->text[path->length++] = harmless(name[i]);
+        path->text[path->length++] = name[i] == ';' ? ':' : name[i];
 }
 
-// As long as push() made it longer.
-static void pop(struct path *path, const char *name)
+static void pop(struct path *path)
 {
-    path->length -= strlen(name);
-    if (path->length > 0)
-        path->length--;
+    path->length = path->ends[--path->depth];
 }
 
 static int write_folded(FILE *out, const struct export_input *input)
@@ -48,7 +46,7 @@ static int write_folded(FILE *out, const struct export_input *input)
             continue;
         const char *name = calltree_function(tree, walk.node)->name;
         if (event == WALK_LEAVE) {
-            pop(&path, name);
+            pop(&path);
             continue;
         }
         if (calltree_total(tree, walk.node, input->metric) == 0) {
@@ -64,6 +62,7 @@ static int write_folded(FILE *out, const struct export_input *input)
     }
     calltree_walk_end(&walk);
     free(path.text);
+    free(path.ends);
     return ferror(out) ? -EIO : 0;
 }
 

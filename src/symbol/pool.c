@@ -70,8 +70,7 @@ const char *pool_substring(struct pool *pool, const char *text, size_t length)
             return known;
     }
     char *copy = pool_take(pool, length + 1);
-    for (size_t i = 0; i < length; i++)
-        copy[i] = (unsigned char)text[i] < ' ' || text[i] == 0x7f ? '?' : text[i];
+    memcpy(copy, text, length);
     pool->strings[slot] = copy;
     pool->string_count++;
     return copy;

@@ -18,7 +18,6 @@ struct pool {
 };
 
 void *pool_take(struct pool *pool, size_t bytes); // zeroed, never NULL
-// Strings end up on terminals and in files of lines: control characters in them become '?'.
 const char *pool_string(struct pool *pool, const char *text);
 const char *pool_substring(struct pool *pool, const char *text, size_t length);
 const char *pool_format(struct pool *pool, const char *format, ...)

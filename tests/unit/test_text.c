@@ -47,6 +47,42 @@ static void test_cut(void **state)
     assert_string_equal(text, "αβγδεζ");
     free(text);
     assert_int_equal(text_width("αβ c"), 4);
+    // Wide letters, marks that combine, and what is no text.
+    assert_int_equal(text_width("漢字"), 4);
+    assert_int_equal(text_width("e\u0301a"), 2);
+    assert_int_equal(text_width("\xff\xfe"), 2);
+    text = text_cut("漢字漢字", 6, &drawn);
+    assert_string_equal(text, "漢字…");
+    free(text);
+    text = text_cut("e\u0301a\u0301bcd", 3, &drawn);
+    assert_string_equal(text, "e\u0301a\u0301…");
+    free(text);
+    assert_string_equal(text_skip("漢字ab", 3), "ab");
+    text = text_cut("a\033[31mred", 8, &drawn);
+    assert_string_equal(text, "a\\x1b[3…");
+    free(text);
+}
+
+static void test_foreign_text(void **state)
+{
+    (void)state;
+    static const char *const cases[][2] = {
+        {"main", "main"},
+        {"größe → 漢字 \U0001f600", "größe → 漢字 \U0001f600"},
+        {"a\033[2J\a\n\t\x7f", "a\\x1b[2J\\x07\\x0a\\x09\\x7f"},
+        {"\xc2\x9b"
+         "2J\xc2\x85",
+         "\\u009b2J\\u0085"},
+        {"\u202eabc\u2066\u200b\ufeff", "\\u202eabc\\u2066\\u200b\\ufeff"},
+        {"\u2028\u00ad\U000e0041\ufffe", "\\u2028\\u00ad\\ue0041\\ufffe"},
+        {"\x9b\xc3", "\\x9b\\xc3"},                                     // no UTF-8
+        {"\xc0\x80\xed\xa0\x80", "\\xc0\\x80\\xed\\xa0\\x80"},          // overlong, surrogate
+        {"\xf4\x90\x80\x80\xe2\x82", "\\xf4\\x90\\x80\\x80\\xe2\\x82"}, // beyond, cut off
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++)
+        assert_string_equal(text_safe(cases[i][0]), cases[i][1]);
+    const char *same = "harmless";
+    assert_ptr_equal(text_safe(same), same);
 }
 
 static char *printed(struct text_table *table, struct text_style style)
@@ -166,9 +202,9 @@ static void test_json_levels(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_numbers),     cmocka_unit_test(test_cut),
-        cmocka_unit_test(test_table),       cmocka_unit_test(test_json_values),
-        cmocka_unit_test(test_json_levels),
+        cmocka_unit_test(test_numbers),      cmocka_unit_test(test_cut),
+        cmocka_unit_test(test_foreign_text), cmocka_unit_test(test_table),
+        cmocka_unit_test(test_json_values),  cmocka_unit_test(test_json_levels),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
