@@ -8,6 +8,7 @@
 #include "agent/real.h"
 #include "agent/signals.h"
 #include "agent/target.h"
+#include "base/lock.h"
 #include "track/encode.h"
 #include <alloca.h>
 #include <errno.h>
@@ -208,18 +209,24 @@ INTERPOSED int posix_spawnp(pid_t *pid, const char *file, const posix_spawn_file
 // libc's system() and popen() take `environ` without asking us: show them ours for the moment of
 // the call. A thread that changes the environment at the same moment would lose its change, as it
 // would race without us.
-static pthread_mutex_t environ_lock = PTHREAD_MUTEX_INITIALIZER;
+static struct lock environ_lock;
+static char **own_environ; // under the lock
+
+void exec_after_fork(void)
+{
+    if (lock_break(&environ_lock))
+        environ = own_environ;
+}
 
 INTERPOSED FILE *popen(const char *command, const char *type)
 {
     FILE *stream;
-    if (follows()) {
-        pthread_mutex_lock(&environ_lock);
-        char **own = environ;
-        environ = (char **)SHOWN(own, 0);
+    if (follows() && !lock_take(&environ_lock)) {
+        own_environ = environ;
+        environ = (char **)SHOWN(own_environ, 0);
         stream = REAL(popen)(command, type);
-        environ = own;
-        pthread_mutex_unlock(&environ_lock);
+        environ = own_environ;
+        lock_release(&environ_lock);
     } else {
         stream = REAL(popen)(command, type);
     }

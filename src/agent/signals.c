@@ -245,8 +245,8 @@ void signals_open_thread(struct thread *thread)
 static void show_beliefs(void)
 {
     struct thread *thread = thread_self;
-    while (!agent_in_vfork_child() && !sites_hold_traps())
-        syscall(SYS_sched_yield);
+    if (!agent_in_vfork_child())
+        sites_end_traps();
     sigset_t set;
     sigemptyset(&set);
     restore(&set, thread ? thread->hidden : 0);

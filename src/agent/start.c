@@ -10,10 +10,12 @@
 #include "agent/signals.h"
 #include "agent/thread.h"
 #include "base/huge.h"
+#include "base/lock.h"
 #include "base/now.h"
 #include "base/reserve.h"
 #include "loadmap/loadmap.h"
 #include "patch/entries.h"
+#include "patch/sites.h"
 #include "track/asked.h"
 #include "track/burst.h"
 #include "track/calls_sites.h"
@@ -436,10 +438,14 @@ void agent_after_fork(void)
 {
     if (!agent.armed)
         return;
+    lock_after_fork();
+    sites_after_fork();
+    exec_after_fork();
     api_after_fork();
     burst_after_fork();
     if (!agent.active) {
         loadmap_after_fork();
+        encode_after_fork(NULL);
         thread_after_fork();
         agent.pid = now_process();
         return;

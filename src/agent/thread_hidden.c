@@ -9,7 +9,6 @@
 #include <aio.h>
 #include <mqueue.h>
 #include <netdb.h>
-#include <sched.h>
 #include <time.h>
 
 // The frame must be there to be walked from.
@@ -28,8 +27,7 @@ static void expect_blocked_signals(void)
     static _Atomic bool known;
     if (!agent.armed || atomic_exchange(&known, true))
         return;
-    while (!sites_hold_traps())
-        sched_yield();
+    sites_end_traps();
 }
 
 MAKES_THREADS int timer_create(clockid_t clock, struct sigevent *event, timer_t *timer)

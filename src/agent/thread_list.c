@@ -16,9 +16,16 @@ static struct thread *newest;
 
 __thread struct thread *thread_self;
 
+// False: a thread of another process has it, from which this one was made without telling us.
+static bool enter(void)
+{
+    return !pthread_mutex_trylock(&lock) || (!agent_in_vfork_child() && !pthread_mutex_lock(&lock));
+}
+
 bool thread_list_add(struct thread *thread)
 {
-    pthread_mutex_lock(&lock);
+    if (!enter())
+        return false;
     thread->older = newest;
     thread->newer = NULL;
     if (newest)
@@ -32,7 +39,8 @@ bool thread_list_add(struct thread *thread)
 
 void thread_list_remove(struct thread *thread)
 {
-    pthread_mutex_lock(&lock);
+    if (!enter())
+        return;
     if (thread->older)
         thread->older->newer = thread->newer;
     if (thread->newer)
@@ -45,8 +53,9 @@ void thread_list_remove(struct thread *thread)
 
 void thread_list_begin_all(void)
 {
-    pthread_mutex_lock(&lock);
     agent.active = true;
+    if (!enter())
+        return;
     for (struct thread *thread = newest; thread; thread = thread->older)
         thread_begin_late(thread);
     pthread_mutex_unlock(&lock);
@@ -101,7 +110,8 @@ static void wait_for_ticks(struct thread *thread)
 
 void thread_list_stop_clocks(void)
 {
-    pthread_mutex_lock(&lock);
+    if (!enter())
+        return;
     for (struct thread *thread = newest; thread; thread = thread->older)
         if (thread != thread_self)
             clock_take_away(&thread->clock);
@@ -113,7 +123,8 @@ void thread_list_stop_clocks(void)
 
 void thread_list_wake_all(void)
 {
-    pthread_mutex_lock(&lock);
+    if (!enter())
+        return;
     for (struct thread *thread = newest; thread; thread = thread->older)
         thread_wake(thread);
     pthread_mutex_unlock(&lock);

@@ -2,7 +2,7 @@
 // Records of threads, for use again and again.
 
 #include "agent/thread.h"
-#include <sched.h>
+#include "base/lock.h"
 #include <string.h>
 #include <sys/mman.h>
 
@@ -10,7 +10,7 @@
 
 // Unused thread records. The lock is only ever held for a few instructions, in normal context.
 static struct thread *pool;
-static atomic_flag pool_lock = ATOMIC_FLAG_INIT;
+static struct lock pool_lock;
 
 static struct thread *fill_pool(void)
 {
@@ -26,26 +26,16 @@ static struct thread *fill_pool(void)
     return fresh;
 }
 
-static void lock_pool(void)
-{
-    while (atomic_flag_test_and_set_explicit(&pool_lock, memory_order_acquire))
-        sched_yield();
-}
-
-static void unlock_pool(void)
-{
-    atomic_flag_clear_explicit(&pool_lock, memory_order_release);
-}
-
 struct thread *thread_take(void)
 {
-    lock_pool();
+    if (lock_take(&pool_lock))
+        return NULL;
     struct thread *thread = pool;
     if (thread)
         pool = thread->next;
     else
         thread = fill_pool();
-    unlock_pool();
+    lock_release(&pool_lock);
     if (thread)
         memset(thread, 0, sizeof *thread);
     return thread;
@@ -53,13 +43,14 @@ struct thread *thread_take(void)
 
 void thread_give(struct thread *thread)
 {
-    lock_pool();
+    if (lock_take(&pool_lock))
+        return; // and never use it again
     thread->next = pool;
     pool = thread;
-    unlock_pool();
+    lock_release(&pool_lock);
 }
 
 void thread_pool_after_fork(void)
 {
-    atomic_flag_clear(&pool_lock);
+    lock_break(&pool_lock);
 }

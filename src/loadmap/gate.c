@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 #include "loadmap/gate.h"
+#include "base/lock.h"
 #include "loadmap/loadmap.h"
-#include <sched.h>
 #include <stdatomic.h>
 
 // Readers count themselves in one of two counters; which one is switched by a thread that wants to
@@ -13,7 +13,7 @@
 static _Atomic uint32_t inside[2];
 static _Atomic uint32_t current;
 static _Atomic uint32_t closing;
-static _Atomic uint32_t draining; // held by the unloader that waits
+static struct lock draining; // held by the unloader that waits
 
 // Initial-exec: the first access of any other kind may allocate, and this is used in signal
 // handlers.
@@ -60,23 +60,26 @@ static void drain_one(void)
     unsigned old = atomic_fetch_xor(&current, 1) & 1;
     // Whoever unloads from within a walk (a program's handler on top of ours) must not wait for
     // itself.
-    uint32_t own = self.depth && self.counter == old;
-    while (atomic_load(&inside[old]) > own)
-        sched_yield();
+    const uint32_t own = self.depth && self.counter == old;
+    struct patience patience = {0};
+    uint32_t readers;
+    while ((readers = atomic_load(&inside[old])) > own && patience_lasts(&patience)) {
+    }
+    // A thread that has not left by now has ended, in a way that nobody has told us of. (Without an
+    // end nobody was waited for: this process is not the one that they are in.)
+    if (readers > own && patience.end)
+        atomic_fetch_sub(&inside[old], readers - own);
 }
 
 void loadmap_before_unload(void)
 {
     self.unloads++;
     atomic_fetch_add(&closing, 1);
-    uint32_t nobody = 0;
-    while (!atomic_compare_exchange_weak(&draining, &nobody, 1)) {
-        nobody = 0;
-        sched_yield();
-    }
+    if (lock_take(&draining))
+        return;
     drain_one();
     drain_one();
-    atomic_store(&draining, 0);
+    lock_release(&draining);
 }
 
 void gate_open(void)
@@ -93,6 +96,6 @@ void gate_after_fork(void)
     atomic_store(&inside[0], 0);
     atomic_store(&inside[1], 0);
     atomic_store(&closing, self.unloads);
-    atomic_store(&draining, 0);
+    lock_break(&draining);
     self.depth = 0;
 }

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT
 #include "loadmap/loadmap.h"
+#include "base/lock.h"
 #include "base/now.h"
 #include "base/unseen.h"
 #include "loadmap/gate.h"
@@ -11,7 +12,6 @@
 #include "loadmap/table.h"
 #include <dlfcn.h>
 #include <errno.h>
-#include <sched.h>
 #include <signal.h>
 #include <string.h>
 #include <sys/auxv.h>
@@ -26,11 +26,10 @@ static void (*announce)(const struct module_info *module);
 static uint32_t resync_count;
 static bool started;
 
-// Who holds the lock: the address of a thread-local variable, 0 if nobody. Taken for ever in normal
-// context, only tried for a while in a handler, and at once given up there if the holder is the
-// very thread that was interrupted. Guards identities, scratch, and the writing of the table.
-static _Atomic uintptr_t owner;
-static __thread char self __attribute__((tls_model("initial-exec")));
+// Waited for in normal context, only tried for a while in a handler, and at once given up there if
+// the holder is the very thread that was interrupted. Guards identities, scratch, and the writing
+// of the table.
+static struct lock lock;
 
 // Too large for the stack of a handler. Under the lock.
 static struct {
@@ -49,24 +48,12 @@ static _Atomic uint64_t maps_not_before;
 static bool try_lock(unsigned tries)
 {
     for (unsigned i = 0; i < tries; i++) {
-        uintptr_t holder = 0;
-        if (atomic_compare_exchange_strong(&owner, &holder, (uintptr_t)&self))
+        if (lock_try(&lock))
             return true;
-        if (holder == (uintptr_t)&self)
+        if (lock_is_mine(&lock))
             return false;
     }
     return false;
-}
-
-static void lock(void)
-{
-    while (!try_lock(1000))
-        sched_yield();
-}
-
-static void unlock(void)
-{
-    atomic_store(&owner, 0);
 }
 
 bool loadmap_readable(uintptr_t address)
@@ -229,7 +216,7 @@ static bool add_from_loader(uintptr_t pc)
     describe_object(&scratch.image, &object);
     const char *name = object_name(&object);
     add_module(&scratch.image, path_of(name, scratch.image.ref.start), name);
-    unlock();
+    lock_release(&lock);
     return true;
 }
 #else
@@ -302,7 +289,7 @@ static void add_from_maps(uintptr_t pc)
         if (maps->path[0] && maps->executable)
             add_mapped_file(maps);
     }
-    unlock();
+    lock_release(&lock);
     const uint64_t pause = (now(CLOCK_THREAD_CPUTIME_ID) - used) * MAPS_PAUSE_TIMES;
     atomic_store(&maps_not_before, begin + (pause > MAPS_PAUSE_LEAST ? pause : MAPS_PAUSE_LEAST));
 }
@@ -320,7 +307,7 @@ static bool drop_if_stale(const struct table_module *module)
             atomic_fetch_add(&loadmap_generation_count, 1);
             break;
         }
-    unlock();
+    lock_release(&lock);
     return true;
 }
 
@@ -391,7 +378,8 @@ static int add_loaded(struct dl_phdr_info *info, size_t size, void *context)
 {
     (void)size;
     (void)context;
-    lock();
+    if (lock_take(&lock))
+        return 0;
     image_from_headers(&scratch.image, info->dlpi_addr, info->dlpi_phdr, info->dlpi_phnum);
     image_find_runtime(&scratch.image, info->dlpi_addr, info->dlpi_phdr, info->dlpi_phnum);
     if (scratch.image.ref.runtime == RUNTIME_GO)
@@ -402,17 +390,18 @@ static int add_loaded(struct dl_phdr_info *info, size_t size, void *context)
         const char *name = info->dlpi_name ? info->dlpi_name : "";
         add_module(&scratch.image, path_of(name, start), name);
     }
-    unlock();
+    lock_release(&lock);
     return 0;
 }
 
 static void add_vdso(void)
 {
     uintptr_t start = getauxval(AT_SYSINFO_EHDR);
-    lock();
+    if (lock_take(&lock))
+        return;
     if (start && image_from_memory(&scratch.image, start, start + 64 * 4096, NULL))
         add_module(&scratch.image, "[vdso]", NULL);
-    unlock();
+    lock_release(&lock);
 }
 
 int loadmap_start(void (*found)(const struct module_info *module))
@@ -433,7 +422,9 @@ static int mark_loaded(struct dl_phdr_info *info, size_t size, void *context)
     (void)size;
     const uint32_t *number = context;
     struct image *image = &scratch.image;
-    lock();
+    // What is not marked is dropped, and found again when it is met.
+    if (lock_take(&lock))
+        return 0;
     image_from_headers(image, info->dlpi_addr, info->dlpi_phdr, info->dlpi_phnum);
     uint64_t object = identity_of(info->dlpi_name ? info->dlpi_name : "", image);
     for (unsigned i = 0; i < table_count(); i++) {
@@ -442,14 +433,15 @@ static int mark_loaded(struct dl_phdr_info *info, size_t size, void *context)
             module->seen < *number)
             table_mark_seen(i, *number);
     }
-    unlock();
+    lock_release(&lock);
     return 0;
 }
 
 static void drop_unseen(uint32_t number)
 {
     bool dropped = false;
-    lock();
+    if (lock_take(&lock))
+        return;
     for (unsigned i = 0; i < table_count();) {
         const struct table_module *module = table_at(i);
         if (!module->ref.permanent && module->seen < number) {
@@ -461,19 +453,20 @@ static void drop_unseen(uint32_t number)
     }
     if (dropped)
         atomic_fetch_add(&loadmap_generation_count, 1);
-    unlock();
+    lock_release(&lock);
 }
 
 void loadmap_after_unload(void)
 {
     int saved = errno;
-    lock();
-    uint32_t number = ++resync_count; // what is added from here on is new
-    unlock();
-    // Not under our lock: the loader holds its own while it calls back, and a destructor that
-    // unloads comes here with the loader's lock held.
-    dl_iterate_phdr(mark_loaded, &number);
-    drop_unseen(number);
+    if (!lock_take(&lock)) {
+        uint32_t number = ++resync_count; // what is added from here on is new
+        lock_release(&lock);
+        // Not under our lock: the loader holds its own while it calls back, and a destructor that
+        // unloads comes here with the loader's lock held.
+        dl_iterate_phdr(mark_loaded, &number);
+        drop_unseen(number);
+    }
     gate_open();
     errno = saved;
 }
@@ -481,9 +474,8 @@ void loadmap_after_unload(void)
 void loadmap_after_fork(void)
 {
     gate_after_fork();
-    if (atomic_load(&owner) != 0)
+    if (lock_break(&lock))
         table_repair();
-    atomic_store(&owner, 0);
 }
 
 place_t loadmap_place(uintptr_t address)

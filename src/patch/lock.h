@@ -6,7 +6,7 @@
 
 #include "patch/heap.h"
 
-int patch_lock(void); // 0, or -EDEADLK: this thread holds it and was interrupted
+int patch_lock(void); // as lock_take()
 void patch_unlock(void);
 
 extern struct address_index patch_sites

@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: MIT
+#include "base/lock.h"
 #include "base/unseen.h"
 #include "patch/evict.h"
 #include "patch/functions.h"
@@ -223,6 +224,14 @@ bool sites_hold_traps(void)
         return true;
     atomic_fetch_sub(&holds, 1);
     return false;
+}
+
+void sites_end_traps(void)
+{
+    struct patience patience = {0};
+    while (!sites_hold_traps())
+        if (!patience_lasts(&patience))
+            return;
 }
 
 void sites_release_traps(void)

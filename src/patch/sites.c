@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT
 #include "patch/sites.h"
+#include "base/lock.h"
 #include "patch/assemble.h"
 #include "patch/evict.h"
 #include "patch/lock.h"
@@ -14,27 +15,16 @@
 
 struct address_index patch_sites;
 
-// The thread that changes something (by its thread pointer), or 0. Acquired and released as any
-// lock; a signal handler that finds its own thread must not wait.
-static _Atomic uintptr_t owner;
+static struct lock lock;
 
 int patch_lock(void)
 {
-    const uintptr_t self = (uintptr_t)__builtin_thread_pointer();
-    for (;;) {
-        uintptr_t nobody = 0;
-        if (atomic_compare_exchange_weak_explicit(&owner, &nobody, self, memory_order_acquire,
-                                                  memory_order_relaxed))
-            return 0;
-        if (nobody == self)
-            return -EDEADLK;
-        syscall(SYS_sched_yield);
-    }
+    return lock_take(&lock);
 }
 
 void patch_unlock(void)
 {
-    atomic_store_explicit(&owner, 0, memory_order_release);
+    lock_release(&lock);
 }
 
 void sites_after_fork(void)
@@ -42,7 +32,7 @@ void sites_after_fork(void)
     // Whoever held it does not exist here. What it left behind is at worst memory that is not used,
     // and traps that lead where they should.
     sites_forget_traps();
-    patch_unlock();
+    lock_break(&lock);
 }
 
 // ---- start

@@ -199,6 +199,8 @@ int sites_apply(struct site_change *changes, size_t count, enum company company)
 // some, for the moment. Signal-safe.
 bool sites_hold_traps(void);
 void sites_release_traps(void);
+// Holds them as soon as there are none, and for good.
+void sites_end_traps(void);
 
 // A library has been unloaded: forgets its functions, sites and stubs. In normal context.
 void sites_forget(uintptr_t start, uintptr_t end);

@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: MIT
+#include "base/lock.h"
 #include "base/reserve.h"
 #include "loadmap/loadmap.h"
 #include "track/asked_parts.h"
@@ -20,7 +21,7 @@ static struct {
     struct arena *arena;
     struct live_contexts *live;
     struct intern intern;
-    _Atomic uint32_t owned; // a spin lock; its holder has signals blocked
+    struct lock lock; // its holder has signals blocked
     uintptr_t left_alone[LEFT_ALONE];
     unsigned left_alone_count;
 } asked;
@@ -32,7 +33,7 @@ void asked_start(struct arena *arena, struct live_contexts *live)
     asked.arena = arena;
     asked.live = live;
     asked.intern = (struct intern){0};
-    atomic_store_explicit(&asked.owned, 0, memory_order_relaxed);
+    lock_break(&asked.lock);
     encode_context_restart();
 }
 
@@ -70,20 +71,14 @@ struct asked_value asked_creator(void)
     return creator;
 }
 
-void asked_lock(void)
+bool asked_lock(void)
 {
-    for (;;) {
-        uint32_t nobody = 0;
-        if (atomic_compare_exchange_weak_explicit(&asked.owned, &nobody, 1, memory_order_acquire,
-                                                  memory_order_relaxed))
-            return;
-        syscall(SYS_sched_yield);
-    }
+    return !lock_take(&asked.lock);
 }
 
 void asked_unlock(void)
 {
-    atomic_store_explicit(&asked.owned, 0, memory_order_release);
+    lock_release(&asked.lock);
 }
 
 const struct intern *asked_table(uint32_t *first)
@@ -209,7 +204,8 @@ static struct asked_value by_walk(struct asked_thread *thread, const struct aske
     bool cut;
     uint32_t count = walk(thread, place, &point, &cut);
     count = cut_at_root(thread, count, &cut);
-    asked_lock();
+    if (!asked_lock())
+        return (struct asked_value){0};
     const struct asked_value value = intern_frames(thread, count, cut, point);
     asked_unlock();
     return value;

@@ -55,7 +55,7 @@ void encode_context_restart(void);
 
 // Under asked_lock(): the table, made if there is none; NULL: no room.
 struct intern *asked_intern(void);
-void asked_lock(void); // signals are blocked
+bool asked_lock(void); // signals are blocked; false: not taken
 void asked_unlock(void);
 // Leaves bytes for whoever decodes: room for them, and then the sign that they are there. NULL: no
 // room.

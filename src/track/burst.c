@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT
 #include "track/burst.h"
+#include "base/lock.h"
 #include "base/now.h"
 #include "patch/entries.h"
 #include <signal.h>
@@ -8,12 +9,11 @@
 #include <time.h>
 #include <unistd.h>
 
-#define MOST_PATIENCE 100000000 // looks: more than any switch takes
-#define SHORTEST_NS 10000       // to a tick: the kernel can do no shorter
-#define LATE_TICKS 8            // of others, until they end the burst of a thread that sleeps
-#define PASSING_CALLS 1024      // between bursts, about: then one tells who is called
-#define OFTEN 3                 // to be met so, in an interval or two
-#define SUSPECT_SHIFT 26        // of a hash, to a number of one
+#define SHORTEST_NS 10000  // to a tick: the kernel can do no shorter
+#define LATE_TICKS 8       // of others, until they end the burst of a thread that sleeps
+#define PASSING_CALLS 1024 // between bursts, about: then one tells who is called
+#define OFTEN 3            // to be met so, in an interval or two
+#define SUSPECT_SHIFT 26   // of a hash, to a number of one
 #define TRIALS 5
 #define TRIAL_CALLS 4096
 #define TRIAL_TURNS 8
@@ -27,9 +27,8 @@ struct relay_cells {
 };
 __attribute__((visibility("hidden"), aligned(16))) __thread struct relay_cells burst_cells;
 
-// Whoever takes the turn may begin or end a burst; others go on. Acquire and release: the fields
-// below go with it.
-static atomic_flag turn = ATOMIC_FLAG_INIT;
+// Whoever takes the turn may begin or end a burst; others go on. The fields below go with it.
+static struct lock turn;
 static _Atomic bool running;             // relaxed: who sees it late is one call late
 static const struct calls_thread *owner; // whose tick began the burst
 static uint64_t random_state = UINT64_C(0x9e3779b97f4a7c15);
@@ -61,18 +60,14 @@ static uint64_t cpu_time(void)
     return time_of(CLOCK_THREAD_CPUTIME_ID);
 }
 
-void burst_hold(void)
+bool burst_hold(void)
 {
-    // Whoever has the turn is a handler on another thread, and will be done in a moment; or was, in
-    // the parent of a process that nobody told us of.
-    for (unsigned patience = MOST_PATIENCE; patience > 0; patience--)
-        if (!atomic_flag_test_and_set_explicit(&turn, memory_order_acquire))
-            return;
+    return !lock_take(&turn);
 }
 
 void burst_release(void)
 {
-    atomic_flag_clear_explicit(&turn, memory_order_release);
+    lock_release(&turn);
 }
 
 // The program's handlers may call, and ticks come, and some leave by a jump: not now.
@@ -146,10 +141,11 @@ static uint64_t next_interval(void)
 
 uint64_t burst_open(struct calls_thread *calls, uint64_t owed_ns)
 {
-    burst_hold();
+    const bool held = burst_hold();
     const uint64_t interval = next_interval(),
                    owed = owed_ns ? owed_ns : 1 + next_random() % interval;
-    burst_release();
+    if (held)
+        burst_release();
     const uint64_t now = calls == calls_current ? cpu_time() : 0;
     pace_open(&calls->pace, interval, owed, now);
     const uint64_t wait = calls->pace.next - now;
@@ -202,7 +198,7 @@ void burst_after_fork(void)
 {
     owner = NULL;
     burst_cells.burst = PACE_PASS;
-    burst_release();
+    lock_break(&turn);
 }
 
 // In a burst: when the thread's clock is to tick again. 0: the burst is over.
@@ -242,7 +238,7 @@ static uint64_t rest(struct calls_thread *calls, const void *ucontext, uint64_t 
 
 uint64_t burst_tick(struct calls_thread *calls, const void *ucontext)
 {
-    if (atomic_flag_test_and_set_explicit(&turn, memory_order_acquire))
+    if (!lock_try(&turn))
         return bursts.length_ns;
     const uint64_t now = cpu_time();
     uint64_t wait = 0;
@@ -262,7 +258,7 @@ void burst_follows(struct calls_thread *calls)
 // The thread is through with its part: if it has begun the burst, that ends.
 static void leave_burst(const struct calls_thread *calls)
 {
-    if (atomic_flag_test_and_set_explicit(&turn, memory_order_acquire))
+    if (!lock_try(&turn))
         return; // the next tick will see to it
     if (running && owner == calls)
         end_burst();
@@ -283,7 +279,7 @@ static void quieten(uintptr_t back)
 {
     uint64_t mask = 0;
     block_signals(true, &mask);
-    if (!atomic_flag_test_and_set_explicit(&turn, memory_order_acquire)) {
+    if (lock_try(&turn)) {
         if (!running)
             calls_quieten(back);
         burst_release();
@@ -372,7 +368,8 @@ bool burst_is_closed(void)
 
 void burst_start_window(bool open)
 {
-    burst_hold();
+    if (!burst_hold())
+        return;
     set_window(open);
     if (!open)
         calls_switch(false);
@@ -381,7 +378,7 @@ void burst_start_window(bool open)
 
 void burst_tick_window(struct calls_thread *calls, const void *ucontext, bool open)
 {
-    if (atomic_flag_test_and_set_explicit(&turn, memory_order_acquire))
+    if (!lock_try(&turn))
         return;
     // The clock runs before the first entries are written.
     if (current_window() != NO_WINDOW && open != (current_window() == WINDOW_OPEN)) {

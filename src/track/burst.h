@@ -52,7 +52,8 @@ void burst_tick_window(struct calls_thread *calls, const void *ucontext, bool op
 bool burst_is_closed(void);
 
 // While code is being rewritten in normal context, no burst may begin or end and rewrite it, too.
-void burst_hold(void);
+// False: not held.
+bool burst_hold(void);
 void burst_release(void);
 
 // In the child: a thread that is not here may have had the turn, or have begun a burst.

@@ -224,7 +224,8 @@ void calls_vector_start(void);
 static void on_libraries_changed(void)
 {
     const int saved = errno;
-    burst_hold();
+    if (!burst_hold())
+        return;
     if (calls_by_sites)
         calls_sites_changed();
     else
@@ -236,7 +237,8 @@ static void on_libraries_changed(void)
 static int64_t start_entries(bool exact, enum live_calls_by by)
 {
     uint64_t skipped = 0;
-    burst_hold(); // the clock may tick already
+    if (!burst_hold()) // the clock may tick already
+        return -EBUSY;
     int64_t found = entries_find(exact ? calls_enter_exact : calls_enter, &skipped);
     if (found > 0 || (found == 0 && by == LIVE_CALLS_BY_ENTRIES)) {
         const int error = entries_switch(true, true);

@@ -397,8 +397,6 @@ void calls_sites_changed(void)
 
 void calls_sites_after_fork(struct live_encode *counts)
 {
-    if (!calls_by_sites)
-        return;
-    totals = counts;
-    sites_after_fork();
+    if (calls_by_sites)
+        totals = counts;
 }

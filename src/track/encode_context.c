@@ -190,9 +190,8 @@ bool encode_context(struct asked_thread *asked, const struct asked_place *place,
     const place_t place_of = cursor.frame.function;
     const bool confirmed = confirm(thread, &cursor);
     const uint32_t function = graph_find_function(&encode.graph, place_of);
-    if (confirmed) {
+    if (confirmed && asked_lock()) {
         uint32_t stack = 0;
-        asked_lock();
         value->id = thread->state->machine.id;
         value->handle = intern(asked, thread, point, function, &stack);
         asked_unlock();

@@ -172,7 +172,6 @@ struct encode {
     _Atomic bool unsettled; // what functions are is by an encoding that is still to come
     struct encode_epoch *_Atomic epoch; // in force; handlers read both
     struct encode_thread *threads;
-    long pid;
     bool failed; // sites could not be led to what the encoding says: all samples are walked
     struct pool pool;
     struct graph graph;

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
 // Start and end of the tracker and of its threads, and the lock.
 
+#include "base/lock.h"
 #include "base/reserve.h"
 #include "loadmap/loadmap.h"
 #include "track/encode_parts.h"
@@ -43,25 +44,26 @@ uint64_t encode_process_now(void)
 
 // ---- the lock: nobody is interrupted by a handler of the program while he holds it
 
-static _Atomic uintptr_t owner;
+static struct lock lock;
 // A thread forks, holding the lock, and waits for locks of libc: who has one of these must not wait
 // for ours.
 static _Atomic bool forking;
+static __thread bool forks; // and has the lock for it
 
-static bool try_for(uintptr_t self)
+static void let_signals_come(struct encode_thread *thread, const uint64_t *mask)
 {
-    uintptr_t nobody = 0;
-    return atomic_compare_exchange_strong_explicit(&owner, &nobody, self, memory_order_acquire,
-                                                   memory_order_relaxed);
+    syscall(SYS_rt_sigprocmask, SIG_SETMASK, mask, NULL, sizeof *mask);
+    atomic_signal_fence(memory_order_seq_cst);
+    if (thread)
+        thread->busy = false;
 }
 
 bool encode_lock(struct encode_thread *thread, uint64_t *mask)
 {
-    const uintptr_t self = (uintptr_t)__builtin_thread_pointer();
     // Ours stay: a sample that comes sees that the thread is busy.
     const uint64_t all = ~(UINT64_C(1) << (SIGTRAP - 1) | UINT64_C(1) << (SIGSTKFLT - 1) |
                            UINT64_C(1) << (SIGSEGV - 1) | UINT64_C(1) << (SIGBUS - 1));
-    if (atomic_load_explicit(&owner, memory_order_relaxed) == self)
+    if (lock_is_mine(&lock))
         return false;
     if (thread)
         thread->busy = true; // for the sample that comes from here on
@@ -69,45 +71,37 @@ bool encode_lock(struct encode_thread *thread, uint64_t *mask)
     syscall(SYS_rt_sigprocmask, SIG_BLOCK, &all, mask, sizeof all);
     if (thread)
         thread->busy = true; // again: a handler that came meanwhile may have been, and is not now
-    while (!try_for(self)) {
-        // In a child that nobody told us of, who had it does not exist.
-        if (atomic_load_explicit(&forking, memory_order_relaxed) ||
-            syscall(SYS_getpid) != encode.pid) {
-            syscall(SYS_rt_sigprocmask, SIG_SETMASK, mask, NULL, sizeof *mask);
-            atomic_signal_fence(memory_order_seq_cst);
-            if (thread)
-                thread->busy = false;
-            return false;
-        }
-        syscall(SYS_sched_yield);
-    }
-    return true;
+    if (!lock_take_unless(&lock, &forking))
+        return true;
+    let_signals_come(thread, mask);
+    return false;
 }
 
 void encode_unlock(struct encode_thread *thread, const uint64_t *mask)
 {
-    atomic_store_explicit(&owner, 0, memory_order_release);
-    syscall(SYS_rt_sigprocmask, SIG_SETMASK, mask, NULL, sizeof *mask);
-    atomic_signal_fence(memory_order_seq_cst);
-    if (thread)
-        thread->busy = false;
+    lock_release(&lock);
+    let_signals_come(thread, mask);
 }
 
 bool encode_try_lock(void)
 {
-    return try_for((uintptr_t)__builtin_thread_pointer());
+    return lock_try(&lock);
 }
 
 void encode_give_up_lock(void)
 {
-    atomic_store_explicit(&owner, 0, memory_order_release);
+    lock_release(&lock);
 }
 
-// In a thread that begins or ends, and holds no lock of libc.
-static void lock_and_wait(uint64_t *mask)
+// In a thread that begins or ends, and holds no lock of libc: waits for one that forks, too. False:
+// there is nobody to wait for.
+static bool lock_and_wait(uint64_t *mask)
 {
+    struct patience patience = {0};
     while (!encode_lock(NULL, mask))
-        syscall(SYS_sched_yield);
+        if (!patience_lasts(&patience))
+            return false;
+    return true;
 }
 
 // ---- start and end
@@ -134,7 +128,6 @@ int encode_start(struct live_encode *counts, bool verify, bool restless)
     int error = sites_start();
     if (error)
         return error;
-    encode.pid = syscall(SYS_getpid);
     encode.counts = counts;
     encode.verify = verify;
     encode.restless = restless;
@@ -167,7 +160,8 @@ struct encode_thread *encode_open(uintptr_t root, struct unwind_bounds stack)
     uint64_t mask;
     if (!encode.started || state->thread || stack.high - stack.low < SMALLEST_STACK)
         return state->thread;
-    lock_and_wait(&mask);
+    if (!lock_and_wait(&mask))
+        return NULL;
     struct encode_thread *thread = reserve_map(sizeof *thread);
     uint32_t function = thread ? encode_meet(root) : GRAPH_NONE;
     enum cover cover;
@@ -209,11 +203,12 @@ static void forget_thread(struct encode_thread *thread)
 
 void encode_close(struct encode_thread *thread)
 {
+    static struct encode_state ended;
     struct encode_state *state = &encode_state;
     uint64_t mask;
     if (!thread || state->thread != thread)
         return;
-    lock_and_wait(&mask);
+    const bool locked = lock_and_wait(&mask);
     state->thread = encode_current = NULL;
     state->stack_bytes = 0;
     state->own_count = 0;
@@ -223,8 +218,12 @@ void encode_close(struct encode_thread *thread)
     state->machine.depth = 0;
     atomic_signal_fence(memory_order_seq_cst);
     state->machine.stack = NULL;
-    forget_thread(thread);
-    encode_unlock(NULL, &mask);
+    if (locked) {
+        forget_thread(thread);
+        encode_unlock(NULL, &mask);
+    } else {
+        thread->state = &ended; // it stays in the list, and its own state goes with the thread
+    }
 }
 
 bool encode_walk_from_ours(struct encode_thread *thread, const void *frame)
@@ -276,20 +275,27 @@ void encode_expect_threads(const void *frame)
 
 void encode_before_fork(void)
 {
-    const uintptr_t self = (uintptr_t)__builtin_thread_pointer();
-    if (!encode.started)
-        return;
-    while (!try_for(self))
-        syscall(SYS_sched_yield);
-    atomic_store_explicit(&forking, true, memory_order_relaxed);
+    // Without the lock, the child finds it as it is, held by nobody that is there: it does not
+    // touch what another thread may have left half done.
+    forks = encode.started && !lock_take(&lock);
+    if (forks)
+        atomic_store_explicit(&forking, true, memory_order_relaxed);
+}
+
+// In parent and child. True if the lock was taken, and is still.
+static bool end_fork(void)
+{
+    const bool held = forks;
+    forks = false;
+    if (held)
+        atomic_store_explicit(&forking, false, memory_order_relaxed);
+    return held;
 }
 
 void encode_after_fork_in_parent(void)
 {
-    if (!encode.started)
-        return;
-    atomic_store_explicit(&forking, false, memory_order_relaxed);
-    atomic_store_explicit(&owner, 0, memory_order_release);
+    if (end_fork())
+        lock_release(&lock);
 }
 
 void encode_after_fork(struct live_encode *counts)
@@ -297,17 +303,16 @@ void encode_after_fork(struct live_encode *counts)
     static struct live_encode nowhere;
     if (!encode.started)
         return;
-    atomic_store_explicit(&forking, false, memory_order_relaxed);
-    atomic_store_explicit(&owner, 0, memory_order_relaxed);
-    sites_after_fork();
+    const bool held = end_fork();
     for (struct encode_thread *thread = encode.threads, *next; thread; thread = next) {
         next = thread->next;
-        if (thread != encode_current)
+        if (held && thread != encode_current)
             forget_thread(thread);
     }
-    encode.pid = syscall(SYS_getpid);
     encode.counts = counts ? counts : &nowhere;
     encode_count_graph();
+    if (held)
+        lock_break(&lock);
 }
 
 // libc keeps it disguised.

@@ -63,6 +63,24 @@ class Processes(LiveTest):
                 self.assert_same(run, native)
                 self.assertEqual(profile.info["processes"], 2)
 
+    def test_chain_of_forks_with_every_tracker(self):
+        """Where children are not followed, too: what the agent does before a fork must be undone there."""
+        native = self.native([program("processes"), "chain"])
+        self.assertEqual(native.text, "chain 6\n")
+        for tracker in ("walk", "calls", "encode"):
+            for follow, processes in (("yes", 7), ("no", 1)):
+                with self.subTest(tracker=tracker, follow=follow):
+                    run, profile = self.record([program("processes"), "chain"], "--track", tracker, "--follow-fork", follow, timeout=60)
+                    self.assert_same(run, native)
+                    self.assertEqual(profile.info["processes"], processes)
+
+    def test_children_do_not_wait_for_threads_of_their_parent(self):
+        native = self.native([program("processes"), "ways"])
+        for tracker in ("walk", "calls", "encode"):
+            with self.subTest(tracker=tracker):
+                run, _ = self.record([program("processes"), "ways"], "--track", tracker, timeout=60)
+                self.assert_same(run, native)
+
     def test_spawn(self):
         self.life("spawn", {("main", "child_work", "burn"): 0.1}, 1 + 30)
 

@@ -7,6 +7,7 @@
 #include <pthread.h>
 #include <signal.h>
 #include <spawn.h>
+#include <stdbool.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
@@ -164,6 +165,107 @@ static int run_untold(void)
     return 0;
 }
 
+// Each child forks the next one, as programs do that become daemons again and again.
+static int chain(int left)
+{
+    if (left == 0)
+        return 0;
+    const pid_t pid = fork();
+    CHECK(pid >= 0);
+    if (pid == 0) {
+        child_work(left);
+        _exit(1 + chain(left - 1));
+    }
+    return wait_for(pid);
+}
+
+static int run_chain(void)
+{
+    printf("chain %d\n", chain(6));
+    return 0;
+}
+
+// Functions that are first called in a child.
+#define FRESH(number)                                                                              \
+    NOIPA static int fresh_##number(int value)                                                     \
+    {                                                                                              \
+        sink += (uint64_t)value;                                                                   \
+        NO_TAIL_CALL();                                                                            \
+        return value + 1;                                                                          \
+    }
+FRESH(0) FRESH(1) FRESH(2) FRESH(3) NOIPA static int call_fresh(int value)
+{
+    value = fresh_0(value);
+    value = fresh_1(value);
+    value = fresh_2(value);
+    return fresh_3(value) - 4;
+}
+
+static _Atomic bool ways_over;
+
+// Takes as many locks as a program can make the agent take, as often as it can.
+static void *end_at_once(void *argument)
+{
+    process_work(1);
+    return argument;
+}
+
+static void *start_threads(void *argument)
+{
+    while (!ways_over) {
+        pthread_t thread;
+        CHECK(pthread_create(&thread, NULL, end_at_once, NULL) == 0);
+        pthread_join(thread, NULL);
+    }
+    return argument;
+}
+
+static volatile pid_t made_by_handler;
+
+static void fork_in_handler(int signal)
+{
+    (void)signal;
+    made_by_handler = fork();
+}
+
+extern pid_t _Fork(void) __attribute__((weak));
+
+static pid_t make_child(int way)
+{
+    switch (way) {
+    case 0:
+        return fork();
+    case 1:
+        return _Fork ? _Fork() : fork();
+    case 2:
+        return (pid_t)syscall(SYS_clone, SIGCHLD, NULL, NULL, NULL, NULL);
+    }
+    raise(SIGUSR1);
+    return made_by_handler;
+}
+
+// Children that are made in every way, while other threads hold what they hold.
+static int run_ways(void)
+{
+    pthread_t threads[3];
+    long sum = 0;
+    signal(SIGUSR1, fork_in_handler);
+    for (int i = 0; i < 3; i++)
+        CHECK(pthread_create(&threads[i], NULL, start_threads, NULL) == 0);
+    for (int i = 0; i < 200; i++) {
+        const pid_t pid = make_child(i % 4);
+        CHECK(pid >= 0);
+        if (pid == 0)
+            _exit(call_fresh(i % 50));
+        sum += wait_for(pid);
+    }
+    ways_over = true;
+    for (int i = 0; i < 3; i++)
+        pthread_join(threads[i], NULL);
+    printf("ways %ld\n", sum);
+    return 0;
+}
+
 static int run_spawn(void)
 {
     long sum = 0;
@@ -313,6 +415,8 @@ int main(int argc, char **argv)
                                         {"threaded-fork", run_threaded_fork},
                                         {"vfork", run_vfork},
                                         {"untold", run_untold},
+                                        {"chain", run_chain},
+                                        {"ways", run_ways},
                                         {"spawn", run_spawn},
                                         {"system", run_system},
                                         {"popen", run_popen},

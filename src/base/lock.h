@@ -1,0 +1,61 @@
+// SPDX-License-Identifier: MIT
+#ifndef CAIRN_BASE_LOCK_H
+#define CAIRN_BASE_LOCK_H
+
+// Locks of the agent, and waits that end.
+//
+// The program may fork while another thread holds a lock. The child has a copy of the lock but not
+// the thread, and nobody will ever release it. So a lock names its holder, and a waiter gives up:
+// at once if the holder is this very thread (a handler has interrupted it) or belongs to another
+// process, and after some seconds in any case. Whoever does not get a lock leaves alone what it
+// guards.
+//
+//      63        48 47                       1   0
+//     +------------+--------------------------+---+
+//     |   forks    |  the holder's thread     | A |     0: free
+//     +------------+--------------------------+---+
+//
+// The thread is its thread pointer. `forks` counts the forks from the first process to that of the
+// holder. A is set by a waiter that has given up: others then do not wait, until it is released.
+
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+struct lock {
+    _Atomic uintptr_t holder; // acquired and released: what the lock guards goes with it
+};
+
+// Takes the lock if it is free. Signal-safe.
+bool lock_try(struct lock *lock);
+
+// Waits for the lock. 0, or it was not taken: -EDEADLK: this thread holds it; -EOWNERDEAD: the
+// holder is not in this process, or others have given up on it; -ETIMEDOUT. Signal-safe.
+int lock_take(struct lock *lock);
+
+// The same, but waits only as long as the word is false; else -ECANCELED.
+int lock_take_unless(struct lock *lock, const _Atomic bool *word);
+
+void lock_release(struct lock *lock);
+
+// Whether this thread holds it. Signal-safe.
+bool lock_is_mine(const struct lock *lock);
+
+// In a child of fork, before anything else of ours: locks that are held here were taken in the
+// parent.
+void lock_after_fork(void);
+
+// In a child of fork: frees the lock, whoever held it. True if somebody did, and may have left half
+// done what it guards.
+bool lock_break(struct lock *lock);
+
+// A wait for what another thread of this process is about to do. Zero-initialized.
+struct patience {
+    uint64_t end; // of the wait, in ns
+};
+
+// Lets others run. False: it is time to give up, or this process is one that nobody told us of (a
+// child of vfork, or of a system call), where there is nobody to wait for. Signal-safe.
+bool patience_lasts(struct patience *patience);
+
+#endif
