@@ -5,7 +5,10 @@ BUILD ?= build
 PREFIX ?= /usr/local
 NINJA = ninja -C $(BUILD) cairn libcairn.so libcairn-alloc.so
 
-.PHONY: all demo test bench lint install format clean deps
+# SECONDS_OF_FUZZ=60 ends it sooner.
+SECONDS_OF_FUZZ ?= 3600
+
+.PHONY: all demo test bench fuzz lint install format clean deps
 
 all: $(BUILD)/build.ninja
 	@$(NINJA)
@@ -26,6 +29,9 @@ test: deps all
 
 lint: deps
 	@scripts/lint
+
+fuzz: deps
+	@scripts/fuzz $(BUILD)/fuzz --seconds $(SECONDS_OF_FUZZ) --jobs $$(nproc)
 
 bench: all
 	@scripts/install-deps bench

@@ -62,6 +62,8 @@ static int compare_climbers(const void *left, const void *right)
 // Sorts a range by the nodes its climbers arrived at, and puts those worth following on the stack.
 static void split(struct climb *climb, size_t begin, size_t end, unsigned depth)
 {
+    if (begin == end)
+        return;
     qsort(climb->climbers + begin, end - begin, sizeof *climb->climbers, compare_climbers);
     for (size_t next; begin < end; begin = next) {
         uint32_t node = climb->climbers[begin].node;

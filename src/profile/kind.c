@@ -33,7 +33,8 @@ struct profile_kind profile_kind(const struct profile *profile)
     for (const char *word = profile->tree_kind; word && *word;) {
         take_word(&kind, word);
         word = strchr(word, '+');
-        word += word != NULL;
+        if (word)
+            word++;
     }
     // What a damaged file says of itself may be anything.
     if (!(kind.phi > 0 && kind.phi < 1))

@@ -1,10 +1,8 @@
 // SPDX-License-Identifier: MIT
 // Damaged unwind tables and stacks of garbage: nothing may be read outside of the table segment,
 // the code and the stack, and every walk must end. The tables are libc's, copied and damaged where
-// they are about to be read; the memory around them is poisoned.
-//
-//   fuzz_cfi [seconds [seed]]      by itself
-//   -DFUZZ_WITH_LIBFUZZER          as a target of libFuzzer: the input says where to damage what
+// they are about to be read; the memory around them is poisoned. The input says where to damage
+// what.
 
 #include "../random.h"
 #include "loadmap/image.h"
@@ -18,7 +16,6 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
-#include <time.h>
 #include <ucontext.h>
 
 #define STACK_WORDS 512
@@ -171,8 +168,6 @@ static void repair(struct round *round)
     }
 }
 
-static unsigned long rows, walks, frames, complete;
-
 static void fill_stack(void)
 {
     for (unsigned i = 0; i < STACK_WORDS; i++) {
@@ -197,13 +192,10 @@ static void walk(uintptr_t pc)
     context.uc_mcontext.gregs[REG_RBP] = (greg_t)&stack[next_random() % STACK_WORDS];
     unwind_start(&cursor, &context, bounds);
     unsigned steps = 0;
-    do
-        frames++;
-    while (unwind_step(&cursor, &verdict) == UNWIND_OK && steps++ < 10000);
+    while (unwind_step(&cursor, &verdict) == UNWIND_OK && steps < 10000)
+        steps++;
     if (steps >= 10000)
         abort(); // cannot be: the stack has 512 words
-    complete += verdict == VERDICT_COMPLETE;
-    walks++;
 }
 
 static bool same_rule(struct rule left, struct rule right)
@@ -213,7 +205,7 @@ static bool same_rule(struct rule left, struct rule right)
 
 // Whole rows and those that only know the caller must agree, on damaged tables too. (In a damaged
 // index it depends on earlier searches which function is found.)
-static bool look_up(uintptr_t pc)
+static void look_up(uintptr_t pc)
 {
     static const unsigned slot[] = {ARCH_FP_SLOT, ARCH_SP_SLOT, ARCH_RA_SLOT};
     struct cfi_function function, other;
@@ -221,7 +213,7 @@ static bool look_up(uintptr_t pc)
     enum cfi_result result = cfi_find(&module, pc, &function, &row);
     if (cfi_find_caller(&module, pc, &other, &part) != CFI_OK || result != CFI_OK ||
         function.start != other.start)
-        return result == CFI_OK;
+        return;
     bool same = function.end == other.end && function.signal == other.signal &&
                 row.cfa_offset == part.cfa_offset && row.cfa_register == part.cfa_register &&
                 row.cfa_is_expression == part.cfa_is_expression &&
@@ -238,7 +230,6 @@ static bool look_up(uintptr_t pc)
             (long)part.rule[ARCH_FP_SLOT].value);
         abort();
     }
-    return true;
 }
 
 static void examine(const struct round *round)
@@ -251,7 +242,7 @@ static void examine(const struct round *round)
             shortcut_codes[i].bytes = turn % 2 ? shortcuts[i].bytes : 0;
     module.permanent = 1;
     for (uintptr_t pc = round->pc; pc < round->pc + 64; pc += 13)
-        rows += look_up(pc);
+        look_up(pc);
     module.permanent = 0;
     // What is damaged must not be met again from the cache when it is whole.
     loadmap_generation_count++;
@@ -278,31 +269,3 @@ int LLVMFuzzerTestOneInput(const uint8_t *input, size_t size)
     repair(&round);
     return 0;
 }
-
-#ifndef FUZZ_WITH_LIBFUZZER
-int main(int count, char **arguments)
-{
-    time_t end = time(NULL) + (count > 1 ? atoi(arguments[1]) : 5);
-    uint64_t seed = count > 2 ? strtoull(arguments[2], NULL, 0) : 1;
-    unsigned long inputs = 0;
-    while (time(NULL) < end) {
-        for (unsigned i = 0; i < 1000; i++, inputs++) {
-            // Bytes that mean something are likelier than others.
-            static const uint8_t likely[] = {0,    1,    2,    4,    0x0a, 0x0b, 0x0c, 0x0f,
-                                             0x10, 0x16, 0x40, 0x7f, 0x80, 0x86, 0x90, 0xff};
-            uint8_t input[16 + 3 * 6];
-            random_state = (seed += 0x9e3779b97f4a7c15) | 1;
-            next_random();
-            for (unsigned j = 0; j < sizeof input; j++)
-                input[j] = (uint8_t)(next_random() >> 24);
-            for (unsigned j = 18; j < sizeof input; j += 3)
-                if (next_random() % 2)
-                    input[j] = likely[next_random() % sizeof likely];
-            LLVMFuzzerTestOneInput(input, 16 + 3 * (next_random() % 7));
-        }
-    }
-    printf("%lu inputs, %lu rows, %lu walks of %lu frames, %lu complete\n", inputs, rows, walks,
-           frames, complete);
-    return inputs && rows ? 0 : 1;
-}
-#endif
