@@ -23,6 +23,12 @@ static void put(struct text_table *table, const char *what, const char *format, 
     va_end(arguments);
 }
 
+// A damaged file may claim any rate, infinity among them.
+static struct text_number rate_text(double rate)
+{
+    return text_count(rate > 0 && rate < 1e18 ? (uint64_t)(rate + 0.5) : 0);
+}
+
 static void put_event(struct text_table *table, const char *what, const struct profile *profile,
                       unsigned index, const struct profile_totals *totals)
 {
@@ -40,9 +46,8 @@ static void put_event(struct text_table *table, const char *what, const struct p
             metric->period ? ", one in " : "", metric->period ? every.text : "");
     else
         put(table, what, "%s by %s%s, every %s: %s samples a second asked for, %s got",
-            metric->name, source, runs, every.text,
-            text_count((uint64_t)(metric->rate_requested + 0.5)).text,
-            text_count((uint64_t)(summary_rate(profile, index, totals) + 0.5)).text);
+            metric->name, source, runs, every.text, rate_text(metric->rate_requested).text,
+            rate_text(summary_rate(profile, index, totals)).text);
 }
 
 static void put_recording(struct text_table *table, const struct analysis *analysis,
