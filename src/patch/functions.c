@@ -164,10 +164,26 @@ static void note_exit(struct patch_function *function, const struct instruction 
     }
 }
 
+// Assemblers' functions may share a body: strcasecmp() loads the locale, and strcasecmp_l() begins
+// behind it. No-ops in between are executed.
+static void note_fall(struct patch_function *function)
+{
+    const uintptr_t end = function->module->ref.code_end;
+    uintptr_t pc = function->end;
+    struct instruction in;
+    while (pc < end && decode((const unsigned char *)pc, end - pc, &in) && decode_is_padding(&in))
+        pc += in.length;
+    const struct patch_function *next = pc < end ? functions_at(pc) : NULL;
+    if (!next || next->start != pc)
+        return;
+    function->falls_into = pc;
+    add_exit(&function->exits, pc, false, false);
+}
+
 struct examination functions_examine_from_start(struct patch_function *function)
 {
-    struct examination examination = {function->examined ? NULL : function,
-                                      function->whole ? 8 : DEPTH_UNKNOWN};
+    struct examination examination = {.function = function->examined ? NULL : function,
+                                      .depth = function->whole ? 8 : DEPTH_UNKNOWN};
     if (!function->examined)
         function->exits.anywhere = false;
     function->examined = true;
@@ -185,6 +201,10 @@ void functions_examine_one(struct examination *examination, uintptr_t pc,
     note_jump(function, in, pc);
     note_exit(function, in, pc);
     examination->depth = depth_after(in, examination->depth);
+    if (!decode_is_padding(in))
+        examination->goes_on = in->flow == FLOW_NEXT || in->flow == FLOW_BRANCH;
+    if (examination->goes_on && pc + in->length == function->end)
+        note_fall(function);
 }
 
 void functions_examine_no_more(const struct examination *examination)

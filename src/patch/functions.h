@@ -37,11 +37,12 @@ struct patch_exits {
 struct patch_function {
     uintptr_t start, end;
     struct patch_module *module;
-    bool whole;        // begins as called functions do: the return address on top of the stack
-    bool examined;     // the next ones are known
-    bool reads_return; // loads its own return address
-    bool leaves;       // by a direct jump: to another function, or a part of this one
-    uintptr_t inside;  // it jumps into the middle of the function that begins here: a part of it
+    bool whole;           // begins as called functions do: the return address on top of the stack
+    bool examined;        // the next ones are known
+    bool reads_return;    // loads its own return address
+    bool leaves;          // by a direct jump: to another function, or a part of this one
+    uintptr_t inside;     // it jumps into the middle of the function that begins here: a part of it
+    uintptr_t falls_into; // the function that begins where this one ends without a jump; 0: none
     struct patch_exits exits;
     uint8_t quiet, height; // quiet.h
     bool told;
@@ -59,7 +60,7 @@ void functions_forget(uintptr_t start, uintptr_t end);
 // leaves.
 bool functions_stack_is_empty(const struct patch_function *function, uintptr_t pc);
 
-// Decodes the function for `reads_return`, `leaves`, `inside` and `exits`.
+// Decodes the function for `reads_return`, `leaves`, `inside`, `falls_into` and `exits`.
 void functions_examine(struct patch_function *function);
 
 // The same for somebody who decodes it anyway: from the first instruction on, each, in their order;
@@ -67,6 +68,7 @@ void functions_examine(struct patch_function *function);
 struct examination {
     struct patch_function *function; // NULL: it was examined before
     int64_t depth;                   // of the stack
+    bool goes_on;                    // the last instruction leads to the one behind it
 };
 struct examination functions_examine_from_start(struct patch_function *function);
 void functions_examine_one(struct examination *examination, uintptr_t pc,

@@ -109,7 +109,7 @@ static uintptr_t part_at(uintptr_t target)
 
 void encode_add_parts(uint32_t function)
 {
-    uintptr_t start = encode_facts_of(function)->address, end = start;
+    uintptr_t start = encode_facts_of(function)->address, end = start, next = 0;
     bool decoded = false;
     if (patch_lock())
         return;
@@ -118,9 +118,12 @@ void encode_add_parts(uint32_t function)
     if (range) {
         end = range->end;
         decoded = range->decoded && range->leaves;
+        next = range->falls_into;
     }
     loadmap_leave();
     patch_unlock();
+    if (next)
+        encode_add_silent(function, end, next, EDGE_SILENT_JUMP);
     struct instruction in;
     for (uintptr_t pc = start; decoded && pc < end; pc += in.length) {
         if (!decode((const unsigned char *)pc, end - pc, &in))

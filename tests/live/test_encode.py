@@ -104,6 +104,10 @@ class OwnPrograms(EncodeTest):
     def test_jumps_through_a_variable(self):
         self.assert_right([program("switched")], least=100, judge=self.assert_told_by_numbers)
 
+    def test_functions_that_share_a_body(self):
+        """One falls through into the other, which is called by itself, too: who runs then may have been entered by either."""
+        self.assert_right([program("fallthrough")], least=200, judge=self.assert_told_by_numbers)
+
     def test_longjmp(self):
         for mode in "handler", "alternate", "timer":
             with self.subTest(mode):
