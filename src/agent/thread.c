@@ -8,7 +8,6 @@
 #include "track/encode_here.h"
 #include "unwind/arch.h"
 #include <errno.h>
-#include <limits.h>
 #include <pthread.h>
 #include <string.h>
 #include <sys/mman.h>
@@ -21,8 +20,6 @@
 #define UNLIMITED_STACK (UINT64_C(64) << 30) // what a stack without a limit may reach
 
 __thread struct thread *thread_current;
-
-static pthread_key_t end_key;
 
 // The first thread whose clock opens tells what kind of clock this process has.
 static void publish_source(const struct thread_clock *clock)
@@ -276,7 +273,7 @@ void thread_retire(bool everybody)
     encode_close(encode_current);
 }
 
-static void end_thread(struct thread *thread)
+void thread_end(struct thread *thread)
 {
     thread_list_remove(thread); // from here on nobody else begins or wakes it
     if (atomic_load_explicit(&thread->begun, memory_order_acquire))
@@ -286,17 +283,6 @@ static void end_thread(struct thread *thread)
     thread_self = NULL;
     atomic_signal_fence(memory_order_seq_cst);
     thread_give(thread);
-}
-
-// Runs among the destructors of thread-specific data. Those of the program come first if we wait
-// for the last round.
-static void on_thread_end(void *value)
-{
-    struct thread *thread = value;
-    if (++thread->ending < PTHREAD_DESTRUCTOR_ITERATIONS - 1)
-        pthread_setspecific(end_key, thread);
-    else
-        end_thread(thread);
 }
 
 static struct unwind_bounds main_stack(void)
@@ -331,7 +317,7 @@ void thread_enter(struct thread *thread, struct unwind_bounds stack)
     const bool profiled = know_thread(thread, stack) && begin_later_thread(thread);
     if (!profiled && agent.active)
         give_up_thread(thread);
-    pthread_setspecific(end_key, thread);
+    thread_end_expect(thread);
     if (profiled)
         encode_open((uintptr_t)thread->start, stack);
     pthread_setcancelstate(cancellable, NULL);
@@ -356,16 +342,16 @@ static struct unwind_bounds loading_stack(void)
 
 int thread_arm(void)
 {
-    int error = pthread_key_create(&end_key, on_thread_end);
+    int error = thread_end_start();
     if (error)
-        return -error;
+        return error;
     pthread_atfork(encode_before_fork, encode_after_fork_in_parent, agent_after_fork);
     struct thread *thread = thread_take();
     if (!thread)
         return -ENOMEM;
     know_thread(thread, loading_stack());
     if (thread->id != now_process())
-        pthread_setspecific(end_key, thread);
+        thread_end_expect(thread);
     return 0;
 }
 

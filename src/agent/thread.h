@@ -85,6 +85,17 @@ uint64_t thread_charged(void);
 // own, so that thread_entry() can end in a jump.
 void thread_enter(struct thread *thread, struct unwind_bounds stack);
 
+// The calling thread ends: it is neither known nor profiled any more.
+void thread_end(struct thread *thread);
+
+// How that is noticed: thread_end.c. The start, once, 0 or -errno; then each thread for itself.
+int thread_end_start(void);
+void thread_end_expect(struct thread *thread);
+
+// False: a new thread must go through thread_end_after(), which calls its entry.
+bool thread_end_is_noticed(void);
+void *thread_end_after(void *(*entry)(void *), void *argument);
+
 // Calls count for one each, in trees whose nodes are what they are for good.
 static inline bool follows_exactly(const struct live_options *options)
 {

@@ -31,6 +31,12 @@ __attribute__((optimize("O2"))) static void *thread_entry(void *argument)
     return start(argument);
 }
 
+// The same where nothing else tells when it ends.
+static void *noticed_entry(void *argument)
+{
+    return thread_end_after(thread_entry, argument);
+}
+
 static size_t stack_bytes_of(const pthread_attr_t *attributes)
 {
     size_t bytes = 0;
@@ -65,7 +71,8 @@ pthread_create(pthread_t *id, const pthread_attr_t *attributes, void *(*start)(v
         return REAL(pthread_create)(id, attributes, start, argument);
     prepare_thread(thread, start, argument, attributes, __builtin_frame_address(0));
     encode_expect_threads(__builtin_frame_address(0));
-    int error = REAL(pthread_create)(id, attributes, thread_entry, thread);
+    int error = REAL(pthread_create)(
+        id, attributes, thread_end_is_noticed() ? thread_entry : noticed_entry, thread);
     if (error)
         thread_give(thread);
     return error;
@@ -82,6 +89,16 @@ __attribute__((optimize("O2"))) static int c11_thread_entry(void *argument)
     return start(argument);
 }
 
+static void *c11_entry(void *argument)
+{
+    return (void *)(intptr_t)c11_thread_entry(argument);
+}
+
+static int noticed_c11_entry(void *argument)
+{
+    return (int)(intptr_t)thread_end_after(c11_entry, argument);
+}
+
 INTERPOSED __attribute__((optimize("no-omit-frame-pointer"))) int
 thrd_create(thrd_t *id, thrd_start_t start, void *argument)
 {
@@ -90,7 +107,8 @@ thrd_create(thrd_t *id, thrd_start_t start, void *argument)
         return REAL(thrd_create)(id, start, argument);
     prepare_thread(thread, (void *)start, argument, NULL, __builtin_frame_address(0));
     encode_expect_threads(__builtin_frame_address(0));
-    int error = REAL(thrd_create)(id, c11_thread_entry, thread);
+    int error = REAL(thrd_create)(
+        id, thread_end_is_noticed() ? c11_thread_entry : noticed_c11_entry, thread);
     if (error != thrd_success)
         thread_give(thread);
     return error;

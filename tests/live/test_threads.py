@@ -7,9 +7,12 @@ from support import LiveTest, program
 
 GRAPH = {
     "": "short_thread detached_thread small_thread cancelled_thread exiting_thread "
-        "outliving_thread c11_thread",
+        "outliving_thread c11_thread key_thread key_c11_thread early_thread",
     "main": "run_short run_detached run_small run_cancel run_exit run_outlive run_c11 "
-            "run_own_stacks",
+            "run_own_stacks run_keys",
+    "key_thread": "thread_descend",
+    "key_c11_thread": "key_thread",
+    "early_thread": "thread_descend",
     "c11_thread": "thread_descend",
     "short_thread": "thread_descend",
     "detached_thread": "thread_descend",
@@ -72,6 +75,11 @@ class Threads(LiveTest):
 
     def test_on_stacks_of_the_programs_own(self):
         self.life("own-stacks", "small_thread", 0.9)
+
+    def test_all_keys_for_data_are_the_programs(self):
+        for profile in self.life("keys", "key_thread", 0.7):
+            self.assertEqual(profile.info["threads"], 63)
+            self.assertEqual(profile.below("key_c11_thread", "burn"), profile.below("key_c11_thread", "key_thread", "burn"))
 
     def test_kept_apart_when_asked(self):
         def life():

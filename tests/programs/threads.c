@@ -2,6 +2,7 @@
 // Threads that are many, short, small, detached, or ended in the middle of something.
 
 #include "common.h"
+#include <errno.h>
 #include <limits.h>
 #include <pthread.h>
 #include <semaphore.h>
@@ -239,11 +240,78 @@ static int run_own_stacks(void)
     return 0;
 }
 
+NOIPA void *early_thread(void *argument)
+{
+    sem_wait(&at_bottom);
+    thread_descend(4, 1);
+    return argument;
+}
+
+static pthread_key_t keys[PTHREAD_KEYS_MAX];
+static int destroyed;
+
+static void destroy(void *value)
+{
+    (void)value;
+    __atomic_add_fetch(&destroyed, 1, __ATOMIC_RELAXED);
+}
+
+// Sets a value for every key there is, and ends in one of three ways.
+NOIPA void *key_thread(void *argument)
+{
+    const intptr_t number = (intptr_t)argument;
+    for (int i = 0; i < PTHREAD_KEYS_MAX; i++)
+        CHECK(pthread_setspecific(keys[i], (void *)(number + i + 1)) == 0);
+    for (int i = 0; i < 40; i++)
+        thread_descend(4, (long)number);
+    for (int i = 0; i < PTHREAD_KEYS_MAX; i++)
+        CHECK(pthread_getspecific(keys[i]) == (void *)(number + i + 1));
+    if (number % 3 == 1)
+        pthread_exit((void *)(number + 1));
+    if (number % 3 == 2)
+        pthread_cancel(pthread_self());
+    pthread_testcancel();
+    return (void *)(number + 1);
+}
+
+NOIPA int key_c11_thread(void *argument)
+{
+    return (int)(intptr_t)key_thread(argument);
+}
+
+// Takes all keys for thread-specific data that POSIX promises, while a thread is alive.
+static int run_keys(void)
+{
+    pthread_t early;
+    sem_init(&at_bottom, 0, 0);
+    CHECK(pthread_create(&early, NULL, early_thread, NULL) == 0);
+    for (int i = 0; i < PTHREAD_KEYS_MAX; i++)
+        CHECK(pthread_key_create(&keys[i], destroy) == 0);
+    pthread_key_t one_more;
+    CHECK(pthread_key_create(&one_more, destroy) == EAGAIN);
+    sem_post(&at_bottom);
+    CHECK(pthread_join(early, NULL) == 0);
+    for (intptr_t i = 0; i < 60; i++) {
+        pthread_t thread;
+        void *result;
+        CHECK(pthread_create(&thread, NULL, key_thread, (void *)i) == 0);
+        CHECK(pthread_join(thread, &result) == 0);
+        CHECK(result == (i % 3 == 2 ? PTHREAD_CANCELED : (void *)(i + 1)));
+    }
+    thrd_t thread;
+    int result;
+    CHECK(thrd_create(&thread, key_c11_thread, NULL) == thrd_success);
+    CHECK(thrd_join(thread, &result) == thrd_success && result == 1);
+    printf("destroyed %d\n", destroyed);
+    return 0;
+}
+
 int main(int argc, char **argv)
 {
     static const struct mode modes[] = {{"short", run_short}, {"detached", run_detached},
                                         {"small", run_small}, {"cancel", run_cancel},
                                         {"exit", run_exit},   {"outlive", run_outlive},
-                                        {"c11", run_c11},     {"own-stacks", run_own_stacks}};
+                                        {"c11", run_c11},     {"own-stacks", run_own_stacks},
+                                        {"keys", run_keys}};
     return RUN_MODE(modes);
 }
