@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
 #include "agent/environment.h"
 #include "agent/agent.h"
+#include "agent/limits.h"
 #include <elf.h>
 #include <stdlib.h>
 #include <string.h>
@@ -24,8 +25,9 @@ static const char *find(char *const *environment, const char *name)
     return NULL;
 }
 
-// The variable's value: the path, and after an exec "@" and the charged clock.
-bool environment_session(char *const *environment, char *path, size_t bytes, uint64_t *charged)
+// The variable's value: the path, and after an exec "@", the charged clock, "@" and the limits.
+bool environment_session(char *const *environment, char *path, size_t bytes, uint64_t *charged,
+                         const char **limits)
 {
     const char *value = find(environment, LIVE_ENVIRONMENT);
     if (!value)
@@ -36,6 +38,8 @@ bool environment_session(char *const *environment, char *path, size_t bytes, uin
     memcpy(path, value, length);
     path[length] = 0;
     *charged = value[length] ? strtoull(value + length + 1, NULL, 10) : 0;
+    const char *rest = value[length] ? strchr(value + length + 1, '@') : NULL;
+    *limits = rest ? rest + 1 : NULL;
     return true;
 }
 
@@ -45,7 +49,7 @@ bool environment_is_emulated(char *const *environment)
     return preload && strstr(preload, "/vgpreload_");
 }
 
-static char *print_number(char *text, uint64_t number)
+char *environment_number(char *text, uint64_t number)
 {
     char digits[20];
     size_t count = 0;
@@ -127,7 +131,8 @@ void environment_show(char *const *environment, const char **shown, char *text, 
     }
     *shown++ = text;
     text = stpcpy(stpcpy(stpcpy(text, LIVE_ENVIRONMENT "="), agent.session_path), "@");
-    text = print_number(text, charged) + 1;
+    text = environment_number(text, charged);
+    text = limits_print(stpcpy(text, "@")) + 1;
     *shown++ = text;
     text = stpcpy(stpcpy(text, PRELOAD "="), agent.session->agent_path);
     // A program that was itself shown our LD_PRELOAD (it asked /proc) must not load the agent

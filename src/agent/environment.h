@@ -10,8 +10,13 @@
 #include <stdint.h>
 
 // The path of the session's memory file into path (room for `bytes`), and what an old image of this
-// process says to have charged. False if there is no session.
-bool environment_session(char *const *environment, char *path, size_t bytes, uint64_t *charged);
+// process says to have charged, and of limits (limits.h; NULL: nothing). False if there is no
+// session.
+bool environment_session(char *const *environment, char *path, size_t bytes, uint64_t *charged,
+                         const char **limits);
+
+// Writes a number at `text`, and returns its end.
+char *environment_number(char *text, uint64_t number);
 
 // Under valgrind, which runs the program in a processor of its own.
 bool environment_is_emulated(char *const *environment);

@@ -5,6 +5,7 @@
 
 #include "agent/agent.h"
 #include "agent/environment.h"
+#include "agent/limits.h"
 #include "agent/real.h"
 #include "agent/signals.h"
 #include "agent/target.h"
@@ -74,6 +75,15 @@ static void note_left_alone(bool in_reach)
         chosen;                                                                                    \
     })
 
+// The same for the process itself: a program without the agent has no need for our share.
+#define TAKEN(takes_agent, environment)                                                            \
+    ({                                                                                             \
+        char *const *taken = GIVEN((takes_agent), (environment), settled_clock());                 \
+        if (taken == (environment))                                                                \
+            limits_let_go();                                                                       \
+        taken;                                                                                     \
+    })
+
 // The arguments of an execl-like call as a vector, on the caller's stack. `last` is the argument
 // before the list.
 #define GATHER(first, list)                                                                        \
@@ -110,34 +120,33 @@ static uint64_t settled_clock(void)
         int error = errno;                                                                         \
         if (agent.armed)                                                                           \
             signals_after_failed_exec();                                                           \
+        limits_take_back();                                                                        \
         errno = error;                                                                             \
         result;                                                                                    \
     })
 
 INTERPOSED int execve(const char *path, char *const argv[], char *const environment[])
 {
-    return HANDED_OVER(
-        REAL(execve)(path, argv, GIVEN(target_takes_agent(path), environment, settled_clock())));
+    return HANDED_OVER(REAL(execve)(path, argv, TAKEN(target_takes_agent(path), environment)));
 }
 
 INTERPOSED int execvpe(const char *file, char *const argv[], char *const environment[])
 {
-    return HANDED_OVER(REAL(execvpe)(
-        file, argv, GIVEN(target_in_path_takes_agent(file), environment, settled_clock())));
+    return HANDED_OVER(
+        REAL(execvpe)(file, argv, TAKEN(target_in_path_takes_agent(file), environment)));
 }
 
 INTERPOSED int fexecve(int fd, char *const argv[], char *const environment[])
 {
-    return HANDED_OVER(REAL(fexecve)(
-        fd, argv, GIVEN(target_at_takes_agent(fd, NULL), environment, settled_clock())));
+    return HANDED_OVER(
+        REAL(fexecve)(fd, argv, TAKEN(target_at_takes_agent(fd, NULL), environment)));
 }
 
 INTERPOSED int execveat(int directory, const char *path, char *const argv[],
                         char *const environment[], int flags)
 {
     return HANDED_OVER(REAL(execveat)(
-        directory, path, argv,
-        GIVEN(target_at_takes_agent(directory, path), environment, settled_clock()), flags));
+        directory, path, argv, TAKEN(target_at_takes_agent(directory, path), environment), flags));
 }
 
 INTERPOSED int execv(const char *path, char *const argv[])

@@ -4,6 +4,7 @@
 // one, and ours are left out.
 
 #include "agent/agent.h"
+#include "agent/limits.h"
 #include "agent/real.h"
 #include "agent/syscall.h"
 #include "base/reserve.h"
@@ -11,7 +12,6 @@
 #include <errno.h>
 #include <linux/capability.h>
 #include <sys/mman.h>
-#include <sys/resource.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
@@ -46,13 +46,6 @@ static void find_ours(struct ours *ours)
         add(ours, (uintptr_t)agent.process, (uintptr_t)agent.process + agent.slice_mapped);
     for (size_t i = 0; i < count; i++)
         add(ours, range[i].start, range[i].end);
-}
-
-static bool is_capable(void)
-{
-    struct __user_cap_header_struct header = {.version = _LINUX_CAPABILITY_VERSION_3};
-    struct __user_cap_data_struct data[2] = {{0}, {0}};
-    return !syscall(SYS_capget, &header, data) && data[0].effective >> CAP_IPC_LOCK & 1;
 }
 
 struct locking {
@@ -95,10 +88,11 @@ static int refusal(struct locking *locking)
 {
     struct rlimit limit;
     locking->counts = true;
-    if (!maps_visit(&locking->lines, take_mapping, locking) || getrlimit(RLIMIT_MEMLOCK, &limit))
+    if (!maps_visit(&locking->lines, take_mapping, locking) ||
+        limits_in_kernel(RLIMIT_MEMLOCK, &limit))
         return -1;
     locking->counts = false;
-    if (limit.rlim_cur == RLIM_INFINITY || is_capable())
+    if (limit.rlim_cur == RLIM_INFINITY || limits_may(CAP_IPC_LOCK))
         return 0;
     if (limit.rlim_cur == 0)
         return EPERM;

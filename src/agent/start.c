@@ -5,6 +5,7 @@
 #include "agent/alloc.h"
 #include "agent/api.h"
 #include "agent/environment.h"
+#include "agent/limits.h"
 #include "agent/phase.h"
 #include "agent/reap.h"
 #include "agent/signals.h"
@@ -30,7 +31,6 @@
 #include <pthread.h>
 #include <string.h>
 #include <sys/mman.h>
-#include <sys/resource.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -66,15 +66,13 @@ static int map_session(void)
     return 0;
 }
 
-// How much of the slice to map. A program that lives under an address-space limit keeps nearly all
-// of it.
+// How much of the slice to map. A program that lives under an address-space limit which cannot be
+// raised for us keeps nearly all of it.
 static size_t slice_to_map(void)
 {
     uint64_t bytes = agent.session->slice_bytes;
-    struct rlimit limit;
-    if (!getrlimit(RLIMIT_AS, &limit) && limit.rlim_cur != RLIM_INFINITY &&
-        limit.rlim_cur / 64 < bytes)
-        bytes = limit.rlim_cur / 64;
+    if (limits_of_space() / 64 < bytes && !limits_have_room_for(bytes))
+        bytes = limits_of_space() / 64;
     if (bytes < SMALLEST_SLICE)
         bytes = SMALLEST_SLICE;
     return bytes & ~(uint64_t)4095;
@@ -92,12 +90,22 @@ static void describe_process(struct live_process *process, bool forked)
 // Without a file it is the process' own, and a child of fork has a copy until it lets go of it.
 static void *map_slice(int fd, off_t offset, size_t bytes)
 {
+    const enum reserve_kind kind = fd < 0 ? RESERVE_PRIVATE : RESERVE_SHARED;
+    reserve_claim(bytes, kind);
     void *memory =
         huge_map(bytes, PROT_READ | PROT_WRITE,
                  MAP_NORESERVE | (fd < 0 ? MAP_PRIVATE | MAP_ANONYMOUS : MAP_SHARED), fd, offset);
     if (memory != MAP_FAILED)
         reserve_hide(memory, bytes);
+    else
+        reserve_release(bytes, kind);
     return memory;
+}
+
+static void unmap_slice(void *memory, size_t bytes, enum reserve_kind kind)
+{
+    munmap(memory, bytes);
+    reserve_release(bytes, kind);
 }
 
 static void settle_in(void *memory, size_t bytes, bool forked)
@@ -404,7 +412,7 @@ static void join_as_child(struct live_process *parent, const struct arena *paren
     thread_after_fork();
     if (live_has(&agent.session->options, LIVE_EVENT_ALLOC) && alloc_start())
         agent_note("a child of fork has no memory to follow its allocations");
-    munmap(parent, parent_mapped);
+    unmap_slice(parent, parent_mapped, agent.own ? RESERVE_PRIVATE : RESERVE_SHARED);
     set_state(LIVE_RUNNING);
 }
 
@@ -429,7 +437,7 @@ int agent_begin_own(const struct live_session *like)
     }
     copy_command(waiting, &waiting_arena);
     copy_modules(&waiting_arena, atomic_load_explicit(&waiting->modules, memory_order_acquire));
-    munmap(waiting, waiting_mapped);
+    unmap_slice(waiting, waiting_mapped, RESERVE_PRIVATE);
     set_state(LIVE_RUNNING);
     return 0;
 }
@@ -477,9 +485,12 @@ void agent_finish(void)
 __attribute__((constructor)) static void begin(int argc, char **argv, char **environment)
 {
     uint64_t charged;
+    const char *limits = NULL;
     int saved_errno = errno;
-    if (!environment_session(environment, agent.session_path, sizeof agent.session_path,
-                             &charged)) {
+    const bool has_session = environment_session(environment, agent.session_path,
+                                                 sizeof agent.session_path, &charged, &limits);
+    limits_start(limits);
+    if (!has_session) {
         wait_for_start(argc, argv);
         errno = saved_errno;
         return;

@@ -2,6 +2,7 @@
 // What a program does by syscall(), and we must know of: see syscall_x86_64.S.
 
 #include "agent/syscall.h"
+#include "agent/limits.h"
 #include "agent/real.h"
 #include "agent/signals.h"
 #include <string.h>
@@ -62,5 +63,7 @@ long syscall_watched(long number, unsigned long first, unsigned long second, uns
                              (struct kernel_action *)third, fourth);
     if (number == SYS_mlockall)
         return mlockall((int)first);
+    if (number == SYS_getrlimit || number == SYS_setrlimit || number == SYS_prlimit64)
+        return limits_call(number, (const unsigned long[]){first, second, third, fourth, fifth});
     return confine_call(number, (const unsigned long[]){first, second, third, fourth, fifth});
 }

@@ -1,8 +1,10 @@
 // SPDX-License-Identifier: MIT
 #include "agent/thread.h"
+#include "agent/limits.h"
 #include "agent/real.h"
 #include "agent/signals.h"
 #include "base/now.h"
+#include "base/reserve.h"
 #include "loadmap/loadmap.h"
 #include "track/burst.h"
 #include "track/encode_here.h"
@@ -10,8 +12,6 @@
 #include <errno.h>
 #include <pthread.h>
 #include <string.h>
-#include <sys/mman.h>
-#include <sys/resource.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
@@ -28,12 +28,6 @@ static void publish_source(const struct thread_clock *clock)
         return;
     agent.process->exclude_kernel = clock->exclude_kernel;
     agent.process->source = clock->source;
-}
-
-static void *map_memory(size_t bytes)
-{
-    void *memory = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-    return memory == MAP_FAILED ? NULL : memory;
 }
 
 // A walk of few frames must still come to the marker, which may be four times as far away.
@@ -59,7 +53,7 @@ static int open_walker(struct thread *thread, struct unwind_bounds stack)
     }
     if (error || !options->trigger)
         return error;
-    thread->trigger = map_memory(sizeof *thread->trigger);
+    thread->trigger = reserve_map(sizeof *thread->trigger);
     if (!thread->trigger)
         return -ENOMEM;
     thread->walker.keeps_returns = 0; // frames count calls
@@ -79,7 +73,7 @@ static int open_tracker(struct thread *thread, struct unwind_bounds stack)
     thread->walker.stack = stack;
     if (agent.session->options.tracker != LIVE_TRACKER_CALLS)
         return open_walker(thread, stack);
-    thread->calls = map_memory(sizeof *thread->calls);
+    thread->calls = reserve_map(sizeof *thread->calls);
     if (!thread->calls)
         return -ENOMEM;
     int error = calls_open(thread->calls, &agent.arena, thread->record->tree,
@@ -103,14 +97,14 @@ static void close_tracker(struct thread *thread)
     walk_close(&thread->walker);
     if (thread->calls) {
         calls_close(thread->calls);
-        munmap(thread->calls, sizeof *thread->calls);
+        reserve_unmap(thread->calls, sizeof *thread->calls);
     }
     if (thread->trigger)
-        munmap(thread->trigger, sizeof *thread->trigger);
+        reserve_unmap(thread->trigger, sizeof *thread->trigger);
     if (thread->trails)
-        munmap(thread->trails, sizeof *thread->trails);
+        reserve_unmap(thread->trails, sizeof *thread->trails);
     if (thread->notes)
-        munmap(thread->notes, sizeof *thread->notes);
+        reserve_unmap(thread->notes, sizeof *thread->notes);
     thread->trails = NULL;
     thread->notes = NULL;
     thread->calls = NULL;
@@ -292,7 +286,7 @@ static struct unwind_bounds main_stack(void)
     // A little of what lies above, the arguments, so that the outermost frame itself is inside.
     uintptr_t high = (uintptr_t)__libc_stack_end + 64;
     uint64_t reach = UNLIMITED_STACK;
-    if (!getrlimit(RLIMIT_STACK, &limit) && limit.rlim_cur < reach)
+    if (!limits_in_kernel(RLIMIT_STACK, &limit) && limit.rlim_cur < reach)
         reach = limit.rlim_cur;
     return (struct unwind_bounds){.low = high > reach ? high - reach : 4096, .high = high};
 }

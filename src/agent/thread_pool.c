@@ -3,8 +3,8 @@
 
 #include "agent/thread.h"
 #include "base/lock.h"
+#include "base/reserve.h"
 #include <string.h>
-#include <sys/mman.h>
 
 #define POOL_BYTES 65536
 
@@ -14,9 +14,8 @@ static struct lock pool_lock;
 
 static struct thread *fill_pool(void)
 {
-    struct thread *fresh =
-        mmap(NULL, POOL_BYTES, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-    if (fresh == MAP_FAILED)
+    struct thread *fresh = reserve_map(POOL_BYTES);
+    if (!fresh)
         return NULL;
     atomic_fetch_add_explicit(&agent.process->agent_bytes, POOL_BYTES, memory_order_relaxed);
     for (size_t i = 1; i < POOL_BYTES / sizeof *fresh; i++) {

@@ -4,6 +4,7 @@
 #include <stdatomic.h>
 #include <sys/mman.h>
 
+#define PAGE UINT64_C(4096)
 #define BUSY 1 // a start that no range has
 
 // The start is written last, and read first: 0 is free.
@@ -13,6 +14,34 @@ static struct {
 } known[RESERVE_KNOWN];
 
 bool reserve_locked;
+
+_Atomic uint64_t reserve_sums[RESERVE_SUMS];
+void (*_Atomic reserve_changed)(void);
+
+static void change_sums(uint64_t bytes, enum reserve_kind kind)
+{
+    atomic_fetch_add_explicit(&reserve_sums[RESERVE_SPACE], bytes, memory_order_relaxed);
+    if (kind == RESERVE_PRIVATE)
+        atomic_fetch_add_explicit(&reserve_sums[RESERVE_DATA], bytes, memory_order_relaxed);
+    void (*changed)(void) = atomic_load_explicit(&reserve_changed, memory_order_relaxed);
+    if (changed)
+        changed();
+}
+
+static uint64_t whole_pages(size_t bytes)
+{
+    return ((uint64_t)bytes + PAGE - 1) & -PAGE;
+}
+
+void reserve_claim(size_t bytes, enum reserve_kind kind)
+{
+    change_sums(whole_pages(bytes), kind);
+}
+
+void reserve_release(size_t bytes, enum reserve_kind kind)
+{
+    change_sums(-whole_pages(bytes), kind);
+}
 
 void reserve_note(void *memory, size_t bytes)
 {
@@ -49,11 +78,14 @@ static void *map_unlocked(size_t bytes)
 
 void *reserve_map(size_t bytes)
 {
+    reserve_claim(bytes, RESERVE_PRIVATE);
     void *memory = reserve_locked ? map_unlocked(bytes)
                                   : mmap(NULL, bytes, PROT_READ | PROT_WRITE,
                                          MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
-    if (memory == MAP_FAILED)
+    if (memory == MAP_FAILED) {
+        reserve_release(bytes, RESERVE_PRIVATE);
         return NULL;
+    }
     reserve_hide(memory, bytes);
     reserve_note(memory, bytes);
     return memory;
@@ -66,6 +98,7 @@ void reserve_unmap(void *memory, size_t bytes)
         if (atomic_load_explicit(&known[i].start, memory_order_relaxed) == (uintptr_t)memory)
             atomic_store_explicit(&known[i].start, 0, memory_order_release);
     munmap(memory, bytes);
+    reserve_release(bytes, RESERVE_PRIVATE);
 }
 
 size_t reserve_list(struct reserve_range range[RESERVE_KNOWN])

@@ -20,6 +20,26 @@ struct reserve_range {
 // New mappings of the process are locked (MCL_FUTURE); not ours, from then on.
 extern bool reserve_locked __attribute__((visibility("hidden")));
 
+// How much of it there is, by what a limit may be about.
+enum reserve_sum {
+    RESERVE_SPACE, // address space (RLIMIT_AS)
+    RESERVE_DATA,  // of that, private and writable (RLIMIT_DATA)
+    RESERVE_SUMS
+};
+
+// Any thread adds. Relaxed: readers want a number alone.
+extern _Atomic uint64_t reserve_sums[RESERVE_SUMS] __attribute__((visibility("hidden")));
+
+// Called when the sums have changed, and before what is new is mapped: limits of the process can
+// make room for it. NULL: there are none.
+extern void (*_Atomic reserve_changed)(void) __attribute__((visibility("hidden")));
+
+enum reserve_kind { RESERVE_SHARED, RESERVE_PRIVATE };
+
+// For what is mapped otherwise than by reserve_map(): before that, and after it is unmapped.
+void reserve_claim(size_t bytes, enum reserve_kind kind);
+void reserve_release(size_t bytes, enum reserve_kind kind);
+
 // Zeroed. NULL: no memory.
 void *reserve_map(size_t bytes);
 void reserve_unmap(void *memory, size_t bytes);

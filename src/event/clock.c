@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
 #include "event/clock.h"
 #include "base/now.h"
+#include "base/reserve.h"
 #include <errno.h>
 #include <fcntl.h>
 #include <linux/perf_event.h>
@@ -75,11 +76,13 @@ static int open_event(pid_t thread, uint64_t config, uint64_t period, bool sigtr
 // Ties the event's life to a mapping instead of the descriptor, which start_event() closes.
 static void keep_event(struct thread_clock *clock, int index, int fd)
 {
+    reserve_claim(PAGE, RESERVE_SHARED);
     void *page = mmap(NULL, PAGE, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
     clock->pages[index] = page == MAP_FAILED ? NULL : page;
     clock->descriptors[index] = fd;
     if (page != MAP_FAILED)
         return;
+    reserve_release(PAGE, RESERVE_SHARED);
     // The limit of locked memory: keep the descriptor, away from those that the program counts on.
     int high = fcntl(fd, F_DUPFD_CLOEXEC, DESCRIPTOR_FLOOR);
     if (high < 0)
@@ -251,13 +254,21 @@ void clock_set(struct thread_clock *clock, const struct live_options *options, u
     clock_go(clock, options);
 }
 
+// A child of fork has not got it.
+static void forget_page(void *page, bool ours)
+{
+    if (ours)
+        munmap(page, PAGE);
+    reserve_release(PAGE, RESERVE_SHARED);
+}
+
 void clock_close(struct thread_clock *clock)
 {
     const bool ours = clock->process == now_process();
     for (int i = 0; i < 2; i++) {
         void *page = __atomic_exchange_n(&clock->pages[i], NULL, __ATOMIC_RELAXED);
-        if (page && ours)
-            munmap(page, PAGE);
+        if (page)
+            forget_page(page, ours);
         if (clock->descriptors[i] >= 0 && clock->source != LIVE_SOURCE_AUTO)
             close_raw(clock->descriptors[i]);
         clock->descriptors[i] = -1;
@@ -275,7 +286,7 @@ void clock_take_away(struct thread_clock *clock)
         // Whoever has the page unmaps it: its thread may be closing the clock at this moment.
         void *page = __atomic_exchange_n(&clock->pages[i], NULL, __ATOMIC_RELAXED);
         if (page)
-            munmap(page, PAGE);
+            forget_page(page, true);
     }
     if (clock->has_timer) {
         const struct itimerspec never = {0};

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
 #include "patch/sites.h"
 #include "base/lock.h"
+#include "base/reserve.h"
 #include "patch/assemble.h"
 #include "patch/evict.h"
 #include "patch/lock.h"
@@ -51,6 +52,7 @@ static int try_writing(void)
     if (!error && memcmp(page, probe, sizeof probe))
         error = -EIO;
     syscall(SYS_munmap, page, 4096);
+    reserve_release(4096, RESERVE_SHARED);
     return error;
 }
 

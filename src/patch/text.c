@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT
 #include "patch/text.h"
+#include "base/reserve.h"
 #include <errno.h>
 #include <fcntl.h>
 #include <string.h>
@@ -66,8 +67,10 @@ void *text_page_near(uintptr_t low, uintptr_t high, const void *bytes, size_t co
     if (!page)
         return NULL;
     memcpy(page, bytes, count);
-    if (!mprotect(page, PAGE, PROT_READ | PROT_EXEC))
+    if (!mprotect(page, PAGE, PROT_READ | PROT_EXEC)) {
+        reserve_claim(PAGE, RESERVE_SHARED); // no data: it cannot be written
         return page;
+    }
     munmap(page, PAGE);
     return NULL;
 }
@@ -81,7 +84,10 @@ void *text_map_at(uintptr_t address, size_t bytes)
         syscall(SYS_munmap, memory, bytes);
         return NULL;
     }
-    return memory == -1 ? NULL : (void *)memory;
+    if (memory == -1)
+        return NULL;
+    reserve_claim(bytes, RESERVE_SHARED);
+    return (void *)memory;
 }
 
 void *text_map_near(uintptr_t low, uintptr_t high, size_t bytes)

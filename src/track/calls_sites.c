@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: MIT
+#include "base/reserve.h"
 #include "base/unseen.h"
 #include "loadmap/loadmap.h"
 #include "patch/decode.h"
@@ -303,6 +304,7 @@ static int take_module(struct follow_module *module)
         return 0;
     }
     const size_t bytes = (functions + 1) * sizeof *module->functions;
+    reserve_claim(bytes, RESERVE_PRIVATE);
     const long memory =
         syscall(SYS_mmap, 0, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
     if (memory == -1)

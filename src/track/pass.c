@@ -3,19 +3,17 @@
 
 #include "track/pass.h"
 #include "base/rare.h"
+#include "base/reserve.h"
 #include "track/forbidden.h"
 #include "unwind/stack.h"
 #include <string.h>
-#include <sys/mman.h>
 
 #define GROWTH 8     // of the list, in times
 #define RUN_FRAMES 6 // walked at once: few lines of the handler's stack, which is in no cache
 
 struct walk_frame *pass_map_frames(size_t capacity)
 {
-    void *memory = mmap(NULL, capacity * sizeof(struct walk_frame), PROT_READ | PROT_WRITE,
-                        MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-    return memory == MAP_FAILED ? NULL : memory;
+    return reserve_map(capacity * sizeof(struct walk_frame));
 }
 
 static bool grow(struct pass *pass)
@@ -31,7 +29,7 @@ static bool grow(struct pass *pass)
     memcpy(frames, walker->frames, walker->count * sizeof *frames);
     memcpy(frames + capacity - pass_walked(pass), walker->frames + pass->low,
            pass_walked(pass) * sizeof *frames);
-    munmap(walker->frames, walker->capacity * sizeof *frames);
+    reserve_unmap(walker->frames, walker->capacity * sizeof *frames);
     pass->low = capacity - pass_walked(pass);
     walker->frames = frames;
     walker->capacity = capacity;

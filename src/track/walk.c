@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: MIT
 #include "track/walk.h"
 #include "base/rare.h"
+#include "base/reserve.h"
 #include "track/forbidden.h"
 #include "track/pass.h"
 #include "tree/bounded.h"
 #include "unwind/arch.h"
 #include <errno.h>
 #include <string.h>
-#include <sys/mman.h>
 
 #define FIRST_CAPACITY 204 // frames: two pages
 #define EXPECT_BYTES 1536  // of the stack are looked through before a walk
@@ -53,7 +53,7 @@ void walk_close(struct walker *walker)
 {
     walk_lift(walker);
     if (walker->frames)
-        munmap(walker->frames, walker->capacity * sizeof *walker->frames);
+        reserve_unmap(walker->frames, walker->capacity * sizeof *walker->frames);
     walker->frames = NULL;
     walker->count = walker->capacity = 0;
 }

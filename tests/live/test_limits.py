@@ -42,6 +42,28 @@ class Limits(LiveTest):
                 if profile.below("limit_work", "burn") == 0:
                     self.assertTrue(profile.info["notes"], "no sample and no reason")
 
+    def same_limits(self, run, native):
+        """The same words, and as much memory as without us."""
+        self.assertEqual(run.status, native.status)
+        for mine, theirs in zip(run.text.splitlines(), native.text.splitlines(), strict=True):
+            if theirs.startswith("taken: "):
+                expected = int(theirs.split()[1])
+                # A piece more or less is what the agent has taken of a page here and there.
+                self.assertAlmostEqual(int(mine.split()[1]), expected, delta=2)
+            else:
+                self.assertEqual(mine, theirs)
+
+    def test_limits_are_about_the_programs_memory(self):
+        """Address space and data of ours are not the program's, which is told what it has set."""
+        ways = (STORM, ("--track", "encode", "-F", "5000"), ("--track", "calls", "--calls-by", "program"), ("-e", "alloc"), ("--tree", "hot", "-F", "5000"))
+        for mode in "space-limit", "data-limit":
+            native = self.native([program("limits"), mode])
+            self.assertEqual(native.status, 0, native.words)
+            for options in ways:
+                with self.subTest(mode=mode, options=options):
+                    run, _ = self.record([program("limits"), mode], *options)
+                    self.same_limits(run, native)
+
     def test_locked_memory(self):
         """mlockall() is about the program's memory, and not about ours, which no user may lock that much of."""
         ways = (*((marker, *STORM) for marker in MARKERS), ("--track", "encode", "--verify", "-F", "5000"), ("--track", "calls", "--calls-by", "program"),

@@ -138,6 +138,104 @@ static int run_memory_limit(void)
     return 0;
 }
 
+static void print_limit(int resource)
+{
+    struct rlimit limit, other;
+    CHECK(getrlimit(resource, &limit) == 0);
+    CHECK(prlimit(0, resource, NULL, &other) == 0 && !memcmp(&limit, &other, sizeof limit));
+    CHECK(prlimit(getpid(), resource, NULL, &other) == 0 && !memcmp(&limit, &other, sizeof limit));
+    CHECK(syscall(SYS_prlimit64, 0, resource, NULL, &other) == 0 &&
+          !memcmp(&limit, &other, sizeof limit));
+    CHECK(syscall(SYS_getrlimit, resource, &other) == 0 && !memcmp(&limit, &other, sizeof limit));
+    printf("limit: %llu %llu\n", (unsigned long long)limit.rlim_cur,
+           (unsigned long long)limit.rlim_max);
+}
+
+// In pieces of 256 KB, all that there is.
+static void take_memory(void)
+{
+    enum { PIECE = 256 << 10, MOST = 4096 };
+    static char *pieces[MOST];
+    int count = 0;
+    while (count < MOST && (pieces[count] = mmap(NULL, PIECE, PROT_READ | PROT_WRITE,
+                                                 MAP_PRIVATE | MAP_ANONYMOUS, -1, 0)) != MAP_FAILED)
+        pieces[count++][0] = 1;
+    printf("taken: %d\n", count);
+    limit_thread(NULL);
+    while (count)
+        munmap(pieces[--count], PIECE);
+}
+
+static void print_error(int result)
+{
+    printf("%s\n", result ? strerror(errno) : "done");
+}
+
+static int wait_for(pid_t child)
+{
+    int status;
+    CHECK(waitpid(child, &status, 0) == child);
+    return status;
+}
+
+// A limit that the program sets, asks for, reaches, changes, and hands on.
+static int run_own_limit(int resource, const char *mode)
+{
+    struct rlimit limit = {96 << 20, 128 << 20};
+    print_limit(resource);
+    CHECK(setrlimit(resource, &limit) == 0);
+    print_limit(resource);
+    take_memory();
+    in_thread();
+    print_error(setrlimit(resource, &(struct rlimit){2, 1}));
+    CHECK(prlimit(0, resource, &(struct rlimit){64 << 20, 64 << 20}, &limit) == 0);
+    printf("before: %d\n", (int)(limit.rlim_cur >> 20));
+    fflush(stdout);
+    pid_t child = fork();
+    if (!child) {
+        print_limit(resource);
+        take_memory();
+        CHECK(setuid(65534) == 0 || getuid());
+        print_error(setrlimit(resource, &(struct rlimit){64 << 20, 65 << 20}));
+        print_error(setrlimit(resource, &(struct rlimit){48 << 20, 64 << 20}));
+        take_memory();
+        print_limit(resource);
+        exit(0);
+    }
+    printf("child %d\n", wait_for(child));
+    fflush(stdout);
+    CHECK(syscall(SYS_setrlimit, resource, &(struct rlimit){60 << 20, 60 << 20}) == 0);
+    execl("/proc/self/exe", "limits", mode, NULL);
+    return 1;
+}
+
+static int run_space_limit(void)
+{
+    return run_own_limit(RLIMIT_AS, "space-limited");
+}
+
+static int run_data_limit(void)
+{
+    return run_own_limit(RLIMIT_DATA, "data-limited");
+}
+
+static int run_limited(int resource)
+{
+    print_limit(resource);
+    take_memory();
+    return 0;
+}
+
+static int run_space_limited(void)
+{
+    return run_limited(RLIMIT_AS);
+}
+
+static int run_data_limited(void)
+{
+    return run_limited(RLIMIT_DATA);
+}
+
 // For limits that were set before the program began.
 static int run_work(void)
 {
@@ -155,6 +253,10 @@ int main(int argc, char **argv)
                                         {"close-all", run_close_all},
                                         {"descriptor-limit", run_descriptor_limit},
                                         {"memory-limit", run_memory_limit},
+                                        {"space-limit", run_space_limit},
+                                        {"space-limited", run_space_limited},
+                                        {"data-limit", run_data_limit},
+                                        {"data-limited", run_data_limited},
                                         {"work", run_work}};
     return RUN_MODE(modes);
 }
