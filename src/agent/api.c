@@ -126,15 +126,16 @@ API int cairn_totals_1(struct cairn_totals *totals)
 {
     if (!agent.active)
         return 0;
-    for (ref_t ref = atomic_load_explicit(&agent.process->threads, memory_order_acquire); ref;) {
-        const struct live_thread *record = arena_at(&agent.arena, ref);
+    uint32_t left = LIVE_MOST_LISTED;
+    const struct live_thread *record;
+    for (ref_t ref = atomic_load_explicit(&agent.process->threads, memory_order_acquire);
+         (record = live_listed(&agent.arena, ref, sizeof *record, &left)); ref = record->next) {
         if (api_is_asked_for(record)) {
             totals->value += __atomic_load_n(&record->stats.cost_ns, __ATOMIC_RELAXED);
             totals->samples += __atomic_load_n(&record->stats.samples, __ATOMIC_RELAXED);
             totals->lost += __atomic_load_n(&record->stats.lost, __ATOMIC_RELAXED);
             totals->trees++;
         }
-        ref = record->next;
     }
     totals->bytes = atomic_load_explicit(&arena_head(&agent.arena)->used, memory_order_relaxed);
     return 0;

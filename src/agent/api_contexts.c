@@ -169,20 +169,21 @@ int api_contexts_read(struct api_contexts *contexts)
 {
     const ref_t first = first_record();
     uint64_t most = 0;
-    for (ref_t ref = first; ref;) {
-        const struct live_thread *record = arena_at(&agent.arena, ref);
+    uint32_t left = LIVE_MOST_LISTED;
+    const struct live_thread *record;
+    for (ref_t ref = first; (record = live_listed(&agent.arena, ref, sizeof *record, &left));
+         ref = record->next) {
         int64_t bytes = stable_bytes(&agent.arena, arena_head(&agent.arena)->limit, record->tree);
         most += bytes > 0 && api_is_asked_for(record) ? (uint64_t)bytes / sizeof(struct stable_node)
                                                       : 0;
-        ref = record->next;
     }
     int error = api_contexts_open(contexts, most);
-    for (ref_t ref = first; ref && !error;) {
-        const struct live_thread *record = arena_at(&agent.arena, ref);
+    left = LIVE_MOST_LISTED;
+    for (ref_t ref = first;
+         !error && (record = live_listed(&agent.arena, ref, sizeof *record, &left));
+         ref = record->next)
         if (api_is_asked_for(record))
             error = read_tree(contexts, record->tree);
-        ref = record->next;
-    }
     if (!error)
         sum_up(contexts);
     return error;

@@ -59,8 +59,11 @@ static int read_sections(void)
     const ref_t head =
         atomic_load_explicit(&agent.process->contexts.sections, memory_order_acquire);
     size_t count = 0;
-    for (ref_t at = head; at != decoder.read;
-         at = ((struct live_sections *)arena_at(&agent.arena, at))->next)
+    uint32_t most = LIVE_MOST_LISTED;
+    const struct live_sections *listed;
+    for (ref_t at = head;
+         at != decoder.read && (listed = live_listed(&agent.arena, at, sizeof *listed, &most));
+         at = listed->next)
         count++;
     if (!count)
         return 0;

@@ -55,14 +55,12 @@ API int cairn_purge_1(void)
         return 0;
     const uint32_t generation =
         atomic_fetch_add_explicit(&agent.generation, 1, memory_order_relaxed) + 1;
-    if (agent.own)
-        for (ref_t ref = atomic_load_explicit(&agent.process->threads, memory_order_acquire);
-             ref;) {
-            struct live_thread *record = arena_at(&agent.arena, ref);
-            if (atomic_load_explicit(&record->generation, memory_order_relaxed) != generation)
-                clear_record(record, generation);
-            ref = record->next;
-        }
+    uint32_t left = agent.own ? LIVE_MOST_LISTED : 0;
+    struct live_thread *record;
+    for (ref_t ref = atomic_load_explicit(&agent.process->threads, memory_order_acquire);
+         (record = live_listed(&agent.arena, ref, sizeof *record, &left)); ref = record->next)
+        if (atomic_load_explicit(&record->generation, memory_order_relaxed) != generation)
+            clear_record(record, generation);
     thread_move_now();
     return 0;
 }

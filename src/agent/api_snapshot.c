@@ -47,8 +47,9 @@ static void copy_modules(struct picture *picture)
     // Acquire, here and for the other lists: what the head leads to is whole. The order is turned
     // around, and then again by those who read: oldest first is what they want.
     ref_t last = 0, ref = atomic_load_explicit(&agent.process->modules, memory_order_acquire);
-    while (ref) {
-        const struct live_module *module = arena_at(&agent.arena, ref);
+    uint32_t left = LIVE_MOST_LISTED;
+    const struct live_module *module;
+    while ((module = live_listed(&agent.arena, ref, sizeof *module, &left))) {
         const ref_t copy = copy_record(picture, module, sizeof *module + module->path_bytes);
         ref = module->next;
         if (!copy)
@@ -66,8 +67,9 @@ static void copy_modules(struct picture *picture)
 static void copy_notes(struct picture *picture)
 {
     ref_t ref = atomic_load_explicit(&agent.process->notes, memory_order_acquire);
-    while (ref) {
-        const struct live_note *note = arena_at(&agent.arena, ref);
+    uint32_t left = LIVE_MOST_LISTED;
+    const struct live_note *note;
+    while ((note = live_listed(&agent.arena, ref, sizeof *note, &left))) {
         const ref_t copy = copy_record(picture, note, sizeof *note + note->bytes);
         ref = note->next;
         if (!copy)
@@ -110,8 +112,9 @@ static int copy_trees(struct picture *picture)
 {
     int error = 0;
     ref_t ref = atomic_load_explicit(&agent.process->threads, memory_order_acquire);
-    while (ref && !error) {
-        const struct live_thread *record = arena_at(&agent.arena, ref);
+    uint32_t left = LIVE_MOST_LISTED;
+    const struct live_thread *record;
+    while (!error && (record = live_listed(&agent.arena, ref, sizeof *record, &left))) {
         if (api_is_asked_for(record))
             error = copy_tree(picture, record);
         ref = record->next;

@@ -11,8 +11,9 @@
 static int copy_sections(struct arena *to, struct live_contexts *contexts, ref_t ref)
 {
     ref_t last = 0;
-    while (ref) {
-        const struct live_sections *sections = arena_at(&agent.arena, ref);
+    uint32_t left = LIVE_MOST_LISTED;
+    const struct live_sections *sections;
+    while ((sections = live_listed(&agent.arena, ref, sizeof *sections, &left))) {
         const size_t bytes = sizeof *sections + sections->bytes;
         const ref_t copy = arena_alloc(to, bytes);
         if (!copy)

@@ -78,10 +78,10 @@ void reap_say_goodbye(void)
         getrusage(RUSAGE_CHILDREN, &children))
         return;
     uint64_t cost = 0;
-    for (ref_t ref = atomic_load_explicit(&agent.process->threads, memory_order_acquire); ref;) {
-        const struct live_thread *record = arena_at(&agent.arena, ref);
+    uint32_t left = LIVE_MOST_LISTED;
+    const struct live_thread *record;
+    for (ref_t ref = atomic_load_explicit(&agent.process->threads, memory_order_acquire);
+         (record = live_listed(&agent.arena, ref, sizeof *record, &left)); ref = record->next)
         cost += record->stats.cost_ns;
-        ref = record->next;
-    }
     *goodbye = (struct live_goodbye){cpu_of(&self), cost, cpu_of(&children)};
 }

@@ -368,8 +368,10 @@ static int join_session(int argc, char **argv, uint64_t charged)
 // A child has the parent's slice mapped; its modules are the child's too.
 static void copy_modules(const struct arena *from, ref_t first)
 {
-    for (ref_t ref = first; ref;) {
-        const struct live_module *module = arena_at(from, ref);
+    uint32_t left = LIVE_MOST_LISTED;
+    const struct live_module *module;
+    for (ref_t ref = first; (module = live_listed(from, ref, sizeof *module, &left));
+         ref = module->next) {
         char path[4096];
         size_t length = module->path_bytes < sizeof path ? module->path_bytes : sizeof path - 1;
         memcpy(path, module->path, length);
@@ -380,17 +382,18 @@ static void copy_modules(const struct arena *from, ref_t first)
                                              .bytes = module->bytes,
                                              .build_id_bytes = module->build_id_bytes,
                                              .build_id = module->build_id});
-        ref = module->next;
     }
 }
 
 static void copy_command(const struct live_process *parent, const struct arena *from)
 {
-    ref_t ref = arena_alloc(&agent.arena, parent->command_bytes);
+    const uint32_t bytes = parent->command_bytes; // once: the program may scribble over it
+    const void *command = arena_find(from, parent->command, bytes);
+    ref_t ref = command ? arena_alloc(&agent.arena, bytes) : 0;
     if (!ref)
         return;
-    memcpy(arena_at(&agent.arena, ref), arena_at(from, parent->command), parent->command_bytes);
-    agent.process->command_bytes = parent->command_bytes;
+    memcpy(arena_at(&agent.arena, ref), command, bytes);
+    agent.process->command_bytes = bytes;
     agent.process->command = ref;
 }
 

@@ -25,16 +25,16 @@ static bool may_share(const struct thread *thread, const struct live_thread *rec
 // A tree that a thread with the same start routine has left, or NULL.
 static struct live_thread *reuse_record(const struct thread *thread, const struct live_thread *like)
 {
-    ref_t ref = atomic_load_explicit(&agent.process->threads, memory_order_acquire);
-    while (ref) {
-        struct live_thread *record = arena_at(&agent.arena, ref);
+    uint32_t left = LIVE_MOST_LISTED;
+    struct live_thread *record;
+    for (ref_t ref = atomic_load_explicit(&agent.process->threads, memory_order_acquire);
+         (record = live_listed(&agent.arena, ref, sizeof *record, &left)); ref = record->next) {
         uint32_t unowned = 0;
         // Acquire: the tree is as its last owner left it.
         if (is_like(record, like) && may_share(thread, record) &&
             atomic_compare_exchange_strong_explicit(&record->owned, &unowned, 1,
                                                     memory_order_acquire, memory_order_relaxed))
             return record;
-        ref = record->next;
     }
     return NULL;
 }
@@ -208,9 +208,10 @@ static void settle_living(struct live_thread *record, pid_t self)
 static void settle_others(void)
 {
     const pid_t self = (pid_t)syscall(SYS_gettid);
-    ref_t ref = atomic_load_explicit(&agent.process->threads, memory_order_acquire);
-    while (ref) {
-        struct live_thread *record = arena_at(&agent.arena, ref);
+    uint32_t left = LIVE_MOST_LISTED;
+    struct live_thread *record;
+    for (ref_t ref = atomic_load_explicit(&agent.process->threads, memory_order_acquire);
+         (record = live_listed(&agent.arena, ref, sizeof *record, &left)); ref = record->next) {
         uint32_t unowned = 0;
         if (atomic_compare_exchange_strong_explicit(&record->owned, &unowned, 1,
                                                     memory_order_acquire, memory_order_relaxed)) {
@@ -222,7 +223,6 @@ static void settle_others(void)
         } else {
             settle_living(record, self);
         }
-        ref = record->next;
     }
 }
 
@@ -231,11 +231,12 @@ static void settle_others(void)
 static void ask_waiting(void)
 {
     const pid_t self = (pid_t)syscall(SYS_gettid);
-    for (ref_t ref = atomic_load_explicit(&agent.process->threads, memory_order_acquire); ref;) {
-        struct live_thread *record = arena_at(&agent.arena, ref);
+    uint32_t left = LIVE_MOST_LISTED;
+    const struct live_thread *record;
+    for (ref_t ref = atomic_load_explicit(&agent.process->threads, memory_order_acquire);
+         (record = live_listed(&agent.arena, ref, sizeof *record, &left)); ref = record->next) {
         const pid_t thread = (pid_t)atomic_load_explicit(&record->tid, memory_order_relaxed);
         const uint64_t before = __atomic_load_n(&record->stats.samples, __ATOMIC_RELAXED);
-        ref = record->next;
         if (thread == self || !atomic_load_explicit(&record->owned, memory_order_relaxed) ||
             clock_send_last_tick(agent.pid, thread))
             continue;

@@ -17,6 +17,7 @@
 #define BUCKETS 4096 // a power of two
 #define MESSAGES 64
 #define MESSAGE_FRAMES 64
+#define DEEPEST (1 << 20) // a longer path was scribbled over, and has no end
 
 struct counter {
     _Atomic uint64_t key; // 0: free
@@ -71,9 +72,9 @@ static struct edge edge_of(const struct node *node)
 // The frame that a node stands for: a statement's is its parent. NULL: the root, which is none.
 static const struct node *frame_of(ref_t ref)
 {
-    while (ref) {
-        const struct node *node = arena_at(&agent.arena, ref);
-        if (!node->parent)
+    for (unsigned i = 0; i < DEEPEST; i++) {
+        const struct node *node = arena_find(&agent.arena, ref, sizeof *node);
+        if (!node || !node->parent)
             return NULL;
         if (edge_of(node).function)
             return node;
@@ -89,7 +90,7 @@ static uint64_t key_of(const struct watch *watch, uint32_t serial, const struct 
     if (watch->kind != CAIRN_FUNCTIONS)
         key = mix(key, edge.site);
     if (watch->kind == CAIRN_CONTEXTS)
-        for (ref_t above = frame->parent; (frame = frame_of(above)); above = frame->parent) {
+        for (unsigned left = DEEPEST; left > 0 && (frame = frame_of(frame->parent)); left--) {
             edge = edge_of(frame);
             key = mix(mix(key, edge.function), edge.site);
         }
@@ -143,7 +144,7 @@ static void leave_message(struct board *on, uint32_t serial, const struct node *
         message->serial = serial;
         message->value = value;
         message->depth = message->count = 0;
-        for (; frame; frame = frame_of(frame->parent), message->depth++)
+        for (; frame && message->depth < DEEPEST; frame = frame_of(frame->parent), message->depth++)
             if (message->count < MESSAGE_FRAMES)
                 message->edges[message->count++] = edge_of(frame);
         atomic_store_explicit(&message->state, MESSAGE_READY, memory_order_release);

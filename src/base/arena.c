@@ -9,6 +9,7 @@ static size_t round_up(size_t bytes)
 void arena_init(struct arena *arena, void *base, size_t reserved, size_t limit)
 {
     arena->base = base;
+    arena->bytes = limit;
     struct arena_head *head = arena_head(arena);
     const size_t reachable = (size_t)ARENA_MOST_REF * 8;
     head->limit = limit < reachable ? limit : reachable;
@@ -39,7 +40,7 @@ uint64_t arena_room(const struct arena *arena)
 
 uint64_t arena_kept_room(const struct arena *arena)
 {
-    return room_between(arena, arena_kept_from(arena), arena_head(arena)->limit);
+    return room_between(arena, arena_kept_from(arena), arena_limit(arena));
 }
 
 static ref_t alloc_between(struct arena *arena, uint64_t from, uint64_t to, size_t bytes)
@@ -50,7 +51,7 @@ static ref_t alloc_between(struct arena *arena, uint64_t from, uint64_t to, size
     bytes = round_up(bytes);
     do {
         start = used < from ? from : used;
-        if (start + bytes > to)
+        if (to > arena->bytes || bytes > to || start > to - bytes)
             return 0;
         // Relaxed: the block is private to the caller until the caller publishes it.
     } while (!atomic_compare_exchange_weak_explicit(&head->used, &used, start + bytes,
@@ -68,5 +69,5 @@ ref_t arena_alloc(struct arena *arena, size_t bytes)
 
 ref_t arena_alloc_kept(struct arena *arena, size_t bytes)
 {
-    return alloc_between(arena, arena_kept_from(arena), arena_head(arena)->limit, bytes);
+    return alloc_between(arena, arena_kept_from(arena), arena_limit(arena), bytes);
 }

@@ -32,8 +32,11 @@ struct arena_head {
     uint64_t kept;            // bytes before the limit that arena_alloc() does not hand out
 };
 
+// The head, as all that lies in the arena, may be overwritten by a program gone wrong: how much
+// there is of it is known here as well. 0: a reader's, who asks for himself.
 struct arena {
     unsigned char *base;
+    uint64_t bytes;
 };
 
 static inline struct arena_head *arena_head(const struct arena *arena)
@@ -46,6 +49,14 @@ static inline void *arena_at(const struct arena *arena, ref_t ref)
     return arena->base + (size_t)ref * 8;
 }
 
+// What a reference leads to, if so many bytes of it lie in the arena; else NULL.
+static inline void *arena_find(const struct arena *arena, ref_t ref, uint64_t bytes)
+{
+    return ref && bytes <= arena->bytes && (uint64_t)ref * 8 <= arena->bytes - bytes
+               ? arena_at(arena, ref)
+               : NULL;
+}
+
 // Makes an arena of zeroed memory at base; reserved is what the caller keeps for itself at the
 // front, sizeof(struct arena_head) included.
 void arena_init(struct arena *arena, void *base, size_t reserved, size_t limit);
@@ -53,10 +64,16 @@ void arena_init(struct arena *arena, void *base, size_t reserved, size_t limit);
 // Keeps back the last bytes before the limit. Before anything is allocated.
 void arena_keep_back(struct arena *arena, size_t bytes);
 
+static inline uint64_t arena_limit(const struct arena *arena)
+{
+    const uint64_t limit = arena_head(arena)->limit;
+    return limit < arena->bytes ? limit : arena->bytes;
+}
+
 // Where the part that is kept back begins.
 static inline uint64_t arena_kept_from(const struct arena *arena)
 {
-    return (arena_head(arena)->limit - arena_head(arena)->kept) & ~UINT64_C(7);
+    return (arena_limit(arena) - arena_head(arena)->kept) & ~UINT64_C(7);
 }
 
 // Bytes that are left, of the common part or of what is kept back.

@@ -366,6 +366,16 @@ struct live_process {
     struct live_goodbye goodbye;   // written before end_ns
 };
 
+#define LIVE_MOST_LISTED (1 << 20) // records: a longer list bites its own tail
+
+// The record of a list of a process' own at `ref`, so many bytes of it. NULL: the list ends here,
+// or the program has scribbled over it, and it leads out of the arena or has no end. `left` begins
+// with LIVE_MOST_LISTED. Signal-safe.
+static inline void *live_listed(const struct arena *arena, ref_t ref, size_t bytes, uint32_t *left)
+{
+    return *left && (*left)-- ? arena_find(arena, ref, bytes) : NULL;
+}
+
 // Pushes a record on a list of a live_process; *next is the record's own link. Signal-safe.
 static inline void live_push(_Atomic ref_t *head, ref_t *next, ref_t record)
 {

@@ -13,6 +13,7 @@
 #define MOST_BYTES (UINT64_C(128) << 20)               // of one shadow: used as the stack is used
 #define CELL_BYTES (sizeof(uintptr_t) / sizeof(ref_t)) // of the stack, for one of the shadow
 #define SMALL_WIPE (UINT64_C(64) << 10)                // more is given back to the system instead
+#define FUNCTIONS_MOST (UINT32_C(1) << 20)             // of a program, on a path
 #define NEW_STACK_REACH (UINT64_C(1) << 16) // of a stack that nothing is known of: around the slot
 
 // Where the function begins whose hook returns to `back`: the entry is its first instruction, or
@@ -99,7 +100,8 @@ bool shadow_open(struct shadow *shadow, uintptr_t low, uintptr_t high)
 static ref_t find_recursion(const struct calls_thread *calls, const struct node *node, ref_t edge)
 {
     const struct edge *entered = arena_at(calls->arena, edge);
-    for (; node->parent; node = shadow_node(calls, node->parent)) {
+    uint32_t left = FUNCTIONS_MOST; // unless the program has scribbled over it
+    for (; node->parent && left > 0; node = shadow_node(calls, node->parent), left--) {
         const struct edge *known = shadow_edge(calls, node);
         if (known->function == entered->function)
             return shadow_ref(calls, node);

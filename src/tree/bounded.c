@@ -133,12 +133,12 @@ static void forget(const struct arena *arena, struct bounded *bounded, ref_t ref
         become_oldest(arena, bounded, parent_ref, parent); // it had waited for its children
 }
 
-// The oldest leaf but those that are held. False if there is none.
+// The oldest leaf but those that are held. False if there is none, within so many steps.
 static bool forget_oldest(const struct arena *arena, struct bounded *bounded, ref_t held,
-                          ref_t also_held)
+                          ref_t also_held, uint32_t *steps)
 {
     ref_t ref = bounded->oldest;
-    for (uint32_t i = 0; i < capacity_of(bounded); i++) {
+    for (; *steps > 0; --*steps) {
         struct node *node = bounded_node(arena, bounded, ref);
         if (!node)
             return false;
@@ -183,10 +183,10 @@ static bool find_edges(const struct arena *arena, struct bounded *bounded, ref_t
                        ref_t also_held)
 {
     const uint32_t worth = bounded->edge_capacity / 16 + 1;
-    // No more often than there are nodes: that is enough, unless the lists were damaged.
-    for (uint32_t i = 0; i < capacity_of(bounded); i++)
-        if (bounded->edge_capacity - bounded->live_edges >= worth ||
-            !forget_oldest(arena, bounded, held, also_held))
+    // Each node once, and a few that are held again: that is enough, unless the lists were damaged.
+    uint32_t steps = 2 * capacity_of(bounded);
+    while (bounded->edge_capacity - bounded->live_edges < worth)
+        if (!forget_oldest(arena, bounded, held, also_held, &steps))
             break;
     bounded_collect_edges(arena, bounded);
     return bounded_edges_left(bounded) > 0;
@@ -197,8 +197,9 @@ static bool find_room(const struct arena *arena, struct bounded *bounded, ref_t 
                       ref_t also_held)
 {
     const bool by_age = bounded->purge == TREE_PURGE_AGE;
+    uint32_t steps = capacity_of(bounded);
     if (capacity_of(bounded) <= bounded->live_nodes &&
-        (!by_age || !forget_oldest(arena, bounded, held, also_held)))
+        (!by_age || !forget_oldest(arena, bounded, held, also_held, &steps)))
         return false;
     return bounded_edges_left(bounded) || (by_age && find_edges(arena, bounded, held, also_held));
 }
@@ -207,7 +208,8 @@ enum bounded_room bounded_begin(struct arena *arena, ref_t tree)
 {
     struct bounded *bounded = bounded_at(arena, tree);
     // The tool zeroes the memory of processes that it takes for dead: then there is no root.
-    if (!bounded->tree.root || (!capacity_of(bounded) && !bounded_lay_out(arena, bounded)))
+    if (!bounded->tree.root || (!capacity_of(bounded) && !bounded_lay_out(arena, bounded)) ||
+        !bounded_is_whole(arena, bounded))
         return BOUNDED_NONE;
     // Relaxed: it is a wish, no data comes with it.
     if (!atomic_load_explicit(&bounded->purge_wanted, memory_order_relaxed))
@@ -220,7 +222,7 @@ enum bounded_room bounded_begin(struct arena *arena, ref_t tree)
 void bounded_empty(struct arena *arena, ref_t tree)
 {
     struct bounded *bounded = bounded_at(arena, tree);
-    if (bounded->tree.root && capacity_of(bounded))
+    if (bounded->tree.root && capacity_of(bounded) && bounded_is_whole(arena, bounded))
         forget_all(arena, bounded);
 }
 

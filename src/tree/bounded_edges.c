@@ -37,7 +37,7 @@ static ref_t *slot_of(const struct arena *arena, const struct bounded *bounded, 
     ref_t *slots = arena_at(arena, bounded->edge_slots);
     const uint32_t mask = bounded->edge_slot_count - 1;
     uint32_t at = bounded_mix((site ^ site >> 32) + (function << 20 | function >> 44) * 3) & mask;
-    for (uint32_t i = 0; i <= mask; i++, at = (at + 1) & mask) {
+    for (uint32_t i = 0; i < TREE_LONGEST_PROBE; i++, at = (at + 1) & mask) {
         if (slots[at] == 0)
             return &slots[at];
         const uint32_t index = index_of(bounded, slots[at]);

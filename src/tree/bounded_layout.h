@@ -93,6 +93,25 @@ static inline struct node *bounded_node(const struct arena *arena, const struct 
     return arena_at(arena, ref);
 }
 
+// False where the program has scribbled over what says how large things are, and where.
+static inline bool bounded_is_whole(const struct arena *arena, const struct bounded *bounded)
+{
+    const uint64_t nodes = atomic_load_explicit(&bounded->capacity, memory_order_relaxed);
+    return bounded->next_node <= nodes && bounded->next_edge <= bounded->edge_capacity &&
+           arena_find(arena, bounded->nodes, nodes * tree_node_bytes(BOUNDED_STRIDE)) &&
+           arena_find(arena, bounded->block, sizeof(struct node_block)) &&
+           arena_find(arena, bounded->tree.root, tree_node_bytes(BOUNDED_STRIDE)) &&
+           arena_find(arena, bounded->edges,
+                      (uint64_t)bounded->edge_capacity * sizeof(struct edge)) &&
+           arena_find(arena, bounded->edge_uses,
+                      (uint64_t)bounded->edge_capacity * sizeof(uint32_t)) &&
+           arena_find(arena, bounded->edge_slots,
+                      (uint64_t)bounded->edge_slot_count * sizeof(ref_t)) &&
+           arena_find(arena, bounded->node_slots,
+                      (uint64_t)bounded->node_slot_count * sizeof(ref_t)) &&
+           arena_find(arena, bounded->lists, BOUNDED_ORDERS * BOUNDED_BUCKETS * sizeof(ref_t));
+}
+
 static inline void bounded_store(ref_t *word, ref_t value)
 {
     __atomic_store_n(word, value, __ATOMIC_RELAXED);

@@ -24,13 +24,21 @@ static size_t fanout_bytes(uint32_t slots)
     return sizeof(struct fanout) + slots * sizeof(struct child_slot);
 }
 
+// False where the number of its slots was overwritten: they would lie outside of the arena.
+static bool is_whole(const struct arena *arena, const struct fanout *fanout, ref_t ref)
+{
+    return arena_find(arena, ref, fanout_bytes(fanout->slot_count)) != NULL;
+}
+
+// NULL: there is neither such a slot nor a free one, which is so in a damaged hash alone.
 static struct child_slot *child_slot(struct fanout *fanout, ref_t edge)
 {
     uint32_t mask = fanout->slot_count - 1;
     uint32_t at = tree_mix(edge) & mask;
-    while (fanout->slots[at].edge != 0 && fanout->slots[at].edge != edge)
-        at = (at + 1) & mask;
-    return &fanout->slots[at];
+    for (uint32_t i = 0; i < TREE_LONGEST_PROBE; i++, at = (at + 1) & mask)
+        if (fanout->slots[at].edge == 0 || fanout->slots[at].edge == edge)
+            return &fanout->slots[at];
+    return NULL;
 }
 
 static ref_t fanout_new(struct arena *arena, ref_t ref, uint32_t slots)
@@ -53,23 +61,33 @@ static void fanout_put(struct fanout *fanout, const struct tree *tree, ref_t edg
         fanout->unplaced = node;
         return;
     }
-    *child_slot(fanout, edge) = (struct child_slot){edge, node};
+    struct child_slot *slot = child_slot(fanout, edge);
+    if (!slot)
+        return;
+    *slot = (struct child_slot){edge, node};
     fanout->count++;
 }
 
 static ref_t fanout_find(struct fanout *fanout, const struct tree *tree, ref_t edge)
 {
-    return edge == tree->unplaced_edge ? fanout->unplaced : child_slot(fanout, edge)->node;
+    if (edge == tree->unplaced_edge)
+        return fanout->unplaced;
+    const struct child_slot *slot = child_slot(fanout, edge);
+    return slot ? slot->node : 0;
 }
 
-static bool fanout_from_list(struct arena *arena, ref_t ref, struct node *parent)
+static bool fanout_from_list(struct arena *arena, ref_t ref, struct node *parent, uint32_t length)
 {
     const struct tree *tree = tree_at(arena, ref);
-    ref_t made = fanout_new(arena, ref, FIRST_CHILD_SLOTS);
+    uint32_t slots = FIRST_CHILD_SLOTS, left = length;
+    while (slots / 4 * 3 <= length) // it may have grown while there was no memory
+        slots *= 2;
+    ref_t made = fanout_new(arena, ref, slots);
     if (!made)
         return false; // the list still works
     struct fanout *fanout = arena_at(arena, made);
-    for (ref_t child = parent->child; child; child = tree_node(arena, child)->sibling)
+    for (ref_t child = parent->child; child && left > 0;
+         child = tree_node(arena, child)->sibling, left--)
         fanout_put(fanout, tree, tree_node_edge(tree_node(arena, child)), child);
     parent->child = made;
     return true;
@@ -80,6 +98,8 @@ static bool fanout_make_room(struct arena *arena, ref_t ref, struct node *parent
 {
     const struct tree *tree = tree_at(arena, ref);
     struct fanout *fanout = arena_at(arena, parent->child);
+    if (!is_whole(arena, fanout, parent->child))
+        return false;
     if (fanout->count < fanout->slot_count / 4 * 3)
         return true;
     ref_t made = fanout_new(arena, ref, fanout->slot_count * 2);
@@ -100,7 +120,9 @@ static bool fanout_make_room(struct arena *arena, ref_t ref, struct node *parent
 static void close_gap(struct fanout *fanout, uint32_t gap)
 {
     const uint32_t mask = fanout->slot_count - 1;
-    for (uint32_t at = (gap + 1) & mask; fanout->slots[at].edge; at = (at + 1) & mask) {
+    uint32_t left = TREE_LONGEST_PROBE;
+    for (uint32_t at = (gap + 1) & mask; fanout->slots[at].edge && left > 0;
+         at = (at + 1) & mask, left--) {
         uint32_t wanted = tree_mix(fanout->slots[at].edge) & mask;
         if (((at - wanted) & mask) >= ((at - gap) & mask)) {
             fanout->slots[gap] = fanout->slots[at];
@@ -132,11 +154,13 @@ static void fanout_remove(struct arena *arena, const struct tree *tree, struct n
                           ref_t edge)
 {
     struct fanout *fanout = arena_at(arena, parent->child);
+    if (!is_whole(arena, fanout, parent->child))
+        return;
     if (edge == tree->unplaced_edge) {
         fanout->unplaced = 0;
     } else {
         struct child_slot *slot = child_slot(fanout, edge);
-        if (!slot->edge)
+        if (!slot || !slot->edge)
             return;
         close_gap(fanout, (uint32_t)(slot - fanout->slots));
         fanout->count--;
@@ -150,9 +174,9 @@ static void fanout_remove(struct arena *arena, const struct tree *tree, struct n
 static void list_remove(struct arena *arena, struct node *parent, ref_t child)
 {
     ref_t *link = &parent->child;
-    while (*link && *link != child)
+    for (uint32_t i = 0; i < TREE_LONGEST_LIST && *link && *link != child; i++)
         link = &tree_node(arena, *link)->sibling;
-    if (*link)
+    if (*link == child)
         *link = tree_node(arena, child)->sibling;
 }
 
@@ -165,6 +189,8 @@ ref_t children_find(struct arena *arena, const struct tree *tree, ref_t ref, ref
     struct fanout *fanout = fanout_of(arena, parent);
     ref_t last;
     *length = 0;
+    if (fanout && !is_whole(arena, fanout, parent->child))
+        return 0;
     return fanout ? fanout_find(fanout, tree, edge)
                   : tree_find_in_list(arena, parent, edge, length, &last);
 }
@@ -175,7 +201,7 @@ bool children_make_room(struct arena *arena, ref_t tree, ref_t ref, ref_t edge, 
     const bool unplaced = edge == tree_at(arena, tree)->unplaced_edge;
     if (fanout_of(arena, parent))
         return unplaced || fanout_make_room(arena, tree, parent);
-    return length < TREE_LIST_CHILDREN || fanout_from_list(arena, tree, parent) ||
+    return length < TREE_LIST_CHILDREN || fanout_from_list(arena, tree, parent, length) ||
            length < LONGEST_LIST || unplaced;
 }
 
@@ -184,7 +210,8 @@ void children_add(struct arena *arena, const struct tree *tree, ref_t ref, ref_t
     struct node *parent = tree_node(arena, ref);
     struct fanout *fanout = fanout_of(arena, parent);
     if (fanout) {
-        fanout_put(fanout, tree, edge, child);
+        if (is_whole(arena, fanout, parent->child))
+            fanout_put(fanout, tree, edge, child);
         return;
     }
     tree_node(arena, child)->sibling = parent->child;

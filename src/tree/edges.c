@@ -4,7 +4,12 @@
 #include "base/rare.h"
 #include "tree/layout.h"
 
-enum { FIRST_EDGES = 16, MOST_EDGES = 2048, FIRST_EDGE_SLOTS = 32 };
+enum {
+    FIRST_EDGES = 16,
+    MOST_EDGES = 2048,
+    FIRST_EDGE_SLOTS = 32,
+    MOST_PROBES = 64, // of an edge on average, when the table grows: beyond that it was damaged
+};
 
 static uint32_t hash_edge(place_t site, place_t function)
 {
@@ -23,12 +28,14 @@ static struct edge_slot *slots_of(const struct arena *arena, const struct tree *
     return arena_at(arena, tree->edge_slots);
 }
 
+// NULL in a damaged table.
 static struct edge_slot *find_slot(const struct arena *arena, const struct tree *tree,
                                    uint32_t hash, place_t site, place_t function)
 {
     struct edge_slot *slots = slots_of(arena, tree);
     const uint32_t mask = tree->edge_slot_count - 1;
-    for (uint32_t at = hash & mask;; at = (at + 1) & mask) {
+    uint32_t at = hash & mask;
+    for (uint32_t i = 0; i < TREE_LONGEST_PROBE; i++, at = (at + 1) & mask) {
         if (slots[at].edge == 0)
             return &slots[at];
         if (slots[at].hash != hash)
@@ -37,6 +44,15 @@ static struct edge_slot *find_slot(const struct arena *arena, const struct tree 
         if (edge->site == site && edge->function == function)
             return &slots[at];
     }
+    return NULL;
+}
+
+// False also in a process that lives on although the tool took it for dead, and zeroed its memory.
+static bool has_slots(const struct arena *arena, const struct tree *tree)
+{
+    return tree->edge_slot_count &&
+           arena_find(arena, tree->edge_slots,
+                      (uint64_t)tree->edge_slot_count * sizeof(struct edge_slot));
 }
 
 void tree_expect_edge(const struct arena *arena, ref_t ref, place_t site, place_t function)
@@ -51,11 +67,11 @@ void tree_expect_edge_record(const struct arena *arena, ref_t ref, place_t site,
 {
     const struct tree *tree = tree_at(arena, ref);
     const uint32_t hash = hash_edge(site, function), mask = tree->edge_slot_count - 1;
-    if (!tree->edge_slot_count)
+    if (!has_slots(arena, tree))
         return;
     const struct edge_slot *slots = slots_of(arena, tree);
     uint32_t at = hash & mask;
-    while (slots[at].edge && slots[at].hash != hash)
+    for (uint32_t i = 0; i < TREE_LONGEST_PROBE && slots[at].edge && slots[at].hash != hash; i++)
         at = (at + 1) & mask;
     __builtin_prefetch(arena_at(arena, slots[at].edge));
 }
@@ -75,11 +91,12 @@ static bool grow_edge_slots(struct arena *arena, ref_t ref)
     tree->edge_slot_count = old_count * 2;
     struct edge_slot *slots = slots_of(arena, tree);
     const uint32_t mask = tree->edge_slot_count - 1;
-    for (uint32_t i = 0; i < old_count; i++) {
+    uint64_t probes = (uint64_t)old_count * MOST_PROBES;
+    for (uint32_t i = 0; i < old_count && probes > 0; i++) {
         if (!old[i].edge)
             continue;
         uint32_t at = old[i].hash & mask;
-        while (slots[at].edge)
+        for (; probes > 0 && slots[at].edge; probes--)
             at = (at + 1) & mask;
         slots[at] = old[i];
     }
@@ -111,14 +128,12 @@ static ref_t edge_new(struct arena *arena, ref_t tree_ref, place_t site, place_t
 ref_t tree_edge(struct arena *arena, ref_t ref, place_t site, place_t function)
 {
     struct tree *tree = tree_at(arena, ref);
-    // The tool zeroes the memory of processes that it takes for dead. Should it ever be wrong, a
-    // process that lives on finds an empty tree: it must do nothing then, rather than fault.
-    if (RARE(tree->edge_slot_count == 0))
+    if (RARE(!has_slots(arena, tree)))
         return 0;
     const uint32_t hash = hash_edge(site, function);
     struct edge_slot *slot = find_slot(arena, tree, hash, site, function);
-    if (slot->edge)
-        return slot->edge;
+    if (RARE(!slot) || slot->edge)
+        return slot ? slot->edge : 0;
     if (tree->edge_count >= tree->edge_slot_count / 4 * 3) {
         if (grow_edge_slots(arena, ref))
             slot = find_slot(arena, tree, hash, site, function);
@@ -126,7 +141,7 @@ ref_t tree_edge(struct arena *arena, ref_t ref, place_t site, place_t function)
             return 0; // fuller, and every search would become long
     }
     ref_t edge = edge_new(arena, ref, site, function);
-    if (edge) {
+    if (edge && slot) {
         *slot = (struct edge_slot){hash, edge};
         tree->edge_count++;
     }

@@ -53,6 +53,25 @@ struct node_block {
     _Atomic uint32_t used; // nodes that are published
 };
 
+// Tells whether a chain of blocks bites its tail, after Brent: each is compared with one that lies
+// ever further back.
+struct tree_chain {
+    ref_t mark;
+    uint32_t steps, most;
+};
+
+static inline bool tree_chain_repeats(struct tree_chain *chain, ref_t at)
+{
+    if (at == chain->mark)
+        return true;
+    if (chain->steps++ == chain->most) {
+        chain->mark = at;
+        chain->most = chain->most * 2 + 1;
+        chain->steps = 0;
+    }
+    return false;
+}
+
 struct child_slot {
     ref_t edge, node;
 };
@@ -153,6 +172,14 @@ bool tree_edges_start(struct arena *arena, ref_t tree);
 
 // children.c: the children of a node.
 //
+// The program may have scribbled over what is followed here: each search ends after so many steps,
+// which none takes in a tree that is whole.
+enum {
+    TREE_LONGEST_LIST = 256,    // of children, without a hash
+    TREE_LONGEST_PROBE = 65536, // in a hash that is open-addressed
+    TREE_FURTHEST = 4096,       // upwards, for a node that can take a cost
+};
+
 // Measured (bench/tree_children.c): move-to-front beats a plain list from four children on, and
 // from about eight a hash is as fast; a few more in the list save the memory of most hashes.
 #define TREE_LIST_CHILDREN 12
@@ -167,7 +194,8 @@ static inline ref_t tree_find_in_list(struct arena *arena, struct node *parent, 
                                       uint32_t *length, ref_t *last)
 {
     ref_t before = 0;
-    for (ref_t child = parent->child; child; child = tree_node(arena, child)->sibling) {
+    for (ref_t child = parent->child; child && *length < TREE_LONGEST_LIST;
+         child = tree_node(arena, child)->sibling) {
         if (tree_node_edge(tree_node(arena, child)) == edge) {
             if (before) { // to the front: the next event most likely asks for it again
                 tree_node(arena, before)->sibling = tree_node(arena, child)->sibling;

@@ -59,6 +59,8 @@ uint64_t miner_sum_up(const struct arena *arena, struct miner *miner)
 ref_t others_update(struct arena *arena, ref_t tree, struct miner *miner, ref_t node,
                     uint64_t amount)
 {
+    if (!miner_is_whole(arena, miner) || !miner->counters)
+        return 0;
     if (miner->kind == TREE_LOSSY_COUNTING)
         lossy_update(arena, tree, miner, node, amount);
     else
@@ -68,6 +70,8 @@ ref_t others_update(struct arena *arena, ref_t tree, struct miner *miner, ref_t 
 
 ref_t others_victim(struct arena *arena, struct miner *miner)
 {
+    if (!miner_is_whole(arena, miner))
+        return 0;
     return miner->kind == TREE_LOSSY_COUNTING ? lossy_victim(arena, miner)
                                               : sticky_victim(arena, miner);
 }
@@ -78,7 +82,7 @@ static ref_t give_up_some(struct arena *arena, struct miner *miner)
 {
     enum { LOOKS = 16 };
     uint32_t coldest = 0;
-    if (miner->count == 0)
+    if (miner->count == 0 || !miner_is_whole(arena, miner))
         return 0;
     for (uint32_t i = 0; i < LOOKS; i++) {
         miner->turn = miner->turn + 1 < miner->count ? miner->turn + 1 : 0;

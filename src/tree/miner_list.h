@@ -17,6 +17,12 @@ static inline ref_t *miner_slot(const struct arena *arena, const struct miner *m
     return &part[place - (UINT32_C(1) << power)];
 }
 
+// False where the program has scribbled over it.
+static inline bool miner_is_whole(const struct arena *arena, const struct miner *miner)
+{
+    return miner->count <= miner->room && miner->room <= arena->bytes / sizeof(ref_t);
+}
+
 static inline struct node *miner_node(const struct arena *arena, const struct miner *miner,
                                       uint32_t index)
 {

@@ -33,8 +33,9 @@
 
 #include "tree/miner_list.h"
 
-#define PAID 2  // scans, by an event
-#define AHEAD 8 // so many nodes are fetched before they are looked at
+#define PAID 2        // scans, by an event
+#define MOST_PASSES 8 // for one victim: two, but where hooks raise counts meanwhile
+#define AHEAD 8       // so many nodes are fetched before they are looked at
 
 static unsigned bucket_of(uint64_t value)
 {
@@ -134,10 +135,11 @@ static ref_t *search_part(struct arena *arena, struct miner *miner)
     return NULL;
 }
 
-// Its place in M, which is not empty: that which the pass is at.
+// Its place in M, which is not empty: that which the pass is at. Counts that make no sense, because
+// the program has scribbled over them, may leave none that is cold: then it is the first one.
 static ref_t *find_coldest(struct arena *arena, ref_t tree, struct miner *miner)
 {
-    for (;;) {
+    for (unsigned i = 0; i < MOST_PASSES; i++) {
         while (miner->saving.at < miner->count) {
             ref_t *slot = search_part(arena, miner);
             if (slot)
@@ -145,6 +147,7 @@ static ref_t *find_coldest(struct arena *arena, ref_t tree, struct miner *miner)
         }
         begin_pass(arena, tree, miner);
     }
+    return miner_slot(arena, miner, 0);
 }
 
 static void pay(struct saving *saving, const struct node *node)
@@ -198,7 +201,9 @@ ref_t saving_update(struct arena *arena, ref_t tree, struct miner *miner, ref_t 
         miner_add_excess(miner, floor);
         return 0;
     }
-    if (miner->count == 0) { // not even one: nothing can be said but how much was charged
+    if (miner->count == 0 ||
+        !miner_is_whole(arena,
+                        miner)) { // not even one: nothing can be said but how much was charged
         miner_add_excess(miner, 0 - amount);
         return 0;
     }
@@ -207,7 +212,7 @@ ref_t saving_update(struct arena *arena, ref_t tree, struct miner *miner, ref_t 
 
 ref_t saving_give_up(struct arena *arena, ref_t tree, struct miner *miner)
 {
-    if (miner->count == 0)
+    if (miner->count == 0 || !miner_is_whole(arena, miner))
         return 0;
     const ref_t victim = *find_coldest(arena, tree, miner);
     const uint64_t count = miner_count(tree_node(arena, victim));

@@ -14,6 +14,8 @@
 
 #include "tree/miner_list.h"
 
+enum { MOST_SWEEPS = 64 }; // a rate of 64 bits doubles no more often
+
 static uint64_t next_random(struct sticky *sticky)
 {
     sticky->random ^= sticky->random << 13;
@@ -73,7 +75,7 @@ void sticky_update(struct arena *arena, ref_t tree, struct miner *miner, ref_t r
     }
     // The first 2t at rate 1, the next 2t at 2, 4t at 4, and so on.
     for (uint64_t limit = 2 * sticky->items * sticky->rate << sticky->sweeps;
-         sticky->charged > limit && limit < UINT64_MAX / 4; limit *= 2)
+         sticky->charged > limit && limit && limit < UINT64_MAX / 4; limit *= 2)
         sticky->sweeps++;
 }
 
@@ -86,6 +88,8 @@ static uint64_t loss(struct sticky *sticky)
 ref_t sticky_victim(struct arena *arena, struct miner *miner)
 {
     struct sticky *sticky = &miner->sticky;
+    if (sticky->sweeps > MOST_SWEEPS)
+        sticky->sweeps = MOST_SWEEPS;
     for (; sticky->sweeps; sticky->sweeps--) {
         if (!sticky->sweeping) {
             sticky->sweeping = 1;

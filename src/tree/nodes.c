@@ -4,6 +4,8 @@
 #include "tree/hot.h"
 #include "tree/layout.h"
 
+enum { TRIES = 1024 }; // at room that others take first
+
 // How many records of `each` bytes behind a head fit into so much room, at most `wanted`.
 static uint32_t records_that_fit(uint64_t room, size_t head, size_t each, uint32_t wanted)
 {
@@ -17,7 +19,8 @@ static uint32_t records_that_fit(uint64_t room, size_t head, size_t each, uint32
 // between the question and the allocation: then ask again for less.
 static ref_t from_common_part(struct arena *arena, size_t head, size_t each, uint32_t *count)
 {
-    for (uint32_t wanted = *count;;) {
+    uint32_t wanted = *count;
+    for (unsigned i = 0; i < TRIES; i++) {
         wanted = records_that_fit(arena_room(arena), head, each, wanted);
         ref_t block = wanted ? arena_alloc(arena, head + each * wanted) : 0;
         if (block || !wanted) {
@@ -25,6 +28,7 @@ static ref_t from_common_part(struct arena *arena, size_t head, size_t each, uin
             return block;
         }
     }
+    return 0;
 }
 
 // What is exact comes from the common part alone.
@@ -43,7 +47,8 @@ static ref_t exact_records(struct arena *arena, ref_t ref, size_t head, size_t e
 static ref_t from_kept_part(struct arena *arena, const struct tree *tree, size_t head, size_t each,
                             uint32_t *count)
 {
-    for (uint32_t wanted = *count;;) {
+    uint32_t wanted = *count;
+    for (unsigned i = 0; i < TRIES; i++) {
         wanted = records_that_fit(hot_room(arena, tree), head, each, wanted);
         ref_t block = wanted ? arena_alloc_kept(arena, head + each * wanted) : 0;
         if (block)
@@ -53,6 +58,7 @@ static ref_t from_kept_part(struct arena *arena, const struct tree *tree, size_t
             return block;
         }
     }
+    return 0;
 }
 
 ref_t tree_records(struct arena *arena, ref_t tree, size_t head, size_t each, uint32_t *count)

@@ -23,10 +23,13 @@ int64_t tree_scan(const struct arena *arena, uint64_t arena_bytes, ref_t tree_re
     if (metrics == 0 || metrics > TREE_MOST_METRICS)
         return -EBADMSG;
 
-    // No arena holds more nodes than this: a chain of blocks that bites its tail ends here.
+    // No arena holds more nodes than this.
     uint64_t bytes_left = arena_bytes;
     int64_t visited = 0;
+    struct tree_chain chain = {0};
     while (at) {
+        if (tree_chain_repeats(&chain, at))
+            return -EBADMSG;
         if (!inside(arena_bytes, at, sizeof(struct node_block)))
             return -EBADMSG;
         const struct node_block *block = arena_at(arena, at);

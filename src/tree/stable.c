@@ -5,7 +5,7 @@
 
 // How far a node's path to the root is known. STANDS and more: it does, and the node has this index
 // among those that are kept.
-enum { UNKNOWN, ON_THE_WAY, GONE, STANDS, MOST_SLOTS = (1 << 30) - STANDS };
+enum { UNKNOWN, ON_THE_WAY, GONE, STANDS, MOST_SLOTS = (1 << 30) - STANDS, TRIES = 1000 };
 
 // Nodes that lie one behind the other in a block: slots `first` and following.
 struct run {
@@ -43,8 +43,11 @@ static int each_block(const struct arena *arena, uint64_t arena_bytes, ref_t tre
     const struct tree *head = arena_at(arena, tree);
     // Acquire, here and below: pairs with the writer's release of a block or a node that is whole.
     ref_t at = atomic_load_explicit(&head->first_block, memory_order_acquire);
-    uint64_t bytes_left = arena_bytes; // a chain that bites its tail ends here
+    uint64_t bytes_left = arena_bytes; // no arena has more
+    struct tree_chain chain = {0};
     while (at) {
+        if (tree_chain_repeats(&chain, at))
+            return -EBADMSG;
         if (!inside(arena_bytes, at, sizeof(struct node_block)))
             return -EBADMSG;
         const struct node_block *block = arena_at(arena, at);
@@ -137,8 +140,9 @@ static void first_copy(struct reading *reading, const struct run *run)
 // Reads the values of a node. False if it is another context than it was in the first copy.
 static bool take_values(struct stable_node *copy, const struct node *node, unsigned metrics)
 {
-    // Whether it is monitored may change at any time: its values are read with that.
-    for (;;) {
+    // Whether it is monitored may change at any time: its values are read with that. What changes
+    // each time is no tree's.
+    for (unsigned i = 0; i < TRIES; i++) {
         const ref_t edge = load(&node->edge);
         if ((edge ^ copy->edge) & ~TREE_UNMONITORED || copy->parent != load(&node->parent))
             return false;
@@ -153,6 +157,7 @@ static bool take_values(struct stable_node *copy, const struct node *node, unsig
             return true;
         }
     }
+    return false;
 }
 
 static void second_copy(struct reading *reading, const struct run *run)

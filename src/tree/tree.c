@@ -102,7 +102,7 @@ ref_t tree_unplaced(struct arena *arena, ref_t ref, ref_t frame)
     struct tree *tree = tree_at(arena, ref);
     if (tree->kind != TREE_FULL)
         return without_statements(arena, tree, frame);
-    for (; frame; frame = tree_node(arena, frame)->parent) {
+    for (unsigned i = 0; frame && i < TREE_FURTHEST; frame = tree_node(arena, frame)->parent, i++) {
         ref_t node = tree_child(arena, ref, frame, tree->unplaced_edge);
         if (!node)
             node = find_or_make(arena, ref, frame, tree->unplaced_edge, true);
