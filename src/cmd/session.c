@@ -47,7 +47,7 @@ int session_create(struct session *session, const struct record_options *options
     struct live_session *shared = session->shared;
     shared->version = LIVE_VERSION;
     shared->tool_pid = (uint32_t)getpid();
-    shared->slice_bytes = slice;
+    shared->slice_bytes = session->slice_bytes = slice;
     shared->options = (struct live_options){
         .event = options->event,
         .also = options->also,
@@ -89,12 +89,11 @@ void session_set_recording(struct session *session, bool recording)
 void session_read_sources(const struct session *session, struct session_sources *sources)
 {
     uint64_t count = atomic_load_explicit(&session->shared->slices, memory_order_relaxed);
-    uint64_t slice_bytes = session->shared->slice_bytes;
     bool waiting = false;
     for (uint64_t i = sources->next; i < count && i < sources->next + 256; i++) {
         // Read, not mapped: whatever the program did to the file, this cannot fault.
         struct live_process process;
-        off_t offset = (off_t)(LIVE_SESSION_BYTES + i * slice_bytes);
+        off_t offset = (off_t)(LIVE_SESSION_BYTES + i * session->slice_bytes);
         if (pread(session->fd, &process, sizeof process, offset) != sizeof process)
             return;
         if (process.source && process.source <= LIVE_SOURCE_TIMER) {

@@ -12,6 +12,7 @@ struct session {
     int fd;
     struct live_session *shared; // page 0
     char path[64];
+    uint64_t slice_bytes; // as in the shared page, which the program may overwrite
 };
 
 // 0, or -errno.

@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 enum {
     MOST_PIDFDS = 256,
@@ -15,8 +16,9 @@ enum {
     // them.
     MOST_UNPROVEN = 64,
     FAR_TOO_MANY_UNPROVEN = 1024,
-    MOST_WAITING = 64, // processes, when those that are gone are let go at once
-    MOST_WAITS = 2,    // readings
+    MOST_WAITING = 64,    // processes, when those that are gone are let go at once
+    MOST_WAITS = 2,       // readings
+    MOST_STARTING = 4096, // processes that have a slice and have written nothing yet
 };
 
 // How much of a slice lies in the file: the program can reach the file and may have cut it.
@@ -55,6 +57,16 @@ static int add_process(struct recorder *recorder, uint64_t slice)
     return 0;
 }
 
+// The first slice from there on that somebody has written to. UINT64_MAX: none has, as yet.
+static uint64_t next_written(const struct recorder *recorder, uint64_t slice)
+{
+    const off_t from = (off_t)(LIVE_SESSION_BYTES + slice * recorder->slice_bytes);
+    const off_t at = lseek(recorder->memory, from, SEEK_DATA);
+    if (at < 0)
+        return errno == ENXIO ? UINT64_MAX : slice;
+    return ((uint64_t)at - LIVE_SESSION_BYTES) / recorder->slice_bytes;
+}
+
 int recorder_find_slices(struct recorder *recorder)
 {
     // Every agent adds one, we read. Relaxed: what is in a slice has its own order (its state).
@@ -67,6 +79,12 @@ int recorder_find_slices(struct recorder *recorder)
         slices = possible;
     int result = 0;
     while (result == 0 && recorder->slices_seen < slices) {
+        const uint64_t written = next_written(recorder, recorder->slices_seen);
+        if (written >= slices)
+            break;
+        // So many do not begin at once: the program has overwritten the number.
+        if (written - recorder->slices_seen > MOST_STARTING)
+            recorder->slices_seen = written;
         result = add_process(recorder, recorder->slices_seen);
         recorder->slices_seen += result == 0;
     }

@@ -329,6 +329,44 @@ static void test_scribbled_memory(void **state)
     assert_true(noted > 5); // how many, is chance: 28 to 43
 }
 
+static unsigned long resident_pages(void)
+{
+    unsigned long all = 0, resident = 0;
+    FILE *file = fopen("/proc/self/statm", "r");
+    assert_non_null(file);
+    assert_int_equal(fscanf(file, "%lu %lu", &all, &resident), 2);
+    fclose(file);
+    return resident;
+}
+
+// The session's page lies in the program, too, and says how many slices there are.
+static void test_scribbled_session(void **state)
+{
+    (void)state;
+    struct fake_live live = fake_live_new(SLICE, 1 << 22);
+    struct fake_process good = new_process(&live, getpid(), "good");
+    fake_sample(&good, fake_thread(&good, 0), (uint64_t[]){16}, 1, 20, 4711);
+    struct recorder *recorder = open_recorder(&live);
+    const unsigned long before = resident_pages();
+    memset(live.session, 0x5a, LIVE_SESSION_BYTES);
+    assert_int_equal(recorder_update(recorder), 0);
+    // One that begins then has a slice far away.
+    atomic_store(&live.session->slices, 3000000);
+    struct fake_process later = new_process(&live, getpid(), "later");
+    fake_sample(&later, fake_thread(&later, 0), (uint64_t[]){32}, 1, 40, 42);
+    assert_int_equal(recorder_update(recorder), 0);
+    assert_true(resident_pages() < before + (32 << 20) / 4096);
+    assert_int_equal(recorder_close(recorder), 0);
+    struct profile *profile = read_back();
+    assert_true(profile->complete);
+    assert_int_equal(profile->process_count, 2);
+    assert_int_equal(profile->tree_count, 2);
+    profile_free(profile);
+    fake_process_free(&good);
+    fake_process_free(&later);
+    fake_live_free(&live);
+}
+
 static void test_memory_cannot_be_cut(void **state)
 {
     (void)state;
@@ -399,6 +437,7 @@ int main(void)
         cmocka_unit_test_setup(test_fork_storm, clear_folder),
         cmocka_unit_test_setup(test_full_disk, clear_folder),
         cmocka_unit_test_setup(test_scribbled_memory, clear_folder),
+        cmocka_unit_test_setup(test_scribbled_session, clear_folder),
         cmocka_unit_test_setup(test_memory_cannot_be_cut, clear_folder),
         cmocka_unit_test_setup(test_killed_recorder, clear_folder),
     };
