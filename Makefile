@@ -8,7 +8,7 @@ NINJA = ninja -C $(BUILD) cairn libcairn.so libcairn-alloc.so
 # SECONDS_OF_FUZZ=60 ends it sooner.
 SECONDS_OF_FUZZ ?= 3600
 
-.PHONY: all demo test bench fuzz lint install format clean deps
+.PHONY: all demo test bench fuzz torture lint install format clean deps
 
 all: $(BUILD)/build.ninja
 	@$(NINJA)
@@ -32,6 +32,10 @@ lint: deps
 
 fuzz: deps
 	@scripts/fuzz $(BUILD)/fuzz --seconds $(SECONDS_OF_FUZZ) --jobs $$(nproc)
+
+torture: all
+	@scripts/install-deps torture
+	@scripts/torture $(BUILD)
 
 bench: all
 	@scripts/install-deps bench
