@@ -67,8 +67,10 @@ const char record_help[] =
     "                              with --tree hot: how hot contexts are found\n"
     "      --tree-memory SIZE      with --tree bounded: the buffer of each thread (default 1M)\n"
     "      --purge age|all         with --tree bounded: what a full buffer forgets (default age)\n"
+    "      --strict                exit with status 2 if the profile could not be written to its\n"
+    "                              end, as on a full disk, whatever COMMAND's own status is\n"
     "      --json                  the closing summary (on stderr) as JSON\n"
-    "  -q, --quiet                 no word of ours at all\n"
+    "  -q, --quiet                 print nothing but errors\n"
     "  -h, --help                  this text\n"
     "\n"
     "The exit status is COMMAND's own, 128+N if signal N killed it, 127 or 126 if it cannot be\n"
@@ -94,6 +96,7 @@ enum {
     OPTION_FOLD_RECURSION,
     OPTION_VERIFY,
     OPTION_CALLS_BY,
+    OPTION_STRICT,
     OPTION_JSON,
     OPTION_SOURCE,
     OPTION_EMPTY_HANDLER,
@@ -122,6 +125,7 @@ static const struct option long_options[] = {
     {"tree-memory", required_argument, NULL, OPTION_TREE_MEMORY},
     {"verify", no_argument, NULL, OPTION_VERIFY},
     {"calls-by", required_argument, NULL, OPTION_CALLS_BY},
+    {"strict", no_argument, NULL, OPTION_STRICT},
     {"json", no_argument, NULL, OPTION_JSON},
     {"quiet", no_argument, NULL, 'q'},
     {"help", no_argument, NULL, 'h'},
@@ -281,6 +285,9 @@ static int set_option(struct parsing *parsing, int option, char *value)
         return PROCEED;
     case OPTION_CALLS_BY:
         return set_calls_by(parsing, value);
+    case OPTION_STRICT:
+        options->strict = true;
+        return PROCEED;
     case OPTION_JSON:
         options->json = true;
         return PROCEED;

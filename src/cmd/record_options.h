@@ -33,6 +33,7 @@ struct record_options {
     uint64_t duration_ns; // 0: to the end
     bool marker, per_thread, follow_fork;
     bool quiet, json;
+    bool strict; // a profile that is not complete is a failure
     bool empty_handler, verify;
     bool restless; // encodings change all the time
     char **command;

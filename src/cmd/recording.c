@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: MIT
 
 #include "cmd/recording.h"
+#include "base/new_file.h"
+#include "base/text.h"
 #include "cmd/descendants.h"
 #include "cmd/session.h"
 #include "cmd/status.h"
@@ -41,11 +43,13 @@ struct recording {
     uint64_t on_ns, off_ns; // when to switch sampling; NEVER: not, or done
     int signals;
     pid_t command;
-    bool ended;         // the command, not necessarily all that it started
-    int command_status; // as wait4() told it
-    uint64_t cpu_ns;    // what the command and all it waited for used, by the kernel's books
-    bool write_failed;  // said once
-    bool stop;          // asked to end while waiting for left-over processes
+    bool ended;          // the command, not necessarily all that it started
+    int command_status;  // as wait4() told it
+    uint64_t cpu_ns;     // what the command and all it waited for used, by the kernel's books
+    int write_error;     // of the last update, 0: the file has all that was seen,
+    uint64_t written_ns; // and else what was seen until then
+    bool write_failed;   // said once
+    bool stop;           // asked to end while waiting for left-over processes
 };
 
 static uint64_t clock_ns(clockid_t clock)
@@ -76,20 +80,41 @@ static uint64_t file_bytes(const char *path)
     return stat(path, &status) ? 0 : (uint64_t)status.st_size;
 }
 
+static const char *why_not_written(int error)
+{
+    switch (error) {
+    case -ENOSPC:
+        return "the disk is full";
+    case -EDQUOT:
+        return "the disk quota is used up";
+    case -EFBIG:
+        return "the file size limit (ulimit -f) is reached";
+    case -ENOENT:
+        return "its folder is gone";
+    case -ESTALE:
+        return "another file has its name now";
+    default:
+        return new_file_error(error);
+    }
+}
+
 static void update(struct recording *recording)
 {
     struct recorder_totals totals;
-    int error = recorder_update(recording->recorder);
-    if (error && !recording->write_failed) {
+    const uint64_t now = now_ns();
+    const int error = recording->write_error = recorder_update(recording->recorder);
+    if (!error)
+        recording->written_ns = now;
+    else if (!recording->write_failed && !recording->options->json) {
         status_line_clear(&recording->line);
         complain("cannot write %s: %s; trying again each second", recording->options->output,
-                 strerror(-error));
+                 why_not_written(error));
     }
     recording->write_failed |= error != 0;
     session_read_sources(&recording->session, &recording->sources);
     recorder_totals(recording->recorder, &totals);
     if (recording->line.wanted)
-        status_line_show(&recording->line, now_ns() - recording->start_ns, &totals,
+        status_line_show(&recording->line, now - recording->start_ns, &totals,
                          file_bytes(recording->options->output));
 }
 
@@ -230,6 +255,7 @@ static void summarise(struct recording *recording, unsigned running,
         .elapsed_ns = now_ns() - recording->start_ns,
         .cpu_ns = recording->cpu_ns,
         .running = running,
+        .refused = session_refused(&recording->session),
         .started = recording->options->delay_ns == 0 || recording->on_ns == NEVER,
     };
     recorder_totals(recording->recorder, &summary->totals);
@@ -287,10 +313,13 @@ static void finish(struct recording *recording, int status, int outcome)
     summarise(recording, running, &summary);
     char *advice = source_advice(options, &summary);
     char *unseen = unseen_advice(options, &summary);
+    char *refused = refused_advice(options, &summary);
     if (running) {
         summary.file_bytes = file_bytes(options->output);
         print_summary(options, &summary);
         detach();
+        if (recording->write_error && options->strict)
+            status = STATUS_MISUSE;
         tell(outcome, status | RECORDING_GOES_ON);
         wait_for_left_over(recording);
     }
@@ -298,14 +327,20 @@ static void finish(struct recording *recording, int status, int outcome)
         recorder_note(recording->recorder, advice);
     if (unseen)
         recorder_note(recording->recorder, unseen);
+    if (refused)
+        recorder_note(recording->recorder, refused);
     free(advice);
     free(unseen);
+    free(refused);
     int error = recorder_close(recording->recorder);
     if (running)
         return;
     if (error) {
-        complain("cannot complete %s: %s", options->output, strerror(-error));
-        status = status ? status : STATUS_FAILED;
+        summary.incomplete = why_not_written(error);
+        summary.written_ns = recording->written_ns - recording->start_ns;
+        summary.is_elsewhere = error == -ENOENT || error == -ESTALE;
+        if (options->strict)
+            status = STATUS_MISUSE;
     }
     summary.file_bytes = file_bytes(options->output);
     print_summary(options, &summary);
@@ -343,6 +378,12 @@ static int start(struct recording *recording, const struct launch *launch,
         description.events[i] = describe_event(options, options->events[i]);
     char *why = NULL;
     int error = session_create(&recording->session, options, launch->agent_path);
+    if (error == -EFBIG) {
+        complain("the file size limit (ulimit -f) leaves no room for the shared memory, %s for "
+                 "each process: raise it, or lower --memory",
+                 text_bytes(options->memory).text);
+        return STATUS_MISUSE;
+    }
     if (error) {
         complain("cannot make the shared memory: %s", strerror(-error));
         return STATUS_FAILED;
@@ -354,7 +395,7 @@ static int start(struct recording *recording, const struct launch *launch,
         free(why);
         return STATUS_MISUSE;
     }
-    recording->start_ns = now_ns();
+    recording->start_ns = recording->written_ns = now_ns();
     recording->update_ns = recording->start_ns + UPDATE_NS;
     uint64_t on_ns = recording->start_ns + options->delay_ns;
     recording->on_ns = options->delay_ns ? on_ns : NEVER;

@@ -5,19 +5,20 @@
 #include <stdio.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/resource.h>
 #include <unistd.h>
 
-// Sparse: only what is written costs memory. The larger, the more processes can come and go; where
-// a limit (ulimit -f) forbids the largest, a smaller one will do.
-static int make_large(int fd, uint64_t smallest)
+// Sparse: only what is written costs memory. The larger, the more processes can come and go, as far
+// as a limit (ulimit -f) permits. The size, or -errno.
+static int64_t make_large(int fd, uint64_t smallest)
 {
-    for (int bits = 50; bits >= 0; bits -= 2) {
-        if (UINT64_C(1) << bits < smallest)
-            break;
-        if (!ftruncate(fd, (off_t)1 << bits))
-            return 0;
-    }
-    return ftruncate(fd, (off_t)smallest) ? -errno : 0;
+    struct rlimit limit;
+    uint64_t bytes = UINT64_C(1) << 50;
+    if (!getrlimit(RLIMIT_FSIZE, &limit) && limit.rlim_cur < bytes)
+        bytes = limit.rlim_cur;
+    if (bytes < smallest)
+        return -EFBIG;
+    return ftruncate(fd, (off_t)bytes) ? -errno : (int64_t)bytes;
 }
 
 int session_create(struct session *session, const struct record_options *options,
@@ -30,7 +31,8 @@ int session_create(struct session *session, const struct record_options *options
     int fd = memfd_create("cairn", MFD_CLOEXEC | MFD_ALLOW_SEALING);
     if (fd < 0)
         return -errno;
-    int error = make_large(fd, LIVE_SESSION_BYTES + slice);
+    const int64_t bytes = make_large(fd, LIVE_SESSION_BYTES + slice);
+    int error = bytes < 0 ? (int)bytes : 0;
     void *page = MAP_FAILED;
     if (!error) {
         page = mmap(NULL, LIVE_SESSION_BYTES, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
@@ -42,6 +44,7 @@ int session_create(struct session *session, const struct record_options *options
     }
     session->fd = fd;
     session->shared = page;
+    session->slices = ((uint64_t)bytes - LIVE_SESSION_BYTES) / slice;
     snprintf(session->path, sizeof session->path, "/proc/%d/fd/%d", (int)getpid(), fd);
 
     struct live_session *shared = session->shared;
@@ -84,6 +87,13 @@ void session_set_recording(struct session *session, bool recording)
 {
     // The tool writes, every handler reads; nothing else hangs on it, so relaxed is enough.
     atomic_store_explicit(&session->shared->recording, recording, memory_order_relaxed);
+}
+
+uint64_t session_refused(const struct session *session)
+{
+    // The program can write there: what cannot be is not believed.
+    uint64_t taken = atomic_load_explicit(&session->shared->slices, memory_order_relaxed);
+    return taken > session->slices && taken < UINT32_MAX ? taken - session->slices : 0;
 }
 
 void session_read_sources(const struct session *session, struct session_sources *sources)

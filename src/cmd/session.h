@@ -13,6 +13,7 @@ struct session {
     struct live_session *shared; // page 0
     char path[64];
     uint64_t slice_bytes; // as in the shared page, which the program may overwrite
+    uint64_t slices;      // that the memory has room for
 };
 
 // 0, or -errno.
@@ -27,6 +28,9 @@ struct session_sources {
     bool exclude_kernel;            // somewhere, at least
     uint64_t next;                  // the first slice that was not read yet
 };
+
+// Processes that found no room in the shared memory.
+uint64_t session_refused(const struct session *session);
 
 void session_read_sources(const struct session *session, struct session_sources *sources);
 

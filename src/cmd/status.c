@@ -98,7 +98,7 @@ char *unseen_advice(const struct record_options *options, const struct recording
     char *advice = NULL;
     // Only where the two sums are meant to be the same.
     if (options->event != LIVE_EVENT_CPU || options->delay_ns || options->duration_ns ||
-        !options->follow_fork || options->empty_handler || summary->running)
+        !options->follow_fork || options->empty_handler || summary->running || summary->refused)
         return NULL;
     // Until the agent is in, a process has loaded its libraries; the kernel may count by its tick.
     uint64_t allowed =
@@ -116,11 +116,48 @@ char *unseen_advice(const struct record_options *options, const struct recording
     return length < 0 ? NULL : advice;
 }
 
+char *refused_advice(const struct record_options *options, const struct recording_summary *summary)
+{
+    char *advice = NULL;
+    if (!summary->refused)
+        return NULL;
+    int length =
+        asprintf(&advice,
+                 "%s process%s not recorded: the file size limit (ulimit -f) leaves room for %u, "
+                 "with %s each; raise it, or lower --memory",
+                 text_count(summary->refused).text, summary->refused == 1 ? " was" : "es were",
+                 summary->totals.processes, text_bytes(options->memory).text);
+    return length < 0 ? NULL : advice;
+}
+
+static void print_advice(char *advice)
+{
+    if (advice)
+        complain("%s", advice);
+    free(advice);
+}
+
+// The last line of a recording that went wrong.
+static void print_incomplete(const struct record_options *options,
+                             const struct recording_summary *summary)
+{
+    if (summary->is_elsewhere)
+        complain("%s is lost: %s; name another file with -o, and record again", options->output,
+                 summary->incomplete);
+    else
+        complain("%s is incomplete: %s; it holds the first %s of %s. Make room, or name another "
+                 "file with -o, and record again",
+                 options->output, summary->incomplete, text_duration(summary->written_ns).text,
+                 text_duration(summary->elapsed_ns).text);
+}
+
 static void print_why_empty(const struct record_options *options,
                             const struct recording_summary *summary)
 {
     const struct recorder_totals *totals = &summary->totals;
-    if (totals->processes == 0)
+    if (totals->processes == 0 && summary->refused)
+        complain("nothing was recorded");
+    else if (totals->processes == 0)
         complain("nothing was recorded: the agent was not loaded into %s. It may have run a static "
                  "or setuid program, or one with a cleared environment: record that program itself",
                  options->command[0]);
@@ -244,22 +281,18 @@ static void print_lines(const struct record_options *options,
     if (totals->forgetting)
         complain("the memory limit was reached: from then on only hot contexts were kept, with a "
                  "bound of their error; --memory raises it");
-    char *advice = source_advice(options, summary);
-    if (advice)
-        complain("%s", advice);
-    free(advice);
-    advice = unseen_advice(options, summary);
-    if (advice)
-        complain("%s", advice);
-    free(advice);
+    print_advice(source_advice(options, summary));
+    print_advice(unseen_advice(options, summary));
+    print_advice(refused_advice(options, summary));
     if (summary->running == 1)
         complain("1 process still runs; the profile completes when it ends");
     else if (summary->running)
         complain("%u processes still run; the profile completes when they end", summary->running);
     bool standard = !strcmp(options->output, DEFAULT_PROFILE);
-    complain("%s is %s; next: cairn report%s%s", options->output,
-             text_bytes(summary->file_bytes).text, standard ? "" : " ",
-             standard ? "" : options->output);
+    if (!summary->is_elsewhere)
+        complain("%s is %s; next: cairn report%s%s", options->output,
+                 text_bytes(summary->file_bytes).text, standard ? "" : " ",
+                 standard ? "" : options->output);
 }
 
 static void print_json(const struct record_options *options,
@@ -311,17 +344,20 @@ static void print_json(const struct record_options *options,
     char *advice = source_advice(options, summary);
     json_put_string(&json, "advice", advice);
     free(advice);
+    json_put_bool(&json, "complete", !summary->incomplete && !summary->running);
+    json_put_string(&json, "error", summary->incomplete);
+    json_put_unsigned(&json, "processes_refused", summary->refused);
     json_end_object(&json);
     json_finish(&json);
 }
 
 void print_summary(const struct record_options *options, const struct recording_summary *summary)
 {
-    if (options->quiet)
-        return;
-    if (options->json)
+    if (options->json && !options->quiet)
         print_json(options, summary);
-    else
+    else if (!options->quiet)
         print_lines(options, summary);
+    if (summary->incomplete && !options->json)
+        print_incomplete(options, summary);
     fflush(stderr);
 }

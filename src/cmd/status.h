@@ -26,8 +26,12 @@ struct recording_summary {
     uint64_t elapsed_ns;
     uint64_t cpu_ns; // that the command used by the kernel's books
     uint64_t file_bytes;
-    unsigned running; // processes that go on after the command has ended
-    bool started;     // false: the command ended within --delay
+    unsigned running;       // processes that go on after the command has ended
+    uint64_t refused;       // processes that found no room in the shared memory
+    bool started;           // false: the command ended within --delay
+    const char *incomplete; // why the profile is, or NULL
+    uint64_t written_ns;    // of the time elapsed: what such a profile holds,
+    bool is_elsewhere;      // if it can be found at all
 };
 
 void print_summary(const struct record_options *options, const struct recording_summary *summary);
@@ -37,5 +41,8 @@ char *source_advice(const struct record_options *options, const struct recording
 
 // One line if much of the CPU time was spent where the agent was not, or NULL. To be freed.
 char *unseen_advice(const struct record_options *options, const struct recording_summary *summary);
+
+// One line if processes were not recorded for lack of room, or NULL. To be freed.
+char *refused_advice(const struct record_options *options, const struct recording_summary *summary);
 
 #endif

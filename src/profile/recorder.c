@@ -25,6 +25,7 @@ enum {
     MANY_NODES = 50000,       // of a tree that is not written again for a few,
     FEW_OF_THEM = 3,          // up to one of so many
     IDLE_STATE_SECONDS = 10,  // how often the time is told when nothing else happens
+    MOST_PENDING = 64 << 20,  // bytes that are kept for a disk that has no room for them
 };
 
 static uint64_t clock_ns(clockid_t clock)
@@ -210,13 +211,18 @@ static bool want_errors(void *context)
 
 // Compacting
 
-static bool replaced_by_others(const struct recorder *recorder)
+// The file may have been moved, or removed with its folder.
+enum name { NAME_IS_OURS, NAME_IS_GONE, NAME_IS_OF_ANOTHER };
+
+static enum name check_name(const struct recorder *recorder)
 {
     struct stat named, open_file;
     if (stat(recorder->path, &named) < 0)
-        return false;
-    return fstat(recorder->file, &open_file) < 0 || named.st_ino != open_file.st_ino ||
-           named.st_dev != open_file.st_dev;
+        return NAME_IS_GONE;
+    if (fstat(recorder->file, &open_file) < 0 || named.st_ino != open_file.st_ino ||
+        named.st_dev != open_file.st_dev)
+        return NAME_IS_OF_ANOTHER;
+    return NAME_IS_OURS;
 }
 
 static int fold(struct recorder *recorder, struct profile *profile, uint32_t *tree_map)
@@ -232,7 +238,7 @@ static int fold(struct recorder *recorder, struct profile *profile, uint32_t *tr
     return result;
 }
 
-// Puts the file's content, rewritten, in its place. What was appended so far is all in the file.
+// Puts the content, rewritten, in the file's place.
 static int rewrite(struct recorder *recorder, struct profile *profile)
 {
     uint32_t *tree_map = calloc((size_t)profile->tree_count + 1, sizeof *tree_map);
@@ -251,6 +257,7 @@ static int rewrite(struct recorder *recorder, struct profile *profile)
         recorder->file = result;
         recorder->compact_size = batch.out.size;
         recorder->appended = 0;
+        recorder->batch.out.size = 0;
         recorder->ended = 0;
         // Trees were told in full: numbers beyond those in the file cannot occur.
         for (size_t i = 0; i < recorder->count && !per_thread && trees; i++)
@@ -265,12 +272,28 @@ static int rewrite(struct recorder *recorder, struct profile *profile)
 
 enum completion { GOES_ON, IS_COMPLETE };
 
+// All that the file has, and what there was no room for.
+static uint8_t *load_all(const struct recorder *recorder, size_t *size)
+{
+    const struct bytes *pending = &recorder->batch.out;
+    uint8_t *data = profile_load_file(recorder->file, size);
+    uint8_t *all = data ? realloc(data, *size + pending->size + 1) : NULL;
+    if (!all) {
+        free(data);
+        return NULL;
+    }
+    if (pending->size)
+        memcpy(all + *size, pending->data, pending->size);
+    *size += pending->size;
+    return all;
+}
+
 static int compact(struct recorder *recorder, enum completion completion)
 {
-    if (replaced_by_others(recorder))
+    if (check_name(recorder) == NAME_IS_OF_ANOTHER)
         return -ESTALE;
     size_t size;
-    uint8_t *data = profile_load_file(recorder->file, &size);
+    uint8_t *data = load_all(recorder, &size);
     if (!data)
         return -errno;
     char *error = NULL;
@@ -296,18 +319,23 @@ static bool worth_compacting(const struct recorder *recorder)
 
 // Updating
 
+// What cannot be written is kept: the next update tries again. If it becomes too much, the file
+// stays as it is for good: what comes later would refer to what is missing.
 static int flush(struct recorder *recorder)
 {
     if (recorder->batch.out.failed)
         return -ENOMEM;
-    if (recorder->batch.out.size == 0)
-        return 0;
-    int result = output_append(recorder->file, &recorder->batch.out);
-    if (result < 0)
-        return result; // kept: the next update tries again before it reads more
-    recorder->appended += recorder->batch.out.size;
+    int result = recorder->given_up;
+    if (result == 0 && recorder->batch.out.size > 0)
+        result = output_append(recorder->file, &recorder->batch.out);
+    if (result == 0)
+        recorder->appended += recorder->batch.out.size;
+    else if (recorder->batch.out.size <= MOST_PENDING)
+        return result;
+    else
+        recorder->given_up = result;
     recorder->batch.out.size = 0;
-    return 0;
+    return result;
 }
 
 static void tell_modules(struct recorder *recorder)
@@ -345,10 +373,7 @@ static bool has_records(const struct recorder *recorder)
 
 static int update(struct recorder *recorder, enum reading reading)
 {
-    int result = flush(recorder);
-    if (result < 0)
-        return result;
-    result = recorder_find_slices(recorder);
+    int result = recorder_find_slices(recorder);
     bool news = recorder_read_processes(recorder, reading);
     recorder->tellings += news;
     tell_modules(recorder);
@@ -402,15 +427,16 @@ static int end_in_place(struct recorder *recorder)
 int recorder_close(struct recorder *recorder)
 {
     int result = update(recorder, READ_LAST);
-    if (result == 0 && is_compact(recorder) && !replaced_by_others(recorder))
+    const enum name name = check_name(recorder);
+    if (result == 0 && is_compact(recorder) && name == NAME_IS_OURS)
         result = end_in_place(recorder);
-    else if (result == 0)
-        result = compact(recorder, IS_COMPLETE);
-    if (result < 0 && recorder->batch.out.size == 0) {
-        // No room for a second copy, perhaps: all of it is in the file, and only the end is
-        // missing.
-        int ended = end_in_place(recorder);
-        if (result != -ESTALE)
+    else if (result == 0 || (recorder->batch.out.size > 0 && !recorder->batch.out.failed))
+        result = compact(recorder, IS_COMPLETE); // which may find room where a longer file does not
+    if (result < 0 && recorder->batch.out.size == 0 && !recorder->given_up) {
+        // No room for a second copy, perhaps: all of it is in the file, wherever that is by now,
+        // and only the end is missing.
+        const int ended = end_in_place(recorder);
+        if (name == NAME_IS_OURS)
             result = ended;
     }
     recorder_free(recorder);

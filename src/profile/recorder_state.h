@@ -62,6 +62,7 @@ struct recorder {
     struct reaped reaped[REAPED];    // the last ones; pid 0: none, or taken
     unsigned reaped_next;
     unsigned tellings; // updates that had news of a tree
+    int given_up;      // -errno for which nothing more is written
 };
 
 enum reading { READ_ON, READ_LAST };

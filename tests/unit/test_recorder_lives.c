@@ -253,6 +253,9 @@ static void test_full_disk(void **state)
             fake_sample(&process, thread, (uint64_t[]){round * 16, i * 16}, 2, 40, i + 1);
         setrlimit(RLIMIT_FSIZE, round < 5 ? &tight : &normal);
         assert_int_equal(recorder_update(recorder), round < 5 ? -EFBIG : 0);
+        struct recorder_totals totals; // what is seen does not depend on what can be written
+        recorder_totals(recorder, &totals);
+        assert_int_equal(totals.cost_ns, cost);
         struct profile *profile = read_back(); // whole up to the last update that worked
         assert_int_equal(total_cost(profile), round < 5 ? 0 : cost);
         assert_false(says(profile, "damaged"));
