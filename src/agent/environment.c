@@ -43,6 +43,14 @@ bool environment_session(char *const *environment, char *path, size_t bytes, uin
     return true;
 }
 
+bool environment_is_of_another(char *const *environment)
+{
+    const char *value = find(environment, LIVE_ENVIRONMENT);
+    const size_t length = strlen(agent.session_path);
+    return value &&
+           (strncmp(value, agent.session_path, length) || (value[length] && value[length] != '@'));
+}
+
 bool environment_is_emulated(char *const *environment)
 {
     const char *preload = find(environment, PRELOAD);

@@ -18,6 +18,9 @@ bool environment_session(char *const *environment, char *path, size_t bytes, uin
 // Writes a number at `text`, and returns its end.
 char *environment_number(char *text, uint64_t number);
 
+// Whether a program is given to another recording: `cairn record` under `cairn record`.
+bool environment_is_of_another(char *const *environment);
+
 // Under valgrind, which runs the program in a processor of its own.
 bool environment_is_emulated(char *const *environment);
 

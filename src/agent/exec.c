@@ -35,17 +35,23 @@ static bool is_in_reach(void)
            target_can_open(agent.session_path, R_OK | W_OK);
 }
 
-static void note_left_alone(bool in_reach)
+enum left_alone { OUT_OF_REACH, CANNOT_LOAD, OF_ANOTHER };
+
+static void note_left_alone(enum left_alone reason)
 {
     static const char *const why[] = {
-        "a program was started as another user, in another root folder, or confined (seccomp), "
-        "where the agent cannot be reached: it was not profiled, nor what it started",
-        "a program for another machine (32 bits), on another C library (musl) or with "
-        "AddressSanitizer as a library was started: it was not profiled, nor what it started",
+        [OUT_OF_REACH] =
+            "a program was started as another user, in another root folder, or confined (seccomp), "
+            "where the agent cannot be reached: it was not profiled, nor what it started",
+        [CANNOT_LOAD] =
+            "a program for another machine (32 bits), on another C library (musl) or with "
+            "AddressSanitizer as a library was started: it was not profiled, nor what it started",
+        [OF_ANOTHER] = "another 'cairn record' has started a program: it is in that one's profile, "
+                       "and not in this one",
     };
-    static _Atomic bool noted[2]; // relaxed: a note that is given twice is shown once
-    if (!atomic_exchange_explicit(&noted[in_reach], true, memory_order_relaxed))
-        agent_note(why[in_reach]);
+    static _Atomic bool noted[OF_ANOTHER + 1]; // relaxed: a note that is given twice is shown once
+    if (!atomic_exchange_explicit(&noted[reason], true, memory_order_relaxed))
+        agent_note(why[reason]);
 }
 
 // The environment with our variables, on the caller's stack; a macro because of alloca.
@@ -66,11 +72,14 @@ static void note_left_alone(bool in_reach)
         char *const *chosen = (environment);                                                       \
         if (follows()) {                                                                           \
             const uint64_t until = (charged);                                                      \
-            const bool in_reach = is_in_reach();                                                   \
-            if (in_reach && (takes_agent))                                                         \
-                chosen = SHOWN(chosen, until);                                                     \
+            if (environment_is_of_another(chosen))                                                 \
+                note_left_alone(OF_ANOTHER);                                                       \
+            else if (!is_in_reach())                                                               \
+                note_left_alone(OUT_OF_REACH);                                                     \
+            else if (!(takes_agent))                                                               \
+                note_left_alone(CANNOT_LOAD);                                                      \
             else                                                                                   \
-                note_left_alone(in_reach);                                                         \
+                chosen = SHOWN(chosen, until);                                                     \
         }                                                                                          \
         chosen;                                                                                    \
     })

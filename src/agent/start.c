@@ -208,9 +208,24 @@ static void publish_module(const struct module_info *info)
     live_push(&agent.process->modules, &module->next, ref);
 }
 
+// Each is kept once: what happens in every child of a program would fill its memory.
+static bool is_noted(const char *text, size_t length)
+{
+    // Acquire: what the head leads to is whole.
+    ref_t ref = atomic_load_explicit(&agent.process->notes, memory_order_acquire);
+    for (const struct live_note *note; ref; ref = note->next) {
+        note = arena_at(&agent.arena, ref);
+        if (note->bytes == length && !memcmp(note->text, text, length))
+            return true;
+    }
+    return false;
+}
+
 void agent_note(const char *text)
 {
     size_t length = strlen(text);
+    if (is_noted(text, length))
+        return;
     ref_t ref = arena_alloc(&agent.arena, sizeof(struct live_note) + length);
     if (!ref)
         return;
@@ -401,7 +416,14 @@ static void join_as_child(struct live_process *parent, const struct arena *paren
                           size_t parent_mapped)
 {
     // From here on nothing may touch the parent's trees, whatever else fails.
-    if (!agent.session->options.follow_fork || agent_take_slice(true)) {
+    const int error = agent.session->options.follow_fork ? agent_take_slice(true) : 0;
+    if (error || !agent.session->options.follow_fork) {
+        // The parent's memory is at hand still, and takes a note from anybody. How many found no
+        // room, the tool knows.
+        if (error && error != -ENOSPC && error != -ENOMEM)
+            agent_note("a process was forked where the agent's memory cannot be opened, as in a "
+                       "container (bwrap, unshare) or without a free descriptor: it was not "
+                       "profiled, nor what it started");
         agent.active = false;
         encode_after_fork(NULL);
         thread_after_fork();

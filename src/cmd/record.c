@@ -15,6 +15,7 @@
 #include "cmd/record_options.h"
 #include "cmd/recording.h"
 #include "cmd/sources.h"
+#include <dlfcn.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <poll.h>
@@ -107,6 +108,13 @@ static void fill_standard_descriptors(void)
             return;
 }
 
+// The agent of another recording is in this process.
+static bool is_recorded(void)
+{
+    int (*running)(void) = (int (*)(void))dlsym(RTLD_DEFAULT, "cairn_running_1");
+    return running && running();
+}
+
 static bool needs_hooks(const struct record_options *options)
 {
     return options->tracker == LIVE_TRACKER_CALLS || options->trigger;
@@ -126,6 +134,10 @@ static int run_record(int argc, char **argv)
              &launch, record_has(&options, LIVE_EVENT_ALLOC) ? ALLOC_AGENT_NAME : AGENT_NAME)) ||
         (status = check_sources(&options)))
         return status;
+    if (is_recorded() && !options.quiet)
+        complain("this 'cairn record' is itself recorded by another one: %s is recorded here, and "
+                 "not there",
+                 options.command[0]);
     launch.bind_now =
         options.tracker == LIVE_TRACKER_ENCODE || options.calls_by != LIVE_CALLS_BY_ENTRIES;
 
