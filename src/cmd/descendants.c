@@ -49,3 +49,26 @@ bool descendants_run(pid_t command, const char *session_path)
     closedir(folder);
     return found;
 }
+
+// 0: not known.
+static pid_t parent_of(pid_t pid)
+{
+    char path[64], text[512];
+    snprintf(path, sizeof path, "/proc/%d/stat", (int)pid);
+    const int fd = open(path, O_RDONLY | O_CLOEXEC);
+    const ssize_t bytes = fd < 0 ? 0 : read(fd, text, sizeof text - 1);
+    if (fd >= 0)
+        close(fd);
+    text[bytes > 0 ? bytes : 0] = 0;
+    const char *end = strrchr(text, ')'); // of its name, which may hold anything
+    int parent = 0;
+    return end && sscanf(end + 1, " %*c %d", &parent) == 1 ? parent : 0;
+}
+
+bool descends_from(pid_t pid, pid_t ancestor)
+{
+    enum { MOST_GENERATIONS = 1000 }; // numbers may be used again while we look
+    for (int i = 0; pid > 0 && pid != ancestor && i < MOST_GENERATIONS; i++)
+        pid = parent_of(pid);
+    return pid > 0 && pid == ancestor;
+}

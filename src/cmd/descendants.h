@@ -10,4 +10,7 @@
 // session's path in the environment that they were started with.
 bool descendants_run(pid_t command, const char *session_path);
 
+// Whether a process is the ancestor, its child, or a child's child. False if it is gone.
+bool descends_from(pid_t pid, pid_t ancestor);
+
 #endif

@@ -14,6 +14,7 @@
 #include "cmd/launch.h"
 #include "cmd/record_options.h"
 #include "cmd/recording.h"
+#include "cmd/signals.h"
 #include "cmd/sources.h"
 #include <dlfcn.h>
 #include <errno.h>
@@ -22,42 +23,22 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/signalfd.h>
 #include <sys/wait.h>
 #include <unistd.h>
-
-// Those that a user or a service manager ends programs with: sent to us by a process, they are
-// meant for the command; sent by the terminal, the command has got them, too. SIGCHLD wakes the
-// recorder.
-static void fill_watched(sigset_t *set)
-{
-    sigemptyset(set);
-    sigaddset(set, SIGINT);
-    sigaddset(set, SIGQUIT);
-    sigaddset(set, SIGTERM);
-    sigaddset(set, SIGHUP);
-    sigaddset(set, SIGCHLD);
-}
-
-static void forward_signals(int signals, pid_t recorder)
-{
-    struct signalfd_siginfo info;
-    while (read(signals, &info, sizeof info) == sizeof info)
-        if (info.ssi_signo != SIGCHLD && info.ssi_code <= 0)
-            kill(recorder, (int)info.ssi_signo);
-}
 
 // Waits until the recorder tells the exit status, or is gone.
 static int wait_for_status(pid_t recorder, int signals, int outcome)
 {
     struct pollfd sources[] = {{.fd = signals, .events = POLLIN},
                                {.fd = outcome, .events = POLLIN}};
+    struct signalfd_siginfo info;
     int status;
     for (;;) {
         if (poll(sources, 2, -1) < 0 && errno != EINTR)
             break;
-        if (sources[0].revents)
-            forward_signals(signals, recorder);
+        while (sources[0].revents && signals_next(signals, recorder, &info))
+            if (info.ssi_signo != SIGCHLD)
+                signals_pass_on(recorder, &info);
         if (sources[1].revents)
             break;
     }
@@ -144,7 +125,7 @@ static int run_record(int argc, char **argv)
     struct inherited inherited;
     sigset_t watched;
     int outcome[2];
-    fill_watched(&watched);
+    signals_fill(&watched);
     launch_take_over(&inherited, &watched);
     int signals = signalfd(-1, &watched, SFD_CLOEXEC | SFD_NONBLOCK);
     if (signals < 0 || pipe2(outcome, O_CLOEXEC)) {

@@ -5,6 +5,7 @@
 #include "base/text.h"
 #include "cmd/descendants.h"
 #include "cmd/session.h"
+#include "cmd/signals.h"
 #include "cmd/status.h"
 #include "profile/recorder.h"
 #include <dirent.h>
@@ -15,7 +16,6 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/resource.h>
-#include <sys/signalfd.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
 #include <time.h>
@@ -178,20 +178,21 @@ static void collect_command(struct recording *recording)
     recorder_command_ended(recording->recorder, (uint32_t)recording->command, recording->cpu_ns);
 }
 
+static bool asks_to_end(uint32_t signal)
+{
+    return signal == SIGINT || signal == SIGQUIT || signal == SIGTERM || signal == SIGHUP;
+}
+
 static void forward_signals(struct recording *recording)
 {
     struct signalfd_siginfo info;
-    while (read(recording->signals, &info, sizeof info) == sizeof info) {
-        if (info.ssi_signo == SIGCHLD) {
+    while (signals_next(recording->signals, recording->command, &info)) {
+        if (info.ssi_signo == SIGCHLD)
             collect_command(recording);
-            continue;
-        }
-        if (info.ssi_code > 0) // from the terminal: the command has got it, too
-            continue;
-        if (recording->ended)
-            recording->stop = true;
+        else if (!recording->ended)
+            signals_pass_on(recording->command, &info);
         else
-            kill(recording->command, (int)info.ssi_signo);
+            recording->stop |= asks_to_end(info.ssi_signo);
     }
 }
 

@@ -3,10 +3,93 @@
 recorded itself; and what it cannot follow, it names."""
 
 import os
+import select
 import shutil
+import signal
+import subprocess
+import sys
 import unittest
 
 from support import CAIRN, LiveTest, Profile, Run, installed, program
+
+# A program that says which signals it gets. HUP, INT, QUIT and TERM are among them; KILL ends it.
+LISTENER = """
+import os, signal, sys
+caught = [int(word) for word in sys.argv[1].split(',')]
+def tell(number, frame):
+    os.write(1, b'%d\\n' % number)
+for number in caught:
+    signal.signal(number, tell)
+os.write(1, b'ready\\n')
+if len(sys.argv) > 2:
+    os.kill(0, signal.SIGUSR1)
+while True:
+    signal.pause()
+"""
+
+SIGNALS = [signal.SIGUSR1, signal.SIGUSR2, signal.SIGHUP, signal.SIGINT, signal.SIGQUIT, signal.SIGTERM,
+           signal.SIGALRM, signal.SIGABRT, signal.SIGPIPE, signal.SIGXFSZ, signal.SIGXCPU, signal.SIGVTALRM,
+           signal.SIGWINCH, signal.SIGURG, signal.SIGIO, signal.SIGPWR, signal.SIGSYS, signal.SIGILL,
+           signal.SIGBUS, signal.SIGFPE, signal.SIGSEGV, signal.SIGRTMIN + 4, signal.SIGRTMAX - 1]
+
+
+class Signals(LiveTest):
+    def listen(self, *more):
+        process = subprocess.Popen(
+            [CAIRN, "record", "-q", "-o", self.file("out"), sys.executable, "-c", LISTENER,
+             ",".join(str(int(number)) for number in SIGNALS), *more],
+            stdout=subprocess.PIPE, stderr=subprocess.PIPE, start_new_session=True)
+        self.addCleanup(process.stdout.close)
+        self.addCleanup(process.stderr.close)
+        self.addCleanup(process.wait)
+        self.addCleanup(lambda: process.poll() is None and os.killpg(process.pid, signal.SIGKILL))
+        self.assertEqual(self.line(process), b"ready")
+        return process
+
+    def line(self, process):
+        """The next line; a program that says nothing is as good as dead."""
+        text = b""
+        while not text.endswith(b"\n"):
+            self.assertTrue(select.select([process.stdout], [], [], 60)[0], text)
+            byte = os.read(process.stdout.fileno(), 1)
+            self.assertTrue(byte, f"ended: {process.poll()}, {text}")
+            text += byte
+        return text[:-1]
+
+    def end(self, process):
+        """Ends the program by a signal that it did not ask for."""
+        os.kill(process.pid, signal.SIGPROF)
+        self.assertEqual(process.wait(60), 128 + signal.SIGPROF)
+        self.assertEqual(process.stdout.read(), b"")
+        self.assertEqual(Profile(self.file("out")).info["processes"], 1)
+
+    def test_all_are_passed_on(self):
+        process = self.listen()
+        for number in SIGNALS:
+            os.kill(process.pid, number)
+            self.assertEqual(self.line(process), b"%d" % number)
+        self.end(process)
+
+    def test_what_the_program_sends_is_not_sent_back(self):
+        """A program may signal its whole process group, which cairn is in."""
+        process = self.listen("group")
+        self.assertEqual(self.line(process), b"%d" % signal.SIGUSR1)
+        # Signals are passed on in the order of their numbers: a second one would come before this.
+        os.kill(process.pid, signal.SIGUSR2)
+        self.assertEqual(self.line(process), b"%d" % signal.SIGUSR2)
+        self.end(process)
+
+    def test_unhandled(self):
+        """What would have ended the program does so; the profile is complete."""
+        for number in (signal.SIGUSR1, signal.SIGUSR2, signal.SIGALRM):
+            process = subprocess.Popen([CAIRN, "record", "-q", "-o", "out", "sh", "-c", "echo ready; exec sleep 60"],
+                                       cwd=self.folder, stdout=subprocess.PIPE, start_new_session=True)
+            self.addCleanup(process.stdout.close)
+            self.assertEqual(self.line(process), b"ready")
+            os.kill(process.pid, number)
+            self.assertEqual(process.wait(60), 128 + number)
+            self.assertTrue(Profile(self.file("out")).info["processes"])
+
 
 class Nested(LiveTest):
     def test_record_under_record(self):
