@@ -21,8 +21,11 @@ static int write_to(int fd, FILE **out, int (*write)(FILE *out, const void *cont
     *out = fdopen(fd, "w");
     if (!*out)
         return -errno;
+    errno = 0;
     const int error = write(*out, content);
-    return error ? error : fflush(*out) ? -errno : 0;
+    if (error)
+        return errno ? -errno : error; // who writes to a stream knows that it failed, and not why
+    return fflush(*out) ? -errno : 0;
 }
 
 static int write_in_place(const char *path, const struct stat *status,

@@ -102,6 +102,22 @@ class FullDisk(DiskTest):
         self.assertEqual(run.words, "cairn: cannot write to out: No space left on device\n")
 
 
+    def test_other_writers(self):
+        """A file that cannot be replaced stays as it was, and nothing is left beside it."""
+        run, profile = self.record([program("shares")])
+        self.assertEqual(run.status, 0)
+        disk = self.file("disk")
+        os.makedirs(disk)
+        for argv in (["export", "-f", "folded", "-o", "out", profile.path], ["merge", "-o", "out", profile.path],
+                     ["compare", profile.path, profile.path, "--svg", "out"]):
+            script = f"mount -t tmpfs -o size=8k none '{disk}' && cd '{disk}' && echo old >out || exit 99; " \
+                     "dd if=/dev/zero of=fill bs=4096 count=1 2>/dev/null; \"$@\" >/dev/null; " \
+                     "echo \"$? $(ls -A | tr '\\n' ' ')$(cat out)\""
+            run = Run([*UNSHARE, "sh", "-c", script, "sh", CAIRN, *argv])
+            self.assertEqual(run.text, "1 fill out old\n", run.words)
+            self.assertRegex(run.words, "^cairn: .*: cannot write out: No space left on device\n$")
+
+
 class Folders(LiveTest):
     def record(self, script, *options):
         os.makedirs(self.file("folder"), exist_ok=True)
