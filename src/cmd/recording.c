@@ -260,6 +260,12 @@ static void summarise(struct recording *recording, unsigned running,
         .started = recording->options->delay_ns == 0 || recording->on_ns == NEVER,
     };
     recorder_totals(recording->recorder, &summary->totals);
+    const char *note;
+    for (unsigned i = 0; (note = recorder_noted(recording->recorder, i)); i++)
+        if (i < SUMMARY_NOTES)
+            summary->notes[i] = strdup(note);
+        else
+            summary->more_notes++;
 }
 
 // Leaves the terminal, and every descriptor that somebody may wait for to be closed. All of our own
@@ -345,6 +351,8 @@ static void finish(struct recording *recording, int status, int outcome)
     }
     summary.file_bytes = file_bytes(options->output);
     print_summary(options, &summary);
+    for (unsigned i = 0; i < SUMMARY_NOTES; i++)
+        free(summary.notes[i]);
     tell(outcome, status);
 }
 

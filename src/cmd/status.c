@@ -137,6 +137,15 @@ static void print_advice(char *advice)
     free(advice);
 }
 
+// What the agent could not do, and what it left alone.
+static void print_notes(const struct recording_summary *summary)
+{
+    for (unsigned i = 0; summary->notes[i]; i++)
+        complain("%s", summary->notes[i]);
+    if (summary->more_notes)
+        complain("%u more notes: 'cairn info' has them all", summary->more_notes);
+}
+
 // The last line of a recording that went wrong.
 static void print_incomplete(const struct record_options *options,
                              const struct recording_summary *summary)
@@ -281,6 +290,7 @@ static void print_lines(const struct record_options *options,
     if (totals->forgetting)
         complain("the memory limit was reached: from then on only hot contexts were kept, with a "
                  "bound of their error; --memory raises it");
+    print_notes(summary);
     print_advice(source_advice(options, summary));
     print_advice(unseen_advice(options, summary));
     print_advice(refused_advice(options, summary));
@@ -346,6 +356,7 @@ static void print_json(const struct record_options *options,
     free(advice);
     json_put_bool(&json, "complete", !summary->incomplete && !summary->running);
     json_put_string(&json, "error", summary->incomplete);
+    json_put_words(&json, "notes", summary->notes);
     json_put_unsigned(&json, "processes_refused", summary->refused);
     json_end_object(&json);
     json_finish(&json);

@@ -20,18 +20,22 @@ void status_line_show(struct status_line *line, uint64_t elapsed_ns,
                       const struct recorder_totals *totals, uint64_t file_bytes);
 void status_line_clear(struct status_line *line);
 
+enum { SUMMARY_NOTES = 3 };
+
 struct recording_summary {
     struct recorder_totals totals;
     struct session_sources sources;
     uint64_t elapsed_ns;
     uint64_t cpu_ns; // that the command used by the kernel's books
     uint64_t file_bytes;
-    unsigned running;       // processes that go on after the command has ended
-    uint64_t refused;       // processes that found no room in the shared memory
-    bool started;           // false: the command ended within --delay
-    const char *incomplete; // why the profile is, or NULL
-    uint64_t written_ns;    // of the time elapsed: what such a profile holds,
-    bool is_elsewhere;      // if it can be found at all
+    unsigned running;               // processes that go on after the command has ended
+    uint64_t refused;               // processes that found no room in the shared memory
+    char *notes[SUMMARY_NOTES + 1]; // the first of the agent's, NULL at the end,
+    unsigned more_notes;            // and how many follow
+    bool started;                   // false: the command ended within --delay
+    const char *incomplete;         // why the profile is, or NULL
+    uint64_t written_ns;            // of the time elapsed: what such a profile holds,
+    bool is_elsewhere;              // if it can be found at all
 };
 
 void print_summary(const struct record_options *options, const struct recording_summary *summary);

@@ -195,6 +195,11 @@ void recorder_note(struct recorder *recorder, const char *text)
     take_note(recorder, text, strlen(text));
 }
 
+const char *recorder_noted(const struct recorder *recorder, unsigned index)
+{
+    return index < recorder->note_count ? recorder->notes[index] : NULL;
+}
+
 // A full tree has begun to forget: from now on the profile has errors, too.
 static bool want_errors(void *context)
 {

@@ -74,6 +74,7 @@ void recorder_command_ended(struct recorder *recorder, uint32_t pid, uint64_t cp
 
 void recorder_totals(const struct recorder *recorder, struct recorder_totals *totals);
 void recorder_note(struct recorder *recorder, const char *text); // a warning to keep in the profile
+const char *recorder_noted(const struct recorder *recorder, unsigned index); // NULL: no more
 
 // The last update, then the file is rewritten compactly, unless it is compact, and marked complete.
 // 0 or -errno.

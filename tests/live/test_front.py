@@ -108,10 +108,13 @@ class Nested(LiveTest):
 
 class Namespaces(LiveTest):
     def notes(self, *argv):
-        run, profile = self.record(argv)
+        """What the profile notes; the recording says the same at its end."""
+        run = Run([CAIRN, "record", "-o", "out", *argv], cwd=self.folder)
         if run.status:
             self.skipTest(f"not permitted here: {run.words}")
+        profile = Profile(self.file("out"))
         self.assertEqual(profile.share("share_leaf"), 0)
+        self.assertIn("it was not profiled", run.words)
         return profile.info["notes"]
 
     @installed("bwrap")
