@@ -5,6 +5,7 @@
 
 #include "agent/filter.h"
 #include "agent/real.h"
+#include "agent/signal_stack.h"
 #include "agent/syscall.h"
 #include "agent/thread.h"
 #include "base/huge.h"
@@ -20,7 +21,7 @@ bool confine_holds;
 
 // What was given up for the filter's sake; to be taken back if there is no filter after all.
 struct given_up {
-    bool clocks, advice, goodbye, left;
+    bool clocks, advice, goodbye, stacks, left;
 };
 
 static bool is_readable(const void *first, size_t bytes)
@@ -46,6 +47,8 @@ static struct given_up give_up(const struct sock_fprog *filter, bool everybody)
     struct given_up given = {.clocks = clock_forbidden, .advice = huge_forbidden};
     clock_forbidden |= (forbidden & (FILTER_NO_CLOCKS | FILTER_LEAVE)) != 0;
     huge_forbidden |= (forbidden & (FILTER_NO_ADVICE | FILTER_LEAVE)) != 0;
+    given.stacks = signal_stack_forbidden;
+    signal_stack_forbidden |= (forbidden & (FILTER_NO_STACKS | FILTER_LEAVE)) != 0;
     given.goodbye = agent.silent;
     agent.silent |= (forbidden & (FILTER_NO_GOODBYE | FILTER_LEAVE)) != 0;
     if (forbidden & FILTER_LEAVE) {
@@ -67,6 +70,7 @@ static void take_back(const struct given_up *given)
     clock_forbidden = given->clocks;
     huge_forbidden = given->advice;
     agent.silent = given->goodbye;
+    signal_stack_forbidden = given->stacks;
     if (given->left)
         thread_list_begin_all();
     errno = saved;

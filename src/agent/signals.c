@@ -1,8 +1,10 @@
 // SPDX-License-Identifier: MIT
 #include "agent/signals.h"
 #include "agent/real.h"
+#include "agent/signal_stack.h"
 #include "agent/syscall.h"
 #include "base/now.h"
+#include "loadmap/loadmap.h"
 #include "patch/entries.h"
 #include "patch/sites.h"
 #include "unwind/arch.h"
@@ -25,6 +27,10 @@ static struct sigaction believed[OURS];
 // For every signal: which of ours the program's handler wants blocked while it runs (we never let
 // that happen).
 static uint8_t hidden_in_action[_NSIG];
+
+// What it has installed for others that want an alternate stack: the kernel enters ours instead,
+// and the signal is led on from there. Read and written as those above.
+static struct sigaction wrapped[_NSIG];
 
 #define SA_RESTORER_FLAG 0x04000000 // libc sets it for everybody, and shows it to those who ask
 
@@ -132,6 +138,33 @@ void signals_hand_on(const struct sigaction *action, int signal, siginfo_t *info
     __asm__ volatile(""); // no jump: trackers know the handler by our frame
 }
 
+// Calls a handler of the program where it would be called without us, and blocks what it asks for.
+static void enter_handler(const struct sigaction *action, int signal, siginfo_t *info,
+                          void *context)
+{
+    uint64_t blocked, also;
+    sigset_t mask = ((ucontext_t *)context)->uc_sigmask;
+    if (!(action->sa_flags & (int)SA_NODEFER))
+        sigaddset(&mask, signal);
+    strip(&mask);
+    memcpy(&blocked, &mask, sizeof blocked); // the kernel's part of it
+    mask = action->sa_mask;
+    strip(&mask);
+    memcpy(&also, &mask, sizeof also);
+    blocked |= also;
+    switch (signal_stack_lead(context, info, signal, (void *)action->sa_handler, action->sa_flags,
+                              blocked)) {
+    case SIGNAL_STACK_LED:
+        return;
+    case SIGNAL_STACK_FULL:
+        die_of(SIGSEGV, &(siginfo_t){.si_signo = SIGSEGV, .si_code = SI_QUEUE});
+        return;
+    case SIGNAL_STACK_NOT_OURS:
+        kernel_mask(SIG_SETMASK, (const sigset_t *)&blocked, NULL);
+        signals_hand_on(action, signal, info, context);
+    }
+}
+
 // A signal of ours that is no tick: the program's.
 static void pass_on(int index, siginfo_t *info, void *context)
 {
@@ -158,13 +191,39 @@ static void pass_on(int index, siginfo_t *info, void *context)
         return;
     if (action.sa_flags & (int)SA_RESETHAND)
         believed[index].sa_handler = SIG_DFL;
-    sigset_t mask = interrupted->uc_sigmask;
-    for (int other = 1; other < _NSIG; other++)
-        if (sigismember(&action.sa_mask, other) == 1)
-            sigaddset(&mask, other);
-    strip(&mask);
-    kernel_mask(SIG_SETMASK, &mask, NULL);
-    signals_hand_on(&action, signal, info, context);
+    enter_handler(&action, signal, info, context);
+}
+
+// In place of handlers that want an alternate stack. Nothing interrupts it.
+static void on_wrapped(int signal, siginfo_t *info, void *context)
+{
+    const int saved_errno = errno;
+    const struct sigaction action = wrapped[signal];
+    arch_allow_unaligned(context);
+    enter_handler(&action, signal, info, context);
+    errno = saved_errno;
+}
+
+bool signals_wraps(void (*handler)(int))
+{
+    return handler == (void (*)(int))(void *)on_wrapped;
+}
+
+// What the kernel has told of an action that was ours, as the program has it.
+static void unwrap(const struct sigaction *program, struct sigaction *action)
+{
+    const bool reset = action->sa_handler == SIG_DFL && program->sa_flags & (int)SA_RESETHAND;
+    if (!reset && !signals_wraps(action->sa_handler))
+        return;
+    if (!reset)
+        action->sa_handler = program->sa_handler;
+    action->sa_flags = program->sa_flags | SA_RESTORER_FLAG;
+    action->sa_mask = program->sa_mask;
+}
+
+void signals_unwrap(int signal, struct sigaction *action)
+{
+    unwrap(&wrapped[signal], action);
 }
 
 // Whether a trap was there that is not there any more: the instruction runs again.
@@ -216,7 +275,7 @@ static int block_everything(int signal)
     return syscall_raw(SYS_rt_sigaction, signal, &action, none, sizeof action.mask) ? -errno : 0;
 }
 
-int signals_start(void)
+static int install_handlers(void)
 {
     struct sigaction action;
     memset(&action, 0, sizeof action);
@@ -232,6 +291,45 @@ int signals_start(void)
             return error;
     }
     return 0;
+}
+
+// The same with a function of ours in place of one that wants an alternate stack. 0, or -1 and
+// errno.
+static int install_wrapped(int signal, const struct sigaction *action, struct sigaction *before)
+{
+    struct sigaction wrapper = *action;
+    const struct sigaction last = wrapped[signal];
+    wrapper.sa_sigaction = on_wrapped;
+    wrapper.sa_flags |= SA_SIGINFO;
+    sigfillset(&wrapper.sa_mask);
+    if (!signals_wraps(action->sa_handler)) // it may have heard of ours, and mean its own
+        wrapped[signal] = *action;
+    if (REAL(sigaction)(signal, &wrapper, before) || block_everything(signal)) {
+        wrapped[signal] = last;
+        return -1;
+    }
+    return 0;
+}
+
+// Whether it is to be led to the program's alternate stack.
+static bool wants_stack(const struct sigaction *action)
+{
+    struct module_ref module;
+    return action->sa_flags & SA_ONSTACK && action->sa_handler != SIG_DFL &&
+           action->sa_handler != SIG_IGN &&
+           !(loadmap_peek((uintptr_t)action->sa_handler, &module) && module.runtime == RUNTIME_GO);
+}
+
+int signals_start(void)
+{
+    int error = install_handlers();
+    // Libraries may have been before us.
+    for (int signal = 1; signal < _NSIG && !error; signal++) {
+        struct sigaction action;
+        if (index_of(signal) < 0 && !REAL(sigaction)(signal, NULL, &action) && wants_stack(&action))
+            install_wrapped(signal, &action, NULL);
+    }
+    return error;
 }
 
 void signals_open_thread(struct thread *thread)
@@ -262,7 +360,7 @@ static void hide_beliefs(void)
 {
     struct sigaction keep[OURS];
     memcpy(keep, believed, sizeof keep);
-    signals_start();
+    install_handlers();
     memcpy(believed, keep, sizeof keep);
     sigset_t set = our_set();
     REAL(pthread_sigmask)(SIG_UNBLOCK, &set, NULL);
@@ -332,13 +430,21 @@ INTERPOSED int sigaction(int signal, const struct sigaction *action, struct siga
         stripped = *action;
         hidden = (uint8_t)strip(&stripped.sa_mask);
     }
-    int result = REAL(sigaction)(signal, action ? &stripped : NULL, before);
+    const struct sigaction last = wrapped[signal];
+    int result = action && wants_stack(action)
+                     ? install_wrapped(signal, &stripped, before)
+                     : REAL(sigaction)(signal, action ? &stripped : NULL, before);
     if (result)
         return result;
-    if (before)
+    if (before) {
+        unwrap(&last, before);
         restore(&before->sa_mask, hidden_in_action[signal]);
+    }
     if (action)
         hidden_in_action[signal] = hidden;
+    // One that is entered this moment still reads the rest.
+    if (action && !wants_stack(action))
+        wrapped[signal].sa_flags &= ~(int)SA_RESETHAND;
     return 0;
 }
 
@@ -359,7 +465,7 @@ INTERPOSED sighandler_t signal(int signal_number, sighandler_t handler)
         sighandler_t before = REAL(signal)(signal_number, handler);
         if (before != SIG_ERR)
             hidden_in_action[signal_number] = 0;
-        return before;
+        return signals_wraps(before) ? wrapped[signal_number].sa_handler : before;
     }
     return set_handler(signal_number, handler, SA_RESTART);
 }

@@ -35,6 +35,11 @@ const sigset_t *signals_open_mask(const sigset_t *set, sigset_t *stripped);
 __attribute__((noipa)) void signals_hand_on(const struct sigaction *action, int signal,
                                             siginfo_t *info, void *context);
 
+// Handlers of the program that want an alternate stack: the kernel enters a function of ours for
+// them. Whether this is it; and the action as the program has it, for one that the kernel has told.
+bool signals_wraps(void (*handler)(int));
+void signals_unwrap(int signal, struct sigaction *action);
+
 // What a tick comes for.
 enum tick {
     TICK_PERIOD, // the thread has run for so long

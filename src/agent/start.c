@@ -8,6 +8,7 @@
 #include "agent/limits.h"
 #include "agent/phase.h"
 #include "agent/reap.h"
+#include "agent/signal_stack.h"
 #include "agent/signals.h"
 #include "agent/thread.h"
 #include "base/huge.h"
@@ -191,6 +192,8 @@ static void publish_module(const struct module_info *info)
     forbidden_note_module(info);
     if (info->runtime != RUNTIME_NONE)
         note_runtime(info->runtime);
+    if (info->runtime == RUNTIME_GO)
+        atomic_store_explicit(&signal_stack_is_shared, true, memory_order_relaxed);
     // A byte more: for readers in this process the path ends with a zero.
     ref_t ref = arena_alloc(&agent.arena, sizeof(struct live_module) + length + 1);
     if (!ref)

@@ -43,10 +43,18 @@ static struct kernel_action as_kernel(const struct sigaction *action)
 static long change_action(long signal, const struct kernel_action *action,
                           struct kernel_action *before, size_t mask_bytes)
 {
-    if (!agent.armed || mask_bytes != sizeof action->mask ||
-        (signal != SIGTRAP && signal != CLOCK_SIGNAL))
-        return syscall_next(SYS_rt_sigaction, signal, action, before, mask_bytes);
+    const bool watched =
+        signal == SIGTRAP || signal == CLOCK_SIGNAL || (action && action->flags & SA_ONSTACK);
     struct sigaction old, wanted;
+    if (!agent.armed || mask_bytes != sizeof action->mask || !watched) {
+        const long result = syscall_next(SYS_rt_sigaction, signal, action, before, mask_bytes);
+        if (!result && before && signals_wraps(before->handler)) {
+            old = as_library(before);
+            signals_unwrap((int)signal, &old);
+            *before = as_kernel(&old);
+        }
+        return result;
+    }
     if (action)
         wanted = as_library(action);
     const int result = sigaction((int)signal, action ? &wanted : NULL, &old);
@@ -65,5 +73,7 @@ long syscall_watched(long number, unsigned long first, unsigned long second, uns
         return mlockall((int)first);
     if (number == SYS_getrlimit || number == SYS_setrlimit || number == SYS_prlimit64)
         return limits_call(number, (const unsigned long[]){first, second, third, fourth, fifth});
+    if (number == SYS_sigaltstack)
+        return sigaltstack((const stack_t *)first, (stack_t *)second);
     return confine_call(number, (const unsigned long[]){first, second, third, fourth, fifth});
 }

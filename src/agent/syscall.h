@@ -3,8 +3,8 @@
 #define CAIRN_AGENT_SYSCALL_H
 
 // System calls, as the program makes them by libc's syscall(), and what of them is seen: changes of
-// our signals' handlers, of what the program may call, of its limits, and of what of its memory is
-// locked.
+// handlers and alternate stacks, of what the program may call, of its limits, and of what of its
+// memory is locked.
 
 #include <signal.h>
 #include <stdbool.h>

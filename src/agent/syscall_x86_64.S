@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: MIT
 // syscall(): programs that bring handlers of their own in order by system calls (Chromium resets all of them in its
 // children) would take ours away without a word, and the next tick would kill them; and most confine themselves by
-// one (confine.c), and some lock their memory (lock.c) or limit it (limits.c). Everything else goes on to whoever's syscall() is next.
+// one (confine.c), and some lock their memory (lock.c), limit it (limits.c), or set an alternate stack (signal_stack.c).
+// Everything else goes on to whoever's syscall() is next.
 
 #include <asm/unistd_64.h>
 
@@ -29,6 +30,8 @@ syscall:
     cmpq $__NR_setrlimit, %rdi
     je syscall_watched
     cmpq $__NR_prlimit64, %rdi
+    je syscall_watched
+    cmpq $__NR_sigaltstack, %rdi
     je syscall_watched
     movq syscall_next(%rip), %r11
     notrack jmp *%r11

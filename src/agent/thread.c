@@ -2,6 +2,7 @@
 #include "agent/thread.h"
 #include "agent/limits.h"
 #include "agent/real.h"
+#include "agent/signal_stack.h"
 #include "agent/signals.h"
 #include "base/now.h"
 #include "base/reserve.h"
@@ -274,6 +275,7 @@ void thread_end(struct thread *thread)
         stop_thread(thread);
     encode_close(encode_current);
     asked_end_thread();
+    signal_stack_close(thread);
     thread_self = NULL;
     atomic_signal_fence(memory_order_seq_cst);
     thread_give(thread);
@@ -298,6 +300,7 @@ static bool know_thread(struct thread *thread, struct unwind_bounds stack)
     thread->stack = stack;
     thread_self = thread;
     signals_open_thread(thread);
+    signal_stack_open(thread);
     return thread_list_add(thread);
 }
 

@@ -42,6 +42,7 @@ struct thread {
     struct asked_value creator; // the context that created it, where numbers tell it
     pid_t id;
     struct unwind_bounds stack;
+    struct unwind_bounds signal_stack; // stays with the record: signal_stack.c
     // It has a tree and a tracker. Whoever begins it writes, last and with release; its own handler
     // reads.
     _Atomic uint32_t begun;

@@ -4,7 +4,6 @@
 #include "agent/thread.h"
 #include "base/lock.h"
 #include "base/reserve.h"
-#include <string.h>
 
 #define POOL_BYTES 65536
 
@@ -36,7 +35,7 @@ struct thread *thread_take(void)
         thread = fill_pool();
     lock_release(&pool_lock);
     if (thread)
-        memset(thread, 0, sizeof *thread);
+        *thread = (struct thread){.signal_stack = thread->signal_stack};
     return thread;
 }
 

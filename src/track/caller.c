@@ -6,6 +6,7 @@
 #include "track/missed.h"
 #include "unwind/arch.h"
 #include "unwind/recipe.h"
+#include "unwind/stack.h"
 #include <string.h>
 
 #define ENDBR_BYTES 4
@@ -360,8 +361,9 @@ struct node *caller_of_sample(struct calls_thread *calls, const void *ucontext, 
     const char *context = ucontext;
     const uintptr_t sp = *(const uintptr_t *)(context + arch_context_offset(ARCH_SP));
     struct search search;
-    struct unwind_bounds own = {.low = shadow_holds(&calls->own, sp) ? sp : calls->own.low,
-                                .high = calls->own.high};
+    const uintptr_t high = calls->own.high;
+    struct unwind_bounds own = {
+        shadow_holds(&calls->own, sp) ? stack_mapped_from(sp, high) : calls->own.low, high};
     start_search(&search, calls, true);
     unwind_start(&search.cursor, ucontext, own);
     search.doubted = is_beginning(&search.cursor.frame);

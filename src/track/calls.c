@@ -10,9 +10,13 @@
 #include "track/calls_sites.h"
 #include "track/missed.h"
 #include "unwind/arch.h"
+#include "unwind/stack.h"
 #include <errno.h>
 #include <stdatomic.h>
 #include <sys/mman.h>
+
+// Of stack, for all vector registers and for what asks the loader.
+#define LONG_WAY_BYTES 8192
 
 __thread struct calls_thread *calls_current;
 
@@ -121,6 +125,13 @@ static bool enter_by_memo(struct calls_thread *calls, uintptr_t *slot, uintptr_t
 // What calls_x86_64.S has to do after the edge was looked for.
 enum known { KNOWN_NOT, KNOWN, KNOWN_SETTLE };
 
+// Whether the long way has the room that it needs below a slot. On an alternate stack of the
+// program's it may not: what is called there is not counted then.
+static bool has_room(uintptr_t slot)
+{
+    return !stack_holds(&stack_alternate, slot) || slot - stack_alternate.low >= LONG_WAY_BYTES;
+}
+
 // The edge is known, the node may be new. Touches no vector register: the function's arguments are
 // in them.
 __attribute__((visibility("hidden"))) enum known
@@ -128,13 +139,14 @@ calls_enter_known(struct calls_thread *calls, uintptr_t *slot, uintptr_t back, u
 {
     if (calls->generation != atomic_load_explicit(&calls_generation, memory_order_relaxed) ||
         !on_stack(calls, (uintptr_t)slot))
-        return calls_in_bursts && burst_passes(calls) ? KNOWN : KNOWN_NOT;
+        return !has_room((uintptr_t)slot) || (calls_in_bursts && burst_passes(calls)) ? KNOWN
+                                                                                      : KNOWN_NOT;
     const uintptr_t before = calls_shut(calls, (uintptr_t)slot);
     const bool known = enter_by_memo(calls, slot, back, bp);
     calls_reopen(calls, before);
-    if (!known)
-        return KNOWN_NOT;
-    return missed_any(calls) ? KNOWN_SETTLE : KNOWN;
+    if ((known && !missed_any(calls)) || !has_room((uintptr_t)slot))
+        return KNOWN;
+    return known ? KNOWN_SETTLE : KNOWN_NOT;
 }
 
 // Counts the call of a function whose caller a walk must find.
@@ -316,8 +328,9 @@ struct node *calls_find_cursor(struct calls_thread *calls, const void *ucontext)
         return NULL;
     const uintptr_t before = calls_shut(calls, sp);
     struct unwind_cursor cursor;
-    struct unwind_bounds own = {.low = shadow_holds(&calls->own, sp) ? sp : calls->own.low,
-                                .high = calls->own.high};
+    const uintptr_t high = calls->own.high;
+    struct unwind_bounds own = {
+        shadow_holds(&calls->own, sp) ? stack_mapped_from(sp, high) : calls->own.low, high};
     unwind_start(&cursor, ucontext, own);
     struct node *node = caller_resync(calls, &cursor);
     calls->open_generation = atomic_load_explicit(&calls_generation, memory_order_relaxed);

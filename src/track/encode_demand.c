@@ -10,6 +10,7 @@
 //           └── k           called thousands of times from f, so it is looked at, too
 
 #include "track/encode_facts.h"
+#include "unwind/stack.h"
 
 enum {
     LOOKS_MOST = 128, // functions that are looked at for one stack: the next one goes on
@@ -30,7 +31,8 @@ enum {
     // them. To walk one costs microseconds, to have numbers ready for it some percent of the time.
     OFTEN = 8,
     OFTEN_NS = 250000000,
-    YOUNG = 8, // frames of a stack
+    YOUNG = 8,             // frames of a stack
+    ROOM_BYTES = 48 << 10, // of the stack that it is done on
 };
 
 static uint64_t looked_ns; // on that, and on what was called often. Under the lock.
@@ -159,13 +161,19 @@ static bool take_frame(const struct encode_frame *frame, uintptr_t pc, bool may_
     return is_looked_at(graph_find_function(&encode.graph, frame->function));
 }
 
+// On a small stack of the program's there may not be the room.
+static bool has_room(const struct unwind_bounds *own)
+{
+    const uintptr_t here = (uintptr_t)__builtin_frame_address(0);
+    const struct unwind_bounds *stack =
+        stack_holds(&stack_of_handlers, here) ? &stack_of_handlers : own;
+    return stack_holds(stack, here) && here - stack->low >= ROOM_BYTES;
+}
+
 static bool can_move(const struct encode_thread *thread)
 {
-    // On a small stack of a handler there may not be the room.
-    const uintptr_t here = (uintptr_t)__builtin_frame_address(0);
     return !encode.frozen && !encode.failed && !encode.resting && encode_may_move(thread) &&
-           !thread->has_hook && !thread->jumping && thread->root_slot &&
-           here - thread->stack.low >= 65536 && here < thread->stack.high;
+           !thread->has_hook && !thread->jumping && thread->root_slot && has_room(&thread->stack);
 }
 
 // What calls have entered and left by a jump at once is never on a stack: the entries of ccStack

@@ -7,6 +7,7 @@
 #include "track/encode_parts.h"
 #include "track/forbidden.h"
 #include "unwind/arch.h"
+#include "unwind/stack.h"
 
 static struct encode_memo *memo_of(struct encode_thread *thread, uint64_t key)
 {
@@ -298,7 +299,8 @@ ref_t encode_sample(struct encode_thread *thread, struct walker *walker, void *u
     const uintptr_t pc = *(uintptr_t *)((char *)ucontext + arch_context_offset(ARCH_RA));
     const uintptr_t sp = *(uintptr_t *)((char *)ucontext + arch_context_offset(ARCH_SP));
     const bool own = sp >= thread->stack.low && sp < thread->stack.high;
-    const struct unwind_bounds stack = {own ? sp : thread->stack.high, thread->stack.high};
+    const uintptr_t high = thread->stack.high;
+    const struct unwind_bounds stack = {own ? stack_mapped_from(sp, high) : high, high};
     struct live_encode *counts = encode.counts;
     encode_count(&counts->pushes, thread->state->pushes);
     thread->state->pushes = 0;

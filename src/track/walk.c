@@ -6,6 +6,7 @@
 #include "track/pass.h"
 #include "tree/bounded.h"
 #include "unwind/arch.h"
+#include "unwind/stack.h"
 #include <errno.h>
 #include <string.h>
 
@@ -229,7 +230,7 @@ static uintptr_t stack_pointer(const void *ucontext)
 static struct unwind_bounds readable_stack(struct walker *walker, uintptr_t sp)
 {
     if (pass_in_bounds(&walker->stack, sp) && sp < walker->lowest)
-        walker->lowest = sp;
+        walker->lowest = stack_mapped_from(sp, walker->lowest);
     return (struct unwind_bounds){.low = walker->lowest, .high = walker->stack.high};
 }
 
@@ -260,20 +261,14 @@ static ref_t function_node(struct pass *pass)
     return node;
 }
 
-// What lies between the leaf and the marker, as far as it is looked at. If the handler is on a
-// stack of its own, the leaf's may point into a guard page: then only the marker's page is there
-// for sure.
+// What lies between the leaf and the marker, as far as it is looked at.
 static void expect_walk(const struct walker *walker, const void *ucontext, uintptr_t leaf_sp)
 {
-    const uintptr_t here = (uintptr_t)__builtin_frame_address(0), slot = walker->marker.slot;
-    const bool below = pass_in_bounds(&walker->stack, here) && here < leaf_sp;
+    const uintptr_t slot = walker->marker.slot, last = walker->stack.high - sizeof(uintptr_t);
     const bool marked = walker->marker.entry && slot >= leaf_sp && slot - leaf_sp < EXPECT_BYTES;
-    if (!pass_in_bounds(&walker->stack, leaf_sp) || !(below || marked))
-        return;
-    const uintptr_t last = walker->stack.high - sizeof(uintptr_t), page = slot & -(uintptr_t)4096;
-    uintptr_t high = marked ? slot : leaf_sp + EXPECT_BYTES;
-    unwind_expect_stack(ucontext, below || page < leaf_sp ? leaf_sp : page,
-                        high < last ? high : last);
+    const uintptr_t high = marked ? slot : leaf_sp + EXPECT_BYTES;
+    if (leaf_sp >= walker->lowest && leaf_sp < last)
+        unwind_expect_stack(ucontext, leaf_sp, high < last ? high : last);
 }
 
 // How many frames of the last sample may be met, where no marker says which of them are there
@@ -333,9 +328,10 @@ ref_t walk_sample(struct walker *walker, const void *ucontext, uint64_t weight)
     struct pass pass;
     begin(&pass, walker);
     const uintptr_t leaf_sp = stack_pointer(ucontext);
+    const struct unwind_bounds stack = readable_stack(walker, leaf_sp);
     if (walker->kind != TREE_FUNCTIONS)
         expect_walk(walker, ucontext, leaf_sp);
-    unwind_start(&pass.cursor, ucontext, readable_stack(walker, leaf_sp));
+    unwind_start(&pass.cursor, ucontext, stack);
     if (RARE(walker->kind == TREE_FUNCTIONS))
         return function_node(&pass);
     return sample_node(&pass, leaf_sp, pass.cursor.frame.place, weight);

@@ -8,6 +8,12 @@
 
 #include "unwind/unwind.h"
 
+// The alternate stack of the calling thread, as the program has set it, and the one that our
+// handlers are entered on; high is 0 where there is none. The thread itself writes them, and its
+// handlers read.
+extern __thread struct unwind_bounds stack_alternate,
+    stack_of_handlers __attribute__((visibility("hidden")));
+
 // A word of somebody else's stack: of any type, and where the stack pointer is odd, not aligned.
 typedef uintptr_t stack_word __attribute__((aligned(1), may_alias));
 
@@ -27,6 +33,11 @@ static inline void stack_set_region(struct unwind_cursor *cursor, struct unwind_
     cursor->region = empty ? UINTPTR_MAX : bounds.low;
     cursor->reach = empty ? 0 : bounds.high - bounds.low - 8;
 }
+
+// The first address, from the stack pointer of interrupted code up, that is mapped for sure, on a
+// thread's own stack that ends at `high`. The code may have moved the stack pointer into a guard
+// page, and not have touched it yet.
+uintptr_t stack_mapped_from(uintptr_t sp, uintptr_t high);
 
 // Moves the region to where the word at address is. False if it cannot be read.
 bool stack_move(struct unwind_cursor *cursor, uintptr_t address);
