@@ -116,6 +116,7 @@ class SnapshotTest(ApiTest):
         self.assertEqual(number(run, "foreign"), -errno.EEXIST)
         self.assertEqual(number(run, "nowhere"), -errno.ENOENT)
         self.assertEqual(os.listdir(self.folder).count("snapshot.cairn"), 1)
+        self.assertEqual(os.stat(path).st_mode & 0o777, 0o600)
         self.assertFalse([name for name in os.listdir(self.folder) if name.endswith(".new")])
         return profile
 
