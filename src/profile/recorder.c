@@ -328,18 +328,17 @@ static bool worth_compacting(const struct recorder *recorder)
 // stays as it is for good: what comes later would refer to what is missing.
 static int flush(struct recorder *recorder)
 {
-    if (recorder->batch.out.failed)
+    struct bytes *out = &recorder->batch.out;
+    if (out->failed)
         return -ENOMEM;
-    int result = recorder->given_up;
-    if (result == 0 && recorder->batch.out.size > 0)
-        result = output_append(recorder->file, &recorder->batch.out);
-    if (result == 0)
-        recorder->appended += recorder->batch.out.size;
-    else if (recorder->batch.out.size <= MOST_PENDING)
-        return result;
-    else
+    const int result = recorder->given_up || out->size == 0 ? recorder->given_up
+                                                            : output_append(recorder->file, out);
+    if (result < 0 && out->size > MOST_PENDING)
         recorder->given_up = result;
-    recorder->batch.out.size = 0;
+    if (result == 0)
+        recorder->appended += out->size;
+    if (result == 0 || recorder->given_up)
+        out->size = 0;
     return result;
 }
 

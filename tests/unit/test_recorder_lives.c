@@ -285,6 +285,45 @@ static void test_full_disk(void **state)
     fake_live_free(&live);
 }
 
+// More than the recorder keeps: it stops writing for good, and reads on.
+static void test_disk_that_stays_full(void **state)
+{
+    (void)state;
+    enum { LARGE = 2 << 20, COMMAND = 1 << 20, PROCESSES = 70 };
+    struct fake_live live = fake_live_new(LARGE, PROCESSES);
+    struct recorder *recorder = open_recorder(&live);
+    struct rlimit normal, tight;
+    struct stat status, after;
+    char *noise = malloc(COMMAND); // that cannot be compressed
+    assert_non_null(noise);
+    for (size_t i = 0; i < COMMAND; i++)
+        noise[i] = (char)(next_random() % 255 + 1);
+    noise[COMMAND - 1] = '\0';
+    signal(SIGXFSZ, SIG_IGN);
+    getrlimit(RLIMIT_FSIZE, &normal);
+    stat(path, &status);
+    tight = normal;
+    tight.rlim_cur = (rlim_t)status.st_size + 10;
+    for (unsigned i = 0; i < PROCESSES; i++) {
+        struct fake_process process = fake_process_new(&live, getpid(), noise, COMMAND);
+        fake_sample(&process, fake_thread(&process, 0), (uint64_t[]){16}, 1, 40, 1);
+        setrlimit(RLIMIT_FSIZE, i + 1 < PROCESSES ? &tight : &normal);
+        assert_int_equal(recorder_update(recorder), -EFBIG);
+        struct recorder_totals totals;
+        recorder_totals(recorder, &totals);
+        assert_int_equal(totals.samples, i + 1);
+        fake_process_free(&process);
+    }
+    free(noise);
+    assert_int_equal(recorder_close(recorder), -EFBIG);
+    stat(path, &after);
+    assert_int_equal(after.st_size, status.st_size);
+    struct profile *profile = read_back();
+    assert_false(profile->complete);
+    profile_free(profile);
+    fake_live_free(&live);
+}
+
 // A program that writes over the shared memory can spoil its own profile, and no more than that.
 static void test_scribbled_memory(void **state)
 {
@@ -439,6 +478,7 @@ int main(void)
         cmocka_unit_test_setup(test_exec_ends_the_older, clear_folder),
         cmocka_unit_test_setup(test_fork_storm, clear_folder),
         cmocka_unit_test_setup(test_full_disk, clear_folder),
+        cmocka_unit_test_setup(test_disk_that_stays_full, clear_folder),
         cmocka_unit_test_setup(test_scribbled_memory, clear_folder),
         cmocka_unit_test_setup(test_scribbled_session, clear_folder),
         cmocka_unit_test_setup(test_memory_cannot_be_cut, clear_folder),
