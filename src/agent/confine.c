@@ -4,6 +4,7 @@
 // agent does without, or leaves the thread alone for good.
 
 #include "agent/filter.h"
+#include "agent/interrupted.h"
 #include "agent/real.h"
 #include "agent/signal_stack.h"
 #include "agent/syscall.h"
@@ -21,7 +22,7 @@ bool confine_holds;
 
 // What was given up for the filter's sake; to be taken back if there is no filter after all.
 struct given_up {
-    bool clocks, advice, goodbye, stacks, left;
+    bool clocks, advice, goodbye, stacks, pending, left;
 };
 
 static bool is_readable(const void *first, size_t bytes)
@@ -61,6 +62,12 @@ static struct given_up give_up(const struct sock_fprog *filter, bool everybody)
             "a program forbade itself what the clock of a thread needs (seccomp): threads that "
             "it began later were not sampled");
     }
+    given.pending = interrupted_unknown;
+    if (forbidden & FILTER_NO_PENDING && !interrupted_unknown) {
+        interrupted_unknown = true;
+        agent_note("a program forbade itself to ask for pending signals (seccomp): one that came "
+                   "together with a sample may have failed to interrupt a system call");
+    }
     return given;
 }
 
@@ -71,6 +78,7 @@ static void take_back(const struct given_up *given)
     huge_forbidden = given->advice;
     agent.silent = given->goodbye;
     signal_stack_forbidden = given->stacks;
+    interrupted_unknown = given->pending;
     if (given->left)
         thread_list_begin_all();
     errno = saved;

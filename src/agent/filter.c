@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
 #include "agent/filter.h"
 #include <linux/audit.h>
+#include <signal.h>
 #include <stddef.h>
 #include <string.h>
 #include <sys/syscall.h>
@@ -172,6 +173,8 @@ static const struct agent_call agent_calls[] = {
     {SYS_madvise, FILTER_NO_ADVICE, {0, 4096, 23}, MAY_FAIL}, // MADV_POPULATE_WRITE
     {SYS_madvise, FILTER_NO_ADVICE, {0, 4096, 25}, MAY_FAIL}, // MADV_COLLAPSE
     {SYS_getrusage, FILTER_NO_GOODBYE, {0}, MAY_FAIL},
+    {SYS_rt_sigpending, FILTER_NO_PENDING, {0}, MAY_FAIL},
+    {SYS_rt_sigaction, FILTER_NO_PENDING, {SIGALRM}, MAY_FAIL},
     {SYS_mincore, FILTER_NO_GOODBYE, {0}, MAY_FAIL},
 };
 

@@ -13,11 +13,12 @@
 
 // What the agent must do without.
 enum {
-    FILTER_LEAVE = 1,      // even a sample would be the end of the program, or of what it knows
-    FILTER_NO_CLOCKS = 2,  // threads that begin cannot be sampled
-    FILTER_NO_ADVICE = 4,  // pages cannot be made beforehand
-    FILTER_NO_GOODBYE = 8, // nothing can be asked at the end
-    FILTER_NO_STACKS = 16, // threads that begin have no stack of their own for samples
+    FILTER_LEAVE = 1,       // even a sample would be the end of the program, or of what it knows
+    FILTER_NO_CLOCKS = 2,   // threads that begin cannot be sampled
+    FILTER_NO_ADVICE = 4,   // pages cannot be made beforehand
+    FILTER_NO_GOODBYE = 8,  // nothing can be asked at the end
+    FILTER_NO_STACKS = 16,  // threads that begin have no stack of their own for samples
+    FILTER_NO_PENDING = 32, // nobody can say which signals are pending
 };
 
 // What the filter says to a call: SECCOMP_RET_*. One that is damaged says what the worst would.

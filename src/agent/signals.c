@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT
 #include "agent/signals.h"
+#include "agent/interrupted.h"
 #include "agent/real.h"
 #include "agent/signal_stack.h"
 #include "agent/syscall.h"
@@ -191,6 +192,8 @@ static void pass_on(int index, siginfo_t *info, void *context)
         return;
     if (action.sa_flags & (int)SA_RESETHAND)
         believed[index].sa_handler = SIG_DFL;
+    if (!(action.sa_flags & SA_RESTART))
+        interrupted_for_good(context);
     enter_handler(&action, signal, info, context);
 }
 
@@ -252,9 +255,15 @@ static void on_signal(int signal, siginfo_t *info, void *context)
     int saved_errno = errno;
     arch_allow_unaligned(context);
     if (clock_is_tick(signal, info)) {
+        // A synchronous tick finds the signal that has interrupted a call. Others interrupt calls
+        // themselves, and the program's signal may come at any time.
+        if (signal == SIGTRAP)
+            interrupted_by_tick(context);
         sample_tick(context, clock_follows_wait(info) ? TICK_WAIT : TICK_PERIOD);
+        if (signal != SIGTRAP)
+            interrupted_by_tick(context);
         if (clock_is_last_tick(info)) {
-            arch_repeat_call(context); // the only tick that interrupts a system call
+            arch_repeat_call(context); // it comes to a thread that waits
             if (thread_self)           // relaxed: who waits for it looks at nothing else
                 atomic_fetch_add_explicit(&thread_self->last_ticks, 1, memory_order_relaxed);
         }

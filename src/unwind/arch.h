@@ -68,6 +68,21 @@ void arch_allow_unaligned(const void *ucontext);
 // end.
 bool arch_is_after_system_call(const void *ucontext);
 
+// What a signal has done to the system call that it has met the interrupted code in.
+enum arch_interruption {
+    ARCH_NO_CALL,    // there was none, or it is complete
+    ARCH_RESTARTING, // the code makes the call once more when the handler returns (SA_RESTART); a
+                     // call that a loop is about to make looks the same now and then
+    ARCH_FAILING,    // the call fails with EINTR
+};
+enum arch_interruption arch_interruption(const void *ucontext);
+
+// The number of that call, and its second argument; -1 if it cannot be told.
+long arch_interrupted_call(const void *ucontext, unsigned long *second);
+
+// Lets a call that would be restarted fail with EINTR.
+void arch_fail_call(void *ucontext);
+
 // If the signal has just made a system call fail with EINTR: lets the interrupted code make the
 // same call once more instead of seeing that. False if it cannot be told which call it was.
 bool arch_repeat_call(void *ucontext);

@@ -130,16 +130,67 @@ bool arch_is_after_system_call(const void *ucontext)
     return registers[REG_RCX] == registers[REG_RIP];
 }
 
+#define SYSTEM_CALL_BYTES 2
+
+static bool is_system_call(const unsigned char *code)
+{
+    return code[0] == 0x0f && code[1] == 0x05;
+}
+
+enum arch_interruption arch_interruption(const void *ucontext)
+{
+    // The instruction has left the address behind it there, and the flags: a call that is taken
+    // back is all as it was but for these.
+    const greg_t *registers = ((const ucontext_t *)ucontext)->uc_mcontext.gregs;
+    const greg_t distance = registers[REG_RCX] - registers[REG_RIP];
+    if (distance == SYSTEM_CALL_BYTES && registers[REG_R11] == registers[REG_EFL] &&
+        is_system_call((const unsigned char *)registers[REG_RIP]))
+        return ARCH_RESTARTING;
+    return distance == 0 && registers[REG_RAX] == -EINTR ? ARCH_FAILING : ARCH_NO_CALL;
+}
+
+// The number is not in a register any more: it is told where the code is mov $number, %eax;
+// syscall.
+static long number_of_failed_call(const unsigned char *end)
+{
+    int32_t number;
+    if (!is_system_call(end - SYSTEM_CALL_BYTES) || end[-7] != 0xb8)
+        return -1;
+    memcpy(&number, end - 6, sizeof number);
+    return number;
+}
+
+long arch_interrupted_call(const void *ucontext, unsigned long *second)
+{
+    const greg_t *registers = ((const ucontext_t *)ucontext)->uc_mcontext.gregs;
+    *second = (unsigned long)registers[REG_RSI];
+    switch (arch_interruption(ucontext)) {
+    case ARCH_RESTARTING:
+        return (long)registers[REG_RAX];
+    case ARCH_FAILING:
+        return number_of_failed_call((const unsigned char *)registers[REG_RIP]);
+    case ARCH_NO_CALL:
+        break;
+    }
+    return -1;
+}
+
+void arch_fail_call(void *ucontext)
+{
+    greg_t *registers = ((ucontext_t *)ucontext)->uc_mcontext.gregs;
+    registers[REG_RAX] = -EINTR;
+    registers[REG_RIP] += SYSTEM_CALL_BYTES;
+}
+
 bool arch_repeat_call(void *ucontext)
 {
     greg_t *registers = ((ucontext_t *)ucontext)->uc_mcontext.gregs;
-    const unsigned char *pc = (const unsigned char *)registers[REG_RIP];
-    // mov $number, %eax; syscall: the number is not in a register any more
-    if (registers[REG_RAX] != -EINTR || pc[-2] != 0x0f || pc[-1] != 0x05 || pc[-7] != 0xb8)
+    if (registers[REG_RAX] != -EINTR)
         return false;
-    int32_t number;
-    memcpy(&number, pc - 6, sizeof number);
+    const long number = number_of_failed_call((const unsigned char *)registers[REG_RIP]);
+    if (number < 0)
+        return false;
     registers[REG_RAX] = number;
-    registers[REG_RIP] -= 2;
+    registers[REG_RIP] -= SYSTEM_CALL_BYTES;
     return true;
 }

@@ -61,6 +61,11 @@ class Confined(LiveTest):
                 if options[-2:] == STORM[-2:]:
                     self.assertGreater(profile.below("free_work"), 0)
 
+    def test_pending_signals_may_not_be_asked_for(self):
+        for options, profile in self.lives("signals"):
+            with self.subTest(options=options):
+                self.assertTrue(any("pending" in note for note in profile.info["notes"]), profile.info["notes"])
+
     def test_what_the_kernel_refuses(self):
         for options, profile in self.lives("refused"):
             with self.subTest(options=options):

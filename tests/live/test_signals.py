@@ -1,9 +1,11 @@
 # SPDX-License-Identifier: MIT
 """Programs with signals of their own see them all, and none of ours."""
 
+import os
+import sys
 import unittest
 
-from support import MARKERS, STORM, LiveTest, program
+from support import MARKERS, STORM, LiveTest, installed, program
 
 GRAPH = {
     "": "blocked_thread sender",
@@ -99,6 +101,77 @@ class OtherSources(LiveTest):
                         return profile
 
                     self.steadily(life, self.assert_complete)
+
+
+class Interruptions(LiveTest):
+    """A signal of the program's interrupts a call, or lets it go on, as its handler asks for, whether or not a sample
+    is taken on the way out of the call."""
+
+    ROUNDS = 500
+    STORMS = (("-e", "wall"), STORM)
+
+    def counts(self, sender, flags, call, *options):
+        """(interrupted, restarted, returned before the handler had run)"""
+        run, _ = self.record([program("eintr"), sender, flags, call, str(self.ROUNDS)], *options)
+        self.assertEqual((run.status, run.words), (0, ""), options)
+        return tuple(int(word) for word in run.text.split() if word.isdigit())
+
+    def test_calls_are_interrupted(self):
+        for options in self.STORMS:
+            for call in ("read", "receive", "semaphore", "open", "poll", "pause"):
+                with self.subTest(options=options, call=call):
+                    self.assertEqual(self.counts("thread", "end", call, *options), (self.ROUNDS, 0, 0))
+
+    def test_every_way_to_sample(self):
+        for options in (("-F", "1000"), ("-e", "cpu", "-e", "wall"), ("--track", "encode", "-F", "4000"),
+                        ("--source", "signal", *STORM), ("--source", "timer", *STORM)):
+            with self.subTest(options=options):
+                self.assertEqual(self.counts("thread", "end", "read", *options), (self.ROUNDS, 0, 0))
+
+    def test_every_way_to_send(self):
+        for options in self.STORMS:
+            for sender, flags in (("process", "end"), ("timer", "end"), ("thread", "raw")):
+                with self.subTest(options=options, sender=sender, flags=flags):
+                    self.assertEqual(self.counts(sender, flags, "read", *options), (self.ROUNDS, 0, 0))
+
+    def test_calls_are_restarted(self):
+        for options in self.STORMS:
+            with self.subTest(options=options):
+                self.assertEqual(self.counts("thread", "restart", "read", *options), (0, self.ROUNDS, 0))
+
+    def test_handlers_run_before_a_call_with_a_mask_returns(self):
+        for options in (*self.STORMS, ("--track", "encode", "-F", "4000")):
+            for call in ("sigsuspend", "pselect", "ppoll", "epoll_pwait"):
+                with self.subTest(options=options, call=call):
+                    self.assertEqual(self.counts("thread", "end", call, *options), (self.ROUNDS, 0, 0))
+
+    def test_fork_is_not_interrupted(self):
+        for options in self.STORMS:
+            with self.subTest(options=options):
+                run, _ = self.record([program("eintr"), "timer", "end", "fork", "200"], *options)
+                self.assertEqual((run.status, run.words), (0, ""))
+
+    def test_an_alarm_ends_a_read_of_an_interpreter(self):
+        script = """
+import os, signal
+def ring(*_):
+    raise TimeoutError
+signal.signal(signal.SIGALRM, ring)
+signal.setitimer(signal.ITIMER_REAL, 0.1)
+try:
+    os.read(os.pipe()[0], 1)
+except TimeoutError:
+    print("rung")
+"""
+        run, _ = self.record([sys.executable, "-c", script], "-e", "wall", timeout=20)
+        self.assertEqual((run.status, run.text), (0, "rung\n"), run.words)
+
+    @installed("perl")
+    def test_an_alarm_ends_a_read_of_perl(self):
+        os.mkfifo(self.file("fifo"))
+        script = '$SIG{ALRM} = sub { print "rung\n"; exit 0 }; alarm 1; open F, "+<", "fifo"; <F>'
+        run, _ = self.record(["perl", "-e", script], "-e", "wall", timeout=20)
+        self.assertEqual((run.status, run.text), (0, "rung\n"), run.words)
 
 
 class Waits(LiveTest):

@@ -7,9 +7,11 @@
 #include <linux/filter.h>
 #include <linux/seccomp.h>
 #include <pthread.h>
+#include <signal.h>
 #include <stddef.h>
 #include <sys/prctl.h>
 #include <sys/syscall.h>
+#include <sys/time.h>
 #include <unistd.h>
 
 static volatile uint64_t sink;
@@ -52,6 +54,14 @@ static const struct sock_filter some[] = {
     BPF_JUMP(BPF_JMP | BPF_JGT | BPF_K, 22, 1, 0),
     BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW),
     BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_KILL_PROCESS),
+};
+
+// Nobody may ask which signals are pending.
+static const struct sock_filter no_questions[] = {
+    BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, nr)),
+    BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_rt_sigpending, 0, 1),
+    BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_KILL_PROCESS),
+    BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW),
 };
 
 #define PROGRAM(steps)                                                                             \
@@ -162,10 +172,36 @@ static int run_refused(void)
     return 7;
 }
 
+static int ends[2];
+
+static void write_byte(int signal)
+{
+    (void)signal;
+    CHECK(write(ends[1], "", 1) == 1);
+}
+
+// Calls that signals interrupt, and that go on.
+static int run_signals(void)
+{
+    struct sock_fprog program = PROGRAM(no_questions);
+    const struct sigaction action = {.sa_handler = write_byte, .sa_flags = SA_RESTART};
+    const struct itimerval often = {.it_interval = {.tv_usec = 500}, .it_value = {.tv_usec = 500}};
+    CHECK(pipe(ends) == 0 && sigaction(SIGALRM, &action, NULL) == 0);
+    CHECK(prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) == 0);
+    CHECK(prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &program) == 0);
+    CHECK(setitimer(ITIMER_REAL, &often, NULL) == 0);
+    char byte;
+    for (int i = 0; i < 500; i++)
+        CHECK(read(ends[0], &byte, 1) == 1);
+    puts("signals");
+    return 9;
+}
+
 int main(int argc, char **argv)
 {
     static const struct mode modes[] = {
-        {"strict", run_strict}, {"few", run_few},   {"all-threads", run_all_threads},
-        {"some", run_some},     {"exec", run_exec}, {"refused", run_refused}};
+        {"strict", run_strict},  {"few", run_few},   {"all-threads", run_all_threads},
+        {"some", run_some},      {"exec", run_exec}, {"refused", run_refused},
+        {"signals", run_signals}};
     return run_mode(modes, sizeof modes / sizeof *modes, argc, argv);
 }

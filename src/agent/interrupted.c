@@ -1,0 +1,148 @@
+// SPDX-License-Identifier: MIT
+#include "agent/interrupted.h"
+#include "agent/agent.h"
+#include "agent/syscall.h"
+#include "base/rare.h"
+#include "event/clock.h"
+#include "unwind/arch.h"
+#include <errno.h>
+#include <linux/futex.h>
+#include <signal.h>
+#include <stdint.h>
+#include <string.h>
+#include <sys/syscall.h>
+#include <ucontext.h>
+#include <unistd.h>
+
+bool interrupted_unknown;
+
+#define BIT(signal) (UINT64_C(1) << ((signal)-1))
+#define OURS (BIT(SIGTRAP) | BIT(CLOCK_SIGNAL))
+
+// Raised by what the thread itself does: none of them ends a system call.
+#define FAULTS (BIT(SIGSEGV) | BIT(SIGBUS) | BIT(SIGFPE) | BIT(SIGILL) | BIT(SIGSYS))
+
+// The kernel's set: its first word is all that there is.
+static uint64_t word_of(const void *set)
+{
+    uint64_t word;
+    memcpy(&word, set, sizeof word);
+    return word;
+}
+
+// The calls that wait until a signal ends them. Others are restarted whatever the handler says
+// (fork, a futex that inherits priorities), or never.
+static bool can_fail(long number, unsigned long second)
+{
+    switch (number) {
+    case SYS_futex:
+        second &= (unsigned long)FUTEX_CMD_MASK;
+        return second == FUTEX_WAIT || second == FUTEX_WAIT_BITSET;
+    case SYS_read:
+    case SYS_readv:
+    case SYS_pread64:
+    case SYS_preadv:
+    case SYS_preadv2:
+    case SYS_write:
+    case SYS_writev:
+    case SYS_pwrite64:
+    case SYS_pwritev:
+    case SYS_pwritev2:
+    case SYS_sendfile:
+    case SYS_splice:
+    case SYS_tee:
+    case SYS_vmsplice:
+    case SYS_copy_file_range:
+    case SYS_open:
+    case SYS_openat:
+    case SYS_openat2:
+    case SYS_creat:
+    case SYS_ioctl:
+    case SYS_fcntl:
+    case SYS_flock:
+    case SYS_wait4:
+    case SYS_waitid:
+    case SYS_accept:
+    case SYS_accept4:
+    case SYS_connect:
+    case SYS_recvfrom:
+    case SYS_recvmsg:
+    case SYS_recvmmsg:
+    case SYS_sendto:
+    case SYS_sendmsg:
+    case SYS_sendmmsg:
+    case SYS_mq_timedsend:
+    case SYS_mq_timedreceive:
+    case SYS_futex_waitv:
+    case SYS_getrandom:
+    case SYS_request_key:
+    case SYS_keyctl:
+        return true;
+    }
+    return false;
+}
+
+// Whether the program has a handler for it, and which. The kernel knows of those, too, that the
+// program has installed without libc.
+static bool has_handler(int signal, struct kernel_action *action)
+{
+    struct kernel_action *const none = NULL;
+    return !syscall_raw(SYS_rt_sigaction, signal, none, action, sizeof action->mask) &&
+           action->handler != SIG_DFL && action->handler != SIG_IGN;
+}
+
+// The handler that runs first of those for these signals.
+static bool first_handler(uint64_t signals, struct kernel_action *action)
+{
+    for (signals &= ~OURS; signals; signals &= signals - 1)
+        if (has_handler(__builtin_ctzll(signals) + 1, action))
+            return true;
+    return false;
+}
+
+static uint64_t pending(void)
+{
+    uint64_t signals = 0;
+    if (interrupted_unknown || syscall_raw(SYS_rt_sigpending, &signals, sizeof signals))
+        return 0;
+    return signals;
+}
+
+void interrupted_for_good(void *ucontext)
+{
+    unsigned long second;
+    if (arch_interruption(ucontext) == ARCH_RESTARTING &&
+        can_fail(arch_interrupted_call(ucontext, &second), second))
+        arch_fail_call(ucontext);
+}
+
+void interrupted_by_tick(void *ucontext)
+{
+    const enum arch_interruption interruption = arch_interruption(ucontext);
+    if (!RARE(interruption != ARCH_NO_CALL))
+        return;
+    unsigned long second;
+    struct kernel_action action;
+    const long number = arch_interrupted_call(ucontext, &second);
+    // All signals are blocked here, so what comes is pending.
+    const uint64_t mask = word_of(&((const ucontext_t *)ucontext)->uc_sigmask);
+    if (interruption == ARCH_RESTARTING && can_fail(number, second)) {
+        if (first_handler(pending() & ~mask, &action) && !(action.flags & SA_RESTART))
+            arch_fail_call(ucontext);
+    } else if (interruption == ARCH_FAILING && number == SYS_io_uring_enter) {
+        // It takes the tick in the middle of its wait, and fails. A handler that has run already
+        // cannot be told from none: a program that has any must expect the error.
+        if (!first_handler(~FAULTS, &action))
+            arch_repeat_call(ucontext);
+    }
+}
+
+bool interrupted_too_early(const void *mask)
+{
+    struct kernel_action action;
+    if (errno != EINTR || !mask || !agent.armed || agent_in_vfork_child())
+        return false;
+    const bool early = first_handler(pending() & ~word_of(mask), &action);
+    errno = EINTR;
+    return early;
+}
