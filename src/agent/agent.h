@@ -16,6 +16,7 @@ struct agent {
     // through: by a session, or because the program is linked with us and may begin one.
     bool armed;
     bool active; // there is a session: set once, by the constructor or by the program's own start
+    bool traced; // a tracer was seen at work: new threads look for it at once
     bool silent; // it ends without a word: it may not ask for what it would say
     bool own;    // it is the program's: made by cairn_start(), and nobody else sees its memory
     _Atomic uint32_t generation; // purges; trees of older ones are not asked any more

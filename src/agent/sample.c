@@ -3,7 +3,9 @@
 
 #include "agent/alloc.h"
 #include "agent/signals.h"
+#include "agent/syscall.h"
 #include "agent/thread.h"
+#include "agent/tracer.h"
 #include "agent/watch.h"
 #include "base/huge.h"
 #include "base/rare.h"
@@ -142,6 +144,23 @@ static void expect_many(void)
     huge_fill((uintptr_t)arena->base + used, room < TREE_AHEAD ? room : TREE_AHEAD);
 }
 
+// A thread that is traced gets no more ticks, unless it is the agent that is being examined.
+static bool leave_to_tracer(struct thread *thread, uint64_t now)
+{
+    const struct live_options *options = &agent.session->options;
+    thread->tracer_ns =
+        now + (live_has(options, LIVE_EVENT_WALL) ? TRACER_SOON_NS : TRACER_LATER_NS);
+    if (confine_holds || options->verify || !tracer_is_present())
+        return false;
+    clock_close(&thread->clock);
+    thread->last_node = thread->record->last_node = 0; // nobody knows where it is from now on
+    if (!agent.traced)
+        agent_note("a debugger or tracer came to a process, whose threads were not sampled from "
+                   "then on");
+    agent.traced = true;
+    return true;
+}
+
 static void take_sample(void *ucontext, enum tick tick)
 {
     struct thread *thread = thread_current;
@@ -151,6 +170,8 @@ static void take_sample(void *ucontext, enum tick tick)
     if (RARE(options->empty_handler))
         return;
     const uint64_t begin = clock_now(LIVE_EVENT_WALL);
+    if (RARE(begin >= thread->tracer_ns) && leave_to_tracer(thread, begin))
+        return;
     unwind_expect(ucontext);
     if (RARE(options->calls_window))
         burst_tick_window(thread->calls, ucontext, agent_is_recording());

@@ -11,6 +11,7 @@
 #include "agent/signal_stack.h"
 #include "agent/signals.h"
 #include "agent/thread.h"
+#include "agent/tracer.h"
 #include "base/huge.h"
 #include "base/lock.h"
 #include "base/now.h"
@@ -287,19 +288,6 @@ static int follow_calls(void)
     return functions < 0 ? (int)functions : 0;
 }
 
-// A debugger takes each of our signals for its own, or the program's: a program that has one is
-// left alone.
-static bool is_traced(void)
-{
-    char text[1024] = "";
-    int fd = open("/proc/self/status", O_RDONLY | O_CLOEXEC);
-    ssize_t bytes = fd < 0 ? 0 : read(fd, text, sizeof text - 1);
-    if (fd >= 0)
-        close(fd);
-    const char *tracer = bytes > 0 ? strstr(text, "TracerPid:\t") : NULL;
-    return tracer && tracer[sizeof "TracerPid:\t" - 1] != '0';
-}
-
 // No library is linked to the program: what C library there is has come with us, and the program
 // gives threads, and their local storage, to themselves (Go, without cgo).
 static bool has_no_library(void)
@@ -350,7 +338,7 @@ static int join_session(int argc, char **argv, uint64_t charged)
     publish_command(argc, argv);
     if (!unseen_is_open)
         return -EACCES;
-    if (is_traced()) {
+    if (tracer_is_present()) {
         agent_note("a process ran under a debugger or tracer and was not sampled");
         return -EBUSY;
     }

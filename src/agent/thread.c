@@ -4,6 +4,7 @@
 #include "agent/real.h"
 #include "agent/signal_stack.h"
 #include "agent/signals.h"
+#include "agent/tracer.h"
 #include "base/now.h"
 #include "base/reserve.h"
 #include "loadmap/loadmap.h"
@@ -149,6 +150,7 @@ struct thread *thread_adopt(void)
 static int equip(struct thread *thread)
 {
     thread->begun_ns = clock_now(LIVE_EVENT_WALL);
+    thread->tracer_ns = agent.traced ? 0 : thread->begun_ns + TRACER_SOON_NS;
     struct live_thread *record = thread_record(thread);
     if (!record)
         return -ENOSPC;

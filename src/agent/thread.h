@@ -46,7 +46,8 @@ struct thread {
     // It has a tree and a tracker. Whoever begins it writes, last and with release; its own handler
     // reads.
     _Atomic uint32_t begun;
-    uint64_t begun_ns; // when it was
+    uint64_t begun_ns;  // when it was
+    uint64_t tracer_ns; // when it looks for a tracer again
     // Its clock stands because the recording is paused. Its own handler sets it; who clears it may
     // open the clock again.
     _Atomic uint32_t idle;

@@ -174,6 +174,39 @@ except TimeoutError:
         self.assertEqual((run.status, run.text), (0, "rung\n"), run.words)
 
 
+class Tracers(LiveTest):
+    """A thread that is traced goes on as ever, and its tracer is left alone."""
+
+    def assert_left_alone(self, mode, most):
+        for options in (), ("-e", "wall"):
+            with self.subTest(options=options):
+                run, profile = self.record([program("traced"), mode], *options, timeout=60)
+                if run.status == 77:
+                    self.skipTest("nobody may trace here")
+                self.assertEqual(run.status, 0, run.words)
+                self.assertLessEqual(int(run.text), most)
+                self.assertTrue(any("tracer" in note for note in profile.info["notes"]), profile.info["notes"])
+
+    def test_from_the_start(self):
+        self.assert_left_alone("seize", 0)
+
+    def test_a_debugger_that_comes_later(self):
+        """It meets the tick that tells the thread of it, and one that was due at the time."""
+        self.assert_left_alone("attach", 2)
+
+    @installed("strace")
+    def test_strace(self):
+        def calls():
+            with open(self.file("trace"), encoding="utf-8") as trace:
+                return [line.split("(")[0].split()[-1] for line in trace if "(" in line]
+
+        command = ["strace", "-f", "-o", "trace", "-e", "trace=execve,openat", "sh", "-c", "ls /proc/self/fd > /dev/null; exit 3"]
+        native, natively = self.native(command), calls()
+        run, _ = self.record(command, "-e", "wall", timeout=60)
+        self.assert_same(run, native)
+        self.assertEqual([call for call in calls() if call == "execve"], [call for call in natively if call == "execve"])
+
+
 class Waits(LiveTest):
     """No call comes back early because a sample was taken."""
 
