@@ -22,6 +22,9 @@ bool interrupted_unknown;
 // Raised by what the thread itself does: none of them ends a system call.
 #define FAULTS (BIT(SIGSEGV) | BIT(SIGBUS) | BIT(SIGFPE) | BIT(SIGILL) | BIT(SIGSYS))
 
+// libc's own: to cancel a thread, and to change all threads' user.
+#define OF_LIBC (BIT(32) | BIT(33))
+
 // The kernel's set: its first word is all that there is.
 static uint64_t word_of(const void *set)
 {
@@ -108,11 +111,16 @@ static uint64_t pending(void)
     return signals;
 }
 
-void interrupted_for_good(void *ucontext)
+static bool restarts(const void *ucontext)
 {
     unsigned long second;
-    if (arch_interruption(ucontext) == ARCH_RESTARTING &&
-        can_fail(arch_interrupted_call(ucontext, &second), second))
+    const long number = arch_restarted_call(ucontext, &second);
+    return can_fail(number, second);
+}
+
+void interrupted_for_good(void *ucontext)
+{
+    if (arch_interruption(ucontext) == ARCH_RESTARTING && restarts(ucontext))
         arch_fail_call(ucontext);
 }
 
@@ -121,19 +129,18 @@ void interrupted_by_tick(void *ucontext)
     const enum arch_interruption interruption = arch_interruption(ucontext);
     if (!RARE(interruption != ARCH_NO_CALL))
         return;
-    unsigned long second;
     struct kernel_action action;
-    const long number = arch_interrupted_call(ucontext, &second);
     // All signals are blocked here, so what comes is pending.
     const uint64_t mask = word_of(&((const ucontext_t *)ucontext)->uc_sigmask);
-    if (interruption == ARCH_RESTARTING && can_fail(number, second)) {
-        if (first_handler(pending() & ~mask, &action) && !(action.flags & SA_RESTART))
+    if (interruption == ARCH_RESTARTING) {
+        if (restarts(ucontext) && first_handler(pending() & ~mask, &action) &&
+            !(action.flags & SA_RESTART))
             arch_fail_call(ucontext);
-    } else if (interruption == ARCH_FAILING && number == SYS_io_uring_enter) {
-        // It takes the tick in the middle of its wait, and fails. A handler that has run already
-        // cannot be told from none: a program that has any must expect the error.
-        if (!first_handler(~FAULTS, &action))
-            arch_repeat_call(ucontext);
+    } else if (arch_failed_call(ucontext, SYS_io_uring_enter) >= 0 && !interrupted_unknown) {
+        // This call takes the tick in the middle of its wait. A handler that has run already cannot
+        // be told from none: a program that has any must expect the error.
+        if (!first_handler(~(FAULTS | OF_LIBC), &action))
+            arch_repeat_call(ucontext, SYS_io_uring_enter);
     }
 }
 

@@ -263,8 +263,10 @@ static void on_signal(int signal, siginfo_t *info, void *context)
         if (signal != SIGTRAP)
             interrupted_by_tick(context);
         if (clock_is_last_tick(info)) {
-            arch_repeat_call(context); // it comes to a thread that waits
-            if (thread_self)           // relaxed: who waits for it looks at nothing else
+            const long number = arch_failed_call(context, -1); // it comes to a thread that waits
+            if (number >= 0)
+                arch_repeat_call(context, number);
+            if (thread_self) // relaxed: who waits for it looks at nothing else
                 atomic_fetch_add_explicit(&thread_self->last_ticks, 1, memory_order_relaxed);
         }
         errno = saved_errno;

@@ -77,14 +77,17 @@ enum arch_interruption {
 };
 enum arch_interruption arch_interruption(const void *ucontext);
 
-// The number of that call, and its second argument; -1 if it cannot be told.
-long arch_interrupted_call(const void *ucontext, unsigned long *second);
+// The number of a call that is restarted, and its second argument.
+long arch_restarted_call(const void *ucontext, unsigned long *second);
 
 // Lets a call that would be restarted fail with EINTR.
 void arch_fail_call(void *ucontext);
 
-// If the signal has just made a system call fail with EINTR: lets the interrupted code make the
-// same call once more instead of seeing that. False if it cannot be told which call it was.
-bool arch_repeat_call(void *ucontext);
+// The number of a call that the signal has made fail with EINTR; -1 if it cannot be told, or is
+// another one than expected (-1: whatever it is).
+long arch_failed_call(const void *ucontext, long expected);
+
+// Lets the interrupted code make that call once more instead of seeing the error.
+void arch_repeat_call(void *ucontext, long number);
 
 #endif

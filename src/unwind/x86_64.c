@@ -149,30 +149,11 @@ enum arch_interruption arch_interruption(const void *ucontext)
     return distance == 0 && registers[REG_RAX] == -EINTR ? ARCH_FAILING : ARCH_NO_CALL;
 }
 
-// The number is not in a register any more: it is told where the code is mov $number, %eax;
-// syscall.
-static long number_of_failed_call(const unsigned char *end)
-{
-    int32_t number;
-    if (!is_system_call(end - SYSTEM_CALL_BYTES) || end[-7] != 0xb8)
-        return -1;
-    memcpy(&number, end - 6, sizeof number);
-    return number;
-}
-
-long arch_interrupted_call(const void *ucontext, unsigned long *second)
+long arch_restarted_call(const void *ucontext, unsigned long *second)
 {
     const greg_t *registers = ((const ucontext_t *)ucontext)->uc_mcontext.gregs;
     *second = (unsigned long)registers[REG_RSI];
-    switch (arch_interruption(ucontext)) {
-    case ARCH_RESTARTING:
-        return (long)registers[REG_RAX];
-    case ARCH_FAILING:
-        return number_of_failed_call((const unsigned char *)registers[REG_RIP]);
-    case ARCH_NO_CALL:
-        break;
-    }
-    return -1;
+    return (long)registers[REG_RAX];
 }
 
 void arch_fail_call(void *ucontext)
@@ -182,15 +163,37 @@ void arch_fail_call(void *ucontext)
     registers[REG_RIP] += SYSTEM_CALL_BYTES;
 }
 
-bool arch_repeat_call(void *ucontext)
+// A register by its number in instructions.
+static greg_t register_of(const greg_t *registers, unsigned number)
+{
+    static const unsigned char index[] = {REG_RAX, REG_RCX, REG_RDX, REG_RBX, REG_RSP, REG_RBP,
+                                          REG_RSI, REG_RDI, REG_R8,  REG_R9,  REG_R10, REG_R11,
+                                          REG_R12, REG_R13, REG_R14, REG_R15};
+    return registers[index[number]];
+}
+
+// The number is not in %eax any more. It is told by the instruction before the call, if that is
+// mov $number, %eax; or mov %register, %eax, where the register has the number that is expected.
+long arch_failed_call(const void *ucontext, long expected)
+{
+    const greg_t *registers = ((const ucontext_t *)ucontext)->uc_mcontext.gregs;
+    const unsigned char *call = (const unsigned char *)registers[REG_RIP] - SYSTEM_CALL_BYTES;
+    if (registers[REG_RAX] != -EINTR || !is_system_call(call))
+        return -1;
+    int32_t number;
+    memcpy(&number, call - 4, sizeof number);
+    if (call[-5] == 0xb8 && (expected < 0 || number == expected))
+        return number;
+    const unsigned from = call[-1] >> 3 & 7, wide = call[-3] == 0x44 ? 8 : 0;
+    return expected > 0 && call[-2] == 0x89 && (call[-1] & 0xc7) == 0xc0 && from + wide > 0 &&
+                   register_of(registers, from + wide) == expected
+               ? expected
+               : -1;
+}
+
+void arch_repeat_call(void *ucontext, long number)
 {
     greg_t *registers = ((ucontext_t *)ucontext)->uc_mcontext.gregs;
-    if (registers[REG_RAX] != -EINTR)
-        return false;
-    const long number = number_of_failed_call((const unsigned char *)registers[REG_RIP]);
-    if (number < 0)
-        return false;
     registers[REG_RAX] = number;
     registers[REG_RIP] -= SYSTEM_CALL_BYTES;
-    return true;
 }

@@ -174,6 +174,18 @@ except TimeoutError:
         self.assertEqual((run.status, run.text), (0, "rung\n"), run.words)
 
 
+class Rings(LiveTest):
+    """A wait for io_uring runs what is pending for the thread, a tick too, and then fails."""
+
+    def test_no_wait_is_interrupted(self):
+        for how in "inline", "libc":
+            with self.subTest(how):
+                run, _ = self.record([program("uring"), how, "5000"], *STORM)
+                if run.status == 77:
+                    self.skipTest("no io_uring here")
+                self.assertEqual((run.status, run.text), (0, "0 interrupted\n"), run.words)
+
+
 class Tracers(LiveTest):
     """A thread that is traced goes on as ever, and its tracer is left alone."""
 
