@@ -10,6 +10,7 @@
 #include "agent/syscall.h"
 #include "agent/thread.h"
 #include "base/huge.h"
+#include "base/now.h"
 #include "base/reserve.h"
 #include "loadmap/loadmap.h"
 #include <errno.h>
@@ -108,6 +109,8 @@ static bool confines(long number, const unsigned long argument[5], bool *everybo
 
 long confine_call(long number, const unsigned long argument[5])
 {
+    if (number == SYS_prctl && argument[0] == PR_SET_TSC && argument[1] == PR_TSC_SIGSEGV)
+        now_without_counter();
     const struct sock_fprog *filter;
     bool everybody;
     if (!confines(number, argument, &everybody, &filter))
@@ -133,7 +136,7 @@ INTERPOSED int prctl(int option, ...)
     for (unsigned i = 1; i < 5; i++)
         argument[i] = va_arg(list, unsigned long);
     va_end(list);
-    if (option == PR_SET_SECCOMP)
+    if (option == PR_SET_SECCOMP || option == PR_SET_TSC)
         return (int)confine_call(SYS_prctl, argument);
     return REAL(prctl)(option, argument[1], argument[2], argument[3], argument[4]);
 }

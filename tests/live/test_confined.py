@@ -66,6 +66,12 @@ class Confined(LiveTest):
             with self.subTest(options=options):
                 self.assertTrue(any("pending" in note for note in profile.info["notes"]), profile.info["notes"])
 
+    def test_the_counter_may_not_be_read(self):
+        for options, profile in self.lives("counter"):
+            with self.subTest(options=options):
+                if options[-2:] == STORM[-2:]:
+                    self.assertGreater(profile.below("run_counter", "confined_work"), 0)
+
     def test_what_the_kernel_refuses(self):
         for options, profile in self.lives("refused"):
             with self.subTest(options=options):

@@ -197,11 +197,21 @@ static int run_signals(void)
     return 9;
 }
 
+// No reading of the processor's counter, which clocks are told by.
+static int run_counter(void)
+{
+    free_work();
+    CHECK(prctl(PR_SET_TSC, PR_TSC_SIGSEGV, 0, 0, 0) == 0);
+    confined_work();
+    puts("counter");
+    return 10;
+}
+
 int main(int argc, char **argv)
 {
     static const struct mode modes[] = {
-        {"strict", run_strict},  {"few", run_few},   {"all-threads", run_all_threads},
-        {"some", run_some},      {"exec", run_exec}, {"refused", run_refused},
-        {"signals", run_signals}};
+        {"strict", run_strict},   {"few", run_few},        {"all-threads", run_all_threads},
+        {"some", run_some},       {"exec", run_exec},      {"refused", run_refused},
+        {"signals", run_signals}, {"counter", run_counter}};
     return run_mode(modes, sizeof modes / sizeof *modes, argc, argv);
 }
