@@ -48,7 +48,8 @@ static void a_list_of_what_may_be_done(void **state)
         RETURN(SECCOMP_RET_TRAP),
     };
     assert_int_equal(filter_forbids(filter, COUNT(filter), false),
-                     FILTER_NO_CLOCKS | FILTER_NO_ADVICE | FILTER_NO_GOODBYE | FILTER_NO_PENDING);
+                     FILTER_NO_CLOCKS | FILTER_NO_ADVICE | FILTER_NO_GOODBYE | FILTER_NO_STACKS |
+                         FILTER_NO_PENDING);
     assert_true(filter_forbids(filter, COUNT(filter), true) & FILTER_LEAVE);
 }
 
