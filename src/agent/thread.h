@@ -29,11 +29,12 @@ struct thread {
     struct cpu_guess guess; // of that clock, where it is the CPU's
     uint64_t wall;          // up to where wall time is charged, where it is told beside CPU time
     uint64_t
-        not_before;  // the next sample is taken after this, if the handler is too slow for its rate
-    ref_t last_node; // what the last sample was charged to
-    uint32_t due;    // a tick has come while a block was being counted: sample_late()
-    uint32_t walks;  // that blocks took
-    uint32_t hidden; // signals of ours that the program believes to have blocked: see signals.c
+        not_before; // the next sample is taken after this, if the handler is too slow for its rate
+    uint64_t tracer_ns; // when it looks for a tracer again
+    ref_t last_node;    // what the last sample was charged to
+    uint32_t due;       // a tick has come while a block was being counted: sample_late()
+    uint32_t walks;     // that blocks took
+    uint32_t hidden;    // signals of ours that the program believes to have blocked: see signals.c
     _Atomic uint32_t last_ticks; // by hand, that it has taken: its own handler counts
     uint32_t ending;             // rounds of thread-specific destructors seen
     void *(*start)(void *);
@@ -46,8 +47,7 @@ struct thread {
     // It has a tree and a tracker. Whoever begins it writes, last and with release; its own handler
     // reads.
     _Atomic uint32_t begun;
-    uint64_t begun_ns;  // when it was
-    uint64_t tracer_ns; // when it looks for a tracer again
+    uint64_t begun_ns; // when it was
     // Its clock stands because the recording is paused. Its own handler sets it; who clears it may
     // open the clock again.
     _Atomic uint32_t idle;

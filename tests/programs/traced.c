@@ -6,8 +6,8 @@
 //     seize   from its first moment, as strace does with what it starts
 //     attach  when it has run for a while; the tracer takes its time, as a debugger does
 //
-// Prints how many signals of a profiler the tracer has met, from a second of the process' CPU time
-// on for `seize`, and from the start for `attach`.
+// Prints how many signals of a profiler the tracer has met, from 0.3 seconds of the process' CPU
+// time on for `seize`, and from the start for `attach`.
 
 #include "common.h"
 #include <errno.h>
@@ -79,16 +79,16 @@ int main(int argc, char **argv)
     const pid_t other = fork();
     CHECK(other >= 0);
     if (other == 0)
-        _exit(be_traced(late ? 500000000 : 1500000000));
+        _exit(be_traced(late ? 300000000 : 600000000));
     if (late)
         usleep(300000);
     trace(other);
     if (late) {
         CHECK(!ptrace(PTRACE_INTERRUPT, other, NULL, NULL));
         CHECK(waitpid(other, NULL, __WALL) == other);
-        usleep(1500000);
+        usleep(1200000);
         CHECK(!ptrace(PTRACE_CONT, other, NULL, NULL));
     }
-    printf("%u\n", follow(other, late ? 0 : 1000000000));
+    printf("%u\n", follow(other, late ? 0 : 300000000));
     return 0;
 }
