@@ -33,14 +33,19 @@ static uint64_t word_of(const void *set)
     return word;
 }
 
+static unsigned futex_command(const void *ucontext)
+{
+    return (unsigned)arch_call_argument(ucontext, 1) & (unsigned)FUTEX_CMD_MASK;
+}
+
 // The calls that wait until a signal ends them. Others are restarted whatever the handler says
 // (fork, a futex that inherits priorities), or never.
-static bool can_fail(long number, unsigned long second)
+static bool can_fail(const void *ucontext)
 {
-    switch (number) {
+    switch (arch_restarted_call(ucontext)) {
     case SYS_futex:
-        second &= (unsigned long)FUTEX_CMD_MASK;
-        return second == FUTEX_WAIT || second == FUTEX_WAIT_BITSET;
+        return futex_command(ucontext) == FUTEX_WAIT ||
+               futex_command(ucontext) == FUTEX_WAIT_BITSET;
     case SYS_read:
     case SYS_readv:
     case SYS_pread64:
@@ -111,16 +116,38 @@ static uint64_t pending(void)
     return signals;
 }
 
-static bool restarts(const void *ucontext)
+// A sleep that has told how much is left, but not where it reads how long to sleep: its caller goes
+// on by itself.
+static bool tells_rest(const void *ucontext, unsigned time)
 {
-    unsigned long second;
-    const long number = arch_restarted_call(ucontext, &second);
-    return can_fail(number, second);
+    const unsigned long rest = arch_call_argument(ucontext, time + 1);
+    return rest && rest != arch_call_argument(ucontext, time);
+}
+
+// A call that a tick ends. io_uring_enter() takes the tick in the middle of its wait. The others
+// wake without a signal of the program's, when the process is stopped and goes on, say. The kernel
+// restarts them then if no handler runs, but the tick's does. It has written down how much of the
+// time is left, or knows when it is over; where it does not, the wait begins anew.
+static long call_to_repeat(const void *ucontext, enum arch_interruption interruption)
+{
+    if (interruption == ARCH_RESTARTING && arch_restarted_call(ucontext) != SYS_restart_syscall)
+        return -1;
+    static const short calls[] = {
+        SYS_io_uring_enter,  SYS_pause,     SYS_select, SYS_pselect6, SYS_poll,  SYS_ppoll,
+        SYS_clock_nanosleep, SYS_nanosleep, SYS_futex,  SYS_msgrcv,   SYS_msgsnd};
+    long number = -1;
+    for (size_t i = 0; number < 0 && i < sizeof calls / sizeof *calls; i++)
+        number = arch_coded_call(ucontext, calls[i]);
+    if ((number == SYS_futex && futex_command(ucontext) != FUTEX_WAIT_BITSET) ||
+        (number == SYS_nanosleep && tells_rest(ucontext, 0)) ||
+        (number == SYS_clock_nanosleep && tells_rest(ucontext, 2)))
+        return -1;
+    return number;
 }
 
 void interrupted_for_good(void *ucontext)
 {
-    if (arch_interruption(ucontext) == ARCH_RESTARTING && restarts(ucontext))
+    if (arch_interruption(ucontext) == ARCH_RESTARTING && can_fail(ucontext))
         arch_fail_call(ucontext);
 }
 
@@ -131,16 +158,18 @@ void interrupted_by_tick(void *ucontext)
         return;
     struct kernel_action action;
     // All signals are blocked here, so what comes is pending.
-    const uint64_t mask = word_of(&((const ucontext_t *)ucontext)->uc_sigmask);
-    if (interruption == ARCH_RESTARTING) {
-        if (restarts(ucontext) && first_handler(pending() & ~mask, &action) &&
-            !(action.flags & SA_RESTART))
+    const uint64_t let_in = ~word_of(&((const ucontext_t *)ucontext)->uc_sigmask);
+    if (interruption == ARCH_RESTARTING && can_fail(ucontext)) {
+        if (first_handler(pending() & let_in, &action) && !(action.flags & SA_RESTART))
             arch_fail_call(ucontext);
-    } else if (arch_failed_call(ucontext, SYS_io_uring_enter) >= 0 && !interrupted_unknown) {
-        // This call takes the tick in the middle of its wait. A handler that has run already cannot
-        // be told from none: a program that has any must expect the error.
-        if (!first_handler(~(FAULTS | OF_LIBC), &action))
-            arch_repeat_call(ucontext, SYS_io_uring_enter);
+    } else if (!interrupted_unknown) {
+        // Of a call that has failed, it cannot be told whether a handler of the program's has run:
+        // a program that has any must expect the error.
+        const long number = call_to_repeat(ucontext, interruption);
+        const bool failed = interruption == ARCH_FAILING;
+        if (number >= 0 &&
+            !first_handler(failed ? ~(FAULTS | OF_LIBC) : pending() & let_in, &action))
+            arch_repeat_call(ucontext, number);
     }
 }
 

@@ -263,7 +263,9 @@ static void on_signal(int signal, siginfo_t *info, void *context)
         if (signal != SIGTRAP)
             interrupted_by_tick(context);
         if (clock_is_last_tick(info)) {
-            const long number = arch_failed_call(context, -1); // it comes to a thread that waits
+            // It comes to a thread that waits.
+            const bool fails = arch_interruption(context) == ARCH_FAILING;
+            const long number = fails ? arch_coded_call(context, -1) : -1;
             if (number >= 0)
                 arch_repeat_call(context, number);
             if (thread_self) // relaxed: who waits for it looks at nothing else

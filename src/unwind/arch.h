@@ -77,17 +77,21 @@ enum arch_interruption {
 };
 enum arch_interruption arch_interruption(const void *ucontext);
 
-// The number of a call that is restarted, and its second argument.
-long arch_restarted_call(const void *ucontext, unsigned long *second);
+// The number of a call that is restarted.
+long arch_restarted_call(const void *ucontext);
+
+// An argument of a call that is restarted, or has failed; the first is 0.
+unsigned long arch_call_argument(const void *ucontext, unsigned index);
 
 // Lets a call that would be restarted fail with EINTR.
 void arch_fail_call(void *ucontext);
 
-// The number of a call that the signal has made fail with EINTR; -1 if it cannot be told, or is
-// another one than expected (-1: whatever it is).
-long arch_failed_call(const void *ucontext, long expected);
+// The number of an interrupted call by the code around it, where no register has it: the call has
+// failed, or the kernel restarts it in a way of its own (SYS_restart_syscall). -1 if it cannot be
+// told, or is another one than expected (-1: whatever it is).
+long arch_coded_call(const void *ucontext, long expected);
 
-// Lets the interrupted code make that call once more instead of seeing the error.
+// Lets the interrupted code make that call once more, with all its arguments.
 void arch_repeat_call(void *ucontext, long number);
 
 #endif

@@ -149,11 +149,15 @@ enum arch_interruption arch_interruption(const void *ucontext)
     return distance == 0 && registers[REG_RAX] == -EINTR ? ARCH_FAILING : ARCH_NO_CALL;
 }
 
-long arch_restarted_call(const void *ucontext, unsigned long *second)
+long arch_restarted_call(const void *ucontext)
 {
-    const greg_t *registers = ((const ucontext_t *)ucontext)->uc_mcontext.gregs;
-    *second = (unsigned long)registers[REG_RSI];
-    return (long)registers[REG_RAX];
+    return (long)((const ucontext_t *)ucontext)->uc_mcontext.gregs[REG_RAX];
+}
+
+unsigned long arch_call_argument(const void *ucontext, unsigned index)
+{
+    static const unsigned char registers[] = {REG_RDI, REG_RSI, REG_RDX, REG_R10, REG_R8, REG_R9};
+    return (unsigned long)((const ucontext_t *)ucontext)->uc_mcontext.gregs[registers[index]];
 }
 
 void arch_fail_call(void *ucontext)
@@ -172,28 +176,37 @@ static greg_t register_of(const greg_t *registers, unsigned number)
     return registers[index[number]];
 }
 
-// The number is not in %eax any more. It is told by the instruction before the call, if that is
-// mov $number, %eax; or mov %register, %eax, where the register has the number that is expected.
-long arch_failed_call(const void *ucontext, long expected)
+static bool loads_number(const unsigned char *code, long number)
+{
+    int32_t loaded;
+    memcpy(&loaded, code + 1, sizeof loaded);
+    return code[0] == 0xb8 && loaded == number;
+}
+
+// The number is not in %eax any more. It is told by the instruction that has put it there:
+// mov $number, %eax before the call, perhaps with a short one between them; or mov %register, %eax.
+long arch_coded_call(const void *ucontext, long expected)
 {
     const greg_t *registers = ((const ucontext_t *)ucontext)->uc_mcontext.gregs;
-    const unsigned char *call = (const unsigned char *)registers[REG_RIP] - SYSTEM_CALL_BYTES;
-    if (registers[REG_RAX] != -EINTR || !is_system_call(call))
+    const unsigned char *call = (const unsigned char *)registers[REG_RCX] - SYSTEM_CALL_BYTES;
+    if (arch_interruption(ucontext) == ARCH_NO_CALL || !is_system_call(call))
         return -1;
-    int32_t number;
-    memcpy(&number, call - 4, sizeof number);
-    if (call[-5] == 0xb8 && (expected < 0 || number == expected))
-        return number;
-    const unsigned from = call[-1] >> 3 & 7, wide = call[-3] == 0x44 ? 8 : 0;
-    return expected > 0 && call[-2] == 0x89 && (call[-1] & 0xc7) == 0xc0 && from + wide > 0 &&
-                   register_of(registers, from + wide) == expected
-               ? expected
-               : -1;
+    if (expected < 0) {
+        int32_t number;
+        memcpy(&number, call - 4, sizeof number);
+        return call[-5] == 0xb8 ? number : -1;
+    }
+    const unsigned from = (call[-1] >> 3 & 7) + (call[-3] == 0x44 ? 8 : 0);
+    const bool loads = loads_number(call - 5, expected) || loads_number(call - 8, expected) ||
+                       loads_number(call - 9, expected);
+    const bool moves = call[-2] == 0x89 && (call[-1] & 0xc7) == 0xc0 && from > 0 &&
+                       register_of(registers, from) == expected;
+    return loads || moves ? expected : -1;
 }
 
 void arch_repeat_call(void *ucontext, long number)
 {
     greg_t *registers = ((ucontext_t *)ucontext)->uc_mcontext.gregs;
     registers[REG_RAX] = number;
-    registers[REG_RIP] -= SYSTEM_CALL_BYTES;
+    registers[REG_RIP] = registers[REG_RCX] - SYSTEM_CALL_BYTES;
 }

@@ -225,6 +225,14 @@ class Waits(LiveTest):
     def test_sampled_by_cpu_time(self):
         self.survives([program("waits")], judge=lambda profile: self.assertGreater(profile.below("busy_loop", "burn"), 0))
 
+    def test_stopped_and_continued(self):
+        argv = [program("stopped")]
+        native = self.native(argv)
+        for options in (("-e", "wall"), STORM):
+            with self.subTest(options=options):
+                run, _ = self.record(argv, *options)
+                self.assert_same(run, native)
+
     def test_sampled_by_wall_time(self):
         def judge(profile):
             for name in ("sleep_nano", "wait_poll", "wait_epoll", "read_pipe", "accept_socket",
