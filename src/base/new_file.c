@@ -138,7 +138,7 @@ const char *new_file_error(int error)
     case -ENOLINK:
         return "it is a link to a file that does not exist; make that file, or remove the link";
     case -ETXTBSY:
-        return "it is an input or output of this very command; name another file";
+        return "it is an input or output of this very command";
     default:
         return strerror(-error);
     }

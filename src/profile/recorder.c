@@ -52,7 +52,9 @@ static bool may_replace(const char *path, char **error)
 {
     int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
     if (fd < 0)
-        return errno == ENOENT || complain(error, "cannot write to %s: %s", path, strerror(errno));
+        return errno == ENOENT ||
+               complain(error, "cannot write to %s: %s; name another file with -o FILE", path,
+                        strerror(errno));
     struct stat status;
     uint8_t head[FILE_HEAD_BYTES];
     bool ordinary = fstat(fd, &status) == 0 && S_ISREG(status.st_mode);
@@ -124,8 +126,8 @@ static bool start(struct recorder *recorder, const struct recorder_description *
     batch_flush(&recorder->batch);
     recorder->file = output_replace_and_open(description->path, &recorder->batch.out);
     if (recorder->file < 0)
-        return complain(error, "cannot write to %s: %s", description->path,
-                        new_file_error(recorder->file));
+        return complain(error, "cannot write to %s: %s; name another file with -o FILE",
+                        description->path, new_file_error(recorder->file));
     recorder->compact_size = recorder->batch.out.size;
     recorder->batch.out.size = 0;
     return true;

@@ -99,7 +99,7 @@ class FullDisk(DiskTest):
     def test_full_before_it_starts(self):
         run = self.run_on("4k", "touch ran", keep="dd if=/dev/zero of=fill bs=4096 count=1 2>/dev/null; touch out")
         self.assertEqual(run.status, 2)
-        self.assertEqual(run.words, "cairn: cannot write to out: No space left on device\n")
+        self.assertEqual(run.words, "cairn: cannot write to out: No space left on device; name another file with -o FILE\n")
 
 
     def test_other_writers(self):
