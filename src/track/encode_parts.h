@@ -79,6 +79,7 @@ enum {
     ENCODE_ABOVE = 32,       // frames above the root, of libc and the agent
     ENCODE_CLIMBED = 32,     // frames of functions that have no number, or need none
     ENCODE_HINTS = 1 << 12,
+    ENCODE_LANDINGS = 1 << 6,
     ENCODE_ID_BITS = 48, // what is above is for those who are blind
 };
 
@@ -89,6 +90,17 @@ struct encode_memo { // a context that a walk has confirmed
     uintptr_t slot; // and where that has left its return address; 0: anywhere
     uint32_t stamp;
     ref_t tree, node;
+};
+
+// A jump that was made before, and the state of where it landed. The same jump from the same state
+// lands in the same one: programs whose coroutines yield by longjmp make a million a second.
+struct encode_landing {
+    uint64_t key; // of the state and the caller of longjmp
+    uintptr_t sp, goal;
+    uint64_t id;
+    uint32_t depth, count; // of ccStack, and of the entry on top of it
+    uint32_t stamp;
+    bool known;
 };
 
 struct encode_thread {
@@ -125,6 +137,7 @@ struct encode_thread {
     struct encode_memo memo[ENCODE_CACHE];
     // How many frames to climb from a function to one whose number tells its context, by its place.
     uint8_t hint[ENCODE_HINTS];
+    struct encode_landing landings[ENCODE_LANDINGS];
     struct cc_entry entries[ENCODE_STACK];
 };
 

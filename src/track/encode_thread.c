@@ -323,20 +323,66 @@ static uintptr_t jump_goal(const void *buffer)
     return (goal >> 17 | goal << 47) ^ guard;
 }
 
+// The state is known to be that of the stack.
+static bool is_settled(const struct encode_thread *thread)
+{
+    const struct encode_state *state = thread->state;
+    return !state->doubt && !state->attention && !state->over && !encode_is_behind(thread);
+}
+
+// Before a jump from the caller at pc, whose stack pointer is sp: as it was the last time.
+static bool land_again(struct encode_thread *thread, const struct encode_landing *landing)
+{
+    struct machine *machine = &thread->state->machine;
+    if (landing->depth > machine->depth)
+        return false;
+    thread->jump_sp = landing->sp;
+    thread->jumping = true;
+    // A handler that comes from here on sees that no number means anything.
+    atomic_signal_fence(memory_order_seq_cst);
+    if (landing->depth)
+        machine->stack[landing->depth - 1].count = landing->count;
+    __atomic_store_n(&machine->depth, landing->depth, __ATOMIC_RELAXED);
+    atomic_signal_fence(memory_order_seq_cst);
+    machine->id = landing->id;
+    return true;
+}
+
+static struct encode_landing landing_now(const struct encode_thread *thread, uint64_t key,
+                                         uintptr_t sp, uintptr_t goal)
+{
+    const struct machine *machine = &thread->state->machine;
+    const uint32_t depth = machine->depth;
+    return (struct encode_landing){.key = key,
+                                   .sp = sp,
+                                   .goal = goal,
+                                   .id = machine->id,
+                                   .depth = depth,
+                                   .count = depth ? machine->stack[depth - 1].count : 0,
+                                   .stamp = thread->epoch->dictionary->stamp,
+                                   .known = true};
+}
+
 void encode_jump(const void *buffer, const void *frame)
 {
     struct encode_thread *thread = encode_current;
     uint64_t mask;
     if (!thread)
         return;
+    const uintptr_t *words = frame, sp = (uintptr_t)(words + 2), goal = jump_goal(buffer);
+    // Of the thread's own stack, what lies above the goal is there for sure, if we are elsewhere.
+    const bool own = sp >= thread->stack.low && sp < thread->stack.high;
+    const bool settled = own && !thread->busy && is_settled(thread);
+    const uint64_t key = settled ? encode_key(&thread->state->machine, words[1]) : 0;
+    struct encode_landing *known = &thread->landings[key % ENCODE_LANDINGS];
+    if (settled && known->known && known->key == key && known->sp == sp && known->goal == goal &&
+        known->stamp == thread->epoch->dictionary->stamp && land_again(thread, known))
+        return;
     if (!encode_lock(thread, &mask)) {
         encode_distrust();
         return;
     }
     struct unwind_cursor cursor;
-    const uintptr_t *words = frame, sp = (uintptr_t)(words + 2), goal = jump_goal(buffer);
-    // Of the thread's own stack, what lies above the goal is there for sure, if we are elsewhere.
-    const bool own = sp >= thread->stack.low && sp < thread->stack.high;
     unwind_start_here(&cursor, words[1], sp, words[0],
                       (struct unwind_bounds){own ? sp : goal, thread->stack.high});
     if (goal >= thread->stack.low && goal < thread->stack.high && encode_walk(thread, &cursor))
@@ -345,6 +391,8 @@ void encode_jump(const void *buffer, const void *frame)
         encode_distrust();
     thread->jump_sp = own ? sp : goal;
     thread->jumping = true;
+    if (settled && is_settled(thread))
+        *known = landing_now(thread, key, sp, goal);
     encode_unlock(thread, &mask);
 }
 

@@ -113,6 +113,17 @@ class OwnPrograms(EncodeTest):
             with self.subTest(mode):
                 self.assert_right([program("jumps"), mode], least=20)
 
+    def test_jumps_by_the_million(self):
+        """Coroutines that yield by longjmp: what the jump costs us must not look like the work of the function that jumps."""
+        for options in ("--track", "walk"), ("--track", "encode"), ("--track", "encode", "--verify"):
+            with self.subTest(options):
+                run, profile = self.record([program("jumps"), "often"], "-F", "4000", *options)
+                self.assertEqual(run.status, 0, run.words)
+                self.assertLess(profile.share("often_yield"), 0.25)
+                self.assertAlmostEqual(profile.share("often_long") / profile.share("often_short"), 3, delta=1.2)
+                if "encode" in options:
+                    self.assertEqual(profile.info["encode"]["mismatches"], 0)
+
     def test_longjmp_in_a_handler(self):
         """Which interrupts each instruction of a call and its return: those of stubs and hooks, too."""
         for mode in ("alone", "within"), ("threads", "within"), ("threads", "out"):

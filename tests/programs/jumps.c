@@ -90,6 +90,53 @@ static int run_plain(void)
     return 0;
 }
 
+// Coroutines of an interpreter yield so: a short way down, and back by a jump, all the time.
+NOIPA void often_yield(int value)
+{
+    longjmp(target, value + 1);
+}
+
+NOIPA void often_step(int value, unsigned rounds)
+{
+    uint64_t state = (uint64_t)value | 1;
+    for (unsigned i = 0; i < rounds; i++)
+        state = state * 6364136223846793005u + 1442695040888963407u;
+    sink += state;
+    often_yield(value);
+    NO_TAIL_CALL();
+}
+
+NOIPA int often_resume(int value, unsigned rounds)
+{
+    int result = setjmp(target);
+    if (result == 0)
+        often_step(value, rounds);
+    return result;
+}
+
+NOIPA int often_short(int value)
+{
+    int result = often_resume(value, 100);
+    NO_TAIL_CALL();
+    return result;
+}
+
+NOIPA int often_long(int value)
+{
+    int result = often_resume(value, 300);
+    NO_TAIL_CALL();
+    return result;
+}
+
+static int run_often(void)
+{
+    long sum = 0;
+    for (int i = 0; i < 1000000; i++)
+        sum += i % 2 ? often_short(i) : often_long(i);
+    printf("often %ld\n", sum);
+    return 0;
+}
+
 NOIPA void escape(int number)
 {
     (void)number;
@@ -192,6 +239,7 @@ int main(int argc, char **argv)
     static const struct mode modes[] = {{"plain", run_plain},
                                         {"handler", run_handler},
                                         {"alternate", run_alternate},
-                                        {"timer", run_timer}};
+                                        {"timer", run_timer},
+                                        {"often", run_often}};
     return RUN_MODE(modes);
 }
