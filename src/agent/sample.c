@@ -41,8 +41,8 @@ static void count_handler(struct thread *thread, uint64_t begin, uint64_t cpu_be
 
 static uint64_t cpu_clock(struct thread *thread, uint64_t wall, bool late)
 {
-    const int64_t passed = cpu_guess_passed(&thread->guess, wall, agent.session->options.period_ns,
-                                            late, clock_ticks_by_cpu(&thread->clock));
+    const int64_t passed = cpu_guess_passed(&thread->guess, wall, thread->clock.period, late,
+                                            clock_ticks_by_cpu(&thread->clock));
     return passed == CPU_GUESS_ASK ? clock_now(LIVE_EVENT_CPU) : thread->last + (uint64_t)passed;
 }
 
@@ -74,6 +74,7 @@ static void charge(struct thread *thread, ref_t node, uint64_t now, uint64_t wei
     thread->last_node = thread->record->last_node = node;
     thread->record->charged = now;
     stats->samples++;
+    stats->sparse += thread_is_sparse(thread);
     stats->cost_ns += weight;
 }
 
@@ -225,6 +226,8 @@ static void take_sample(void *ucontext, enum tick tick)
         watch_sample(node, weight);
     charge(thread, node, now, weight);
     charge_wall(thread, node, begin);
+    if (RARE(switches_are_due(&thread->switches)))
+        thread_review_clock(thread, now);
     count_handler(thread, begin, wall ? 0 : now);
 }
 

@@ -218,6 +218,9 @@ static void start_clock(struct thread *thread, uint64_t began)
     // What earlier owners of the tree left is charged with the next sample.
     thread->last = now - thread->last;
     thread->wall = clock_now(LIVE_EVENT_WALL) - thread->wall;
+    thread->switches = (struct switches){0};
+    if (!live_event_counts(options->event) && !agent.silent)
+        switches_begin(&thread->switches, now, thread == thread_self);
     clock_go(&thread->clock, options);
 }
 
@@ -246,6 +249,8 @@ static void stop_thread(struct thread *thread)
     atomic_signal_fence(memory_order_seq_cst);
     const enum live_event event = agent.session->options.event;
     const uint64_t end = live_event_counts(event) ? 0 : clock_now(event);
+    if (!live_event_counts(event))
+        thread_count_switches(thread, end);
     clock_close(&thread->clock);
     if (agent.session->options.burst_interval_ns)
         thread->record->pending = burst_owed(thread->calls);

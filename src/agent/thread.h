@@ -7,6 +7,7 @@
 #include "agent/agent.h"
 #include "event/clock.h"
 #include "event/cpu_guess.h"
+#include "event/switches.h"
 #include "track/asked.h"
 #include "track/calls.h"
 #include "track/trail.h"
@@ -22,6 +23,7 @@ struct thread {
     struct trails *trails;      // with the alloc event and the walk tracker, once there are some
     struct encode_notes *notes; // the same with the encode tracker
     struct thread_clock clock;
+    struct switches switches;
     struct live_thread *record;
     // The event's clock at the last sample. May lie before its beginning (see pending in live.h),
     // so differences are what counts.
@@ -75,6 +77,19 @@ int thread_start_main(uint64_t began);
 // For a tick that finds no thread_current: the calling thread, if another one has begun it.
 // Signal-safe.
 struct thread *thread_adopt(void);
+
+// It has a longer period than was asked for, because it is switched often. Signal-safe.
+static inline bool thread_is_sparse(const struct thread *thread)
+{
+    return thread->clock.period > agent.session->options.period_ns;
+}
+
+// Counts how often the calling thread was switched, while its clock is one that costs something
+// then. `now` is the event's clock. Signal-safe.
+struct switches_since thread_count_switches(struct thread *thread, uint64_t now);
+
+// Once in a while, at a sample: gives the thread the period that suits it. Signal-safe.
+void thread_review_clock(struct thread *thread, uint64_t now);
 
 // For a tick while the recording is paused: no more of them until thread_wake(). Signal-safe.
 void thread_rest(struct thread *thread);

@@ -247,6 +247,35 @@ static void ask_waiting(void)
     }
 }
 
+struct switches_since thread_count_switches(struct thread *thread, uint64_t now)
+{
+    struct switches_since since = {0};
+    const bool sparse = thread_is_sparse(thread);
+    if (agent.silent || thread->clock.source == LIVE_SOURCE_AUTO)
+        return since;
+    since = switches_take(&thread->switches, now, sparse);
+    if (thread->clock.source != LIVE_SOURCE_TIMER)
+        thread->record->stats.switches += sparse ? since.count / SWITCHES_SPARSE_COST : since.count;
+    return since;
+}
+
+void thread_review_clock(struct thread *thread, uint64_t now)
+{
+    const struct live_options *options = &agent.session->options;
+    const bool was_sparse = thread_is_sparse(thread);
+    const struct switches_since since = thread_count_switches(thread, now);
+    // A wait is told when it ends, at any period; and a source that was asked for is used as it is.
+    if (options->source != LIVE_SOURCE_AUTO || live_has(options, LIVE_EVENT_WALL) ||
+        clock_forbidden || !since.cpu_ns || thread->clock.source == LIVE_SOURCE_TIMER)
+        return;
+    const bool sparse = switches_are_many(&since, options->period_ns, was_sparse);
+    const uint64_t period = sparse ? switches_period(options->period_ns) : options->period_ns;
+    if (period == thread->clock.period)
+        return;
+    clock_change_period(&thread->clock, options, period);
+    cpu_guess_ask_next(&thread->guess);
+}
+
 void thread_settle_all(void)
 {
     if (!agent_is_recording() || live_event_counts(agent.session->options.event))
@@ -262,6 +291,7 @@ void thread_settle_all(void)
         uint64_t now = clock_now(agent.session->options.event);
         thread_settle(thread->record, thread->last_node, thread_unsettled(thread, now));
         thread->last = now;
+        thread_count_switches(thread, now);
         now = clock_now(LIVE_EVENT_WALL);
         thread_charge_wall(thread->record, thread->last_node, now - thread->wall);
         thread->wall = now;

@@ -178,6 +178,7 @@ static int open_source(struct thread_clock *clock, const struct live_options *op
                                                : open_timer(clock);
     clock->source = source;
     clock->first = first;
+    clock->period = first > options->period_ns ? first : options->period_ns;
     // A timer knows two periods; a perf event only one.
     clock->shortened = source != LIVE_SOURCE_TIMER && first < options->period_ns;
     if (error)
@@ -235,6 +236,18 @@ void clock_reopen(struct thread_clock *clock, const struct live_options *options
 {
     clock->thread = 0; // the one that ticks
     if (source != LIVE_SOURCE_AUTO && !open_source(clock, options, source, options->period_ns))
+        clock_go(clock, options);
+}
+
+void clock_change_period(struct thread_clock *clock, const struct live_options *options,
+                         uint64_t period)
+{
+    const enum live_source source = clock->source;
+    clock_close(clock);
+    clock->thread = 0; // the one that ticks
+    if (open_source(clock, options, source, period))
+        clock_reopen(clock, options, source);
+    else
         clock_go(clock, options);
 }
 

@@ -32,7 +32,8 @@ struct thread_clock {
     int descriptors[2];      // until it runs; kept only if mapping failed; -1
     timer_t timer;
     bool has_timer;
-    uint64_t first; // until the first tick
+    uint64_t first;  // until the first tick
+    uint64_t period; // between those that follow
     bool exclude_kernel;
     bool shortened; // the first tick comes early: clock_resume() when it came
     pid_t thread;   // whose it is; 0: the one that opened it
@@ -58,6 +59,11 @@ void clock_resume(struct thread_clock *clock, const struct live_options *options
 // run. Signal-safe.
 void clock_reopen(struct thread_clock *clock, const struct live_options *options,
                   enum live_source source);
+
+// Another period for the calling thread's clock, which is a perf event; if that fails, the one that
+// was asked for. Signal-safe.
+void clock_change_period(struct thread_clock *clock, const struct live_options *options,
+                         uint64_t period);
 
 // The clock of the calling thread ticks once, so much later, and not before it is set again.
 // Signal-safe.

@@ -24,7 +24,7 @@
 #include <stdint.h>
 
 #define LIVE_MAGIC UINT64_C(0x0065766c6e726963) // "cirnlve"
-#define LIVE_VERSION 4
+#define LIVE_VERSION 5
 #define LIVE_SESSION_BYTES 4096
 // Where call sites are patched, targets of calls are bound before they are made: LD_BIND_NOW, in
 // our words if the user has none of it.
@@ -197,6 +197,8 @@ struct live_stats {
     uint64_t cost_ns;                 // sum of all weights, residues at thread end included
     uint64_t residue_ns;              // of that: time at the end of threads that no sample came for
     uint64_t waits;                   // of the samples: taken after a wait, and of wall time alone
+    uint64_t sparse;   // of the samples: at the longer period of threads that are switched often
+    uint64_t switches; // of threads, as far as they were counted; a sparse clock's count for less
     uint64_t purged; // of what was charged to contexts: lies in none any more (a bounded tree that
                      // was purged, counters that Lossy Counting dropped)
     uint32_t handler_histogram[LIVE_HANDLER_BUCKETS];

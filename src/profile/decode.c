@@ -231,7 +231,7 @@ static bool take_stats(struct cursor *cursor, struct live_stats *stats, struct p
         &stats->samples,       &stats->lost,       &stats->unplaced, &stats->frames_stack,
         &stats->frames_walked, &stats->handler_ns, &stats->cost_ns,  &stats->residue_ns,
         &stats->purged,        &hot->counters,     &hot->floor,      &made_up,
-        &stats->waits,
+        &stats->waits,         &stats->sparse,     &stats->switches,
     };
     // A later minor version may tell more of each; what is unknown is read over.
     uint64_t count = cursor_varint(cursor);
@@ -351,6 +351,15 @@ static bool take_state(struct loader *loader, struct cursor *cursor)
     return true;
 }
 
+static bool take_overhead(struct loader *loader, struct cursor *cursor)
+{
+    uint64_t tick_ns = cursor_varint(cursor), switch_ns = cursor_varint(cursor);
+    if (cursor->failed)
+        return false;
+    loader->profile->overhead = (struct profile_overhead){tick_ns, switch_ns};
+    return true;
+}
+
 static bool take_runs(struct loader *loader, struct cursor *cursor)
 {
     uint64_t metric = cursor_varint(cursor), runs = cursor_varint(cursor);
@@ -364,19 +373,13 @@ static bool take_runs(struct loader *loader, struct cursor *cursor)
 bool loader_take(struct loader *loader, struct chunk *chunk)
 {
     static bool (*const takers[CHUNK_TYPES])(struct loader *, struct cursor *) = {
-        [CHUNK_SESSION] = take_session,
-        [CHUNK_MODULES] = take_module,
-        [CHUNK_PROCESSES] = take_process,
-        [CHUNK_TREES] = take_tree,
-        [CHUNK_NODES] = loader_take_nodes,
-        [CHUNK_VALUES] = loader_take_values,
-        [CHUNK_NOTES] = take_note,
-        [CHUNK_STATE] = take_state,
-        [CHUNK_RUNS] = take_runs,
-        [CHUNK_ANEW] = take_anew,
-        [CHUNK_PHASES] = take_phase,
-        [CHUNK_ENCODINGS] = take_encoding,
-        [CHUNK_ALLOCATIONS] = take_allocations,
+        [CHUNK_SESSION] = take_session,    [CHUNK_MODULES] = take_module,
+        [CHUNK_PROCESSES] = take_process,  [CHUNK_TREES] = take_tree,
+        [CHUNK_NODES] = loader_take_nodes, [CHUNK_VALUES] = loader_take_values,
+        [CHUNK_NOTES] = take_note,         [CHUNK_STATE] = take_state,
+        [CHUNK_RUNS] = take_runs,          [CHUNK_OVERHEAD] = take_overhead,
+        [CHUNK_ANEW] = take_anew,          [CHUNK_PHASES] = take_phase,
+        [CHUNK_ENCODINGS] = take_encoding, [CHUNK_ALLOCATIONS] = take_allocations,
         [CHUNK_CONTEXTS] = contexts_take,
     };
     if (chunk->type >= CHUNK_TYPES || !takers[chunk->type])

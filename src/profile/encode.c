@@ -19,7 +19,7 @@ void batch_flush(struct batch *batch)
     static const uint8_t order[] = {
         CHUNK_SESSION, CHUNK_MODULES,   CHUNK_PROCESSES,   CHUNK_TREES,    CHUNK_PHASES,
         CHUNK_ANEW,    CHUNK_NODES,     CHUNK_VALUES,      CHUNK_NOTES,    CHUNK_STATE,
-        CHUNK_RUNS,    CHUNK_ENCODINGS, CHUNK_ALLOCATIONS, CHUNK_CONTEXTS,
+        CHUNK_RUNS,    CHUNK_ENCODINGS, CHUNK_ALLOCATIONS, CHUNK_CONTEXTS, CHUNK_OVERHEAD,
     };
     _Static_assert(sizeof order == CHUNK_TYPES - 1, "every type but the filler has its turn");
     for (unsigned i = 0; i < sizeof order; i++) {
@@ -147,7 +147,7 @@ static void put_stats(struct bytes *out, const struct live_stats *stats,
         stats->samples,       stats->lost,       stats->unplaced, stats->frames_stack,
         stats->frames_walked, stats->handler_ns, stats->cost_ns,  stats->residue_ns,
         stats->purged,        hot->counters,     hot->floor,      zigzag(hot->made_up),
-        stats->waits,
+        stats->waits,         stats->sparse,     stats->switches,
     };
     bytes_put_varint(out, STATS_SUMS);
     for (unsigned i = 0; i < STATS_SUMS; i++)
@@ -280,6 +280,15 @@ void encode_note(struct batch *batch, const char *text)
     put_text(&batch->payload[CHUNK_NOTES], text);
 }
 
+void encode_overhead(struct batch *batch, const struct profile_overhead *overhead)
+{
+    struct bytes *out = &batch->payload[CHUNK_OVERHEAD];
+    if (!overhead->tick_ns)
+        return;
+    bytes_put_varint(out, overhead->tick_ns);
+    bytes_put_varint(out, overhead->switch_ns);
+}
+
 void encode_state(struct batch *batch, uint64_t duration_ns, bool complete)
 {
     struct bytes *out = &batch->payload[CHUNK_STATE];
@@ -318,6 +327,7 @@ void encode_profile(struct batch *batch, const struct profile *profile)
     for (unsigned i = 0; i < profile->note_count; i++)
         encode_note(batch, profile->notes[i]);
     encode_state(batch, profile->duration_ns, profile->complete);
+    encode_overhead(batch, &profile->overhead);
     encode_runs(batch, profile);
     batch_flush(batch);
 }

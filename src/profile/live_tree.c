@@ -349,6 +349,8 @@ static void add_to_totals(struct recorder_totals *totals, const struct live_stat
     totals->unplaced += now->unplaced - before->unplaced;
     totals->cost_ns += now->cost_ns - before->cost_ns;
     totals->handler_ns += now->handler_ns - before->handler_ns;
+    totals->sparse += now->sparse - before->sparse;
+    totals->switches += now->switches - before->switches;
     totals->complete += complete_walks(now) - complete_walks(before);
     totals->incomplete +=
         (all_walks(now) - complete_walks(now)) - (all_walks(before) - complete_walks(before));

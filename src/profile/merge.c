@@ -129,6 +129,11 @@ static int take_session(struct merging *merging)
         into->start_realtime_ns = from->start_realtime_ns;
     into->duration_ns += from->duration_ns;
     into->complete &= from->complete;
+    // Of several machines, the worst.
+    if (from->overhead.tick_ns > into->overhead.tick_ns)
+        into->overhead.tick_ns = from->overhead.tick_ns;
+    if (from->overhead.switch_ns > into->overhead.switch_ns)
+        into->overhead.switch_ns = from->overhead.switch_ns;
     for (unsigned i = 0; i < from->note_count; i++)
         if (add_note(into, from->notes[i]) < 0)
             return -ENOMEM;

@@ -166,6 +166,12 @@ struct profile_tree {
     struct profile_hot hot;
 };
 
+// What sampling cost beside the handlers, on the machine of the recording. All 0: not measured.
+struct profile_overhead {
+    uint64_t tick_ns;   // the interrupt and the signal of a sample
+    uint64_t switch_ns; // what a clock adds when its thread is switched
+};
+
 struct profile {
     unsigned format;
     char **command; // what was recorded, NULL-terminated
@@ -175,6 +181,7 @@ struct profile {
     bool complete; // recording ended in good order (else: cut off, still being written, or damaged)
     uint64_t file_bytes;
     uid_t owner; // of the file
+    struct profile_overhead overhead;
     unsigned metric_count;
     struct profile_metric *metrics;
     unsigned module_count;

@@ -14,7 +14,8 @@ enum {
     PROCESS_HAS_COMMAND = 16,
 };
 
-enum { STATS_SUMS = 13 }; // samples .. purged, what a hot tree tells, waits; without the verdicts
+// samples .. purged, what a hot tree tells, waits, switches; without the verdicts
+enum { STATS_SUMS = 15 };
 
 enum { ENCODE_NUMBERS = sizeof(struct live_encode) / sizeof(uint64_t) };
 

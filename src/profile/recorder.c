@@ -202,6 +202,11 @@ const char *recorder_noted(const struct recorder *recorder, unsigned index)
     return index < recorder->note_count ? recorder->notes[index] : NULL;
 }
 
+void recorder_overhead(struct recorder *recorder, const struct profile_overhead *overhead)
+{
+    encode_overhead(&recorder->batch, overhead);
+}
+
 // A full tree has begun to forget: from now on the profile has errors, too.
 static bool want_errors(void *context)
 {

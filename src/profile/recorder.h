@@ -6,6 +6,7 @@
 // the profile.
 
 #include "live/live.h"
+#include "profile/profile.h"
 #include <stddef.h>
 #include <stdint.h>
 
@@ -48,6 +49,7 @@ struct recorder_totals {
     uint64_t cost_ns;
     uint64_t complete, incomplete; // walks
     uint64_t handler_ns;
+    uint64_t sparse, switches; // as in struct live_stats
     uint64_t nodes, tree_bytes;
     uint64_t frames;                    // of the nodes: contexts
     uint64_t calls;                     // that were followed
@@ -75,6 +77,9 @@ void recorder_command_ended(struct recorder *recorder, uint32_t pid, uint64_t cp
 void recorder_totals(const struct recorder *recorder, struct recorder_totals *totals);
 void recorder_note(struct recorder *recorder, const char *text); // a warning to keep in the profile
 const char *recorder_noted(const struct recorder *recorder, unsigned index); // NULL: no more
+
+// What sampling costs on this machine, to keep in the profile.
+void recorder_overhead(struct recorder *recorder, const struct profile_overhead *overhead);
 
 // The last update, then the file is rewritten compactly, unless it is compact, and marked complete.
 // 0 or -errno.

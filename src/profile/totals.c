@@ -18,6 +18,8 @@ static void totals_add(struct profile_totals *totals, const struct live_stats *s
     totals->residue_ns += stats->residue_ns;
     totals->purged += stats->purged;
     totals->waits += stats->waits;
+    totals->sparse += stats->sparse;
+    totals->switches += stats->switches;
     for (unsigned i = 0; i < LIVE_HANDLER_BUCKETS; i++)
         totals->handler_histogram[i] += stats->handler_histogram[i];
 }
@@ -36,6 +38,8 @@ void stats_add(struct live_stats *into, const struct live_stats *stats)
     into->residue_ns += stats->residue_ns;
     into->purged += stats->purged;
     into->waits += stats->waits;
+    into->sparse += stats->sparse;
+    into->switches += stats->switches;
     for (unsigned i = 0; i < LIVE_HANDLER_BUCKETS; i++) {
         uint64_t sum = (uint64_t)into->handler_histogram[i] + stats->handler_histogram[i];
         into->handler_histogram[i] = sum < UINT32_MAX ? (uint32_t)sum : UINT32_MAX;

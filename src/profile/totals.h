@@ -10,7 +10,7 @@ struct profile_totals {
     uint64_t samples, lost, unplaced;
     uint64_t verdicts[VERDICT_COUNT];
     uint64_t frames_stack, frames_walked;
-    uint64_t handler_ns, cost_ns, residue_ns, purged, waits;
+    uint64_t handler_ns, cost_ns, residue_ns, purged, waits, sparse, switches;
     uint64_t handler_histogram[LIVE_HANDLER_BUCKETS];
     uint64_t nodes;
     uint64_t tree_bytes;        // of all processes together
