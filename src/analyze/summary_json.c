@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
 
 #include "analyze/hot.h"
+#include "analyze/sampling_cost.h"
 #include "analyze/summary.h"
 #include "base/json.h"
 #include <inttypes.h>
@@ -45,7 +46,32 @@ static void put_walks(struct json *json, const struct profile_totals *totals)
     json_end_object(json);
 }
 
-static void put_costs(struct json *json, const struct profile_totals *totals)
+// What sampling cost, beside the handlers as well; null where that was not measured.
+static void put_overhead(struct json *json, const struct profile *profile,
+                         const struct profile_totals *totals)
+{
+    const struct profile_overhead *overhead = &profile->overhead;
+    const struct sampling_cost cost =
+        sampling_cost(overhead, totals->handler_ns, totals->samples, totals->switches);
+    json_put_unsigned(json, "samples_sparse", totals->sparse);
+    json_put_unsigned(json, "switches", totals->switches);
+    json_key(json, "sampling_cost_ns");
+    if (!cost.measured) {
+        json_null(json);
+        return;
+    }
+    json_object(json);
+    json_put_unsigned(json, "total", sampling_cost_sum(&cost));
+    json_put_unsigned(json, "handlers", cost.handlers_ns);
+    json_put_unsigned(json, "ticks", cost.ticks_ns);
+    json_put_unsigned(json, "switches", cost.switches_ns);
+    json_put_unsigned(json, "per_tick", overhead->tick_ns);
+    json_put_unsigned(json, "per_switch", overhead->switch_ns);
+    json_end_object(json);
+}
+
+static void put_costs(struct json *json, const struct profile *profile,
+                      const struct profile_totals *totals)
 {
     json_key(json, "handler_ns");
     json_object(json);
@@ -53,6 +79,7 @@ static void put_costs(struct json *json, const struct profile_totals *totals)
     json_put_unsigned(json, "p50", totals_handler_percentile(totals, 0.50));
     json_put_unsigned(json, "p99", totals_handler_percentile(totals, 0.99));
     json_end_object(json);
+    put_overhead(json, profile, totals);
     json_key(json, "frames_per_sample");
     json_object(json);
     json_put_real(json, "stack", summary_per_sample(totals, totals->frames_stack));
@@ -339,7 +366,7 @@ void summary_print_json(FILE *out, const struct analysis *analysis,
     json_put_unsigned(json, "samples_unplaced", totals->unplaced);
     json_put_unsigned(json, "cost_ns", totals->cost_ns);
     put_walks(json, totals);
-    put_costs(json, totals);
+    put_costs(json, analysis->profile, totals);
     json_put_unsigned(json, "nodes", totals->nodes);
     json_put_unsigned(json, "node_bytes", summary_node_bytes(profile, &kind));
     json_put_unsigned(json, "tree_bytes", totals->tree_bytes);

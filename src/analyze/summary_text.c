@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
 
 #include "analyze/hot.h"
+#include "analyze/sampling_cost.h"
 #include "analyze/summary.h"
 #include "base/memory.h"
 #include <stdarg.h>
@@ -115,6 +116,30 @@ static void put_alloc(struct text_table *table, const struct profile *profile,
             text_count(known->unknown).text);
 }
 
+// What sampling cost in all.
+static void put_overhead(struct text_table *table, const struct profile *profile,
+                         const struct profile_totals *totals)
+{
+    const struct profile_overhead *overhead = &profile->overhead;
+    const struct sampling_cost cost =
+        sampling_cost(overhead, totals->handler_ns, totals->samples, totals->switches);
+    if (totals->sparse)
+        put(table, "sparse", "%s samples, of threads that are switched often: they stand for more",
+            text_count(totals->sparse).text);
+    if (!cost.measured)
+        return;
+    const double whole = (double)totals->cost_ns;
+    put(table, "overhead", "about %s of the time sampled: handlers %s, interrupts and signals %s,",
+        text_percent((double)sampling_cost_sum(&cost), whole).text,
+        text_percent((double)cost.handlers_ns, whole).text,
+        text_percent((double)cost.ticks_ns, whole).text);
+    put(table, "", "context switches %s; the start of processes is not included",
+        text_percent((double)cost.switches_ns, whole).text);
+    put(table, "", "(%s a sample where it was recorded, and %s at each of %s context switches)",
+        text_duration(overhead->tick_ns).text, text_duration(overhead->switch_ns).text,
+        text_count(totals->switches).text);
+}
+
 static void put_samples(struct text_table *table, const struct profile *profile,
                         const struct profile_totals *totals)
 {
@@ -148,6 +173,7 @@ static void put_samples(struct text_table *table, const struct profile *profile,
         text_duration(totals_handler_percentile(totals, 0.50)).text,
         text_duration(totals_handler_percentile(totals, 0.99)).text,
         text_percent((double)totals->handler_ns, (double)totals->cost_ns).text);
+    put_overhead(table, profile, totals);
 }
 
 // Contexts that programs asked for.

@@ -4,6 +4,7 @@
 #include "base/new_file.h"
 #include "base/text.h"
 #include "cmd/descendants.h"
+#include "cmd/overhead.h"
 #include "cmd/session.h"
 #include "cmd/signals.h"
 #include "cmd/status.h"
@@ -28,6 +29,7 @@
 #define LEAST_PAUSE_NS (NS_PER_S / 10) // small ones take next to nothing
 #define LONGEST_UPDATE_NS (10 * NS_PER_S)
 #define NEVER UINT64_MAX
+#define LONG_NS NS_PER_S // a recording that can bear to be followed by a measurement
 
 struct recording {
     const struct record_options *options;
@@ -318,6 +320,12 @@ static void finish(struct recording *recording, int status, int outcome)
         fputc('\n', stderr); // after the "^C" that the terminal wrote
     recording->line.wanted = false;
     summarise(recording, running, &summary);
+    if (recording->sources.by[LIVE_SOURCE_SIGTRAP] && !live_event_counts(options->event) &&
+        summary.elapsed_ns >= LONG_NS)
+        summary.overhead = measure_overhead(record_has(options, LIVE_EVENT_WALL) ? LIVE_EVENT_WALL
+                                                                                 : options->event,
+                                            options->period_ns);
+    recorder_overhead(recording->recorder, &summary.overhead);
     char *advice = source_advice(options, &summary);
     char *unseen = unseen_advice(options, &summary);
     char *refused = refused_advice(options, &summary);

@@ -10,13 +10,15 @@
 #include <time.h>
 #include <unistd.h>
 
-static int open_event(uint64_t config, bool sigtrap, bool exclude_kernel)
+#define ANY_PERIOD_NS 1000000
+
+static int open_event(uint64_t config, uint64_t period, bool sigtrap, bool exclude_kernel)
 {
     struct perf_event_attr attr = {
         .type = PERF_TYPE_SOFTWARE,
         .size = sizeof attr,
         .config = config,
-        .sample_period = 1000000,
+        .sample_period = period,
         .disabled = 1,
         .exclude_kernel = exclude_kernel,
         .exclude_hv = 1,
@@ -30,22 +32,29 @@ static int open_event(uint64_t config, bool sigtrap, bool exclude_kernel)
 }
 
 // Time inside the kernel can do without samples: it weighs on the next one.
-static int open_task_clock(bool sigtrap)
+int open_task_clock(bool sigtrap, uint64_t period_ns)
 {
-    int fd = open_event(PERF_COUNT_SW_TASK_CLOCK, sigtrap, false);
-    return fd == -EACCES || fd == -EPERM ? open_event(PERF_COUNT_SW_TASK_CLOCK, sigtrap, true) : fd;
+    int fd = open_event(PERF_COUNT_SW_TASK_CLOCK, period_ns, sigtrap, false);
+    return fd == -EACCES || fd == -EPERM
+               ? open_event(PERF_COUNT_SW_TASK_CLOCK, period_ns, sigtrap, true)
+               : fd;
+}
+
+// Waiting begins and ends inside the kernel.
+int open_switches(void)
+{
+    return open_event(PERF_COUNT_SW_CONTEXT_SWITCHES, 1, true, false);
 }
 
 static int try_sigtrap(enum live_event event)
 {
-    int fd = open_task_clock(true);
+    int fd = open_task_clock(true, ANY_PERIOD_NS);
     if (fd < 0)
         return fd;
     close(fd);
     if (event != LIVE_EVENT_WALL)
         return 0;
-    // Waiting begins and ends inside the kernel.
-    fd = open_event(PERF_COUNT_SW_CONTEXT_SWITCHES, true, false);
+    fd = open_switches();
     if (fd < 0)
         return fd;
     close(fd);
@@ -54,7 +63,7 @@ static int try_sigtrap(enum live_event event)
 
 static int try_signal(void)
 {
-    int fd = open_task_clock(false);
+    int fd = open_task_clock(false, ANY_PERIOD_NS);
     if (fd < 0)
         return fd;
     struct f_owner_ex owner = {.type = F_OWNER_TID, .pid = (pid_t)syscall(SYS_gettid)};

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
 
 #include "cmd/status.h"
+#include "analyze/sampling_cost.h"
 #include "base/json.h"
 #include "base/text.h"
 #include <stdio.h>
@@ -202,9 +203,17 @@ static void print_calls(const struct recorder_totals *totals)
             totals->threads == 1 ? "" : "s", totals->processes, totals->processes == 1 ? "" : "es");
 }
 
-static void print_samples(const struct record_options *options,
-                          const struct recorder_totals *totals)
+static struct sampling_cost cost_of(const struct recording_summary *summary)
 {
+    const struct recorder_totals *totals = &summary->totals;
+    return sampling_cost(&summary->overhead, totals->handler_ns, totals->samples, totals->switches);
+}
+
+static void print_samples(const struct record_options *options,
+                          const struct recording_summary *summary)
+{
+    const struct recorder_totals *totals = &summary->totals;
+    const struct sampling_cost cost = cost_of(summary);
     uint64_t walks = totals->complete + totals->incomplete;
     const bool wall_beside =
         options->event == LIVE_EVENT_CPU && record_has(options, LIVE_EVENT_WALL);
@@ -214,9 +223,9 @@ static void print_samples(const struct record_options *options,
             wall_beside ? " and of wall" : "", text_count(totals->threads).text,
             totals->threads == 1 ? "" : "s", totals->processes, totals->processes == 1 ? "" : "es",
             text_count(totals->lost).text);
-    fprintf(stderr, "cairn: %.2f %% complete contexts; cost of sampling: %.2f %%\n",
+    fprintf(stderr, "cairn: %.2f %% complete contexts; %s\n",
             walks ? 100.0 * (double)totals->complete / (double)walks : 100.0,
-            totals->cost_ns ? 100.0 * (double)totals->handler_ns / (double)totals->cost_ns : 0);
+            sampling_cost_text(&cost, totals->cost_ns).text);
 }
 
 // Peaks of several processes are not of one moment: the highest is told, not their sum.
@@ -266,7 +275,7 @@ static void print_lines(const struct record_options *options,
     else if (options->event == LIVE_EVENT_ALLOC)
         print_blocks(totals);
     else if (!counts)
-        print_samples(options, totals);
+        print_samples(options, summary);
     if (options->event != LIVE_EVENT_ALLOC && totals->blocks)
         print_blocks_beside(totals);
     print_unheld(totals);
@@ -324,6 +333,8 @@ static void print_json(const struct record_options *options,
         {"cost_ns", totals->cost_ns},
         {"cpu_ns", summary->cpu_ns},
         {"handler_ns", totals->handler_ns},
+        {"samples_sparse", totals->sparse},
+        {"switches", totals->switches},
         {"nodes", totals->nodes},
         {"contexts", totals->frames},
         {"calls", totals->calls},
@@ -347,6 +358,12 @@ static void print_json(const struct record_options *options,
     json_put_real(&json, "rate_achieved", rate_achieved(totals));
     for (size_t i = 0; i < sizeof counts / sizeof *counts; i++)
         json_put_unsigned(&json, counts[i].key, counts[i].value);
+    const struct sampling_cost cost = cost_of(summary);
+    json_key(&json, "sampling_cost_ns");
+    if (cost.measured)
+        json_unsigned(&json, sampling_cost_sum(&cost));
+    else
+        json_null(&json);
     json_put_string(&json, "tree", tree_name(&options->trees).text);
     json_put_bool(&json, "memory_limit_reached", totals->forgetting > 0);
     json_put_real(&json, "complete_pct",

@@ -28,6 +28,7 @@ struct recording_summary {
     uint64_t elapsed_ns;
     uint64_t cpu_ns; // that the command used by the kernel's books
     uint64_t file_bytes;
+    struct profile_overhead overhead;
     unsigned running;               // processes that go on after the command has ended
     uint64_t refused;               // processes that found no room in the shared memory
     char *notes[SUMMARY_NOTES + 1]; // the first of the agent's, NULL at the end,
