@@ -147,6 +147,28 @@ class BadCommands(BadInput):
         environment = {**os.environ, "CAIRN_AGENT_PATH": "/no/such/agent.so"}
         self.refuse_to_record("touch", "ran", env=environment, says="/no/such/agent.so")
 
+    def test_wall_time_of_ordinary_users(self):
+        """To see a thread wait is to watch the kernel. Where only some may do that, the refusal says who, and CPU time works."""
+        with open("/proc/sys/kernel/perf_event_paranoid", encoding="ascii") as file:
+            if file.read().strip() != "2":
+                self.skipTest("others have other rights here")
+        user = ["setpriv", "--reuid=65534", "--regid=65534", "--clear-groups"] if os.geteuid() == 0 else []
+        folder = self.file("anybody's")
+        os.chmod(self.folder, 0o755)
+        os.mkdir(folder)
+        os.chmod(folder, 0o777)
+        path = os.path.join(folder, "profile")
+        if Run([*user, "cat", CAIRN, program("shares")]).status:
+            self.skipTest("others cannot read what was built")
+        for events in ("-e", "wall"), ("-e", "cpu", "-e", "wall"):
+            run = Run([*user, CAIRN, "record", *events, "-o", path, program("shares")], cwd=folder)
+            self.assertEqual((run.status, run.out), (2, b""))
+            for word in "wall", "perf_event_paranoid=1", "CAP_PERFMON", "-e cpu":
+                self.assertIn(word, run.words)
+        run = Run([*user, CAIRN, "record", "-o", path, program("shares")], cwd=folder)
+        self.assertEqual(run.status, 0, run.words)
+        self.assertIn("perf-task-clock", Profile(path).info["events"][0]["source"])
+
     def test_no_permission_for_perf_events(self):
         """Without perf events, timers take the samples; the summary says so, and what would help."""
         path = self.file("profile")
