@@ -49,12 +49,15 @@ static const ElfW(Phdr) *
     return NULL;
 }
 
-static void add_segment(struct module_ref *ref, uintptr_t bias, const ElfW(Phdr) * load)
+static void add_segment(struct image *image, uintptr_t bias, const ElfW(Phdr) * load)
 {
+    struct module_ref *ref = &image->ref;
     uintptr_t start = bias + (load->p_vaddr & ~(PAGE - 1));
     uintptr_t end = (bias + load->p_vaddr + load->p_memsz + PAGE - 1) & ~(PAGE - 1);
-    if (ref->start == 0 || start < ref->start)
+    if (ref->start == 0 || start < ref->start) {
         ref->start = start;
+        image->first_end = (bias + load->p_vaddr + load->p_filesz + PAGE - 1) & ~(PAGE - 1);
+    }
     if (end > ref->end)
         ref->end = end;
     uintptr_t code = bias + load->p_vaddr;
@@ -73,7 +76,7 @@ void image_from_headers(struct image *image, uintptr_t bias, const ElfW(Phdr) * 
     struct module_ref *ref = &image->ref;
     for (unsigned i = 0; i < count; i++)
         if (headers[i].p_type == PT_LOAD && headers[i].p_memsz != 0)
-            add_segment(ref, bias, &headers[i]);
+            add_segment(image, bias, &headers[i]);
     ref->base = ref->start;
     for (unsigned i = 0; i < count; i++) {
         const ElfW(Phdr) *part = &headers[i];

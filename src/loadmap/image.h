@@ -13,6 +13,7 @@
 
 struct image {
     struct module_ref ref; // all but the id
+    uintptr_t first_end;   // of the mapping that begins at ref.start
     unsigned build_id_bytes;
     unsigned char build_id[BUILD_ID_MOST];
 };

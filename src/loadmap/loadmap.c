@@ -110,13 +110,16 @@ static void add_module(struct image *image, const char *path, const char *name)
 }
 
 // The path that an absolute name is; any other name (the main program's is empty, a plugin's may be
-// relative to a directory that is no longer the current one) is looked up by address. Under the
-// lock.
-static const char *path_of(const char *name, uintptr_t start)
+// relative to a directory that is no longer the current one) is looked up by address. All of
+// /proc/self/maps is read only if the first mapping is not what the headers say: that may take
+// milliseconds, in a handler. Under the lock.
+static const char *path_of(const char *name, const struct image *image)
 {
     if (name[0] == '/' && strlen(name) < PATH_MAX)
         return strcpy(scratch.path, name);
-    if (maps_read(&scratch.maps, start) && scratch.maps.path[0])
+    if (maps_read_path(image->ref.start, image->first_end, scratch.path))
+        return scratch.path;
+    if (maps_read(&scratch.maps, image->ref.start) && scratch.maps.path[0])
         return scratch.maps.path;
     if (name[0] == 0) {
         long got = syscall(SYS_readlink, "/proc/self/exe", scratch.path, sizeof scratch.path - 1);
@@ -215,7 +218,7 @@ static bool add_from_loader(uintptr_t pc)
         return false;
     describe_object(&scratch.image, &object);
     const char *name = object_name(&object);
-    add_module(&scratch.image, path_of(name, scratch.image.ref.start), name);
+    add_module(&scratch.image, path_of(name, &scratch.image), name);
     lock_release(&lock);
     return true;
 }
@@ -388,7 +391,7 @@ static int add_loaded(struct dl_phdr_info *info, size_t size, void *context)
     uintptr_t start = scratch.image.ref.start;
     if (start && start != vdso) {
         const char *name = info->dlpi_name ? info->dlpi_name : "";
-        add_module(&scratch.image, path_of(name, start), name);
+        add_module(&scratch.image, path_of(name, &scratch.image), name);
     }
     lock_release(&lock);
     return 0;

@@ -173,3 +173,25 @@ bool maps_read(struct maps_reader *reader, uintptr_t address)
     maps_end(reader, address);
     return whole;
 }
+
+static char *put_hex(char *text, uint64_t value)
+{
+    unsigned shift = 64;
+    while (shift > 4 && !(value >> (shift - 4)))
+        shift -= 4;
+    for (; shift > 0; shift -= 4)
+        *text++ = "0123456789abcdef"[value >> (shift - 4) & 15];
+    return text;
+}
+
+bool maps_read_path(uintptr_t start, uintptr_t end, char path[PATH_MAX])
+{
+    static const char folder[] = "/proc/self/map_files/";
+    char link[sizeof folder + 2 * 16 + 1];
+    char *text = put_hex(mempcpy(link, folder, sizeof folder - 1), start);
+    *text++ = '-';
+    *put_hex(text, end) = 0;
+    const long got = syscall(SYS_readlink, link, path, PATH_MAX - 1);
+    path[got > 0 ? got : 0] = 0;
+    return is_file(path);
+}

@@ -16,6 +16,7 @@
 #include <string.h>
 #include <sys/auxv.h>
 #include <sys/mman.h>
+#include <sys/resource.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
 #include <time.h>
@@ -309,9 +310,21 @@ static void test_same_address(void **state)
         print_message("libraries did not take each other's place here\n");
 }
 
+#ifdef LOADMAP_WITHOUT_FIND_OBJECT
+static const bool loader_can_be_asked = false;
+#else
+static const bool loader_can_be_asked = true;
+#endif
+
+// Where no file can be opened, /proc/self/maps cannot be read: a library that was opened by a
+// relative name is known without that, since a handler must not take as long as it takes.
 static void test_relative_path(void **state)
 {
     (void)state;
+    struct rlimit limit, none;
+    assert_int_equal(getrlimit(RLIMIT_NOFILE, &limit), 0);
+    none = limit;
+    none.rlim_cur = 0;
     struct module_ref module, same;
     char before[PATH_MAX];
     void *library = dlopen(LIBRARY_ONE, RTLD_NOW);
@@ -328,7 +341,11 @@ static void test_relative_path(void **state)
     library = dlopen(relative, RTLD_NOW);
     assert_int_equal(chdir(before), 0);
     assert_non_null(library);
-    assert_true(find((uintptr_t)dlsym(library, "loadmap_number"), &same));
+    pc = (uintptr_t)dlsym(library, "loadmap_number");
+    assert_int_equal(setrlimit(RLIMIT_NOFILE, loader_can_be_asked ? &none : &limit), 0);
+    const bool found = find(pc, &same);
+    assert_int_equal(setrlimit(RLIMIT_NOFILE, &limit), 0);
+    assert_true(found);
     assert_int_equal(module.id, same.id);
     close_library(library);
 }
