@@ -420,6 +420,18 @@ int loadmap_start(void (*found)(const struct module_info *module))
     return table_count() ? 0 : -ENOENT;
 }
 
+// ---- after libraries have gone
+
+// How many the loader has unloaded so far.
+static int read_subs(struct dl_phdr_info *info, size_t size, void *context)
+{
+    if (size >= offsetof(struct dl_phdr_info, dlpi_subs) + sizeof info->dlpi_subs)
+        *(uint64_t *)context = info->dlpi_subs;
+    return 1;
+}
+
+// Where the loader can be asked about an address: of each module. Else it lists all, and those that
+// it does not list are dropped.
 static int mark_loaded(struct dl_phdr_info *info, size_t size, void *context)
 {
     (void)size;
@@ -429,25 +441,30 @@ static int mark_loaded(struct dl_phdr_info *info, size_t size, void *context)
     if (lock_take(&lock))
         return 0;
     image_from_headers(image, info->dlpi_addr, info->dlpi_phdr, info->dlpi_phnum);
-    uint64_t object = identity_of(info->dlpi_name ? info->dlpi_name : "", image);
-    for (unsigned i = 0; i < table_count(); i++) {
-        const struct table_module *module = table_at(i);
-        if (module->ref.start == image->ref.start && module->object == object &&
-            module->seen < *number)
-            table_mark_seen(i, *number);
-    }
+    const unsigned index = table_index(image->ref.start);
+    if (index < table_count() && table_at(index)->ref.start == image->ref.start &&
+        table_at(index)->object == identity_of(info->dlpi_name ? info->dlpi_name : "", image) &&
+        table_at(index)->seen < *number)
+        table_mark_seen(index, *number);
     lock_release(&lock);
     return 0;
 }
 
-static void drop_unseen(uint32_t number)
+static bool is_gone(const struct table_module *module, uint32_t number)
+{
+    if (module->ref.permanent)
+        return false;
+    return loader_can_be_asked() ? !module->from_loader || !is_current(module)
+                                 : module->seen < number;
+}
+
+static void drop_gone(uint32_t number)
 {
     bool dropped = false;
     if (lock_take(&lock))
         return;
     for (unsigned i = 0; i < table_count();) {
-        const struct table_module *module = table_at(i);
-        if (!module->ref.permanent && module->seen < number) {
+        if (is_gone(table_at(i), number)) {
             table_remove(i);
             dropped = true;
         } else {
@@ -461,14 +478,21 @@ static void drop_unseen(uint32_t number)
 
 void loadmap_after_unload(void)
 {
+    static _Atomic uint64_t subs_before = UINT64_MAX; // relaxed: at worst a look for nothing
     int saved = errno;
-    if (!lock_take(&lock)) {
+    uint64_t subs = UINT64_MAX;
+    dl_iterate_phdr(read_subs, &subs);
+    const bool changed =
+        atomic_exchange_explicit(&subs_before, subs, memory_order_relaxed) != subs ||
+        subs == UINT64_MAX;
+    if (changed && !lock_take(&lock)) {
         uint32_t number = ++resync_count; // what is added from here on is new
         lock_release(&lock);
         // Not under our lock: the loader holds its own while it calls back, and a destructor that
         // unloads comes here with the loader's lock held.
-        dl_iterate_phdr(mark_loaded, &number);
-        drop_unseen(number);
+        if (!loader_can_be_asked())
+            dl_iterate_phdr(mark_loaded, &number);
+        drop_gone(number);
     }
     gate_open();
     errno = saved;

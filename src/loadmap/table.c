@@ -6,8 +6,15 @@
 
 // Read while they are written: every field is a whole number of 8-byte words and is moved by words
 // with relaxed atomics. What was read counts only if the sequence number stood still.
+//
+// A module stays in its slot. What is moved when one comes or goes is its number, of two bytes, in
+// the order of addresses: libraries come by the thousand, mostly below the others.
+//
+//     order   [ in use, by address | free, used before ]      slots from `fresh` on were never used
+//             0                    modules             fresh
 struct copy {
-    uint64_t modules, ranges;
+    uint64_t modules, ranges, fresh;
+    uint16_t order[TABLE_MODULES];
     struct table_module module[TABLE_MODULES];
     struct maps_range range[MAPS_RANGES];
 };
@@ -36,6 +43,12 @@ static void move_words(void *to, const void *from, size_t bytes)
                          __ATOMIC_RELAXED);
 }
 
+static struct table_module *nth(const struct copy *copy, uint64_t index)
+{
+    const unsigned slot = __atomic_load_n(&copy->order[index], __ATOMIC_RELAXED);
+    return (struct table_module *)&copy->module[slot % TABLE_MODULES];
+}
+
 // The last module that starts at or below pc, as far as this copy can be trusted.
 static bool search(const struct copy *copy, uintptr_t pc, struct table_module *module)
 {
@@ -44,14 +57,14 @@ static bool search(const struct copy *copy, uintptr_t pc, struct table_module *m
         return false;
     while (low < high) {
         uint64_t middle = low + (high - low) / 2;
-        if (load(&copy->module[middle].ref.start) <= pc)
+        if (load(&nth(copy, middle)->ref.start) <= pc)
             low = middle + 1;
         else
             high = middle;
     }
-    if (low == 0 || pc >= load(&copy->module[low - 1].ref.end))
+    if (low == 0 || pc >= load(&nth(copy, low - 1)->ref.end))
         return false;
-    move_words(module, &copy->module[low - 1], sizeof *module);
+    move_words(module, nth(copy, low - 1), sizeof *module);
     return true;
 }
 
@@ -113,7 +126,7 @@ unsigned table_count(void)
 
 const struct table_module *table_at(unsigned index)
 {
-    return &copies[0].module[index];
+    return nth(&copies[0], index);
 }
 
 static void set_modules(struct copy *copy, uint64_t count)
@@ -121,39 +134,55 @@ static void set_modules(struct copy *copy, uint64_t count)
     __atomic_store_n(&copy->modules, count, __ATOMIC_RELAXED);
 }
 
-static void remove_from(struct copy *copy, unsigned index)
+static void set_order(struct copy *copy, uint64_t index, uint16_t slot)
 {
-    uint64_t count = copy->modules;
-    move_words(&copy->module[index], &copy->module[index + 1],
-               (count - index - 1) * sizeof copy->module[0]);
-    set_modules(copy, count - 1);
+    __atomic_store_n(&copy->order[index], slot, __ATOMIC_RELAXED);
 }
 
-static void insert_into(struct copy *copy, const struct table_module *module)
+static void remove_from(struct copy *copy, uint64_t index)
 {
-    unsigned at = 0;
-    while (at < copy->modules && copy->module[at].ref.start < module->ref.start)
-        at++;
-    for (uint64_t i = copy->modules; i > at; i--)
-        move_words(&copy->module[i], &copy->module[i - 1], sizeof copy->module[0]);
-    move_words(&copy->module[at], module, sizeof *module);
-    set_modules(copy, copy->modules + 1);
+    const uint16_t slot = copy->order[index];
+    const uint64_t last = copy->modules - 1;
+    for (uint64_t i = index; i < last; i++)
+        set_order(copy, i, copy->order[i + 1]);
+    set_order(copy, last, slot);
+    set_modules(copy, last);
 }
 
-static bool overlap(const struct table_module *one, const struct table_module *other)
+// How many of them end at or below an address.
+static uint64_t count_below(const struct copy *copy, uintptr_t address)
 {
-    return one->ref.start < other->ref.end && other->ref.start < one->ref.end;
+    uint64_t low = 0, high = copy->modules;
+    while (low < high) {
+        const uint64_t middle = low + (high - low) / 2;
+        if (nth(copy, middle)->ref.end <= address)
+            low = middle + 1;
+        else
+            high = middle;
+    }
+    return low;
+}
+
+unsigned table_index(uintptr_t address)
+{
+    const uint64_t index = count_below(&copies[0], address);
+    return index < copies[0].modules && nth(&copies[0], index)->ref.start <= address
+               ? (unsigned)index
+               : table_count();
 }
 
 static void replace_in(struct copy *copy, const struct table_module *module)
 {
-    for (unsigned i = 0; i < copy->modules;) {
-        if (overlap(&copy->module[i], module))
-            remove_from(copy, i);
-        else
-            i++;
-    }
-    insert_into(copy, module);
+    const uint64_t at = count_below(copy, module->ref.start);
+    while (at < copy->modules && nth(copy, at)->ref.start < module->ref.end)
+        remove_from(copy, at);
+    const uint64_t count = copy->modules;
+    const uint16_t slot = count < copy->fresh ? copy->order[count] : (uint16_t)copy->fresh++;
+    for (uint64_t i = count; i > at; i--)
+        set_order(copy, i, copy->order[i - 1]);
+    move_words(&copy->module[slot], module, sizeof *module);
+    set_order(copy, at, slot);
+    set_modules(copy, count + 1);
 }
 
 // A change is a function applied to both copies, each while readers are on the other one.
@@ -205,7 +234,7 @@ bool table_insert(const struct table_module *module)
 void table_mark_seen(unsigned index, uint32_t seen)
 {
     for (unsigned which = 0; which < 2; which++)
-        __atomic_store_n(&begin_change(which)->module[index].seen, seen, __ATOMIC_RELAXED);
+        __atomic_store_n(&nth(begin_change(which), index)->seen, seen, __ATOMIC_RELAXED);
 }
 
 void table_remove(unsigned index)

@@ -12,7 +12,7 @@
 #include "loadmap/loadmap.h"
 #include "loadmap/maps.h"
 
-#define TABLE_MODULES 2048
+#define TABLE_MODULES 4096
 
 struct table_module {
     struct module_ref ref;
@@ -29,6 +29,8 @@ bool table_is_anonymous_code(uintptr_t pc);
 // The copy that a writer may look at: nobody else changes it.
 unsigned table_count(void);
 const struct table_module *table_at(unsigned index);
+// Of the module at an address; the number of them if there is none.
+unsigned table_index(uintptr_t address);
 
 // Drops what overlaps, and inserts. False if there is no room (then nothing is dropped either).
 bool table_insert(const struct table_module *module);

@@ -3,6 +3,7 @@
 #include "base/reserve.h"
 #include "patch/entries_list.h"
 #include "patch/entries_module.h"
+#include "patch/loader.h"
 #include "patch/text.h"
 #include <errno.h>
 #include <stdlib.h>
@@ -196,13 +197,18 @@ static int find_still_here(struct dl_phdr_info *info, size_t size, void *context
     return module->base == info->dlpi_addr && entries_in_segment(info, module->entry[0], 1, PF_X);
 }
 
-int64_t entries_find_new(void)
+int64_t entries_find_new(bool gone)
 {
-    uint64_t skipped = 0;
-    for (struct patched_module *module = entries_first_module(); module; module = module->next)
+    struct patched_module *module = gone ? entries_first_module() : NULL;
+    for (; module; module = module->next)
         if (entries_module_is_here(module) && !dl_iterate_phdr(find_still_here, module))
             atomic_store_explicit(&module->gone, true, memory_order_release);
-    return current_hook ? entries_find(current_hook, &skipped) : 0;
+    if (!current_hook)
+        return 0;
+    entries_switch_prepare();
+    struct search search = {.hook = current_hook};
+    loader_each_new(search_module, &search);
+    return search.error ? search.error : search.added;
 }
 
 int64_t entries_find(void (*hook)(void), uint64_t *skipped)

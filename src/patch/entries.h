@@ -30,7 +30,7 @@ void entries_pace(int32_t cell, void (*turn)(void));
 
 // The same for libraries that came since, which are switched as the others are, and forgets those
 // that have gone. Under the loader's lock: see loader.h.
-int64_t entries_find_new(void);
+int64_t entries_find_new(bool gone);
 
 // Switches all of them. Signal-safe, but for one thread at a time. Any number of threads may be
 // running in them, if `alone` is false; it is cheaper if true (no other thread in this process). 0

@@ -34,6 +34,8 @@ struct patch_function *functions_at(uintptr_t pc)
     function->end = bounds.end;
     function->module = module;
     function->whole = is_empty_row(&row) && !bounds.signal;
+    function->next = module->functions;
+    module->functions = function;
     return function;
 }
 
@@ -306,17 +308,26 @@ uint8_t functions_thunk(const struct patch_function *function)
     return stores ? (uint8_t)(in.reg + 1) : 0;
 }
 
-static void forget_one(void *value, void *context)
+static void forget_module(struct patch_module *module, void (*each)(struct site *site))
 {
-    struct patch_function *function = value;
-    const uintptr_t *range = context;
-    if (function->start >= range[0] && function->start < range[1])
+    for (const struct patch_function *function = module->functions; function;
+         function = function->next) {
+        for (unsigned i = 0; i < function->sites.count; i++)
+            each(&function->sites.site[i]);
         index_put(&functions, function->start, NULL);
+    }
 }
 
-void functions_forget(uintptr_t start, uintptr_t end)
+void functions_forget(uintptr_t start, uintptr_t end, void (*each)(struct site *site))
 {
-    uintptr_t range[2] = {start, end};
-    index_each(&functions, forget_one, range);
-    modules_forget(start, end);
+    struct patch_module *module;
+    while ((module = modules_take_out(start, end)))
+        forget_module(module, each);
+}
+
+void functions_forget_later(void (*each)(struct site *site))
+{
+    struct patch_module *module;
+    while ((module = modules_take_out_later()))
+        forget_module(module, each);
 }

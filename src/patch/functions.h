@@ -22,6 +22,7 @@ struct patch_module {
     // The GOT, as far as the loader binds it to functions: of the table of relocations, and of
     // those for linkage.
     struct patch_range got[2];
+    struct patch_function *functions; // that were met
 };
 
 #define EXITS_MOST 8
@@ -37,6 +38,7 @@ struct patch_exits {
 struct patch_function {
     uintptr_t start, end;
     struct patch_module *module;
+    struct patch_function *next; // of the module
     bool whole;           // begins as called functions do: the return address on top of the stack
     bool examined;        // the next ones are known
     bool reads_return;    // loads its own return address
@@ -54,7 +56,10 @@ struct patch_function {
 void functions_start(void);
 struct patch_module *functions_module(uintptr_t pc); // NULL: none
 struct patch_function *functions_at(uintptr_t pc);   // that covers pc; NULL: none
-void functions_forget(uintptr_t start, uintptr_t end);
+// Forgets modules with their functions: those that have code in a range, and those that were loaded
+// after the program had begun. Calls `each` for every site.
+void functions_forget(uintptr_t start, uintptr_t end, void (*each)(struct site *site));
+void functions_forget_later(void (*each)(struct site *site));
 
 // The stack pointer is one word below the CFA at pc: as a function finds it, and a tail call
 // leaves.

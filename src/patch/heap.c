@@ -118,14 +118,3 @@ int index_put(struct address_index *index, uintptr_t address, void *value)
     set_entry(table, address, value);
     return 0;
 }
-
-void index_each(const struct address_index *index, void (*each)(void *value, void *context),
-                void *context)
-{
-    struct address_table *table = atomic_load_explicit(&index->table, memory_order_acquire);
-    for (size_t i = 0; table && i < table->size; i++) {
-        void *value = atomic_load_explicit(&table->entry[i].value, memory_order_acquire);
-        if (value)
-            each(value, context);
-    }
-}

@@ -22,7 +22,5 @@ struct address_index {
 
 void *index_find(const struct address_index *index, uintptr_t address);     // signal-safe
 int index_put(struct address_index *index, uintptr_t address, void *value); // NULL forgets
-void index_each(const struct address_index *index, void (*each)(void *value, void *context),
-                void *context);
 
 #endif

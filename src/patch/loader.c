@@ -1,9 +1,8 @@
 // SPDX-License-Identifier: MIT
 #include "patch/loader.h"
+#include "loadmap/loadmap.h"
 #include "patch/text.h"
 #include <errno.h>
-#include <link.h>
-#include <stdbool.h>
 #include <stdint.h>
 #include <string.h>
 
@@ -38,13 +37,76 @@ static int write_jump(uintptr_t from, uintptr_t to)
     return error;
 }
 
-int loader_watch(void (*changed)(void))
+// The last library of the loader's list that is known. New ones are appended.
+static const struct link_map *newest;
+static bool has_gone;
+static void (*tell)(bool gone);
+
+// The last one of the list, or `keep` if that is in it.
+static const struct link_map *last_of(const struct link_map *map, const struct link_map *keep)
 {
+    while (map && map != keep && map->l_next)
+        map = map->l_next;
+    return map;
+}
+
+// The program headers of a library, where most have them: behind the first bytes that are mapped.
+static bool read_headers(const struct link_map *map, struct dl_phdr_info *info)
+{
+    const Elf64_Ehdr *head = (const Elf64_Ehdr *)map->l_addr;
+    if (!map->l_addr || map->l_addr % 4096 || !loadmap_readable(map->l_addr) ||
+        memcmp(head->e_ident, ELFMAG, SELFMAG) || head->e_phentsize != sizeof(Elf64_Phdr) ||
+        head->e_phoff % 8 || head->e_phoff + head->e_phnum * sizeof(Elf64_Phdr) > 4096)
+        return false;
+    *info = (struct dl_phdr_info){.dlpi_addr = map->l_addr,
+                                  .dlpi_name = map->l_name,
+                                  .dlpi_phdr = (const void *)(map->l_addr + head->e_phoff),
+                                  .dlpi_phnum = head->e_phnum};
+    for (unsigned i = 0; i < info->dlpi_phnum; i++)
+        if (info->dlpi_phdr[i].p_type == PT_DYNAMIC)
+            return map->l_addr + info->dlpi_phdr[i].p_vaddr == (uintptr_t)map->l_ld;
+    return false;
+}
+
+void loader_each_new(int (*each)(struct dl_phdr_info *info, size_t size, void *context),
+                     void *context)
+{
+    bool all = false;
+    for (const struct link_map *map = newest->l_next; map; newest = map, map = map->l_next) {
+        struct dl_phdr_info info;
+        if (read_headers(map, &info))
+            each(&info, sizeof info, context);
+        else
+            all = true;
+    }
+    if (all)
+        dl_iterate_phdr(each, context);
+}
+
+static void on_change(void)
+{
+    const int state = _r_debug.r_state;
+    has_gone |= state == RT_DELETE;
+    if (state != RT_CONSISTENT)
+        return;
+    const bool gone = has_gone;
+    has_gone = false;
+    if (gone)
+        newest = last_of(_r_debug.r_map, newest); // it may have been the one
+    tell(gone);
+}
+
+int loader_watch(void (*changed)(bool gone))
+{
+    tell = changed;
+    newest = last_of(_r_debug.r_map, NULL);
+    if (!newest)
+        return -ENOTSUP;
     const uintptr_t target = (uintptr_t)_r_debug.r_brk;
     if (!target || !is_empty_function((const unsigned char *)target))
         return -ENOTSUP;
     unsigned char relay[TEXT_RELAY_BYTES];
-    text_make_relay(relay, changed);
+    text_make_relay(relay, on_change);
     void *page = text_page_near(target, target, relay, sizeof relay);
     return page ? write_jump(target, (uintptr_t)page) : -ENOMEM;
 }

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT
 #include "patch/modules.h"
+#include "base/unseen.h"
 #include "loadmap/dynamic.h"
 #include "loadmap/lookup.h"
 #include "patch/functions.h"
@@ -10,7 +11,7 @@
 #include <string.h>
 #include <sys/auxv.h>
 
-#define MODULES 2048
+#define MODULES 4096
 #define KEPT_MOST 64
 #define PAGE ((uintptr_t)4096)
 #define LINKAGE 1 // which of the two tables of relocations (loadmap/dynamic.h)
@@ -52,8 +53,8 @@ static const char *const names[] = {
 #define NAMES (sizeof names / sizeof *names)
 
 static uintptr_t named[NAMES];
-// Never read without the lock.
-static struct patch_module *modules[MODULES];
+// In order of address. Never read without the lock.
+static struct patch_module *modules[MODULES] UNSEEN;
 static unsigned module_count;
 
 static bool is_named(const char *name)
@@ -163,12 +164,27 @@ static bool is_refused(const struct module_ref *ref)
            ref->runtime != RUNTIME_NONE;
 }
 
+// How many of them end at or below an address.
+static unsigned count_below(uintptr_t address)
+{
+    unsigned low = 0, high = module_count;
+    while (low < high) {
+        const unsigned middle = (low + high) / 2;
+        if (modules[middle]->ref.end <= address)
+            low = middle + 1;
+        else
+            high = middle;
+    }
+    return low;
+}
+
 static struct patch_module *add_module(const struct module_ref *ref)
 {
     struct patch_module *module = heap_take(sizeof *module);
     uintptr_t *kept = heap_take(KEPT_MOST * sizeof *kept);
     if (module_count == MODULES || !module || !kept)
         return NULL;
+    const unsigned at = count_below(ref->start);
     module->ref = *ref;
     module->kept = kept;
     module->refused = is_refused(ref);
@@ -176,15 +192,17 @@ static struct patch_module *add_module(const struct module_ref *ref)
     if (!module->refused && read_dynamic(ref, &dynamic))
         for (unsigned which = 0; which < 2; which++)
             collect_bound(module, &dynamic, which);
-    return modules[module_count++] = module;
+    memmove(&modules[at + 1], &modules[at], (module_count - at) * sizeof *modules);
+    module_count++;
+    return modules[at] = module;
 }
 
 struct patch_module *functions_module(uintptr_t pc)
 {
     struct module_ref ref;
-    for (unsigned i = 0; i < module_count; i++)
-        if (pc >= modules[i]->ref.start && pc < modules[i]->ref.end)
-            return modules[i];
+    const unsigned at = count_below(pc);
+    if (at < module_count && modules[at]->ref.start <= pc)
+        return modules[at];
     return loadmap_peek(pc, &ref) ? add_module(&ref) : NULL;
 }
 
@@ -196,22 +214,25 @@ bool functions_slot_must_stay(const struct patch_module *module, uintptr_t slot)
     return false;
 }
 
-void modules_forget(uintptr_t start, uintptr_t end)
+static struct patch_module *take_out(unsigned index)
 {
-    for (unsigned i = 0; i < module_count;)
-        if (modules[i]->ref.start < end && modules[i]->ref.end > start)
-            modules[i] = modules[--module_count];
-        else
-            i++;
+    struct patch_module *module = modules[index];
+    module_count--;
+    memmove(&modules[index], &modules[index + 1], (module_count - index) * sizeof *modules);
+    return module;
 }
 
-bool modules_loaded_later(uintptr_t range[2])
+struct patch_module *modules_take_out(uintptr_t start, uintptr_t end)
 {
-    for (unsigned i = 0; i < module_count; i++)
-        if (!modules[i]->ref.permanent) {
-            range[0] = modules[i]->ref.start;
-            range[1] = modules[i]->ref.end;
-            return true;
-        }
-    return false;
+    const unsigned at = count_below(start);
+    return at < module_count && modules[at]->ref.start < end ? take_out(at) : NULL;
+}
+
+struct patch_module *modules_take_out_later(void)
+{
+    // From the end: the next ones need not be moved, mostly.
+    for (unsigned i = module_count; i-- > 0;)
+        if (!modules[i]->ref.permanent)
+            return take_out(i);
+    return NULL;
 }

@@ -8,9 +8,10 @@
 #include <stdint.h>
 
 bool modules_is_named(uintptr_t function); // one whose calls must stay
-void modules_forget(uintptr_t start, uintptr_t end);
 
-// The extent of a module that is known and was loaded after the program had begun. False: none.
-bool modules_loaded_later(uintptr_t range[2]);
+// Takes a module out of the list: one with memory in a range; one that was loaded after the program
+// had begun. NULL: none.
+struct patch_module *modules_take_out(uintptr_t start, uintptr_t end);
+struct patch_module *modules_take_out_later(void);
 
 #endif

@@ -278,12 +278,8 @@ int stub_free(struct stub *stub)
 
 // ---- unloading
 
-static void forget_site(void *value, void *context)
+static void forget_site(struct site *site)
 {
-    struct site *site = value;
-    const uintptr_t *range = context;
-    if (site->address < range[0] || site->address >= range[1])
-        return;
     const uintptr_t hop = (uintptr_t)atomic_load(&site->hop);
     index_put(&patch_sites, site->address, NULL);
     index_put(&patch_sites, site_start(site), NULL);
@@ -299,7 +295,6 @@ static void forget_site(void *value, void *context)
 
 void sites_forget(uintptr_t start, uintptr_t end)
 {
-    uintptr_t range[2] = {start, end};
     if (patch_lock())
         return;
     const struct region *region;
@@ -312,20 +307,15 @@ void sites_forget(uintptr_t start, uintptr_t end)
                 release(stub);
             }
         }
-    index_each(&patch_sites, forget_site, range);
-    functions_forget(start, end);
+    functions_forget(start, end, forget_site);
     patch_unlock();
 }
 
 void sites_abandon_loaded(void)
 {
-    uintptr_t range[2];
     if (patch_lock())
         return;
-    while (modules_loaded_later(range)) {
-        index_each(&patch_sites, forget_site, range);
-        functions_forget(range[0], range[1]);
-    }
+    functions_forget_later(forget_site);
     patch_unlock();
 }
 

@@ -233,15 +233,15 @@ void calls_enter(void);
 void calls_enter_exact(void);
 void calls_vector_start(void);
 
-static void on_libraries_changed(void)
+static void on_libraries_changed(bool gone)
 {
     const int saved = errno;
     if (!burst_hold())
         return;
     if (calls_by_sites)
-        calls_sites_changed();
+        calls_sites_changed(gone);
     else
-        entries_find_new();
+        entries_find_new(gone);
     burst_release();
     errno = saved;
 }

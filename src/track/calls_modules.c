@@ -7,13 +7,13 @@
 #include "loadmap/lookup.h"
 #include "patch/detour.h"
 #include "patch/functions.h"
+#include "patch/loader.h"
 #include "patch/lock.h"
 #include "track/calls_parts.h"
 #include <dlfcn.h>
 #include <string.h>
 
 struct calls_modules calls_modules UNSEEN;
-uintptr_t calls_followed[CALLS_MODULES + 1][2];
 
 // libc with all that it is made of: their inner calls are nobody's business, mostly.
 static bool is_libc(const char *path)
@@ -44,12 +44,18 @@ static enum part part_of(const struct dl_phdr_info *info)
 
 struct follow_module *calls_module_at(uintptr_t address)
 {
-    const unsigned count = atomic_load_explicit(&calls_modules.count, memory_order_acquire);
-    for (unsigned i = 0; i < count; i++)
-        if (atomic_load_explicit(&calls_modules.module[i].here, memory_order_acquire) &&
-            address >= calls_modules.module[i].start && address < calls_modules.module[i].end)
-            return &calls_modules.module[i];
-    return NULL;
+    const unsigned page = calls_pages_at(address) & ~CALLS_PAGE_FOLLOWED;
+    struct follow_module *module = page ? &calls_modules.module[page - 1] : NULL;
+    return module && atomic_load_explicit(&module->here, memory_order_acquire) &&
+                   address >= module->start && address < module->end
+               ? module
+               : NULL;
+}
+
+calls_page_t calls_module_page(const struct follow_module *module)
+{
+    const calls_page_t number = (calls_page_t)(module - calls_modules.module + 1);
+    return module->part == PART_FOLLOWED ? number | CALLS_PAGE_FOLLOWED : number;
 }
 
 bool calls_module_is_followed(uintptr_t address)
@@ -73,17 +79,20 @@ static bool code_of(const struct dl_phdr_info *info, uintptr_t *start, uintptr_t
     return *start < *end;
 }
 
-static bool has_text_relocations(const struct dl_phdr_info *info)
+static const Elf64_Dyn *dynamic_of(const struct dl_phdr_info *info)
 {
-    for (int i = 0; i < info->dlpi_phnum; i++) {
-        if (info->dlpi_phdr[i].p_type != PT_DYNAMIC)
-            continue;
-        const Elf64_Dyn *entry = (const void *)(info->dlpi_addr + info->dlpi_phdr[i].p_vaddr);
-        for (; entry->d_tag != DT_NULL; entry++)
-            if (entry->d_tag == DT_TEXTREL ||
-                (entry->d_tag == DT_FLAGS && entry->d_un.d_val & DF_TEXTREL))
-                return true;
-    }
+    for (int i = 0; i < info->dlpi_phnum; i++)
+        if (info->dlpi_phdr[i].p_type == PT_DYNAMIC)
+            return (const void *)(info->dlpi_addr + info->dlpi_phdr[i].p_vaddr);
+    return NULL;
+}
+
+static bool has_text_relocations(const Elf64_Dyn *entry)
+{
+    for (; entry && entry->d_tag != DT_NULL; entry++)
+        if (entry->d_tag == DT_TEXTREL ||
+            (entry->d_tag == DT_FLAGS && entry->d_un.d_val & DF_TEXTREL))
+            return true;
     return false;
 }
 
@@ -91,13 +100,22 @@ static bool has_text_relocations(const struct dl_phdr_info *info)
 static struct follow_module *free_place(void)
 {
     const unsigned count = atomic_load_explicit(&calls_modules.count, memory_order_relaxed);
-    for (unsigned i = 0; i < count; i++)
-        if (!atomic_load_explicit(&calls_modules.module[i].here, memory_order_relaxed))
+    for (unsigned i = 0; i < count && calls_modules.dropped; i++)
+        if (!atomic_load_explicit(&calls_modules.module[i].here, memory_order_relaxed)) {
+            calls_modules.dropped--;
             return &calls_modules.module[i];
+        }
     if (count == CALLS_MODULES)
         return NULL;
     atomic_store_explicit(&calls_modules.count, count + 1, memory_order_release);
     return &calls_modules.module[count];
+}
+
+// The dynamic section, too: by that the loader's list is compared with ours.
+static void put_pages(const struct follow_module *module, calls_page_t page)
+{
+    calls_pages_put(module->dynamic, module->dynamic + 1, page);
+    calls_pages_put(module->start, module->end, page);
 }
 
 // Adds the module if it is new.
@@ -107,27 +125,28 @@ static int add_module(struct dl_phdr_info *info, size_t size, void *context)
     (void)context;
     uintptr_t start, end;
     struct follow_module *module;
-    if (!code_of(info, &start, &end) || calls_module_at(start) || has_text_relocations(info) ||
-        !(module = free_place()))
+    const Elf64_Dyn *dynamic = dynamic_of(info);
+    if (!dynamic || !code_of(info, &start, &end) || calls_module_at(start) ||
+        has_text_relocations(dynamic) || !(module = free_place()))
         return 0;
     module->start = start;
     module->end = end;
+    module->dynamic = (uintptr_t)dynamic;
     module->part = part_of(info);
     module->patched = false;
-    const size_t number = (size_t)(module - calls_modules.module);
-    // Of others, none.
-    calls_followed[number][0] = module->part == PART_FOLLOWED ? start : end;
-    atomic_signal_fence(memory_order_seq_cst);
-    calls_followed[number][1] = end;
+    const unsigned number = (unsigned)(module - calls_modules.module);
     atomic_store_explicit(&module->here, true, memory_order_release);
+    put_pages(module, calls_module_page(module));
+    if (number < calls_modules.first_pending)
+        calls_modules.first_pending = number;
     atomic_store_explicit(&calls_modules.pending, true, memory_order_relaxed);
     return 0;
 }
 
 static void drop_module(struct follow_module *module)
 {
-    uintptr_t *bounds = calls_followed[module - calls_modules.module];
-    bounds[0] = bounds[1];
+    put_pages(module, 0);
+    calls_modules.dropped++;
     atomic_store_explicit(&module->here, false, memory_order_release);
     atomic_store_explicit(&module->count, 0, memory_order_relaxed);
     // The list of its functions stays, for the next one: somebody may be looking at it.
@@ -140,20 +159,24 @@ void calls_modules_add(void)
     dl_iterate_phdr(add_module, NULL);
 }
 
-static int is_at(struct dl_phdr_info *info, size_t size, void *context)
+void calls_modules_add_new(void)
 {
-    const struct follow_module *module = context;
-    uintptr_t start, end;
-    (void)size;
-    return code_of(info, &start, &end) && start == module->start;
+    loader_each_new(add_module, NULL);
 }
 
 void calls_modules_drop(void)
 {
+    static unsigned look;
     const unsigned count = atomic_load_explicit(&calls_modules.count, memory_order_relaxed);
+    look++;
+    for (const struct link_map *map = _r_debug.r_map; map; map = map->l_next) {
+        const unsigned page = calls_pages_at((uintptr_t)map->l_ld) & ~CALLS_PAGE_FOLLOWED;
+        if (page && calls_modules.module[page - 1].dynamic == (uintptr_t)map->l_ld)
+            calls_modules.module[page - 1].seen = look;
+    }
     for (unsigned i = 0; i < count; i++)
         if (atomic_load_explicit(&calls_modules.module[i].here, memory_order_relaxed) &&
-            !dl_iterate_phdr(is_at, &calls_modules.module[i]))
+            calls_modules.module[i].seen != look)
             drop_module(&calls_modules.module[i]);
 }
 

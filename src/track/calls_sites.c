@@ -294,8 +294,8 @@ static int take_module(struct follow_module *module)
     size_t functions = 0;
     module->patched = true;
     if (is_refused(module->start)) {
-        calls_followed[module - calls_modules.module][0] = module->end;
         module->part = PART_NONE;
+        calls_pages_put(module->start, module->end, calls_module_page(module));
         return 0;
     }
     totals->modules += module->part == PART_FOLLOWED;
@@ -324,7 +324,9 @@ int calls_sites_take_pending(void)
     if (!atomic_exchange_explicit(&calls_modules.pending, false, memory_order_relaxed))
         return 0;
     const unsigned count = atomic_load_explicit(&calls_modules.count, memory_order_relaxed);
-    for (unsigned i = 0; i < count && !error; i++)
+    const unsigned first = calls_modules.first_pending;
+    calls_modules.first_pending = CALLS_MODULES;
+    for (unsigned i = first; i < count && !error; i++)
         if (atomic_load_explicit(&calls_modules.module[i].here, memory_order_relaxed) &&
             !calls_modules.module[i].patched)
             error = take_module(&calls_modules.module[i]);
@@ -339,7 +341,9 @@ void calls_sites_leave_pending(void)
     if (!atomic_exchange_explicit(&calls_modules.pending, false, memory_order_relaxed))
         return;
     const unsigned count = atomic_load_explicit(&calls_modules.count, memory_order_relaxed);
-    for (unsigned i = 0; i < count; i++)
+    const unsigned first = calls_modules.first_pending;
+    calls_modules.first_pending = CALLS_MODULES;
+    for (unsigned i = first; i < count; i++)
         if (atomic_load_explicit(&calls_modules.module[i].here, memory_order_relaxed) &&
             !calls_modules.module[i].patched) {
             calls_modules.module[i].patched = true;
@@ -389,11 +393,12 @@ int calls_sites_start(enum live_calls_by by, bool exactly, struct live_encode *c
     return error;
 }
 
-void calls_sites_changed(void)
+void calls_sites_changed(bool gone)
 {
     const int saved = errno;
-    calls_modules_drop();
-    calls_modules_add();
+    if (gone)
+        calls_modules_drop();
+    calls_modules_add_new();
     errno = saved;
 }
 

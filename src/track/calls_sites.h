@@ -22,8 +22,9 @@
 // counted in `counts`. Exactly: as calls_start() has it. 0 or -errno: see sites_start().
 int calls_sites_start(enum live_calls_by by, bool exactly, struct live_encode *counts);
 
-// Libraries have come or gone. Under the loader's lock. Those that have come are not ready yet.
-void calls_sites_changed(void);
+// Libraries have come, and others may have gone. Under the loader's lock. Those that have come are
+// not ready yet.
+void calls_sites_changed(bool gone);
 
 // Patches those, while no other thread runs. 0 or -errno.
 bool calls_sites_are_pending(void);

@@ -3,6 +3,12 @@
 
 #include "track/hook_x86_64.h"
 
+// As in calls_pages.h.
+#define CALLS_CHUNKS 8192
+#define CALLS_CHUNK_SHIFT 21
+#define CALLS_CHUNK_PAGES 512
+#define CALLS_PAGE_FOLLOWED 0x8000
+
 #define GENERATION 0
 #define AMOUNT 8
 #define OWN_SHIFT 16
@@ -99,7 +105,7 @@
     .hidden calls_enter, calls_enter_exact, calls_enter_indirect, calls_enter_indirect_exact, calls_vector_start, calls_enter_known, calls_enter_unknown
     .hidden calls_callback, calls_callback_exact, calls_callback_indirect, calls_callback_indirect_exact
     .hidden calls_current, calls_generation
-    .hidden calls_followed
+    .hidden calls_chunk_tags, calls_chunk_pages
     .globl calls_enter, calls_enter_exact, calls_enter_indirect, calls_enter_indirect_exact, calls_vector_start
     .globl calls_callback, calls_callback_exact, calls_callback_indirect, calls_callback_indirect_exact
 
@@ -288,27 +294,44 @@ calls_enter_indirect_exact:
     .size calls_enter_indirect_exact, . - calls_enter_indirect_exact
 
 // From code whose own calls are not followed, with the target above the return address: only calls of followed code
-// count. calls_followed has the bounds of that, and ends with zeroes.
+// count. calls_pages.h says which that is.
     .macro CALLBACK enter
     .cfi_startproc
     SAVE %rdi
     SAVE %rsi
-    movq 24(%rsp), %rdi
-    leaq calls_followed(%rip), %rsi
-1:  cmpq $0, 8(%rsi)
-    je 3f
-    cmpq (%rsi), %rdi
-    jb 2f
-    cmpq 8(%rsi), %rdi
-    jb 4f
-2:  addq $16, %rsi
-    jmp 1b
+    SAVE %rax
+    movq 32(%rsp), %rdi
+    movq %rdi, %rax
+    shrq $CALLS_CHUNK_SHIFT, %rax
+    leaq calls_chunk_tags(%rip), %rsi
+1:  andl $(CALLS_CHUNKS - 1), %eax
+    movl (%rsi, %rax, 4), %esi
+    testl %esi, %esi
+    jz 3f
+    shlq $CALLS_CHUNK_SHIFT, %rsi
+    xorq %rdi, %rsi
+    shrq $CALLS_CHUNK_SHIFT, %rsi
+    leaq calls_chunk_tags(%rip), %rsi
+    jnz 2f
+    leaq calls_chunk_pages(%rip), %rsi
+    shrl $12, %edi
+    andl $(CALLS_CHUNK_PAGES - 1), %edi
+    shll $9, %eax
+    addl %edi, %eax
+    testb $(CALLS_PAGE_FOLLOWED >> 8), 1(%rsi, %rax, 2)
+    jnz 4f
     .cfi_remember_state
-3:  RESTORE %rsi
+3:  RESTORE %rax
+    RESTORE %rsi
     RESTORE %rdi
     ret
     .cfi_restore_state
-4:  RESTORE %rsi
+    .cfi_remember_state
+2:  incl %eax
+    jmp 1b
+    .cfi_restore_state
+4:  RESTORE %rax
+    RESTORE %rsi
     RESTORE %rdi
     jmp \enter
     .cfi_endproc

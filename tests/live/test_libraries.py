@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: MIT
 """Libraries that are loaded, used and unloaded in a loop, at the same address."""
 
+import shutil
 import unittest
 
 from support import LiveTest, program
@@ -30,6 +31,34 @@ class Libraries(LiveTest):
                         self.assertEqual(profile.below(f"{name}_outer", f"{other}_inner"), 0)
                 for node in profile.named(f"{name}_inner"):
                     self.assertEqual(node.module, f"plugin_{name}.so")
+
+    def test_a_thousand_of_them(self):
+        """Each one costs as much as the last: trackers look at what is new, not at all that there is."""
+        count, runs = 1000, 3
+        for i in range(count):
+            shutil.copyfile(program("plugin_alpha.so"), self.file(f"{i}.so"))
+        argv = [program("many_libraries"), self.folder, str(count)]
+
+        expected = self.native(argv).text.split()[0]
+
+        def cpu(*options):
+            """The least that the program has used, and the last profile."""
+            least = None
+            for _ in range(runs):
+                run, profile = self.record(argv, *options, timeout=120)
+                total, used = run.text.split()
+                self.assertEqual((run.status, total), (0, expected))
+                least = int(used) if least is None else min(least, int(used))
+            return least, profile
+
+        walk, _ = cpu("--track", "walk")
+        encode, _ = cpu("--track", "encode")
+        calls, profile = cpu("--track", "calls", "-e", "calls")
+        # Where each library costs as much as there are others, these are in the dozens and hundreds.
+        self.assertLess(encode, 6 * walk)
+        self.assertLess(calls, 6 * walk)
+        for name in ("plugin_run", "alpha_outer", "alpha_inner", "called_back"):
+            self.assertEqual(sum(node.calls for node in profile.named(name)), count, name)
 
 
 if __name__ == "__main__":
