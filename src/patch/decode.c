@@ -398,8 +398,115 @@ static enum flow flow_of(const struct instruction *in, struct cursor *cursor)
     return FLOW_NEXT;
 }
 
+static int64_t load_signed(const unsigned char *code, unsigned count)
+{
+    int32_t four;
+    int64_t eight;
+    switch (count) {
+    case 1:
+        return (int8_t)*code;
+    case 4:
+        memcpy(&four, code, sizeof four);
+        return four;
+    case 8:
+        memcpy(&eight, code, sizeof eight);
+        return eight;
+    }
+    return 0;
+}
+
+// How many bytes of immediate go with a shape, in instructions without a prefix of the old kind;
+// -1: it is none of the usual shapes.
+static int usual_immediate(char shape, uint8_t rex)
+{
+    switch (shape) {
+    case 'M':
+    case '.':
+        return 0;
+    case 'B':
+    case 'b':
+    case 'r':
+        return 1;
+    case 'Z':
+    case 'z':
+    case 'd':
+        return 4;
+    case 'v':
+        return rex & 8 ? 8 : 4;
+    }
+    return -1;
+}
+
+// Operands in memory, as read_modrm() has them. Returns where they end.
+static const unsigned char *load_address(const unsigned char *code, const unsigned char *at,
+                                         struct instruction *in)
+{
+    const unsigned low = in->rm & 7;
+    if (low == 4) {
+        const uint8_t sib = *at++;
+        const uint8_t index = (sib >> 3 & 7) | (in->rex & 2 ? 8 : 0);
+        in->index = index == 4 ? NO_REGISTER : index;
+        in->base = (sib & 7) == 5 && in->mod == 0 ? NO_REGISTER : (sib & 7) | (in->rex & 1 ? 8 : 0);
+        in->disp_bytes = in->base == NO_REGISTER ? 4 : 0;
+    } else if (low == 5 && in->mod == 0) {
+        in->rip_relative = true;
+        in->disp_bytes = 4;
+    } else {
+        in->base = in->rm;
+    }
+    if (in->mod)
+        in->disp_bytes = in->mod == 1 ? 1 : 4;
+    in->disp_at = (uint8_t)(at - code);
+    in->disp = (int32_t)load_signed(at, in->disp_bytes);
+    return at + in->disp_bytes;
+}
+
+// What most instructions are, where the end of the code is not near: an opcode of one or two bytes,
+// perhaps after REX, with the usual operands. It takes a third of the time. False: it is another.
+static bool decode_usual(const unsigned char *code, struct instruction *in)
+{
+    const unsigned char *at = code;
+    struct cursor cursor = {.failed = false};
+    in->rex = (*at & 0xf0) == 0x40 ? *at++ : 0;
+    in->opcode_at = (uint8_t)(at - code);
+    in->opcode = *at++;
+    char shape = one_byte[in->opcode];
+    if (in->opcode == 0x0f) {
+        in->map = MAP_0F;
+        in->opcode = *at++;
+        shape = two_byte[in->opcode];
+    } else if (in->opcode == 0x8f) {
+        return false; // XOP, perhaps
+    }
+    const int bytes = usual_immediate(shape, in->rex);
+    if (bytes < 0)
+        return false;
+    if (shape == 'M' || shape == 'B' || shape == 'Z') {
+        const uint8_t byte = *at++;
+        in->has_modrm = true;
+        in->mod = byte >> 6;
+        in->reg = (byte >> 3 & 7) | (in->rex & 4 ? 8 : 0);
+        in->rm = (byte & 7) | (in->rex & 1 ? 8 : 0);
+        if (in->mod != 3)
+            at = load_address(code, at, in);
+    }
+    if (bytes) {
+        in->immediate_at = (uint8_t)(at - code);
+        in->immediate_bytes = (uint8_t)bytes;
+        in->immediate = load_signed(at, (unsigned)bytes);
+        at += bytes;
+    }
+    in->flow = (uint8_t)flow_of(in, &cursor);
+    in->length = (uint8_t)(at - code);
+    return !cursor.failed;
+}
+
 bool decode(const unsigned char *code, size_t bytes, struct instruction *in)
 {
+    memset(in, 0, sizeof *in);
+    in->base = in->index = NO_REGISTER;
+    if (bytes >= INSTRUCTION_MOST && decode_usual(code, in))
+        return true;
     struct cursor cursor = {code, 0, bytes < INSTRUCTION_MOST ? bytes : INSTRUCTION_MOST, false};
     memset(in, 0, sizeof *in);
     in->base = in->index = NO_REGISTER;

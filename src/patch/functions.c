@@ -95,8 +95,9 @@ static bool loads_word(const struct instruction *in)
 }
 
 static bool loads_return(const struct patch_function *function, uintptr_t pc,
-                         const struct instruction *in, int64_t depth)
+                         const struct instruction *in, int64_t *known_depth)
 {
+    const int64_t depth = *known_depth;
     const bool pops = in->map == MAP_ONE && !in->vector && (in->opcode & 0xf8) == 0x58;
     const bool from_stack =
         loads_word(in) && in->index == NO_REGISTER && !in->rip_relative &&
@@ -111,6 +112,9 @@ static bool loads_return(const struct patch_function *function, uintptr_t pc,
     if (cfi_find_caller(&function->module->ref, pc, &bounds, &row) != CFI_OK ||
         row.cfa_is_expression)
         return false;
+    // Behind a jump it was unknown: from here on it need not be looked up.
+    if (row.cfa_register == ARCH_SP)
+        *known_depth = row.cfa_offset;
     if (pops)
         return is_empty_row(&row);
     const unsigned reg = in->base == REGISTER_STACK ? ARCH_SP : ARCH_FP;
@@ -198,7 +202,7 @@ void functions_examine_one(struct examination *examination, uintptr_t pc,
     struct patch_function *function = examination->function;
     if (!function)
         return;
-    if (!function->reads_return && loads_return(function, pc, in, examination->depth))
+    if (!function->reads_return && loads_return(function, pc, in, &examination->depth))
         function->reads_return = true;
     note_jump(function, in, pc);
     note_exit(function, in, pc);

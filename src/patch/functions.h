@@ -43,6 +43,7 @@ struct patch_function {
     bool examined;        // the next ones are known
     bool reads_return;    // loads its own return address
     bool leaves;          // by a direct jump: to another function, or a part of this one
+    bool restarts;        // by a direct jump to its own first instruction; known if decoded
     uintptr_t inside;     // it jumps into the middle of the function that begins here: a part of it
     uintptr_t falls_into; // the function that begins where this one ends without a jump; 0: none
     struct patch_exits exits;

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT
 #include "patch/heap.h"
+#include "base/huge.h"
 #include "base/reserve.h"
 #include <errno.h>
 #include <stdbool.h>
@@ -23,6 +24,9 @@ static void *map_zeroed(size_t bytes)
         reserve_release(bytes, RESERVE_PRIVATE);
         return NULL;
     }
+    // Large programs use all of it, at once; small ones need not have more than they use.
+    if (taken >= CHUNK)
+        huge_fill((uintptr_t)memory, bytes);
     taken += bytes;
     reserve_note((void *)memory, bytes);
     return (void *)memory;

@@ -21,14 +21,14 @@ static bool get_bit(const unsigned char *bits, size_t i)
     return bits[i / 8] >> i % 8 & 1;
 }
 
-static void mark_flow(const struct patch_function *function, uintptr_t pc,
-                      const struct instruction *in)
+static void mark_flow(struct patch_function *function, uintptr_t pc, const struct instruction *in)
 {
     const bool direct = in->flow == FLOW_JUMP || in->flow == FLOW_BRANCH || in->flow == FLOW_CALL;
     const uintptr_t target = decode_target(in, pc);
     const bool stays = direct && target >= function->start && target < function->end;
     if (stays)
         set_bit(reached, target - function->start);
+    function->restarts |= in->flow == FLOW_JUMP && target == function->start;
     if (direct ? in->flow == FLOW_CALL || !stays
                : in->flow == FLOW_CALL_INDIRECT || in->flow == FLOW_JUMP_INDIRECT)
         set_bit(ways_out, pc - function->start);

@@ -117,19 +117,19 @@ static int plan(uintptr_t address, uintptr_t target)
     return detour_plan(address, target, calls_real_function(target));
 }
 
-// Where the function at `start` ends; 0: it is not all code.
-static uintptr_t end_of(uintptr_t start)
+// What is known of the function that begins there.
+static struct patch_function facts_of(uintptr_t start)
 {
-    uintptr_t end = 0;
+    struct patch_function facts = {0};
     if (patch_lock())
-        return 0;
+        return facts;
     loadmap_enter();
     const struct patch_function *known = functions_at(start);
-    if (known && known->start == start && known->decoded)
-        end = known->end;
+    if (known && known->start == start)
+        facts = *known;
     loadmap_leave();
     patch_unlock();
-    return end;
+    return facts;
 }
 
 static int plan_short_tail(const struct site *site)
@@ -137,8 +137,8 @@ static int plan_short_tail(const struct site *site)
     for (unsigned i = 0; i < stayed_count; i++)
         if (stayed[i].why == STAYS_TABLE)
             return -ENOTSUP;
-    const uintptr_t end = end_of(site->function);
-    return end ? detour_plan_tail(site->address, site->function, end) : -ENOTSUP;
+    const struct patch_function facts = facts_of(site->function);
+    return facts.decoded ? detour_plan_tail(site->address, site->function, facts.end) : -ENOTSUP;
 }
 
 static void take_followed(struct site *site)
@@ -228,38 +228,30 @@ static void take_stayed(uintptr_t address, enum site_stays why, bool within)
     count(done);
 }
 
-static void add_function(struct follow_module *module, uintptr_t function)
+static void add_function(struct follow_module *module, const struct patch_function *facts)
 {
-    bool begins = false;
-    if (patch_lock())
-        return;
-    loadmap_enter();
-    const struct patch_function *known = functions_at(function);
     // Both halves of a function that was split may jump into each other; the cold one is not
     // aligned.
-    begins = known && known->start == function && known->whole &&
-             (!known->inside || function % FUNCTION_ALIGNMENT == 0);
-    loadmap_leave();
-    patch_unlock();
+    const bool begins = facts->whole && (!facts->inside || facts->start % FUNCTION_ALIGNMENT == 0);
     const size_t number = atomic_load_explicit(&module->count, memory_order_relaxed);
     if (!begins || number == module->room)
         return;
-    module->functions[number] = function;
+    module->functions[number] = facts->start;
     atomic_store_explicit(&module->count, number + 1, memory_order_release);
 }
 
 // A jump to the function's own first instruction is a tail call if the frame is gone right before
 // it, and else a loop.
-static void take_self(uintptr_t function)
+static void take_self(const struct patch_function *facts)
 {
-    const uintptr_t end = end_of(function);
+    const uintptr_t end = facts->decoded && facts->restarts ? facts->end : facts->start;
     struct instruction in, last = {.length = 0};
-    for (uintptr_t pc = function; pc < end; pc += in.length, last = in) {
+    for (uintptr_t pc = facts->start; pc < end; pc += in.length, last = in) {
         if (!decode((const unsigned char *)pc, end - pc, &in))
             return;
-        if (in.flow == FLOW_JUMP && decode_target(&in, pc) == function && last.length &&
+        if (in.flow == FLOW_JUMP && decode_target(&in, pc) == facts->start && last.length &&
             decode_restores_stack(&last))
-            count(!plan(pc, function));
+            count(!plan(pc, facts->start));
     }
 }
 
@@ -271,14 +263,14 @@ static int take_function(uintptr_t function, void *context)
     stayed_count = 0;
     if (sites_find(function, &list, &found))
         return 0;
-    if (!within)
-        take_self(function);
+    const struct patch_function facts = within ? (struct patch_function){0} : facts_of(function);
+    take_self(&facts);
     for (unsigned i = 0; i < list.count; i++)
         (within ? take_callback : take_followed)(&list.site[i]);
     for (unsigned i = 0; i < stayed_count; i++)
         take_stayed(stayed[i].address, stayed[i].why, within);
     if (!within)
-        add_function(module, function);
+        add_function(module, &facts);
     return 0;
 }
 

@@ -177,6 +177,13 @@ static void test_random_bytes(void **state)
             bytes[1] = 0x0f;
         unsigned length;
         valid += agree(bytes, INSTRUCTION_MOST, &length);
+        // Near the end of the code it is read with more care, to the same effect.
+        struct instruction far, near;
+        if (decode(bytes, INSTRUCTION_MOST, &far)) {
+            assert_true(decode(bytes, far.length, &near));
+            assert_memory_equal(&far, &near, sizeof far);
+            assert_false(decode(bytes, far.length - 1u, &near));
+        }
     }
     assert_true(valid > 500000);
 }
