@@ -2,7 +2,6 @@
 #include "agent/interrupted.h"
 #include "agent/agent.h"
 #include "agent/syscall.h"
-#include "base/rare.h"
 #include "event/clock.h"
 #include "unwind/arch.h"
 #include <errno.h>
@@ -154,7 +153,7 @@ void interrupted_for_good(void *ucontext)
 void interrupted_by_tick(void *ucontext)
 {
     const enum arch_interruption interruption = arch_interruption(ucontext);
-    if (!RARE(interruption != ARCH_NO_CALL))
+    if (interruption == ARCH_NO_CALL)
         return;
     struct kernel_action action;
     // All signals are blocked here, so what comes is pending.

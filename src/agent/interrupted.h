@@ -18,8 +18,8 @@
 // Set where the program has forbidden itself to ask what is pending.
 extern bool interrupted_unknown;
 
-// In the handler of a tick: gives a call that was interrupted the end that it has without the tick.
-// Signal-safe.
+// In the handler of a tick that has met an interrupted call: gives it the end that it has without
+// the tick. Signal-safe.
 void interrupted_by_tick(void *ucontext);
 
 // In the handler of a signal that is the program's, whose own handler does not restart calls.

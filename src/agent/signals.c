@@ -5,6 +5,7 @@
 #include "agent/signal_stack.h"
 #include "agent/syscall.h"
 #include "base/now.h"
+#include "base/rare.h"
 #include "loadmap/loadmap.h"
 #include "patch/entries.h"
 #include "patch/sites.h"
@@ -257,7 +258,7 @@ static void on_signal(int signal, siginfo_t *info, void *context)
     if (clock_is_tick(signal, info)) {
         // A synchronous tick finds the signal that has interrupted a call. Others interrupt calls
         // themselves, and the program's signal may come at any time.
-        if (signal == SIGTRAP)
+        if (signal == SIGTRAP && RARE(arch_interruption(context) != ARCH_NO_CALL))
             interrupted_by_tick(context);
         sample_tick(context, clock_follows_wait(info) ? TICK_WAIT : TICK_PERIOD);
         if (signal != SIGTRAP)
