@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: MIT
 // Programs that confine themselves to some system calls (seccomp): a call of ours that is not among
 // them would be their end. So what they are about to forbid is looked at before it holds, and the
-// agent does without, or leaves the thread alone for good.
+// agent does without, or leaves the thread alone for good. The same goes for other things that they
+// forbid themselves by prctl().
 
 #include "agent/filter.h"
 #include "agent/interrupted.h"
@@ -15,9 +16,16 @@
 #include "loadmap/loadmap.h"
 #include <errno.h>
 #include <stdarg.h>
+#include <sys/auxv.h>
 #include <sys/prctl.h>
 #include <sys/syscall.h>
 #include <unistd.h>
+
+#ifndef PR_SET_SYSCALL_USER_DISPATCH
+#define PR_SET_SYSCALL_USER_DISPATCH 59
+#define PR_SYS_DISPATCH_OFF 0
+#define PR_SYS_DISPATCH_ON 1
+#endif
 
 bool confine_holds;
 
@@ -107,12 +115,57 @@ static bool confines(long number, const unsigned long argument[5], bool *everybo
     return agent.active && thread_self && !agent_in_vfork_child();
 }
 
+// Whether the agent's system calls, and the return from its handlers, stay system calls where those
+// in a part of the address space, or all others, become signals.
+static bool spares_us(const unsigned long argument[5])
+{
+    const uintptr_t ours[] = {(uintptr_t)syscall_raw, (uintptr_t)syscall_next,
+                              getauxval(AT_SYSINFO_EHDR)};
+    const bool wanted = argument[1] == PR_SYS_DISPATCH_ON;
+    for (size_t i = 0; i < sizeof ours / sizeof *ours; i++)
+        if ((ours[i] - argument[2] < argument[3]) != wanted)
+            return false;
+    return true;
+}
+
+// System calls of a thread become signals to it, ours among them (PR_SET_SYSCALL_USER_DISPATCH): it
+// is left alone until they do no more.
+static long dispatch_call(const unsigned long argument[5])
+{
+    struct thread *thread = agent.active && !agent_in_vfork_child() ? thread_self : NULL;
+    const bool off = argument[1] == PR_SYS_DISPATCH_OFF;
+    const bool left = thread && !thread->dispatched && !off && !spares_us(argument);
+    if (left) {
+        agent_note("a program had system calls of a thread dispatched to itself, which was not "
+                   "profiled meanwhile");
+        thread->dispatched = 1;
+        thread_leave();
+    }
+    const long result =
+        syscall_next(SYS_prctl, argument[0], argument[1], argument[2], argument[3], argument[4]);
+    const bool back = thread && thread->dispatched && (off ? !result : left && result);
+    if (back) {
+        const int saved = errno;
+        thread->dispatched = 0;
+        thread_begin_late(thread);
+        errno = saved;
+    }
+    return result;
+}
+
+static bool is_prctl(long number, const unsigned long argument[5], int option)
+{
+    return number == SYS_prctl && (int)argument[0] == option;
+}
+
 long confine_call(long number, const unsigned long argument[5])
 {
-    if (number == SYS_prctl && argument[0] == PR_SET_TSC && argument[1] == PR_TSC_SIGSEGV)
-        now_without_counter();
     const struct sock_fprog *filter;
     bool everybody;
+    if (is_prctl(number, argument, PR_SET_SYSCALL_USER_DISPATCH))
+        return dispatch_call(argument);
+    if (is_prctl(number, argument, PR_SET_TSC) && argument[1] == PR_TSC_SIGSEGV)
+        now_without_counter();
     if (!confines(number, argument, &everybody, &filter))
         return syscall_next(number, argument[0], argument[1], argument[2], argument[3],
                             argument[4]);
@@ -136,7 +189,7 @@ INTERPOSED int prctl(int option, ...)
     for (unsigned i = 1; i < 5; i++)
         argument[i] = va_arg(list, unsigned long);
     va_end(list);
-    if (option == PR_SET_SECCOMP || option == PR_SET_TSC)
+    if (option == PR_SET_SECCOMP || option == PR_SET_TSC || option == PR_SET_SYSCALL_USER_DISPATCH)
         return (int)confine_call(SYS_prctl, argument);
     return REAL(prctl)(option, argument[1], argument[2], argument[3], argument[4]);
 }

@@ -201,11 +201,9 @@ static void pass_on(int index, siginfo_t *info, void *context)
 // In place of handlers that want an alternate stack. Nothing interrupts it.
 static void on_wrapped(int signal, siginfo_t *info, void *context)
 {
-    const int saved_errno = errno;
     const struct sigaction action = wrapped[signal];
     arch_allow_unaligned(context);
     enter_handler(&action, signal, info, context);
-    errno = saved_errno;
 }
 
 bool signals_wraps(void (*handler)(int))

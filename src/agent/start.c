@@ -489,7 +489,8 @@ void agent_after_fork(void)
 
 void agent_finish(void)
 {
-    if (!agent.active || agent.silent || agent_in_vfork_child())
+    if (!agent.active || agent.silent || agent_in_vfork_child() ||
+        (thread_self && thread_self->dispatched))
         return;
     thread_settle_all();
     reap_say_goodbye();

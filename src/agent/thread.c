@@ -80,6 +80,7 @@ static int open_tracker(struct thread *thread, struct unwind_bounds stack)
         return -ENOMEM;
     int error = calls_open(thread->calls, &agent.arena, thread->record->tree,
                            &thread->record->stats, stack);
+    thread->calls->owner = thread->id;
     thread->calls->folds = agent.session->options.fold_recursion;
     thread->calls->beside = agent.session->options.event != LIVE_EVENT_CALLS;
     thread->calls->exact = follows_exactly(&agent.session->options);
@@ -265,14 +266,19 @@ static void stop_thread(struct thread *thread)
     thread_leave_record(thread);
 }
 
+void thread_leave(void)
+{
+    if (atomic_load_explicit(&thread_self->begun, memory_order_acquire))
+        stop_thread(thread_self);
+    encode_close(encode_current);
+}
+
 void thread_retire(bool everybody)
 {
     agent.active = false;
     if (everybody)
         thread_list_stop_clocks();
-    if (atomic_load_explicit(&thread_self->begun, memory_order_acquire))
-        stop_thread(thread_self);
-    encode_close(encode_current);
+    thread_leave();
 }
 
 void thread_end(struct thread *thread)

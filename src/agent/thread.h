@@ -38,6 +38,7 @@ struct thread {
     uint32_t walks;     // that blocks took
     uint32_t hidden;    // signals of ours that the program believes to have blocked: see signals.c
     _Atomic uint32_t last_ticks; // by hand, that it has taken: its own handler counts
+    uint32_t dispatched;         // its system calls become signals: see confine.c
     uint32_t ending;             // rounds of thread-specific destructors seen
     void *(*start)(void *);
     void *argument;
@@ -137,6 +138,9 @@ void thread_list_stop_clocks(void);
 
 // The calling thread is not profiled any more, nor is any that begins; `everybody`: nor the others.
 void thread_retire(bool everybody);
+
+// The calling thread alone is not profiled any more, until thread_begin_late().
+void thread_leave(void);
 void thread_list_wake_all(void);
 
 // The context of the calling thread, for a function of ours that returns to pc, with the stack

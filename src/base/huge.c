@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT
 #include "base/huge.h"
+#include "base/kernel.h"
 #include <sys/mman.h>
 #include <sys/syscall.h>
 
@@ -34,19 +35,7 @@ static long advise(uintptr_t address, size_t bytes, long advice)
 {
     if (huge_forbidden)
         return -1;
-#if defined(__x86_64__)
-    long result = SYS_madvise;
-    __asm__ volatile("syscall"
-                     : "+a"(result)
-                     : "D"(address), "S"(bytes), "d"(advice)
-                     : "rcx", "r11", "memory");
-    return result;
-#else
-    (void)address;
-    (void)bytes;
-    (void)advice;
-    return -1;
-#endif
+    return kernel_call(SYS_madvise, (long)address, (long)bytes, advice);
 }
 
 bool huge_make(uintptr_t address)

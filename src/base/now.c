@@ -14,8 +14,11 @@ static int ask_kernel(clockid_t clock, struct timespec *time)
 
 int (*now_read)(clockid_t clock, struct timespec *time) = ask_kernel;
 
+bool now_has_no_counter;
+
 void now_without_counter(void)
 {
+    now_has_no_counter = true;
     now_read = ask_kernel;
 }
 

@@ -6,6 +6,7 @@
 // clock_gettime() may be somebody else's: libraries that fake the time (libfaketime) would tell us
 // theirs, and are not ready for questions when the agent begins, which is before them.
 
+#include <stdbool.h>
 #include <sys/syscall.h>
 #include <sys/types.h>
 #include <time.h>
@@ -19,6 +20,7 @@ extern
 // From here on it is a system call: the other way reads the processor's counter, which the program
 // has forbidden itself. Signal-safe.
 void now_without_counter(void);
+extern __attribute__((visibility("hidden"))) bool now_has_no_counter;
 
 // The number of this process: libc's getpid() may be somebody else's, too, and need not know of a
 // process that was made behind its back. Signal-safe.

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT
 #include "track/calls.h"
+#include "base/kernel.h"
 #include "base/reserve.h"
 #include "loadmap/loadmap.h"
 #include "patch/entries.h"
@@ -132,15 +133,23 @@ static bool has_room(uintptr_t slot)
     return !stack_holds(&stack_alternate, slot) || slot - stack_alternate.low >= LONG_WAY_BYTES;
 }
 
+// A thread made by clone() may have the thread-local variables of the one that made it: it is not
+// followed. On the owner's own stack there is nobody else.
+static bool is_somebody_elses(const struct calls_thread *calls, uintptr_t slot)
+{
+    return !shadow_holds(&calls->own, slot) && kernel_call(SYS_gettid, 0, 0, 0) != calls->owner;
+}
+
 // The edge is known, the node may be new. Touches no vector register: the function's arguments are
 // in them.
 __attribute__((visibility("hidden"))) enum known
 calls_enter_known(struct calls_thread *calls, uintptr_t *slot, uintptr_t back, uintptr_t bp)
 {
     if (calls->generation != atomic_load_explicit(&calls_generation, memory_order_relaxed) ||
-        !on_stack(calls, (uintptr_t)slot))
-        return !has_room((uintptr_t)slot) || (calls_in_bursts && burst_passes(calls)) ? KNOWN
-                                                                                      : KNOWN_NOT;
+        !on_stack(calls, (uintptr_t)slot)) {
+        const bool passes = !has_room((uintptr_t)slot) || is_somebody_elses(calls, (uintptr_t)slot);
+        return passes || (calls_in_bursts && burst_passes(calls)) ? KNOWN : KNOWN_NOT;
+    }
     const uintptr_t before = calls_shut(calls, (uintptr_t)slot);
     const bool known = enter_by_memo(calls, slot, back, bp);
     calls_reopen(calls, before);

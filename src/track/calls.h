@@ -33,6 +33,7 @@
 #include "tree/tree.h"
 #include "unwind/unwind.h"
 #include <stdbool.h>
+#include <sys/types.h>
 
 // How the slot of the caller is found from that of the function called.
 enum caller_rule {
@@ -164,6 +165,7 @@ struct calls_thread {
     struct pace pace;                 // burst.c's
     uint32_t burst_seen, burst_ticks; // the burst that its clock has ticked in, how often
     struct suspect suspects[SUSPECTS];
+    pid_t owner; // the thread
     bool folds;  // recursion: a function has one node on a path
     bool beside; // the event is another one: calls are counted where there is a place
     bool exact;  // the hook takes every node that it knows for what it was: none may be forgotten
