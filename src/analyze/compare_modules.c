@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
 
 #include "analyze/compare_modules.h"
+#include "analyze/numbering.h"
 #include "base/memory.h"
 
 static const char *file_name(const struct profile_module *module)
@@ -34,22 +35,84 @@ static bool same_build(const struct profile_module *one, const struct profile_mo
            memcmp(one->build_id, other->build_id, one->build_id_bytes) == 0;
 }
 
+// What two modules may have in common.
+enum { SAME_NAME = 1, SAME_PATH = 2, SAME_ID = 4 };
+
+static unsigned common_parts(const struct profile_module *one, const struct profile_module *other)
+{
+    return (one->build_id_bytes && same_build(one, other) ? SAME_ID : 0) |
+           (same_path(one, other) ? SAME_PATH : 0) |
+           (strcmp(file_name(one), file_name(other)) == 0 ? SAME_NAME : 0);
+}
+
+// The best of these comes first. Modules of the same path have the same name.
+static const unsigned likenesses[] = {
+    SAME_ID | SAME_PATH | SAME_NAME, SAME_ID | SAME_NAME, SAME_ID, SAME_PATH | SAME_NAME, SAME_NAME,
+};
+enum { LIKENESSES = sizeof likenesses / sizeof *likenesses };
+
+// The modules of a profile by what they may have in common with others: the first that has it.
+struct module_index {
+    const struct profile *profile;
+    struct numbering by_parts;
+};
+
+static uint64_t hash_bytes(uint64_t hash, const void *bytes, size_t count)
+{
+    for (const unsigned char *at = bytes, *end = at + count; at < end; at++)
+        hash = (hash ^ *at) * 0x100000001b3;
+    return hash;
+}
+
+static uint64_t hash_parts(const struct profile_module *module, unsigned parts)
+{
+    uint64_t hash = hash_bytes(0xcbf29ce484222325, &parts, sizeof parts);
+    if (parts & SAME_ID)
+        hash = hash_bytes(hash, module->build_id, module->build_id_bytes);
+    if (parts & SAME_PATH)
+        hash = hash_bytes(hash, module->path, strlen(module->path));
+    else if (parts & SAME_NAME)
+        hash = hash_bytes(hash, file_name(module), strlen(file_name(module)));
+    return numbering_mix(hash);
+}
+
+static bool has_parts(const struct profile_module *module, unsigned parts)
+{
+    return (module->build_id_bytes || !(parts & SAME_ID)) && (module->path || !(parts & SAME_PATH));
+}
+
+// The first module that has these parts in common with the one that is given; 0: none.
+static unsigned find_alike(const struct module_index *index, const struct profile_module *module,
+                           unsigned parts)
+{
+    struct numbering_cursor cursor = numbering_find(&index->by_parts, hash_parts(module, parts));
+    for (uint32_t found; numbering_next(&index->by_parts, &cursor, &found);)
+        if ((common_parts(module, &index->profile->modules[found]) & parts) == parts)
+            return found;
+    return 0;
+}
+
+static void index_modules(struct module_index *index, const struct profile *profile)
+{
+    *index = (struct module_index){.profile = profile};
+    for (unsigned i = MODULE_FIRST_FILE; i < profile->module_count; i++) {
+        const struct profile_module *module = &profile->modules[i];
+        for (unsigned kind = 0; kind < LIKENESSES; kind++)
+            if (has_parts(module, likenesses[kind]) &&
+                find_alike(index, module, likenesses[kind]) == 0)
+                numbering_add(&index->by_parts, hash_parts(module, likenesses[kind]), i);
+    }
+}
+
 // The module of the other profile that is the same; 0: none. The best of: the same build, the same
 // path, the same file name.
-static unsigned counterpart(const struct profile *profile, const struct profile_module *module)
+static unsigned counterpart(const struct module_index *index, const struct profile_module *module)
 {
-    unsigned best = 0, best_rank = 0;
-    for (unsigned i = MODULE_FIRST_FILE; i < profile->module_count; i++) {
-        const struct profile_module *other = &profile->modules[i];
-        bool same_name = strcmp(file_name(module), file_name(other)) == 0;
-        bool same_id = module->build_id_bytes && same_build(module, other);
-        unsigned rank = 4 * same_id + 2 * same_path(module, other) + same_name;
-        if (rank > best_rank) {
-            best = i;
-            best_rank = rank;
-        }
-    }
-    return best;
+    unsigned found = 0;
+    for (unsigned kind = 0; kind < LIKENESSES && found == 0; kind++)
+        if (has_parts(module, likenesses[kind]))
+            found = find_alike(index, module, likenesses[kind]);
+    return found;
 }
 
 static void list_programs(FILE *out, const struct profile *profile)
@@ -111,9 +174,11 @@ int module_maps_new(struct alignment *alignment, struct module_map maps[2],
         alignment->modules[alignment->module_count] = file_name(&exact->modules[i]);
         maps[EXACT].number[i] = alignment->module_count++;
     }
+    struct module_index index;
+    index_modules(&index, exact);
     for (unsigned i = MODULE_FIRST_FILE; i < approx->module_count; i++) {
         const struct profile_module *module = &approx->modules[i];
-        unsigned other = counterpart(exact, module);
+        unsigned other = counterpart(&index, module);
         if (other == 0) {
             alignment->modules[alignment->module_count] = file_name(module);
             maps[APPROX].number[i] = alignment->module_count++;
@@ -129,6 +194,7 @@ int module_maps_new(struct alignment *alignment, struct module_map maps[2],
         }
         common_programs += is_program(module);
     }
+    numbering_free(&index.by_parts);
     bool libraries_only = count_programs(exact) == 0 || count_programs(approx) == 0;
     bool common = alignment->same_builds + alignment->by_names > 0;
     if (libraries_only ? common : common_programs > 0)
