@@ -24,55 +24,91 @@ struct climb {
     struct calltree *to;
     uint64_t *total; // of nodes in `to`
     size_t total_capacity;
-    struct climber *climbers;
-    size_t count, capacity;
+    uint32_t *child_of; // by function: the child of the node that is climbed from; 0: none yet
+    struct climber *climbers, *sorted;
+    size_t count, capacity, sorted_capacity;
     struct range *ranges; // a stack
     size_t range_count, range_capacity;
 };
+
+// The child of a node by the function of another: all of one node's children are made together.
+static uint32_t child_of(struct climb *climb, uint32_t parent, const struct call_node *like)
+{
+    const struct call_edge edge = {.function = like->function, .kind = (enum call_kind)like->kind};
+    uint32_t *child = &climb->child_of[like->function];
+    if (*child) {
+        calltree_meet(climb->to, *child, edge);
+        return *child;
+    }
+    const unsigned metrics = climb->from->metrics;
+    *child = calltree_append(climb->to, parent, edge);
+    climb->total = memory_grown(climb->total, &climb->total_capacity, climb->to->count * metrics,
+                                sizeof *climb->total);
+    memset(climb->total + (size_t)*child * metrics, 0, metrics * sizeof *climb->total);
+    return *child;
+}
+
+// The next children are those of another node.
+static void forget_children(struct climb *climb, size_t before)
+{
+    for (size_t i = before; i < climb->to->count; i++)
+        climb->child_of[climb->to->nodes[i].function] = 0;
+}
 
 static void arrive(struct climb *climb, struct climber *climber, uint32_t parent)
 {
     const struct calltree *from = climb->from;
     unsigned metrics = from->metrics;
-    const struct call_node *here = &from->nodes[climber->at];
-    size_t before = climb->to->count;
-    climber->node = calltree_child(
-        climb->to, parent,
-        (struct call_edge){.function = here->function, .kind = (enum call_kind)here->kind});
-    climb->total = memory_grown(climb->total, &climb->total_capacity, climb->to->count * metrics,
-                                sizeof *climb->total);
-    uint64_t *total = climb->total + (size_t)climber->node * metrics;
-    if (climb->to->count > before)
-        memset(total, 0, metrics * sizeof *total);
+    climber->node = child_of(climb, parent, &from->nodes[climber->at]);
     calltree_add(climb->to, climber->node, 0, 0, from->self + (size_t)climber->origin * metrics);
     climb->to->nodes[climber->node].returns += from->nodes[climber->origin].returns;
     if (climber->outermost)
         for (unsigned i = 0; i < metrics; i++)
-            total[i] += from->total[(size_t)climber->origin * metrics + i];
+            climb->total[(size_t)climber->node * metrics + i] +=
+                from->total[(size_t)climber->origin * metrics + i];
 }
 
-static int compare_climbers(const void *left, const void *right)
+// Sorts climbers by the nodes that they arrived at, all of which are new since there were `before`
+// nodes; those of one node stay in their order.
+static void sort_climbers(struct climb *climb, size_t begin, size_t end, size_t before)
 {
-    const struct climber *a = left, *b = right;
-    if (a->node != b->node)
-        return a->node < b->node ? -1 : 1;
-    return a->origin < b->origin ? -1 : a->origin > b->origin;
+    const size_t arrived = climb->to->count - before, count = end - begin;
+    if (arrived < 2)
+        return;
+    size_t *next = memory_array(arrived + 1, sizeof *next);
+    struct climber *climbers = climb->climbers + begin;
+    for (size_t i = 0; i < count; i++)
+        next[climbers[i].node - before + 1]++;
+    for (size_t i = 1; i < arrived; i++)
+        next[i] += next[i - 1];
+    climb->sorted =
+        memory_grown(climb->sorted, &climb->sorted_capacity, count, sizeof *climb->sorted);
+    for (size_t i = 0; i < count; i++)
+        climb->sorted[next[climbers[i].node - before]++] = climbers[i];
+    memcpy(climbers, climb->sorted, count * sizeof *climbers);
+    free(next);
+}
+
+// Whether a node's callers are looked for.
+static bool is_followed(const struct climb *climb, uint32_t node)
+{
+    const size_t value = (size_t)node * climb->from->metrics + climb->options->metric;
+    const uint64_t self = climb->to->self[value], total = climb->total[value];
+    const uint64_t cost = climb->options->order == ORDER_SELF ? self : total;
+    return cost >= climb->options->least && (self > 0 || total > 0);
 }
 
 // Sorts a range by the nodes its climbers arrived at, and puts those worth following on the stack.
-static void split(struct climb *climb, size_t begin, size_t end, unsigned depth)
+static void split(struct climb *climb, size_t begin, size_t end, size_t before, unsigned depth)
 {
     if (begin == end)
         return;
-    qsort(climb->climbers + begin, end - begin, sizeof *climb->climbers, compare_climbers);
+    sort_climbers(climb, begin, end, before);
     for (size_t next; begin < end; begin = next) {
         uint32_t node = climb->climbers[begin].node;
         for (next = begin + 1; next < end && climb->climbers[next].node == node;)
             next++;
-        size_t value = (size_t)node * climb->from->metrics + climb->options->metric;
-        uint64_t self = climb->to->self[value], total = climb->total[value];
-        uint64_t cost = climb->options->order == ORDER_SELF ? self : total;
-        if (cost < climb->options->least || (self == 0 && total == 0))
+        if (!is_followed(climb, node))
             continue;
         climb->ranges = memory_grown(climb->ranges, &climb->range_capacity, climb->range_count + 1,
                                      sizeof *climb->ranges);
@@ -88,10 +124,13 @@ static bool has_self(const struct calltree *tree, uint32_t node)
     return false;
 }
 
-// Every occurrence of every function, at the level of the functions themselves.
-static void gather(struct climb *climb)
+enum occurrence { NOT_SOUGHT, OUTERMOST, INNER };
+
+// Sums up every function over all of its occurrences, and says which of the nodes these are.
+static uint8_t *meet_occurrences(struct climb *climb)
 {
     const struct calltree *from = climb->from;
+    uint8_t *occurrences = memory_array(from->count, sizeof *occurrences);
     uint32_t *active = memory_array(functions_count(from->functions), sizeof *active);
     struct calltree_walk walk;
     calltree_walk_start(&walk, from);
@@ -108,16 +147,35 @@ static void gather(struct climb *climb)
         struct pattern *focus = climb->options->focus;
         if (focus && !pattern_matches(focus, from->functions, node->function))
             continue;
+        occurrences[walk.node] = climber.outermost ? OUTERMOST : INNER;
         arrive(climb, &climber, 0);
+    }
+    calltree_walk_end(&walk);
+    free(active);
+    return occurrences;
+}
+
+// Every occurrence of every function whose callers are looked for.
+static void gather(struct climb *climb)
+{
+    const struct calltree *from = climb->from;
+    uint8_t *occurrences = meet_occurrences(climb);
+    for (uint32_t i = 0; i < from->count; i++) {
         // Deep recursion has very many that carry nothing.
-        if (!climber.outermost && !has_self(from, walk.node))
+        if (occurrences[i] == NOT_SOUGHT || (occurrences[i] == INNER && !has_self(from, i)))
+            continue;
+        const struct climber climber = {.origin = i,
+                                        .at = i,
+                                        .node = climb->child_of[from->nodes[i].function],
+                                        .outermost = occurrences[i] == OUTERMOST};
+        if (!is_followed(climb, climber.node))
             continue;
         climb->climbers = memory_grown(climb->climbers, &climb->capacity, climb->count + 1,
                                        sizeof *climb->climbers);
         climb->climbers[climb->count++] = climber;
     }
-    calltree_walk_end(&walk);
-    free(active);
+    free(occurrences);
+    forget_children(climb, 1);
 }
 
 static bool goes_on(const struct climb *climb, struct range range)
@@ -132,7 +190,7 @@ static bool goes_on(const struct climb *climb, struct range range)
 
 static void climb_range(struct climb *climb, struct range range)
 {
-    size_t kept = range.begin;
+    size_t kept = range.begin, before = climb->to->count;
     for (size_t i = range.begin; i < range.end; i++) {
         struct climber climber = climb->climbers[i];
         uint32_t above = climb->from->nodes[climber.at].parent;
@@ -142,7 +200,8 @@ static void climb_range(struct climb *climb, struct range range)
         arrive(climb, &climber, climber.node);
         climb->climbers[kept++] = climber;
     }
-    split(climb, range.begin, kept, range.depth + 1);
+    forget_children(climb, before);
+    split(climb, range.begin, kept, before, range.depth + 1);
 }
 
 struct calltree *callers_tree(const struct calltree *tree, const struct callers_options *options)
@@ -151,8 +210,9 @@ struct calltree *callers_tree(const struct calltree *tree, const struct callers_
     climb.to = calltree_new(tree->functions, tree->metrics, calltree_function(tree, 0)->name);
     climb.total = memory_grown(NULL, &climb.total_capacity, tree->metrics, sizeof *climb.total);
     memcpy(climb.total, tree->total, tree->metrics * sizeof *climb.total);
+    climb.child_of = memory_array(functions_count(tree->functions), sizeof *climb.child_of);
     gather(&climb);
-    split(&climb, 0, climb.count, 0);
+    split(&climb, 0, climb.count, 1, 0);
     while (climb.range_count > 0) {
         struct range range = climb.ranges[--climb.range_count];
         if (range.depth < options->depth)
@@ -160,7 +220,9 @@ struct calltree *callers_tree(const struct calltree *tree, const struct callers_
         else if (options->cut && goes_on(&climb, range))
             ++*options->cut;
     }
+    free(climb.child_of);
     free(climb.climbers);
+    free(climb.sorted);
     free(climb.ranges);
     climb.to->total = climb.total;
     calltree_order(climb.to, options->metric, options->order);

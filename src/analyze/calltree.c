@@ -41,13 +41,22 @@ void calltree_free(struct calltree *tree)
     free(tree);
 }
 
-// What a node remembers of one more call that leads to it.
-static void meet(struct call_node *node, struct call_edge edge)
+void calltree_meet(struct calltree *tree, uint32_t number, struct call_edge edge)
 {
+    struct call_node *node = &tree->nodes[number];
     if (edge.kind != CALL_INLINED)
         node->kind = (uint8_t)edge.kind;
     if (node->call_line != edge.call_line || node->call_file != edge.call_file)
         node->call_line = LINE_SEVERAL;
+}
+
+uint32_t calltree_append(struct calltree *tree, uint32_t parent, struct call_edge edge)
+{
+    return new_node(tree, (struct call_node){.parent = parent,
+                                             .function = edge.function,
+                                             .kind = (uint8_t)edge.kind,
+                                             .call_file = edge.call_file,
+                                             .call_line = edge.call_line});
 }
 
 uint32_t calltree_child(struct calltree *tree, uint32_t parent, struct call_edge edge)
@@ -63,14 +72,10 @@ uint32_t calltree_child(struct calltree *tree, uint32_t parent, struct call_edge
             continue;
         if (tree->sites && (node->call_line != edge.call_line || node->call_file != edge.call_file))
             continue;
-        meet(node, edge);
+        calltree_meet(tree, found, edge);
         return found;
     }
-    uint32_t number = new_node(tree, (struct call_node){.parent = parent,
-                                                        .function = edge.function,
-                                                        .kind = (uint8_t)edge.kind,
-                                                        .call_file = edge.call_file,
-                                                        .call_line = edge.call_line});
+    uint32_t number = calltree_append(tree, parent, edge);
     numbering_add(&tree->by_edge, hash, number);
     return number;
 }

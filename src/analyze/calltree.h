@@ -71,6 +71,11 @@ struct call_edge {
 // The child of a node by that edge, made if it is new.
 uint32_t calltree_child(struct calltree *tree, uint32_t parent, struct call_edge edge);
 
+// The same where the caller knows whether there is such a child: makes one, which
+// calltree_child() does not find, or adds another call to it.
+uint32_t calltree_append(struct calltree *tree, uint32_t parent, struct call_edge edge);
+void calltree_meet(struct calltree *tree, uint32_t node, struct call_edge edge);
+
 // Adds cost to a node itself, and to the line if the tree keeps lines.
 void calltree_add(struct calltree *tree, uint32_t node, uint32_t file, uint32_t line,
                   const uint64_t *values);
