@@ -54,7 +54,10 @@ static size_t compress_onto(struct bytes *out, const struct bytes *payload, int 
     return size;
 }
 
-void chunk_put(struct bytes *out, enum chunk_type type, const struct bytes *payload, int level)
+enum { STORED = -1 }; // instead of a level of compression
+
+static void put_chunk(struct bytes *out, enum chunk_type type, const struct bytes *payload,
+                      int level)
 {
     out->failed |= payload->failed || payload->size > CHUNK_MOST_RAW;
     if (payload->size == 0 || out->failed)
@@ -62,7 +65,7 @@ void chunk_put(struct bytes *out, enum chunk_type type, const struct bytes *payl
     size_t start = out->size;
     static const uint8_t blank[CHUNK_HEAD_BYTES];
     bytes_put(out, blank, sizeof blank);
-    size_t stored = compress_onto(out, payload, level);
+    size_t stored = level == STORED ? 0 : compress_onto(out, payload, level);
     unsigned flags = stored ? CHUNK_ZSTD : 0;
     if (!stored) {
         stored = payload->size;
@@ -79,10 +82,25 @@ void chunk_put(struct bytes *out, enum chunk_type type, const struct bytes *payl
     bytes_put_fixed(&head, checksum(head.data, head.data + CHUNK_HEAD_BYTES, stored), 8);
 }
 
+void chunk_put(struct bytes *out, enum chunk_type type, const struct bytes *payload, int level)
+{
+    const size_t start = out->size;
+    put_chunk(out, type, payload, level);
+    const size_t least = payload->size / UNPACK_RATIO_WRITTEN, stored = out->size - start;
+    if (out->failed || stored >= least)
+        return;
+    // A reader would take it for a file that is made to exhaust memory.
+    struct bytes filler = {.size = least - stored, .data = calloc(least - stored, 1)};
+    out->failed |= !filler.data;
+    put_chunk(out, CHUNK_FILLER, &filler, STORED);
+    bytes_free(&filler);
+}
+
 void chunk_scan_start(struct chunk_scan *scan, const uint8_t *data, size_t size)
 {
     *scan = (struct chunk_scan){.data = data, .size = size, .at = FILE_HEAD_BYTES};
     scan->checksum_budget = (uint64_t)size * 16 + (1 << 20);
+    scan->unpack_budget = (uint64_t)size * UNPACK_RATIO + UNPACK_FREE;
 }
 
 void chunk_scan_end(struct chunk_scan *scan)
@@ -123,6 +141,11 @@ static bool unpack(struct chunk_scan *scan, size_t at, const struct chunk_head *
     chunk->payload = (struct cursor){stored, stored + head->stored, false};
     if (!(head->flags & CHUNK_ZSTD))
         return true;
+    if (head->raw > scan->unpack_budget) {
+        scan->too_large = true;
+        return false;
+    }
+    scan->unpack_budget -= head->raw;
     if (scan->raw.capacity < head->raw) {
         bytes_free(&scan->raw);
         scan->raw.data = malloc(head->raw);
@@ -161,7 +184,7 @@ static void lose(struct chunk_scan *scan, size_t bytes)
 
 bool chunk_next(struct chunk_scan *scan, struct chunk *chunk)
 {
-    while (!scan->out_of_memory) {
+    while (!scan->out_of_memory && !scan->too_large) {
         size_t at = scan->at;
         while (at < scan->size && scan->data[at] == 0)
             at++;
@@ -184,7 +207,7 @@ bool chunk_next(struct chunk_scan *scan, struct chunk *chunk)
         if (unpack(scan, at, &head, chunk)) {
             if (chunk->type != CHUNK_FILLER)
                 return true;
-        } else if (!scan->out_of_memory) {
+        } else if (!scan->out_of_memory && !scan->too_large) {
             lose(scan, CHUNK_HEAD_BYTES + head.stored);
         }
     }

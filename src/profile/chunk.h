@@ -19,6 +19,16 @@ enum {
     CHUNK_MOST_RAW = 64 << 20, // a larger payload is damage
 };
 
+// What a file may unpack to, so that a small one cannot take all memory: so much whatever its size
+// (more than a million nodes, as alike as those of a deep recursion), and so many times its size.
+// Recordings unpack to 2 to 13 times their size. Where nodes are more alike than that, the writer
+// adds filler, and stays well below what a reader accepts.
+enum {
+    UNPACK_FREE = 8 << 20,
+    UNPACK_RATIO = 64,
+    UNPACK_RATIO_WRITTEN = 32,
+};
+
 enum chunk_type {
     CHUNK_FILLER, // means nothing, as do zeroes at the end of the file
     CHUNK_SESSION,
@@ -63,6 +73,8 @@ struct chunk_scan {
     unsigned lost_places;
     bool cut; // the last chunk is not whole
     bool out_of_memory;
+    bool too_large;           // it unpacks to more than a file of its size may
+    uint64_t unpack_budget;   // bytes that may still be unpacked
     uint64_t checksum_budget; // bounds the work on a file that is full of false marks
     struct bytes raw;
 };

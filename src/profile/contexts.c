@@ -59,14 +59,6 @@ void contexts_put(struct batch *batch, uint32_t process, const struct profile_co
     contexts_put_sections(batch, process, 0, contexts->sections, contexts->bytes);
 }
 
-static bool grow(struct loader *loader, void *array, size_t count, size_t wanted, size_t each)
-{
-    if (profile_grow(array, count, wanted, each))
-        return true;
-    loader->out_of_memory = true;
-    return false;
-}
-
 static bool take_module(struct loader *loader, struct cursor *cursor,
                         struct profile_contexts *contexts)
 {
@@ -74,8 +66,8 @@ static bool take_module(struct loader *loader, struct cursor *cursor,
     if (cursor->failed || number >= MODULE_LIMIT || module >= MODULE_LIMIT)
         return false;
     if (number >= contexts->module_count) {
-        if (!grow(loader, &contexts->modules, contexts->module_count, number + 1,
-                  sizeof *contexts->modules))
+        if (!loader_grow(loader, &contexts->modules, contexts->module_count, number + 1,
+                         sizeof *contexts->modules))
             return false;
         contexts->module_count = (unsigned)number + 1;
     }
@@ -96,7 +88,8 @@ static bool take_sections(struct loader *loader, struct cursor *cursor,
         contexts->cut = true;
         return true;
     }
-    if (!data || !grow(loader, &contexts->sections, contexts->bytes, contexts->bytes + size, 1))
+    if (!data ||
+        !loader_grow(loader, &contexts->sections, contexts->bytes, contexts->bytes + size, 1))
         return false;
     if (size > 0)
         memcpy(contexts->sections + contexts->bytes, data, size);

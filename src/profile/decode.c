@@ -5,7 +5,10 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { MOST_METRICS = 16 };
+enum {
+    MOST_METRICS = 16,
+    TEXT_BYTES = 32, // that even the shortest text takes
+};
 
 bool loader_may_fill(struct loader *loader, uint64_t gap, unsigned per_byte)
 {
@@ -18,8 +21,20 @@ bool loader_may_fill(struct loader *loader, uint64_t gap, unsigned per_byte)
     return true;
 }
 
-static bool grow(struct loader *loader, void *array, size_t count, size_t wanted, size_t each)
+bool loader_charge(struct loader *loader, uint64_t bytes)
 {
+    if (bytes > loader->memory_budget) {
+        loader->too_large = true;
+        return false;
+    }
+    loader->memory_budget -= bytes;
+    return true;
+}
+
+bool loader_grow(struct loader *loader, void *array, size_t count, size_t wanted, size_t each)
+{
+    if (!loader_charge(loader, (uint64_t)(wanted - count) * each))
+        return false;
     if (profile_grow(array, count, wanted, each))
         return true;
     loader->out_of_memory = true;
@@ -39,8 +54,8 @@ static bool has_process(struct loader *loader, uint32_t index)
     if (index < profile->process_count)
         return true;
     if (!loader_may_fill(loader, index - profile->process_count, 1) ||
-        !grow(loader, &profile->processes, profile->process_count, (size_t)index + 1,
-              sizeof *profile->processes))
+        !loader_grow(loader, &profile->processes, profile->process_count, (size_t)index + 1,
+                     sizeof *profile->processes))
         return false;
     while (profile->process_count <= index)
         profile->processes[profile->process_count++].merged_into = PROFILE_NOT_MERGED;
@@ -53,8 +68,8 @@ bool loader_has_tree(struct loader *loader, uint32_t index)
     if (index < profile->tree_count)
         return true;
     if (!loader_may_fill(loader, index - profile->tree_count, 1) ||
-        !grow(loader, &profile->trees, profile->tree_count, (size_t)index + 1,
-              sizeof *profile->trees))
+        !loader_grow(loader, &profile->trees, profile->tree_count, (size_t)index + 1,
+                     sizeof *profile->trees))
         return false;
     profile->tree_count = index + 1;
     return true;
@@ -65,8 +80,8 @@ static bool has_module(struct loader *loader, unsigned id)
     struct profile *profile = loader->profile;
     if (id < profile->module_count)
         return true;
-    if (!grow(loader, &profile->modules, profile->module_count, (size_t)id + 1,
-              sizeof *profile->modules))
+    if (!loader_grow(loader, &profile->modules, profile->module_count, (size_t)id + 1,
+                     sizeof *profile->modules))
         return false;
     profile->module_count = id + 1;
     return true;
@@ -74,9 +89,14 @@ static bool has_module(struct loader *loader, unsigned id)
 
 static bool take_string(struct loader *loader, struct cursor *cursor, char **text)
 {
+    const size_t before = cursor_left(cursor);
     char *taken = cursor_string(cursor);
     if (!taken) {
         loader->out_of_memory |= !cursor->failed;
+        return false;
+    }
+    if (!loader_charge(loader, TEXT_BYTES + before - cursor_left(cursor))) {
+        free(taken);
         return false;
     }
     free(*text);
@@ -96,6 +116,8 @@ static bool take_command(struct loader *loader, struct cursor *cursor, char ***c
     uint64_t count = cursor_varint(cursor);
     if (cursor->failed || count > cursor_left(cursor))
         return false;
+    if (!loader_charge(loader, (count + 1) * sizeof(char *)))
+        return false;
     char **words = calloc(count + 1, sizeof *words);
     if (!words) {
         loader->out_of_memory = true;
@@ -113,11 +135,16 @@ static bool take_command(struct loader *loader, struct cursor *cursor, char ***c
 }
 
 // There may come to be more metrics on the way: what was told before has 0 of the new ones.
-static bool widen_trees(struct profile *profile, unsigned count)
+static bool widen_trees(struct loader *loader, unsigned count)
 {
-    for (unsigned i = 0; i < profile->tree_count; i++)
-        if (!profile_widen_tree(&profile->trees[i], profile->metric_count, count))
+    const struct profile *profile = loader->profile;
+    for (unsigned i = 0; i < profile->tree_count; i++) {
+        struct profile_tree *tree = &profile->trees[i];
+        const uint64_t more = count - profile->metric_count;
+        if (!loader_charge(loader, tree->count * more * sizeof *tree->values) ||
+            !profile_widen_tree(tree, profile->metric_count, count))
             return false;
+    }
     return true;
 }
 
@@ -129,9 +156,9 @@ bool loader_want_metrics(struct loader *loader, uint64_t count)
     if (count <= profile->metric_count)
         return true;
     struct profile_metric *metrics = calloc(count, sizeof *metrics);
-    if (!metrics || !widen_trees(profile, (unsigned)count)) {
+    if (!metrics || !widen_trees(loader, (unsigned)count)) {
         free(metrics);
-        loader->out_of_memory = true;
+        loader->out_of_memory |= !loader->too_large;
         return false;
     }
     if (profile->metrics)
@@ -322,7 +349,7 @@ static bool take_anew(struct loader *loader, struct cursor *cursor)
     uint32_t index = cursor_varint32(cursor);
     if (cursor->failed || !loader_has_tree(loader, index))
         return false;
-    loader->profile->trees[index].count = 0;
+    loader_forget_nodes(loader, &loader->profile->trees[index]);
     return true;
 }
 
@@ -332,8 +359,8 @@ static bool take_note(struct loader *loader, struct cursor *cursor)
     char *note = NULL;
     if (!take_string(loader, cursor, &note))
         return false;
-    if (!grow(loader, &profile->notes, profile->note_count, profile->note_count + 1u,
-              sizeof note)) {
+    if (!loader_grow(loader, &profile->notes, profile->note_count, profile->note_count + 1u,
+                     sizeof note)) {
         free(note);
         return false;
     }

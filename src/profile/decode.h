@@ -19,6 +19,9 @@ bool loader_want_metrics(struct loader *loader, uint64_t count);
 // A module as put_module_of() tells it: 0 for no place at all.
 bool loader_module_of(struct loader *loader, struct cursor *cursor, place_t *place);
 
+// Forgets all nodes of a tree.
+void loader_forget_nodes(struct loader *loader, struct profile_tree *tree);
+
 // The chunks of nodes and of their values.
 bool loader_take_nodes(struct loader *loader, struct cursor *cursor);
 bool loader_take_values(struct loader *loader, struct cursor *cursor);

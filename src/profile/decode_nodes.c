@@ -1,11 +1,37 @@
 // SPDX-License-Identifier: MIT
 #include "profile/decode.h"
 #include "profile/record.h"
+#include <stdlib.h>
 #include <string.h>
 
 static bool is_lost(const struct profile_node *node)
 {
     return node->parent != PROFILE_NO_PARENT && node->site == 0 && node->function == LOST_FUNCTION;
+}
+
+static uint64_t node_bytes(const struct loader *loader, uint64_t count)
+{
+    return count * (sizeof(struct profile_node) + loader->profile->metric_count * sizeof(uint64_t));
+}
+
+static bool grow_tree(struct loader *loader, struct profile_tree *tree, uint32_t wanted)
+{
+    if (!loader_charge(loader, node_bytes(loader, wanted - tree->count)))
+        return false;
+    if (profile_grow_tree(tree, wanted, loader->profile->metric_count))
+        return true;
+    loader->out_of_memory = true;
+    return false;
+}
+
+void loader_forget_nodes(struct loader *loader, struct profile_tree *tree)
+{
+    loader->memory_budget += node_bytes(loader, tree->count);
+    free(tree->nodes);
+    free(tree->values);
+    tree->nodes = NULL;
+    tree->values = NULL;
+    tree->count = 0;
 }
 
 // Appends stand-ins for nodes of a lost chunk, below the root.
@@ -16,10 +42,8 @@ static bool fill_nodes(struct loader *loader, struct profile_tree *tree, uint32_
     uint32_t gap = first - tree->count;
     if (!loader_may_fill(loader, gap, 64))
         return false;
-    if (!profile_grow_tree(tree, first, loader->profile->metric_count)) {
-        loader->out_of_memory = true;
+    if (!grow_tree(loader, tree, first))
         return false;
-    }
     for (; tree->count < first; tree->count++) {
         bool root = tree->count == 0;
         tree->nodes[tree->count] = (struct profile_node){root ? PROFILE_NO_PARENT : 0, 0,
@@ -94,15 +118,13 @@ bool loader_take_nodes(struct loader *loader, struct cursor *cursor)
     struct profile_tree *tree = &loader->profile->trees[index];
     // Who tells a tree from its root on again has said so, in a chunk that was lost.
     if (first == 0 && tree->count > 0 && loader->scan->lost_places)
-        tree->count = 0;
+        loader_forget_nodes(loader, tree);
     if (!fill_nodes(loader, tree, first))
         return false;
     if (count == 0)
         return true;
-    if (!profile_grow_tree(tree, first + count, metrics)) {
-        loader->out_of_memory = true;
+    if (!grow_tree(loader, tree, first + count))
         return false;
-    }
     struct profile_node *nodes = tree->nodes + first;
     uint64_t *values = tree->values + (size_t)first * metrics;
     bool sound = take_parents(cursor, tree, count) &&
@@ -114,6 +136,7 @@ bool loader_take_nodes(struct loader *loader, struct cursor *cursor)
             nodes[i].parent == PROFILE_NO_PARENT || !is_statement(&tree->nodes[nodes[i].parent]);
     if (!sound) {
         memset(values, 0, (size_t)count * metrics * sizeof *values); // they stay beyond the count
+        loader->memory_budget += node_bytes(loader, count);
         return false;
     }
     tree->count = first + count;

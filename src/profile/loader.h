@@ -16,9 +16,25 @@ struct loader {
     uint64_t lost_nodes;           // that stand for nodes of damaged chunks
     uint64_t lost_values;          // that belong to such nodes
     unsigned top_module;           // highest one that a place names
+    uint64_t memory_budget;        // bytes that the profile may still take
     bool has_session;
     bool out_of_memory;
+    bool too_large; // the budget is used up
 };
+
+// The memory that a profile may take, beside what its file may unpack to (chunk.h), for a record
+// can be much smaller than what it tells of: so much whatever its size, and so many times its size.
+// Nodes take at most eight times their bytes, and these are at most 32 times those in the file.
+enum {
+    MEMORY_FREE = 64 << 20,
+    MEMORY_RATIO = 8 * UNPACK_RATIO_WRITTEN,
+};
+
+// Takes so many bytes from the budget. False: there are not as many left.
+bool loader_charge(struct loader *loader, uint64_t bytes);
+
+// profile_grow(), charged.
+bool loader_grow(struct loader *loader, void *array, size_t count, size_t wanted, size_t each);
 
 // Takes one chunk in. False: its content makes no sense (or memory is out).
 bool loader_take(struct loader *loader, struct chunk *chunk);

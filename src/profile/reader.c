@@ -13,6 +13,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#define NO_PROFILE "%s is not a cairn profile"
+
 __attribute__((format(printf, 2, 3))) static void *fail(char **error, const char *format, ...)
 {
     va_list arguments;
@@ -164,12 +166,14 @@ struct profile *profile_parse(const uint8_t *data, size_t size, enum profile_wri
 {
     enum head_verdict head = chunk_check_file_head(data, size);
     if (head == HEAD_FOREIGN)
-        return fail(error, "%s is not a cairn profile", name);
+        return fail(error, NO_PROFILE, name);
     if (head == HEAD_NEWER)
         return fail(error, "%s was written by a newer cairn: update cairn to read it", name);
     struct chunk_scan scan;
     chunk_scan_start(&scan, data, size);
-    struct loader loader = {.profile = calloc(1, sizeof(struct profile)), .scan = &scan};
+    struct loader loader = {.profile = calloc(1, sizeof(struct profile)),
+                            .scan = &scan,
+                            .memory_budget = (uint64_t)size * MEMORY_RATIO + MEMORY_FREE};
     if (!loader.profile)
         return fail(error, "no memory to read %s", name);
     loader.profile->format = FORMAT_MAJOR;
@@ -178,11 +182,11 @@ struct profile *profile_parse(const uint8_t *data, size_t size, enum profile_wri
     struct chunk chunk;
     while (chunk_next(&scan, &chunk)) {
         unknown += chunk.type >= CHUNK_TYPES;
-        if (!loader_take(&loader, &chunk) && !loader.out_of_memory) {
+        if (!loader_take(&loader, &chunk)) {
             scan.lost_bytes += chunk.stored;
             scan.lost_places++;
         }
-        if (loader.out_of_memory)
+        if (loader.out_of_memory || loader.too_large)
             break;
     }
     fill_gaps(&loader);
@@ -194,12 +198,33 @@ struct profile *profile_parse(const uint8_t *data, size_t size, enum profile_wri
     if (head == HEAD_DAMAGED)
         loader.profile->complete = false;
     bool failed = loader.out_of_memory || scan.out_of_memory;
+    bool too_large = loader.too_large || scan.too_large;
     chunk_scan_end(&scan);
-    if (failed) {
-        profile_free(loader.profile);
-        return fail(error, "no memory to read %s", name);
+    if (!failed && !too_large)
+        return loader.profile;
+    profile_free(loader.profile);
+    return failed ? fail(error, "no memory to read %s", name)
+                  : fail(error,
+                         "%s unpacks to far more than a profile of its size holds: it is damaged, "
+                         "or made to take all memory",
+                         name);
+}
+
+// Reads up to so many bytes from the start of a file. -1 and errno.
+static ssize_t read_start(int fd, uint8_t *data, size_t wanted)
+{
+    size_t size = 0;
+    while (size < wanted) {
+        ssize_t count = pread(fd, data + size, wanted - size, (off_t)size);
+        if (count < 0 && errno == EINTR)
+            continue;
+        if (count < 0)
+            return -1;
+        if (count == 0)
+            break;
+        size += (size_t)count;
     }
-    return loader.profile;
+    return (ssize_t)size;
 }
 
 // All that there is now; a file that grows meanwhile is read up to the size it had. NULL and errno.
@@ -208,26 +233,35 @@ uint8_t *profile_load_file(int fd, size_t *size)
     struct stat status;
     if (fstat(fd, &status) < 0)
         return NULL;
-    if (S_ISDIR(status.st_mode)) {
-        errno = EISDIR;
+    uint8_t *data = malloc((size_t)status.st_size + 1);
+    ssize_t count = data ? read_start(fd, data, (size_t)status.st_size) : -1;
+    if (count < 0) {
+        free(data);
         return NULL;
     }
-    size_t capacity = (size_t)status.st_size;
-    uint8_t *data = malloc(capacity + 1);
-    *size = 0;
-    while (data && *size < capacity) {
-        ssize_t count = pread(fd, data + *size, capacity - *size, (off_t)*size);
-        if (count < 0 && errno == EINTR)
-            continue;
-        if (count < 0) {
-            free(data);
-            return NULL;
-        }
-        if (count == 0)
-            break;
-        *size += (size_t)count;
-    }
+    *size = (size_t)count;
     return data;
+}
+
+// Whether an open file may be a profile. Its first bytes decide, so that no other file is read
+// whole, nor waited for. 0 or -errno; -ENOEXEC: it is none.
+static int check_start(int fd)
+{
+    struct stat status;
+    if (fstat(fd, &status) < 0)
+        return -errno;
+    if (S_ISDIR(status.st_mode))
+        return -EISDIR;
+    if (!S_ISREG(status.st_mode))
+        return -ENOEXEC;
+    uint8_t start[FILE_HEAD_BYTES];
+    ssize_t size = read_start(fd, start, sizeof start);
+    if (size < 0)
+        return -errno;
+    return snapshot_is_one(start, (size_t)size) ||
+                   chunk_check_file_head(start, (size_t)size) != HEAD_FOREIGN
+               ? 0
+               : -ENOEXEC;
 }
 
 struct profile *profile_read(const char *path, char **error)
@@ -241,11 +275,14 @@ struct profile *profile_read(const char *path, char **error)
     // Asked before reading: what ends in between is complete, and only called growing.
     enum profile_writer writer = output_is_locked(fd) ? WRITER_OTHER : WRITER_NONE;
     size_t size;
-    uint8_t *data = profile_load_file(fd, &size);
-    int reason = errno;
+    int reason = -check_start(fd);
+    uint8_t *data = reason ? NULL : profile_load_file(fd, &size);
+    reason = reason || data ? reason : errno;
     struct stat status = {0};
     fstat(fd, &status);
     close(fd);
+    if (reason == ENOEXEC)
+        return fail(error, NO_PROFILE, path);
     if (!data)
         return fail(error, "cannot read %s: %s", path, strerror(reason));
     struct profile *profile = snapshot_is_one(data, size)
