@@ -337,7 +337,8 @@ struct lines *lines_open(const struct object *object, struct pool *pool)
         (!object_has_section(object, ".debug_info") && !object_has_section(object, ".zdebug_info")))
         return NULL;
     struct lines *lines = memory_array(1, sizeof *lines);
-    lines->dwarf = dwarf_begin_elf(object->elf, DWARF_C_READ, NULL);
+    if (object_unpacks_modestly(object))
+        lines->dwarf = dwarf_begin_elf(object->elf, DWARF_C_READ, NULL);
     lines->damaged = !lines->dwarf;
     lines->base = object->base;
     lines->pool = pool;
