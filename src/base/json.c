@@ -104,6 +104,11 @@ static void write_quoted(FILE *out, const char *text)
     putc_unlocked('"', out);
     const char *plain = text;
     while (*text) {
+        const unsigned char byte = (unsigned char)*text;
+        if (byte >= ' ' && byte < 0x7f && byte != '"' && byte != '\\') {
+            text++; // most of all text
+            continue;
+        }
         uint32_t code;
         const unsigned length = unicode_read(text, &code);
         if (length && code != '"' && code != '\\' && unicode_is_visible(code)) {
@@ -123,9 +128,10 @@ static void write_quoted(FILE *out, const char *text)
 
 void json_key(struct json *json, const char *key)
 {
-    before_value(json);
-    write_quoted(json->out, key);
-    fputs_unlocked(": ", json->out);
+    before_value(json); // keys are words of ours: nothing in them is to be escaped
+    putc_unlocked('"', json->out);
+    fputs_unlocked(key, json->out);
+    fputs_unlocked("\": ", json->out);
     json->after_key = true;
 }
 

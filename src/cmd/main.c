@@ -5,6 +5,7 @@
 #include "cmd/cmd.h"
 #include <stdio.h>
 #include <string.h>
+#include <unistd.h>
 
 const struct command *const all_commands[] = {
     &command_record,
@@ -40,6 +41,10 @@ int main(int argc, char **argv)
         command_help.run(1, help);
         return STATUS_MISUSE;
     }
+    // A tree of millions of nodes is gigabytes of JSON, and not to be written page by page.
+    static char output[1 << 16];
+    if (!isatty(STDOUT_FILENO))
+        setvbuf(stdout, output, _IOFBF, sizeof output);
     const char *name = argv[1];
     if (!strcmp(name, "--help") || !strcmp(name, "-h"))
         name = "help";
