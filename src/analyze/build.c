@@ -23,8 +23,8 @@
 struct place_in_tree {
     uint32_t base;                 // what the frame hangs under
     uint32_t call_file, call_line; // where it is called
-    const struct spot *entry;      // what stands at its first instruction; NULL: not known
-    bool counted;                  // its calls and returns were given to a node
+    uint32_t entry : 31;           // number of what stands at its first instruction; 0: not known
+    uint32_t counted : 1;          // its calls and returns were given to a node
     // The node it was found to be, for the function that it was taken for.
     uint32_t node, function;
 };
@@ -135,7 +135,7 @@ static const struct located *real_function(struct builder *builder, const struct
 // The function of a frame, seen from a place inside of it.
 static uint32_t frame_function(struct builder *builder, uint32_t frame, const struct spot *inside)
 {
-    const struct spot *entry = builder->places[frame].entry;
+    const struct spot *entry = functions_spot(builder->functions, builder->places[frame].entry);
     place_t begin = builder->from->nodes[frame].function;
     bool inside_is_better = inside && inside->begin != 0 &&
                             (!entry || (inside->begin > begin && !builder->skips)) &&
@@ -277,8 +277,9 @@ static void add_frame(struct builder *builder, uint32_t index)
 {
     const struct profile_node *node = &builder->from->nodes[index];
     struct position caller = locate(builder, node->parent, call_place(node->site));
-    const struct spot *entry =
-        functions_at(builder->functions, builder->from->process, node->function);
+    const uint32_t number =
+        functions_number(builder->functions, builder->from->process, node->function);
+    const struct spot *entry = functions_spot(builder->functions, number);
     if (is_detached(builder, index))
         caller.node =
             calltree_child(builder->tree, caller.node,
@@ -289,7 +290,7 @@ static void add_frame(struct builder *builder, uint32_t index)
         .base = caller.node,
         .call_file = caller.file,
         .call_line = caller.line,
-        .entry = entry,
+        .entry = number & INT32_MAX,
         .function = UINT32_MAX,
     };
     if (entry) {

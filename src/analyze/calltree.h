@@ -28,6 +28,7 @@ struct call_node {
     uint32_t function;
     uint32_t call_file, call_line; // where the caller calls it; 0: not known
     uint8_t kind;                  // CALL_INLINED only if it was inlined wherever it was met
+    uint8_t fanout;                // its children, as far as calltree_child() counts them
     uint64_t returns;              // seen by the marker
 };
 
@@ -50,6 +51,11 @@ struct calltree {
     struct call_line *lines;
     uint64_t *line_values; // metrics a line
     size_t line_count, line_capacity, line_values_capacity;
+
+    // While the tree grows: a child of each node, and the next one of the same parent; 0: none. A
+    // node of many children is rare, and has them in by_edge as well.
+    uint32_t *newest_child, *older_sibling;
+    size_t child_capacity, sibling_capacity;
 
     // After calltree_order(): the children of node n are children[first[n]] to children[first[n +
     // 1] - 1].

@@ -18,7 +18,8 @@ struct aligning {
     enum compare_side side;
     const struct module_map *modules;
     uint32_t *common_function; // by number of the profile's functions, + 1; 0: not yet known
-    size_t common_capacity;
+    uint32_t *common_site;     // by number of the place that calls, + 1; 0: not yet known
+    size_t common_capacity, site_capacity;
     const struct projection *projection; // NULL: every frame stays
 
     const struct profile_tree *tree;
@@ -43,16 +44,18 @@ static uint32_t common_module(const struct aligning *aligning, uint32_t module)
         ->number[module < aligning->analysis->profile->module_count ? module : 0];
 }
 
+static uint32_t *known_number(uint32_t **numbers, size_t *capacity, uint32_t index)
+{
+    const size_t before = *capacity;
+    *numbers = memory_grown(*numbers, capacity, (size_t)index + 1, sizeof **numbers);
+    memset(*numbers + before, 0, (*capacity - before) * sizeof **numbers);
+    return &(*numbers)[index];
+}
+
 static uint32_t common_function(struct aligning *aligning, uint32_t function)
 {
-    size_t before = aligning->common_capacity;
-    aligning->common_function =
-        memory_grown(aligning->common_function, &aligning->common_capacity, (size_t)function + 1,
-                     sizeof *aligning->common_function);
-    if (aligning->common_capacity > before)
-        memset(aligning->common_function + before, 0,
-               (aligning->common_capacity - before) * sizeof *aligning->common_function);
-    uint32_t *known = &aligning->common_function[function];
+    uint32_t *known =
+        known_number(&aligning->common_function, &aligning->common_capacity, function);
     if (*known == 0) {
         const struct function *named = functions_get(aligning->analysis->functions, function);
         *known = 1 + compare_function(aligning->alignment->tree, named->name,
@@ -103,14 +106,10 @@ static uint32_t intern_site(struct alignment *alignment, struct compare_site sit
     return number;
 }
 
-static uint32_t common_site(struct aligning *aligning, place_t site)
+static uint32_t make_site(struct aligning *aligning, place_t site, const struct spot *spot)
 {
     struct functions *functions = aligning->analysis->functions;
-    place_t call = call_place(site);
-    uint32_t module = place_module(site);
-    if (call == 0 || module >= aligning->analysis->profile->module_count)
-        return 0;
-    const struct spot *spot = functions_at(functions, aligning->tree->process, call);
+    const uint32_t module = place_module(site);
     const struct located *caller = spot ? real_function(functions, spot) : NULL;
     struct compare_site made = {.module = common_module(aligning, module)};
     if (aligning->modules->same_build[module]) {
@@ -123,6 +122,21 @@ static uint32_t common_site(struct aligning *aligning, place_t site)
     if (file && caller->line && asprintf(&made.where, "%s:%u", last_part(file), caller->line) < 0)
         memory_checked(NULL);
     return intern_site(aligning->alignment, made);
+}
+
+static uint32_t common_site(struct aligning *aligning, place_t site)
+{
+    const struct functions *functions = aligning->analysis->functions;
+    const place_t call = call_place(site);
+    if (call == 0 || place_module(site) >= aligning->analysis->profile->module_count)
+        return 0;
+    const uint32_t number = functions_number(functions, aligning->tree->process, call);
+    if (number == 0)
+        return make_site(aligning, site, NULL);
+    uint32_t *known = known_number(&aligning->common_site, &aligning->site_capacity, number);
+    if (*known == 0)
+        *known = 1 + make_site(aligning, site, functions_spot(functions, number));
+    return *known - 1;
 }
 
 static void find_insides(struct aligning *aligning)
@@ -351,6 +365,7 @@ int compare_align(struct alignment *alignment, struct analysis *exact, struct an
     }
     for (unsigned side = 0; side < 2; side++) {
         free(sides[side].common_function);
+        free(sides[side].common_site);
         free(sides[side].inside);
         free(sides[side].context);
         module_map_free(&maps[side]);

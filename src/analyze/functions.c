@@ -9,6 +9,12 @@ struct asked {
     uint32_t process; // 0 unless the place belongs to no file
 };
 
+// Every node asks for two places, so a look at one slot has to do.
+struct place_slot {
+    struct asked asked;
+    uint32_t number; // + 1; 0: free
+};
+
 struct functions {
     const struct profile *profile;
     struct symbols *symbols;
@@ -22,7 +28,8 @@ struct functions {
     char **files;
     size_t file_count, file_capacity;
 
-    struct numbering by_place;
+    struct place_slot *by_place; // open addressing
+    size_t place_slots;          // a power of two
     struct asked *asked;
     struct spot *spots; // as many as asked
     size_t asked_count, asked_capacity;
@@ -65,7 +72,7 @@ void functions_free(struct functions *functions)
         free(functions->files[i]);
     numbering_free(&functions->by_key);
     numbering_free(&functions->by_file);
-    numbering_free(&functions->by_place);
+    free(functions->by_place);
     free(functions->functions);
     free(functions->files);
     free(functions->asked);
@@ -131,25 +138,44 @@ static uint32_t file_number(struct functions *functions, const char *path)
     return number;
 }
 
-// The number under which a place is asked for; asks for it if `ask`. UINT32_MAX: never asked.
-static uint32_t place_number(struct functions *functions, uint32_t process, place_t place, bool ask)
+static struct place_slot *find_slot(struct place_slot *slots, size_t count, struct asked asked)
 {
-    // Only code of no file means something else in another process.
-    if (place_module(place) != MODULE_ANONYMOUS)
-        process = 0;
-    uint64_t hash = numbering_mix(place ^ (uint64_t)process << 40);
-    struct numbering_cursor cursor = numbering_find(&functions->by_place, hash);
-    for (uint32_t found; numbering_next(&functions->by_place, &cursor, &found);)
-        if (functions->asked[found].place == place && functions->asked[found].process == process)
-            return found;
-    if (!ask)
-        return UINT32_MAX;
+    size_t at = numbering_mix(asked.place ^ (uint64_t)asked.process << 40) & (count - 1);
+    while (slots[at].number &&
+           (slots[at].asked.place != asked.place || slots[at].asked.process != asked.process))
+        at = (at + 1) & (count - 1);
+    return &slots[at];
+}
+
+static void add_slots(struct functions *functions)
+{
+    const size_t count = functions->place_slots ? functions->place_slots * 2 : 1024;
+    struct place_slot *slots = memory_array(count, sizeof *slots);
+    for (size_t i = 0; i < functions->asked_count; i++)
+        *find_slot(slots, count, functions->asked[i]) =
+            (struct place_slot){functions->asked[i], (uint32_t)i + 1};
+    free(functions->by_place);
+    functions->by_place = slots;
+    functions->place_slots = count;
+}
+
+// Only code of no file means something else in another process.
+static struct asked asked_for(uint32_t process, place_t place)
+{
+    return (struct asked){place, place_module(place) == MODULE_ANONYMOUS ? process : 0};
+}
+
+static void ask(struct functions *functions, struct asked asked)
+{
+    if (functions->asked_count * 2 >= functions->place_slots)
+        add_slots(functions);
+    struct place_slot *slot = find_slot(functions->by_place, functions->place_slots, asked);
+    if (slot->number)
+        return;
     functions->asked = memory_grown(functions->asked, &functions->asked_capacity,
                                     functions->asked_count + 1, sizeof *functions->asked);
-    uint32_t number = (uint32_t)functions->asked_count++;
-    functions->asked[number] = (struct asked){.place = place, .process = process};
-    numbering_add(&functions->by_place, hash, number);
-    return number;
+    functions->asked[functions->asked_count++] = asked;
+    *slot = (struct place_slot){asked, (uint32_t)functions->asked_count};
 }
 
 void functions_want(struct functions *functions, uint32_t process, place_t place)
@@ -158,7 +184,7 @@ void functions_want(struct functions *functions, uint32_t process, place_t place
     // The agent's own frames are left out by their module: nobody needs their names.
     if (place_is_known(place) && module < functions->profile->module_count &&
         !functions->module_is_agent[module])
-        place_number(functions, process, place, true);
+        ask(functions, asked_for(process, place));
 }
 
 static struct spot resolve_spot(struct functions *functions, const struct asked *asked)
@@ -199,14 +225,23 @@ void functions_resolve(struct functions *functions)
             resolve_spot(functions, &functions->asked[functions->resolved]);
 }
 
-const struct spot *functions_at(struct functions *functions, uint32_t process, place_t place)
+uint32_t functions_number(const struct functions *functions, uint32_t process, place_t place)
 {
-    if (!place_is_known(place))
-        return NULL;
-    uint32_t number = place_number(functions, process, place, false);
-    if (number >= functions->resolved || functions->spots[number].count == 0)
-        return NULL;
-    return &functions->spots[number];
+    if (!place_is_known(place) || functions->place_slots == 0)
+        return 0;
+    const uint32_t number =
+        find_slot(functions->by_place, functions->place_slots, asked_for(process, place))->number;
+    return number <= functions->resolved ? number : 0;
+}
+
+const struct spot *functions_spot(const struct functions *functions, uint32_t number)
+{
+    return number && functions->spots[number - 1].count ? &functions->spots[number - 1] : NULL;
+}
+
+const struct spot *functions_at(const struct functions *functions, uint32_t process, place_t place)
+{
+    return functions_spot(functions, functions_number(functions, process, place));
 }
 
 const struct located *functions_located(const struct functions *functions, const struct spot *spot)

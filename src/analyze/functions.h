@@ -44,7 +44,11 @@ void functions_free(struct functions *functions);
 // First all places are asked for, then they are resolved at once, then looked up.
 void functions_want(struct functions *functions, uint32_t process, place_t place);
 void functions_resolve(struct functions *functions);
-const struct spot *functions_at(struct functions *functions, uint32_t process, place_t place);
+const struct spot *functions_at(const struct functions *functions, uint32_t process, place_t place);
+
+// The same in two steps: a number for a place, 0 if it is not known, and what it stands for.
+uint32_t functions_number(const struct functions *functions, uint32_t process, place_t place);
+const struct spot *functions_spot(const struct functions *functions, uint32_t number);
 
 static inline bool place_is_known(place_t place)
 {

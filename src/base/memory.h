@@ -6,9 +6,21 @@
 // without memory, so these never return NULL: the tool says so and dies.
 
 #include <stddef.h>
+#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
+
+// A large array is about to be filled: to get its memory page by page would take as long as that.
+static inline void memory_expect_use(void *array, size_t bytes)
+{
+    const uintptr_t page = (uintptr_t)2 << 20;
+    const uintptr_t start = ((uintptr_t)array + page - 1) & ~(page - 1);
+    const uintptr_t end = ((uintptr_t)array + bytes) & ~(page - 1);
+    if (end > start + page)
+        madvise((void *)start, end - start, MADV_HUGEPAGE);
+}
 
 static inline void *memory_checked(void *memory)
 {
@@ -21,7 +33,9 @@ static inline void *memory_checked(void *memory)
 // Zeroed. Room for at least one, so that an empty array is not NULL.
 static inline void *memory_array(size_t count, size_t size)
 {
-    return memory_checked(calloc(count ? count : 1, size));
+    void *array = memory_checked(calloc(count ? count : 1, size));
+    memory_expect_use(array, count * size);
+    return array;
 }
 
 static inline char *memory_text(const char *text)
@@ -39,7 +53,9 @@ static inline void *memory_grown(void *memory, size_t *capacity, size_t least, s
     *capacity = doubled > least ? doubled : least;
     if (*capacity > (size_t)-1 / size)
         memory_checked(NULL);
-    return memory_checked(realloc(memory, *capacity * size));
+    memory = memory_checked(realloc(memory, *capacity * size));
+    memory_expect_use(memory, *capacity * size);
+    return memory;
 }
 
 #endif

@@ -135,7 +135,6 @@ bool loader_take_nodes(struct loader *loader, struct cursor *cursor)
         sound =
             nodes[i].parent == PROFILE_NO_PARENT || !is_statement(&tree->nodes[nodes[i].parent]);
     if (!sound) {
-        memset(values, 0, (size_t)count * metrics * sizeof *values); // they stay beyond the count
         loader->memory_budget += node_bytes(loader, count);
         return false;
     }

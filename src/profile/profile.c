@@ -1,27 +1,16 @@
 // SPDX-License-Identifier: MIT
 #include "profile/profile.h"
+#include "base/memory.h"
 #include "profile/encode.h"
 #include "profile/loader.h"
 #include "profile/output.h"
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/mman.h>
-
-#define LARGE_PAGE (UINT64_C(2) << 20)
 
 static size_t capacity_for(size_t count)
 {
     return count <= 1 ? count : (size_t)1 << (64 - __builtin_clzll(count - 1));
-}
-
-// A large array is about to be filled: to get its memory page by page would take as long as that.
-static void expect_use(void *array, size_t bytes)
-{
-    const uintptr_t start = ((uintptr_t)array + LARGE_PAGE - 1) & ~(LARGE_PAGE - 1);
-    const uintptr_t end = ((uintptr_t)array + bytes) & ~(LARGE_PAGE - 1);
-    if (end > start + LARGE_PAGE)
-        madvise((void *)start, end - start, MADV_HUGEPAGE);
 }
 
 bool profile_grow(void **array, size_t count, size_t wanted, size_t each)
@@ -32,7 +21,7 @@ bool profile_grow(void **array, size_t count, size_t wanted, size_t each)
     void *grown = reallocarray(*array, capacity, each);
     if (!grown)
         return false;
-    expect_use(grown, capacity * each);
+    memory_expect_use(grown, capacity * each);
     memset((char *)grown + old * each, 0, (capacity - old) * each);
     *array = grown;
     return true;
@@ -42,20 +31,25 @@ bool profile_grow_tree(struct profile_tree *tree, uint32_t wanted, unsigned metr
 {
     // In one step or not at all: both arrays follow one count.
     size_t old = capacity_for(tree->count), capacity = capacity_for(wanted);
-    if (capacity <= old)
-        return true;
-    struct profile_node *nodes = reallocarray(tree->nodes, capacity, sizeof *nodes);
-    if (!nodes)
-        return false;
-    tree->nodes = nodes;
-    expect_use(nodes, capacity * sizeof *nodes);
-    uint64_t *values = reallocarray(tree->values, capacity, metrics * sizeof *values);
-    if (!values)
-        return false;
-    tree->values = values;
-    expect_use(values, capacity * metrics * sizeof *values);
-    memset(nodes + old, 0, (capacity - old) * sizeof *nodes);
-    memset(values + old * metrics, 0, (capacity - old) * metrics * sizeof *values);
+    if (capacity > old) {
+        struct profile_node *nodes = reallocarray(tree->nodes, capacity, sizeof *nodes);
+        if (!nodes)
+            return false;
+        tree->nodes = nodes;
+        memory_expect_use(nodes, capacity * sizeof *nodes);
+        uint64_t *values = reallocarray(tree->values, capacity, metrics * sizeof *values);
+        if (!values)
+            return false;
+        tree->values = values;
+        memory_expect_use(values, capacity * metrics * sizeof *values);
+    }
+    // What is beyond is not touched yet, so that it takes no memory.
+    if (wanted > tree->count) {
+        const size_t more = wanted - tree->count;
+        memset(tree->nodes + tree->count, 0, more * sizeof *tree->nodes);
+        memset(tree->values + (size_t)tree->count * metrics, 0,
+               more * metrics * sizeof *tree->values);
+    }
     return true;
 }
 

@@ -3,12 +3,29 @@
 
 import os
 import resource
+import struct
 import subprocess
 import unittest
+import zlib
 
-from support import CAIRN, LiveTest, program
+from support import CAIRN, LiveTest, installed, program
 
 MEGABYTE = 1 << 20
+
+
+def mark_compressed(path, name):
+    """Sets the flag of one section of a 64-bit ELF file."""
+    with open(path, "r+b") as file:
+        data = file.read()
+        table, = struct.unpack_from("<Q", data, 0x28)
+        each, count, names = struct.unpack_from("<HHH", data, 0x3a)
+        strings, = struct.unpack_from("<Q", data, table + names * each + 0x18)
+        for header in range(table, table + count * each, each):
+            start = strings + struct.unpack_from("<I", data, header)[0]
+            if data[start:data.index(b"\0", start)] == name:
+                flags, = struct.unpack_from("<Q", data, header + 8)
+                file.seek(header + 8)
+                file.write(struct.pack("<Q", flags | 0x800))  # SHF_COMPRESSED
 
 
 class Bombs(LiveTest):
@@ -29,6 +46,16 @@ class Bombs(LiveTest):
         self.assertEqual(len(words.splitlines()), 1, words)
         self.assertIn(says, words)
         self.assertEqual(run.stdout, b"")
+
+    def measure(self, *arguments):
+        """What the tool writes, and how much memory it has taken at most."""
+        with subprocess.Popen([CAIRN, *arguments], stdout=subprocess.PIPE,
+                              stderr=subprocess.DEVNULL) as process:
+            text = process.stdout.read().decode()
+            _, status, usage = os.wait4(process.pid, 0)
+            process.returncode = os.waitstatus_to_exitcode(status)
+        self.assertEqual(process.returncode, 0)
+        return text, usage.ru_maxrss
 
     def make(self, kind, count, *more):
         path = self.file(f"{kind}-{count}")
@@ -56,6 +83,13 @@ class Bombs(LiveTest):
                 run = self.run_tool(*arguments, path)
                 self.assertEqual(run.returncode, 0, run.stderr)
 
+    def test_memory_for_many_contexts(self):
+        """At most 110 bytes for each."""
+        path = self.make("large", 2_200_000)
+        for arguments in (("report",), ("report", "--view", "callers")):
+            with self.subTest(arguments=arguments):
+                self.assertLess(self.measure(*arguments, path)[1] * 1000, 2_200_000 * 110)
+
     def test_honest_recursion_is_read(self):
         """However alike its nodes are, what a recording writes is within the limits."""
         path = self.make("recursion", 3_000_000)
@@ -68,6 +102,26 @@ class Bombs(LiveTest):
         self.assertLess(os.path.getsize(path), 1000)
         run = self.run_tool("compare", path, path)
         self.assertEqual(run.returncode, 0, run.stderr)
+
+    @installed("gcc", "objcopy")
+    def test_debug_information_that_unpacks_to_all_memory(self):
+        """The function is named by its symbol, and what its lines would take is not taken."""
+        source = self.file("spin.c", "int main(void) { for (volatile long i = 0; i < 300000000; i++); }")
+        path, section = self.file("spin"), self.file("section")
+        subprocess.run(["gcc", "-g", "-O0", "-o", path, source], check=True)
+        size, packer = 700 * MEGABYTE, zlib.compressobj(1)
+        with open(section, "wb") as file:
+            file.write(struct.pack("<IIQQ", 1, 0, size, 1))  # Elf64_Chdr
+            for _ in range(0, size, MEGABYTE):
+                file.write(packer.compress(bytes(MEGABYTE)))
+            file.write(packer.flush())
+        subprocess.run(["objcopy", "--add-section", f".debug_loclists={section}", path], check=True)
+        mark_compressed(path, b".debug_loclists")
+        _, profile = self.record([path], "-F", "500")
+        text, kilobytes = self.measure("report", profile.path)
+        self.assertIn("main", text)
+        self.assertIn("its debug information is damaged", text)
+        self.assertLess(kilobytes, 200_000)
 
     def test_files_that_are_no_profiles(self):
         """The first bytes decide: the rest is not read."""
