@@ -123,6 +123,8 @@ static void settle_in(void *memory, size_t bytes, bool forked)
     // For when all of it is used. Who forgets counts one event.
     if (options && options->tree == LIVE_TREE_FULL && !has_blocks && live_values(options) == 1)
         arena_keep_back(&agent.arena, bytes / KEPT_PART);
+    if (agent.session && !agent.own)
+        arena_share(&agent.arena, &agent.session->memory_left);
     phase_forget_records();
     describe_process(agent.process, forked);
     asked_start(&agent.arena, &agent.process->contexts);

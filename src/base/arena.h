@@ -30,6 +30,7 @@ struct arena_head {
     uint64_t limit; // bytes that may be handed out
     _Atomic uint64_t refused; // allocations that found no room
     uint64_t kept;            // bytes before the limit that arena_alloc() does not hand out
+    _Atomic uint64_t granted; // bytes taken from a budget that others share
 };
 
 // The head, as all that lies in the arena, may be overwritten by a program gone wrong: how much
@@ -37,6 +38,8 @@ struct arena_head {
 struct arena {
     unsigned char *base;
     uint64_t bytes;
+    _Atomic int64_t *budget; // what is left for all that share it; NULL: nobody counts
+    _Atomic int64_t ahead;   // granted, and not handed out yet
 };
 
 static inline struct arena_head *arena_head(const struct arena *arena)
@@ -69,6 +72,11 @@ static inline uint64_t arena_limit(const struct arena *arena)
     const uint64_t limit = arena_head(arena)->limit;
     return limit < arena->bytes ? limit : arena->bytes;
 }
+
+// From here on, memory comes out of a budget, too: a first piece at once, whatever is left, so that
+// each can begin, and what is kept back, if that is at most half of what is left. Otherwise less is
+// kept back.
+void arena_share(struct arena *arena, _Atomic int64_t *budget);
 
 // Where the part that is kept back begins.
 static inline uint64_t arena_kept_from(const struct arena *arena)

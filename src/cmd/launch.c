@@ -67,6 +67,10 @@ int launch_find_agent(struct launch *launch, const char *name)
     return 0;
 }
 
+// Limits that are meant for the command. The first counts for the shared memory, too, which is huge
+// if only in name; the others for all of it that the recorder maps.
+static const int widened[LAUNCH_LIMITS] = {RLIMIT_FSIZE, RLIMIT_AS, RLIMIT_DATA};
+
 void launch_take_over(struct inherited *inherited, const sigset_t *blocked)
 {
     struct sigaction ignore = {.sa_handler = SIG_IGN}, standard = {.sa_handler = SIG_DFL};
@@ -76,11 +80,11 @@ void launch_take_over(struct inherited *inherited, const sigset_t *blocked)
     // Neither a reader of our stderr that goes away nor a file size limit may end the recording.
     sigaction(SIGPIPE, &ignore, &inherited->pipe);
     sigaction(SIGXFSZ, &ignore, &inherited->file_size);
-    // The limit counts for the shared memory, too, which is huge if only in name.
-    if (!getrlimit(RLIMIT_FSIZE, &inherited->file_limit)) {
-        struct rlimit widest = {inherited->file_limit.rlim_max, inherited->file_limit.rlim_max};
-        setrlimit(RLIMIT_FSIZE, &widest);
-    }
+    for (unsigned i = 0; i < LAUNCH_LIMITS; i++)
+        if (!getrlimit(widened[i], &inherited->limits[i])) {
+            const rlim_t most = inherited->limits[i].rlim_max;
+            setrlimit(widened[i], &(struct rlimit){most, most});
+        }
 }
 
 static void give_back(const struct inherited *inherited)
@@ -88,7 +92,8 @@ static void give_back(const struct inherited *inherited)
     sigaction(SIGCHLD, &inherited->child, NULL);
     sigaction(SIGPIPE, &inherited->pipe, NULL);
     sigaction(SIGXFSZ, &inherited->file_size, NULL);
-    setrlimit(RLIMIT_FSIZE, &inherited->file_limit);
+    for (unsigned i = 0; i < LAUNCH_LIMITS; i++)
+        setrlimit(widened[i], &inherited->limits[i]);
     sigprocmask(SIG_SETMASK, &inherited->mask, NULL);
 }
 

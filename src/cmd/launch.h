@@ -30,10 +30,12 @@ int launch_find_agent(struct launch *launch, const char *name);
 #define ALLOC_AGENT_NAME "libcairn-alloc.so" // with the functions that programs allocate by
 
 // What the tool was started with, and the command gets back.
+enum { LAUNCH_LIMITS = 3 };
+
 struct inherited {
     sigset_t mask;
     struct sigaction child, pipe, file_size;
-    struct rlimit file_limit;
+    struct rlimit limits[LAUNCH_LIMITS];
 };
 
 // Remembers that, and sets it as the tool needs it: `blocked` is read from a signalfd.

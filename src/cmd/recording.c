@@ -412,6 +412,7 @@ static int start(struct recording *recording, const struct launch *launch,
         free(why);
         return STATUS_MISUSE;
     }
+    recorder_note(recording->recorder, recording->session.note);
     recording->start_ns = recording->written_ns = now_ns();
     recording->update_ns = recording->start_ns + UPDATE_NS;
     uint64_t on_ns = recording->start_ns + options->delay_ns;

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: MIT
 
 #include "cmd/session.h"
+#include "base/text.h"
+#include "cmd/memory_limit.h"
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>
@@ -21,10 +23,49 @@ static int64_t make_large(int fd, uint64_t smallest)
     return ftruncate(fd, (off_t)bytes) ? -errno : (int64_t)bytes;
 }
 
+// The part of a memory limit of the control group that all trees together may take. The recorder,
+// which is in the group as well, needs up to five times as much, and the rest is the program's.
+#define GROUP_PART 16
+// The part of the address space that a slice may take, where that is limited: it is mapped here.
+#define SPACE_PART 16
+#define SMALLEST_SLICE (UINT64_C(1) << 20)
+
+static uint64_t space_limit(void)
+{
+    struct rlimit limit;
+    return getrlimit(RLIMIT_AS, &limit) || limit.rlim_cur == RLIM_INFINITY ? UINT64_MAX
+                                                                           : limit.rlim_cur;
+}
+
+// How much the trees of a process may take, and those of all together.
+static void size_up(struct session *session, uint64_t wanted, uint64_t *slice, uint64_t *all)
+{
+    const uint64_t group = memory_limit(&memory_limit_files), space = space_limit();
+    *slice = wanted;
+    *all = group == UINT64_MAX ? INT64_MAX : group / GROUP_PART;
+    if (*slice > *all)
+        *slice = *all;
+    if (*slice > space / SPACE_PART)
+        *slice = space / SPACE_PART;
+    if (*slice < SMALLEST_SLICE)
+        *slice = SMALLEST_SLICE;
+    *slice = (*slice + LIVE_SESSION_BYTES - 1) & -(uint64_t)LIVE_SESSION_BYTES;
+    session->note[0] = 0;
+    if (*all < wanted)
+        snprintf(session->note, sizeof session->note,
+                 "call paths could take %s of memory: 1/%d of the limit of the control group",
+                 text_bytes(*all).text, GROUP_PART);
+    else if (*slice < wanted)
+        snprintf(session->note, sizeof session->note,
+                 "the call paths of a process could take %s of memory: address space is limited",
+                 text_bytes(*slice).text);
+}
+
 int session_create(struct session *session, const struct record_options *options,
                    const char *agent_path)
 {
-    uint64_t slice = (options->memory + LIVE_SESSION_BYTES - 1) & -(uint64_t)LIVE_SESSION_BYTES;
+    uint64_t slice, all;
+    size_up(session, options->memory, &slice, &all);
     if (strlen(agent_path) >= sizeof session->shared->agent_path)
         return -ENAMETOOLONG;
     // The recorder seals it: a program that shortens the file would let us die by SIGBUS.
@@ -51,6 +92,7 @@ int session_create(struct session *session, const struct record_options *options
     shared->version = LIVE_VERSION;
     shared->tool_pid = (uint32_t)getpid();
     shared->slice_bytes = session->slice_bytes = slice;
+    atomic_store_explicit(&shared->memory_left, (int64_t)all, memory_order_relaxed);
     shared->options = (struct live_options){
         .event = options->event,
         .also = options->also,

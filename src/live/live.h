@@ -173,8 +173,11 @@ struct live_session {
     uint64_t magic;
     uint32_t version;
     uint32_t tool_pid;
-    uint64_t slice_bytes;       // distance of slices, the budget of a process (--memory)
-    _Atomic uint64_t slices;    // handed out; every process adds one, relaxed
+    uint64_t slice_bytes;    // distance of slices, the budget of a process (--memory)
+    _Atomic uint64_t slices; // handed out; every process adds one, relaxed
+    // Bytes that arenas may yet take, of all processes together; each takes a piece when it needs
+    // one, and the tool gives back what those had that are gone.
+    _Atomic int64_t memory_left;
     _Atomic uint32_t recording; // 0: samples are ignored (--delay, --duration); the tool writes
     struct live_options options;
     char agent_path[1024];      // what LD_PRELOAD must name

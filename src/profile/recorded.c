@@ -113,8 +113,20 @@ static void welcome(struct recorder *recorder, struct recorded *process, uint32_
     end_older(recorder, process);
 }
 
+// What the process has taken of the memory that all share. The program may have overwritten it.
+static void give_back(struct recorder *recorder, const struct recorded *process)
+{
+    const struct live_process *live = process->memory;
+    uint64_t granted = atomic_load_explicit(&live->arena.granted, memory_order_relaxed);
+    if (granted > process->place.bytes)
+        granted = process->place.bytes;
+    atomic_fetch_add_explicit(&recorder->session->memory_left, (int64_t)granted,
+                              memory_order_relaxed);
+}
+
 static void release(struct recorder *recorder, struct recorded *process)
 {
+    give_back(recorder, process);
     live_reader_free(process->reader);
     munmap(process->memory, process->place.bytes);
     recorder->pidfds -= process->presence.pidfd >= 0;

@@ -1,9 +1,38 @@
 # SPDX-License-Identifier: MIT
 """Programs that close all descriptors, or have none left, or no memory."""
 
+import contextlib
+import os
+import tempfile
 import unittest
 
-from support import MARKERS, STORM, LiveTest, program
+from support import CAIRN, MARKERS, STORM, LiveTest, Profile, Run, program
+
+
+@contextlib.contextmanager
+def control_group(limit):
+    """A group of our own below that of this process; skips the test where there can be none."""
+    folder = None
+    with open("/proc/self/cgroup", encoding="ascii") as lines:
+        for line in lines:
+            _, controllers, path = line.rstrip("\n").split(":", 2)
+            if "memory" in controllers.split(","):
+                folder, name = "/sys/fs/cgroup/memory" + path, "memory.limit_in_bytes"
+            elif not controllers and folder is None:
+                folder, name = "/sys/fs/cgroup" + path, "memory.max"
+    try:
+        group = tempfile.mkdtemp(prefix="cairn-", dir=folder)
+    except OSError as error:
+        raise unittest.SkipTest(f"no control group can be made: {error}") from None
+    try:
+        try:
+            with open(os.path.join(group, name), "w", encoding="ascii") as file:
+                file.write(str(limit))
+        except OSError as error:
+            raise unittest.SkipTest(f"memory cannot be limited: {error}") from None
+        yield group
+    finally:
+        os.rmdir(group)
 
 
 class Limits(LiveTest):
@@ -42,14 +71,14 @@ class Limits(LiveTest):
                 if profile.below("limit_work", "burn") == 0:
                     self.assertTrue(profile.info["notes"], "no sample and no reason")
 
-    def same_limits(self, run, native):
+    def same_limits(self, run, native, less=0):
         """The same words, and as much memory as without us."""
         self.assertEqual(run.status, native.status)
         for mine, theirs in zip(run.text.splitlines(), native.text.splitlines(), strict=True):
             if theirs.startswith("taken: "):
                 expected = int(theirs.split()[1])
                 # A piece more or less is what the agent has taken of a page here and there.
-                self.assertAlmostEqual(int(mine.split()[1]), expected, delta=2)
+                self.assertAlmostEqual(int(mine.split()[1]), expected, delta=2 + less * expected)
             else:
                 self.assertEqual(mine, theirs)
 
@@ -63,6 +92,30 @@ class Limits(LiveTest):
                 with self.subTest(mode=mode, options=options):
                     run, _ = self.record([program("limits"), mode], *options)
                     self.same_limits(run, native)
+
+    def test_limits_set_before_the_recorder_starts(self):
+        """A soft limit is the command's alone; a hard one is the recorder's, too, and leaves the agent little."""
+        command = f"'{program('limits')}' space-limited"
+        for limit, less in (("-S -v 65536", 0), ("-v 65536", 0.4), ("-S -d 65536", 0)):
+            with self.subTest(limit=limit):
+                native = self.native(["/bin/sh", "-c", f"ulimit {limit}; exec {command}"])
+                output = os.path.join(self.folder, "limited.out")
+                run = Run(["/bin/sh", "-c", f"ulimit {limit}; exec '{CAIRN}' record -q -o '{output}' -F 5000 {command}"])
+                self.same_limits(run, native, less)
+                self.assertGreater(Profile(output).below("limit_work", "burn"), 0)
+
+    def test_limit_of_the_control_group(self):
+        """The trees take a part of what the group may have, so that neither program nor recorder is killed."""
+        with control_group(128 << 20) as group:
+            output = os.path.join(self.folder, "group.out")
+            command = [program("limits"), "many-contexts"]
+            script = f"echo $$ > '{group}/cgroup.procs'; exec \"$@\""
+            run = Run(["/bin/sh", "-c", script, "sh", CAIRN, "record", "-q", "-o", output, "--track", "calls", "--calls-by", "program", *command])
+            self.assert_same(run, self.native(command))
+            profile = Profile(output)
+            notes = " ".join(profile.info["notes"])
+            self.assertIn("control group", notes)
+            self.assertIn("only hot contexts were kept", notes)
 
     def test_locked_memory(self):
         """mlockall() is about the program's memory, and not about ours, which no user may lock that much of."""

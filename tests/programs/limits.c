@@ -236,6 +236,36 @@ static int run_data_limited(void)
     return run_limited(RLIMIT_DATA);
 }
 
+NOIPA void many_b(int depth);
+
+NOIPA void many_a(int depth)
+{
+    sink++;
+    if (depth) {
+        many_a(depth - 1);
+        many_b(depth - 1);
+    }
+    NO_TAIL_CALL();
+}
+
+NOIPA void many_b(int depth)
+{
+    sink += 2;
+    if (depth) {
+        many_a(depth - 1);
+        many_b(depth - 1);
+    }
+    NO_TAIL_CALL();
+}
+
+// Eight million contexts, of which none is hot.
+static int run_many_contexts(void)
+{
+    many_a(22);
+    printf("%llu\n", (unsigned long long)sink);
+    return 0;
+}
+
 // For limits that were set before the program began.
 static int run_work(void)
 {
@@ -257,6 +287,7 @@ int main(int argc, char **argv)
                                         {"space-limited", run_space_limited},
                                         {"data-limit", run_data_limit},
                                         {"data-limited", run_data_limited},
+                                        {"many-contexts", run_many_contexts},
                                         {"work", run_work}};
     return RUN_MODE(modes);
 }

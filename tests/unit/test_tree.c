@@ -52,6 +52,41 @@ static uint64_t next_random(void)
     return random_state;
 }
 
+// Arenas of several processes take from one budget, and each has a little without it.
+static void test_shared_budget(void **state)
+{
+    (void)state;
+    enum { ARENAS = 4, EACH = 8 << 20, BUDGET = 8 << 20, LITTLE = 512 << 10 };
+    struct arena arenas[ARENAS];
+    _Atomic int64_t budget = BUDGET;
+    uint64_t sum = 0, kept = 0;
+    for (unsigned i = 0; i < ARENAS; i++) {
+        arenas[i] = new_arena(EACH);
+        arena_keep_back(&arenas[i], EACH / 8);
+        arena_share(&arenas[i], &budget);
+    }
+    for (unsigned i = 0; i < ARENAS * EACH / 4096; i++)
+        arena_alloc(&arenas[i % ARENAS], 4096);
+    for (unsigned i = 0; i < ARENAS; i++) {
+        sum += used(&arenas[i]);
+        assert_true(used(&arenas[i]) > 64 << 10);
+        assert_true(arena_room(&arenas[i]) < 4096);
+        while (arena_alloc_kept(&arenas[i], 4096))
+            kept += 4096;
+    }
+    assert_true(kept >= ARENAS * (128 << 10)); // those who forget go on
+    assert_true(sum + kept > BUDGET * 3 / 4);
+    assert_true(sum + kept <= BUDGET + ARENAS * LITTLE);
+    // What one has taken is given to another when it is gone.
+    atomic_fetch_add(&budget, (int64_t)atomic_load(&arena_head(&arenas[0])->granted));
+    struct arena next = new_arena(EACH);
+    arena_share(&next, &budget);
+    assert_true(arena_alloc(&next, 1 << 20));
+    free_arena(&next, EACH);
+    for (unsigned i = 0; i < ARENAS; i++)
+        free_arena(&arenas[i], EACH);
+}
+
 static void test_identity(void **state)
 {
     (void)state;
@@ -439,6 +474,7 @@ static void test_scan_of_damaged_memory(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_shared_budget),
         cmocka_unit_test(test_identity),
         cmocka_unit_test(test_small_start),
         cmocka_unit_test(test_metric_limits),
