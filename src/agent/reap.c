@@ -9,7 +9,7 @@
 #include <sys/resource.h>
 #include <sys/wait.h>
 
-#define MOST_TOLD 4096 // of one process
+#define MOST_TOLD (1 << 18) // of one process: 4 MB
 
 static pid_t (*real_wait4(void))(pid_t, int *, int, struct rusage *)
 {

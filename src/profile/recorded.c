@@ -16,7 +16,7 @@ enum {
     // them.
     MOST_UNPROVEN = 64,
     FAR_TOO_MANY_UNPROVEN = 1024,
-    MOST_WAITING = 64,    // processes, when those that are gone are let go at once
+    MOST_WAITING = 512,   // processes, when those that are gone are let go at once
     MOST_WAITS = 2,       // readings
     MOST_STARTING = 4096, // processes that have a slice and have written nothing yet
 };
@@ -141,7 +141,7 @@ static void release(struct recorder *recorder, struct recorded *process)
 void recorder_reaped(void *context, uint32_t parent, uint32_t pid, uint64_t cpu_ns)
 {
     struct recorder *recorder = context;
-    recorder->reaped[recorder->reaped_next++ % REAPED] = (struct reaped){parent, pid, cpu_ns};
+    recorder->reaped[pid % REAPED] = (struct reaped){parent, pid, cpu_ns};
 }
 
 void recorder_command_ended(struct recorder *recorder, uint32_t pid, uint64_t cpu_ns)
@@ -153,19 +153,16 @@ void recorder_command_ended(struct recorder *recorder, uint32_t pid, uint64_t cp
 // comes before its children's, and is read before theirs.
 static bool tell_end(struct recorder *recorder, struct recorded *process)
 {
-    for (unsigned i = 0; i < REAPED; i++) { // the last one first
-        struct reaped *reaped = &recorder->reaped[(recorder->reaped_next - 1 - i) % REAPED];
-        if (reaped->pid == 0 || reaped->pid != process->presence.pid ||
-            (reaped->parent && reaped->parent != live_reader_parent(process->reader)))
-            continue;
-        // An earlier program under the same pid has said no goodbye.
-        if (!live_reader_end(process->reader, process->index, reaped->cpu_ns, &recorder->sink))
-            return false;
-        reaped->pid = 0;
-        process->waits = MOST_WAITS;
-        return true;
-    }
-    return false;
+    struct reaped *reaped = &recorder->reaped[process->presence.pid % REAPED];
+    if (reaped->pid == 0 || reaped->pid != process->presence.pid ||
+        (reaped->parent && reaped->parent != live_reader_parent(process->reader)))
+        return false;
+    // An earlier program under the same pid has said no goodbye.
+    if (!live_reader_end(process->reader, process->index, reaped->cpu_ns, &recorder->sink))
+        return false;
+    reaped->pid = 0;
+    process->waits = MOST_WAITS;
+    return true;
 }
 
 // Whoever waits for it may need a moment yet, and a few slices can be kept for that long.

@@ -32,7 +32,7 @@ struct reaped {
     uint64_t cpu_ns;
 };
 
-enum { REAPED = 1024 };
+enum { REAPED = 1 << 14 };
 
 struct recorder {
     char *path;
@@ -59,10 +59,9 @@ struct recorder {
     uint64_t start_ns, told_ns;
     uint64_t appended, compact_size; // bytes of the file
     unsigned ended;                  // processes since the last compaction
-    struct reaped reaped[REAPED];    // the last ones; pid 0: none, or taken
-    unsigned reaped_next;
-    unsigned tellings; // updates that had news of a tree
-    int given_up;      // -errno for which nothing more is written
+    struct reaped reaped[REAPED];    // by pid, the last ones; pid 0: none, or taken
+    unsigned tellings;               // updates that had news of a tree
+    int given_up;                    // -errno for which nothing more is written
 };
 
 enum reading { READ_ON, READ_LAST };

@@ -115,6 +115,37 @@ static void test_end_is_charged(void **state)
     record_end(false, 7000, 1000); // killed: nobody knows
 }
 
+// A shell that starts thousands of programs a second: each end is charged.
+static void test_many_ends_are_charged(void **state)
+{
+    (void)state;
+    enum { CHILDREN = 3000, SMALL = 64 << 10 };
+    struct fake_live live = fake_live_new(SMALL, CHILDREN + 1);
+    struct recorder *recorder = open_recorder(&live);
+    struct fake_process parent = new_process(&live, getpid(), "shell");
+    for (unsigned i = 0; i < CHILDREN; i++) {
+        const pid_t pid = NO_SUCH_PID + (pid_t)i;
+        struct fake_process child = new_process(&live, pid, "true");
+        child.process->parent_pid = (uint32_t)getpid();
+        fake_sample(&child, fake_thread(&child, 0), (uint64_t[]){16}, 1, 20, 1000);
+        child.process->goodbye = (struct live_goodbye){.cpu_ns = 1200, .cost_ns = 1000};
+        atomic_store(&child.process->end_ns, 1);
+        fake_process_free(&child);
+        const ref_t ref = arena_alloc(&parent.arena, sizeof(struct live_reaped));
+        assert_true(ref);
+        struct live_reaped *reaped = arena_at(&parent.arena, ref);
+        *reaped = (struct live_reaped){.pid = (uint32_t)pid, .cpu_ns = 1500};
+        live_push(&parent.process->reaped, &reaped->next, ref);
+    }
+    assert_int_equal(recorder_update(recorder), 0);
+    assert_int_equal(recorder_close(recorder), 0);
+    struct profile *profile = read_back();
+    assert_int_equal(total_cost(profile), CHILDREN * 1300);
+    profile_free(profile);
+    fake_process_free(&parent);
+    fake_live_free(&live);
+}
+
 // In a child, since what counts is which slices the process has mapped, and the recorder maps all.
 static void live_three_lives(struct fake_live *live, int from, int to)
 {
@@ -475,6 +506,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup(test_death_gives_memory_back, clear_folder),
         cmocka_unit_test_setup(test_end_is_charged, clear_folder),
+        cmocka_unit_test_setup(test_many_ends_are_charged, clear_folder),
         cmocka_unit_test_setup(test_exec_ends_the_older, clear_folder),
         cmocka_unit_test_setup(test_fork_storm, clear_folder),
         cmocka_unit_test_setup(test_full_disk, clear_folder),
