@@ -32,14 +32,17 @@ bool environment_session(char *const *environment, char *path, size_t bytes, uin
     const char *value = find(environment, LIVE_ENVIRONMENT);
     if (!value)
         return false;
-    size_t length = strcspn(value, "@");
+    const char *rest = strchrnul(value, '@');
+    const size_t length = (size_t)(rest - value);
     if (length >= bytes)
         return false;
     memcpy(path, value, length);
     path[length] = 0;
-    *charged = value[length] ? strtoull(value + length + 1, NULL, 10) : 0;
-    const char *rest = value[length] ? strchr(value + length + 1, '@') : NULL;
-    *limits = rest ? rest + 1 : NULL;
+    *charged = 0;
+    if (*rest)
+        for (rest++; *rest >= '0' && *rest <= '9'; rest++)
+            *charged = *charged * 10 + (uint64_t)(*rest - '0');
+    *limits = *rest == '@' && rest[1] ? rest + 1 : NULL;
     return true;
 }
 

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
 #include "agent/phase.h"
 #include "agent/api.h"
+#include "base/unseen.h"
 #include <errno.h>
 #include <string.h>
 
@@ -14,8 +15,9 @@ static struct name {
     _Atomic uint32_t state;
     char text[NAME_BYTES];
     _Atomic ref_t record; // in the present slice; any thread may make it, the first one counts
-} names[MOST_PHASES];
+} names[MOST_PHASES] UNSEEN;
 
+static _Atomic phase_t name_count;    // the highest number that was taken; relaxed
 static _Atomic phase_t process_phase; // relaxed: a phase begins at some moment
 
 static bool is_named(const struct name *slot, const char *name)
@@ -34,6 +36,9 @@ phase_t phase_number(const char *name)
         if (state != NAME_FREE ||
             !atomic_compare_exchange_strong(&names[i].state, &state, NAME_BEING_WRITTEN))
             continue;
+        phase_t count = atomic_load_explicit(&name_count, memory_order_relaxed);
+        while (count < i && !atomic_compare_exchange_weak(&name_count, &count, i)) {
+        }
         strncpy(names[i].text, name, NAME_BYTES - 1);
         atomic_store_explicit(&names[i].state, NAME_READY, memory_order_release);
         return i;
@@ -60,7 +65,8 @@ ref_t phase_record(phase_t phase)
 
 void phase_forget_records(void)
 {
-    for (phase_t i = 0; i < MOST_PHASES; i++)
+    const phase_t count = atomic_load_explicit(&name_count, memory_order_relaxed);
+    for (phase_t i = 0; i <= count && count; i++)
         atomic_store_explicit(&names[i].record, 0, memory_order_relaxed);
 }
 

@@ -50,14 +50,10 @@ static int open_session_file(void)
     return fd < 0 ? -errno : fd;
 }
 
-static int map_session(void)
+static int map_session(int fd)
 {
-    int fd = open_session_file();
-    if (fd < 0)
-        return fd;
     struct live_session *session =
         mmap(NULL, LIVE_SESSION_BYTES, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
-    close(fd);
     if (session == MAP_FAILED)
         return -ENOMEM;
     if (session->magic != LIVE_MAGIC || session->version != LIVE_VERSION) {
@@ -146,32 +142,35 @@ static int take_own_slice(bool forked)
     return 0;
 }
 
-int agent_take_slice(bool forked)
+static int take_slice(int fd, bool forked)
 {
-    if (agent.own)
-        return take_own_slice(forked);
-    int fd = open_session_file();
-    if (fd < 0)
-        return fd;
     // Relaxed: the number is all that matters.
     uint64_t slice = atomic_fetch_add_explicit(&agent.session->slices, 1, memory_order_relaxed);
     off_t offset = (off_t)(LIVE_SESSION_BYTES + slice * agent.session->slice_bytes);
     size_t bytes = slice_to_map();
     struct stat status;
-    if (fstat(fd, &status) || offset > status.st_size - (off_t)bytes) {
-        close(fd); // the session has no room for so many processes
-        return -ENOSPC;
-    }
+    if (fstat(fd, &status) || offset > status.st_size - (off_t)bytes)
+        return -ENOSPC; // the session has no room for so many processes
     void *memory = map_slice(fd, offset, bytes);
     while (memory == MAP_FAILED && bytes / 2 >= SMALLEST_SLICE) {
         bytes = bytes / 2 & ~(size_t)4095;
         memory = map_slice(fd, offset, bytes);
     }
-    close(fd);
     if (memory == MAP_FAILED)
         return -ENOMEM;
     settle_in(memory, bytes, forked);
     return 0;
+}
+
+int agent_take_slice(bool forked)
+{
+    if (agent.own)
+        return take_own_slice(forked);
+    const int fd = open_session_file();
+    const int error = fd < 0 ? fd : take_slice(fd, forked);
+    if (fd >= 0)
+        close(fd);
+    return error;
 }
 
 // Said once for each language.
@@ -331,9 +330,12 @@ static void wait_for_start(int argc, char **argv)
 
 static int join_session(int argc, char **argv, uint64_t charged)
 {
-    int error = map_session();
+    const int fd = open_session_file();
+    int error = fd < 0 ? fd : map_session(fd);
     if (!error)
-        error = agent_take_slice(false);
+        error = take_slice(fd, false);
+    if (fd >= 0)
+        close(fd);
     if (error)
         return error;
     set_state(LIVE_STARTING);

@@ -9,6 +9,8 @@
 
 // Unused thread records. The lock is only ever held for a few instructions, in normal context.
 static struct thread *pool;
+static struct thread *untouched; // that were never used
+static size_t untouched_count;
 static struct lock pool_lock;
 
 static struct thread *fill_pool(void)
@@ -17,10 +19,9 @@ static struct thread *fill_pool(void)
     if (!fresh)
         return NULL;
     atomic_fetch_add_explicit(&agent.process->agent_bytes, POOL_BYTES, memory_order_relaxed);
-    for (size_t i = 1; i < POOL_BYTES / sizeof *fresh; i++) {
-        fresh[i].next = pool;
-        pool = &fresh[i];
-    }
+    // Most programs have few threads: each record is touched when it is used.
+    untouched = fresh + 1;
+    untouched_count = POOL_BYTES / sizeof *fresh - 1;
     return fresh;
 }
 
@@ -31,6 +32,8 @@ struct thread *thread_take(void)
     struct thread *thread = pool;
     if (thread)
         pool = thread->next;
+    else if (untouched_count && untouched_count--)
+        thread = untouched++;
     else
         thread = fill_pool();
     lock_release(&pool_lock);

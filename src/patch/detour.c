@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT
 #include "patch/detour.h"
+#include "base/unseen.h"
 #include "patch/detour_cell.h"
 #include "patch/functions.h"
 #include "patch/lock.h"
@@ -42,7 +43,7 @@ static struct pool *_Atomic pools;
 static struct detour_hooks hooks;
 static struct change *planned;
 static size_t planned_count, planned_room;
-static struct window cells; // of the pool in use
+static struct window cells UNSEEN; // of the pool in use
 
 void detours_start(const struct detour_hooks *given)
 {
@@ -339,7 +340,7 @@ int detour_plan_tail(uintptr_t instruction, uintptr_t start, uintptr_t end_of_fu
 
 int detours_make(void)
 {
-    static struct window code;
+    static struct window code UNSEEN;
     int error = patch_lock();
     if (error)
         return error;

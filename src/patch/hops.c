@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: MIT
+#include "base/unseen.h"
 #include "patch/heap.h"
 #include "patch/stub.h"
 #include "patch/text.h"
@@ -22,7 +23,7 @@ struct hop_page {
 };
 
 // Under the lock.
-static struct hop_page *pages[PAGES];
+static struct hop_page *pages[PAGES] UNSEEN;
 static unsigned page_count;
 
 // The least fit distance that is not less; may wrap around, which the caller finds out of reach.

@@ -189,7 +189,7 @@ static void make_pass(const struct edit *edit, enum pass pass, unsigned char *co
 // One system call for all edits within a chunk; what lies between them is written as it is.
 static int write_pass(const struct batch *batch, enum pass pass)
 {
-    static unsigned char chunk[CHUNK]; // under the lock
+    static unsigned char chunk[CHUNK] UNSEEN; // under the lock
     for (size_t i = 0; i < batch->count;) {
         const uintptr_t start = batch->edit[i].address;
         size_t used = 0;

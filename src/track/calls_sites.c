@@ -62,7 +62,7 @@ static struct {
     enum site_stays why;
 } stayed[STAYS_MOST] UNSEEN;
 static unsigned stayed_count;
-static struct site_change changes[CHANGES];
+static struct site_change changes[CHANGES] UNSEEN;
 static size_t change_count;
 
 static void note_stays(uintptr_t address, enum site_stays why)

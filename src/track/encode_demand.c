@@ -9,6 +9,7 @@
 //           │        and their return addresses lead to stubs, as if they had come through these
 //           └── k           called thousands of times from f, so it is looked at, too
 
+#include "base/unseen.h"
 #include "track/encode_facts.h"
 #include "unwind/stack.h"
 
@@ -84,7 +85,7 @@ static uint32_t is_looked_at(uint32_t function)
     return function != GRAPH_NONE && !(encode_facts_of(function)->flags & UNLOOKED);
 }
 
-static uint8_t seen[SEEN]; // on stacks, by function. Under the lock.
+static uint8_t seen[SEEN] UNSEEN; // on stacks, by function. Under the lock.
 
 static bool is_seen_again(place_t function)
 {

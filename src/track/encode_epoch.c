@@ -180,7 +180,7 @@ static struct stub *stub_in_company(struct encode_site *site, const struct numbe
 }
 
 #define CHANGES 512
-static struct site_change changes[CHANGES];
+static struct site_change changes[CHANGES] UNSEEN;
 
 static int apply(size_t count, enum company company)
 {

@@ -254,8 +254,8 @@ static struct stub *hook_for(uint32_t function, struct site *site)
 }
 
 #define CHANGES 256
-static struct site_change changes[CHANGES]; // of all functions that are looked at together
-static uint32_t changed[CHANGES];           // whose they are
+static struct site_change changes[CHANGES] UNSEEN; // of all functions that are looked at together
+static uint32_t changed[CHANGES] UNSEEN;           // whose they are
 static size_t change_count;
 
 // If that fails, calls are as silent as any that cannot be patched.

@@ -77,7 +77,7 @@ static void remember(uintptr_t stub, uintptr_t target, uint32_t edge)
 
 #define COOL_NS UINT64_C(1000000000)
 #define CHANGES 512
-static struct site_change changes[CHANGES];
+static struct site_change changes[CHANGES] UNSEEN;
 static size_t change_count;
 
 static void apply_changes(void)

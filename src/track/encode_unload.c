@@ -3,10 +3,11 @@
 // time it has returned others may be in their place. So before the first one all sites of libraries
 // that were loaded later run their original code again, and are forgotten.
 
+#include "base/unseen.h"
 #include "track/encode_parts.h"
 
 #define CHANGES 256
-static struct site_change changes[CHANGES];
+static struct site_change changes[CHANGES] UNSEEN;
 
 static void apply(size_t count)
 {

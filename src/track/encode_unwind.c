@@ -19,6 +19,7 @@
 // are not caught. Of others nobody knows, and a thread that has thrown one keeps its return
 // addresses.
 
+#include "base/unseen.h"
 #include "loadmap/loadmap.h"
 #include "loadmap/lookup.h"
 #include "patch/frames.h"
@@ -42,7 +43,7 @@ static uintptr_t resumes;
 // Functions that were seen asking, of unwinders that are not known by their tables or their
 // library.
 #define SEEN_MOST 8
-static _Atomic place_t seen[SEEN_MOST];
+static _Atomic place_t seen[SEEN_MOST] UNSEEN;
 
 // Relaxed: a place is all there is, and who misses one learns it himself.
 static bool has_seen(place_t function)

@@ -15,6 +15,7 @@
 // asks for nothing costs little more than what the purse holds. What calls with a number cost is
 // not counted by anybody; a part of the time is taken for it.
 
+#include "base/unseen.h"
 #include "track/encode_parts.h"
 
 enum {
@@ -72,7 +73,7 @@ bool encode_is_too_dear(void)
 }
 
 #define CHANGES 256
-static struct site_change changes[CHANGES];
+static struct site_change changes[CHANGES] UNSEEN;
 
 // If that fails they go on as they did, which means nothing to anybody.
 static void restore(size_t *count)

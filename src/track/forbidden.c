@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT
 #include "track/forbidden.h"
+#include "base/unseen.h"
 #include "loadmap/lookup.h"
 #include <dlfcn.h>
 #include <stdatomic.h>
@@ -44,7 +45,7 @@ static unsigned agent_module, loader_module;
 // Modules whose own runtime looks up return addresses. Bits are only set; relaxed, as a frame is
 // walked after its module was found.
 static _Atomic bool any_runtime;
-static _Atomic uint64_t runtimes[(MODULE_LIMIT + 64) / 64];
+static _Atomic uint64_t runtimes[(MODULE_LIMIT + 64) / 64] UNSEEN;
 
 // Added to as they are met, by whichever thread; a lost race is made good the next time. Relaxed:
 // each is a number by itself.

@@ -6,7 +6,7 @@
 #define STRETCH_SHIFT 12     // a page has some ten functions: one or two cache lines of the index
 #define STRETCHES_MOST 16384 // of one module
 
-struct shortcut shortcuts[SHORTCUTS];
+struct shortcut shortcuts[SHORTCUTS] UNSEEN;
 struct shortcut_code shortcut_codes[SHORTCUTS];
 _Atomic uint32_t shortcut_count;
 

@@ -30,6 +30,13 @@ WORK = {
 
 
 class Processes(LiveTest):
+    def test_short_programs_touch_few_pages(self):
+        """Most of what it costs to start with the agent is pages: some 36 of them, of 51 without."""
+        argv = [program("processes"), "short"]
+        native = int(self.native(argv).text.split()[1])
+        run, _ = self.record(argv)
+        self.assertLess(int(run.text.split()[1]), native + 48)
+
     def life(self, mode, paths, processes):
         """The children's work shows in the same profile, and all of them are counted."""
         for profile in self.works(mode, paths, 20):
