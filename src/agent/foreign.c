@@ -36,7 +36,7 @@ INTERPOSED int _dl_find_object(void *pc, struct dl_find_object *result)
     void *table;
     const bool ours = foreign_is_ours(__builtin_return_address(0));
     if (!ours)
-        frames_search();
+        frames_search((uintptr_t)pc, __builtin_frame_address(0));
     if (ours || !frames_find((uintptr_t)pc, &start, &end, &table)) {
         __typeof__(&_dl_find_object) real = loaders_own();
         return real ? real(pc, result) : -1;
@@ -54,7 +54,7 @@ INTERPOSED int dl_iterate_phdr(int (*callback)(struct dl_phdr_info *, size_t, vo
 {
     const bool ours = foreign_is_ours(__builtin_return_address(0));
     if (!ours)
-        frames_search();
+        frames_search(0, __builtin_frame_address(0));
     int result = REAL(dl_iterate_phdr)(callback, context);
     if (result || ours)
         return result;

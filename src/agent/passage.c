@@ -80,17 +80,14 @@ static struct walker *clear_stack(void)
     struct walker *walker = walk_current;
     if (!walker)
         return NULL;
-    walker->suspended++;
-    atomic_signal_fence(memory_order_seq_cst); // no sample may place it again after it is lifted
-    walk_lift(walker);
+    walk_suspend(walker);
     return walker;
 }
 
 static void release_stack(struct walker *walker)
 {
-    atomic_signal_fence(memory_order_seq_cst);
     if (walker)
-        walker->suspended--;
+        walk_resume(walker);
 }
 
 INTERPOSED int backtrace(void **buffer, int size)

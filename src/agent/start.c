@@ -18,6 +18,7 @@
 #include "base/reserve.h"
 #include "loadmap/loadmap.h"
 #include "patch/entries.h"
+#include "patch/frames.h"
 #include "patch/sites.h"
 #include "track/asked.h"
 #include "track/burst.h"
@@ -25,6 +26,7 @@
 #include "track/encode.h"
 #include "track/forbidden.h"
 #include "track/marker.h"
+#include "track/unwinding.h"
 #include "unwind/unwind.h"
 #include <dlfcn.h>
 #include <errno.h>
@@ -188,10 +190,24 @@ static void note_runtime(enum module_runtime runtime)
                          "its calls are not followed, its stacks are walked");
 }
 
+// Not said where there would be no marker anyway.
+static void note_unwinder(void)
+{
+    const struct live_options *options = agent.session ? &agent.session->options : NULL;
+    if (options && options->marker && options->tracker == LIVE_TRACKER_WALK)
+        agent_note(
+            "a program has an unwinder of its own, which would see the marker (libunwind, or "
+            "whatever asks for all unwind tables): none was placed, and returns were not "
+            "counted");
+}
+
 static void publish_module(const struct module_info *info)
 {
     size_t length = strlen(info->path);
+    const bool known = unwinding_forbids_markers();
     forbidden_note_module(info);
+    if (!known && unwinding_forbids_markers())
+        note_unwinder();
     if (info->runtime != RUNTIME_NONE)
         note_runtime(info->runtime);
     if (info->runtime == RUNTIME_GO)
@@ -300,6 +316,14 @@ static bool has_no_library(void)
     return entry != NULL;
 }
 
+static void on_search(uintptr_t pc, const uintptr_t *frame)
+{
+    const bool before = unwinding_forbids_markers();
+    unwinding_asks(pc, frame);
+    if (!before && unwinding_forbids_markers())
+        note_unwinder();
+}
+
 // All that must be in place before a thread can be sampled. The process has a slice.
 static int arm(void)
 {
@@ -309,6 +333,7 @@ static int arm(void)
         return error;
     forbidden_start();
     marker_start();
+    frames_ask(NULL, on_search);
     error = signals_start();
     if (!error)
         error = thread_arm();

@@ -102,11 +102,14 @@ void image_find_runtime(struct image *image, uintptr_t bias, const ElfW(Phdr) * 
                         unsigned count)
 {
     struct dynamic dynamic;
-    if (image->ref.runtime == RUNTIME_NONE &&
-        dynamic_read(&dynamic, &image->ref, bias, headers, count) &&
-        (dynamic_exports(&dynamic, "caml_frametable") ||
-         dynamic_exports(&dynamic, "caml_plugin_header")))
+    if (image->ref.runtime != RUNTIME_NONE ||
+        !dynamic_read(&dynamic, &image->ref, bias, headers, count))
+        return;
+    if (dynamic_exports(&dynamic, "caml_frametable") ||
+        dynamic_exports(&dynamic, "caml_plugin_header"))
         image->ref.runtime = RUNTIME_OCAML;
+    // libunwind, or a library that has it inside and shows it.
+    image->ref.unwinds = dynamic_exports(&dynamic, "_Ux86_64_getcontext");
 }
 
 // The program headers are used in place, so they must be mapped: they are, if the segment that

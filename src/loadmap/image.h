@@ -22,7 +22,7 @@ struct image {
 void image_from_headers(struct image *image, uintptr_t bias, const ElfW(Phdr) * headers,
                         unsigned count);
 
-// Of the same headers: whose language it is compiled from.
+// Of the same headers: whose language it is compiled from, and whether it unwinds.
 void image_find_runtime(struct image *image, uintptr_t bias, const ElfW(Phdr) * headers,
                         unsigned count);
 

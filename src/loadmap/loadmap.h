@@ -34,7 +34,8 @@ enum module_runtime {
 struct module_ref {
     unsigned id;                        // place_t module
     uint16_t permanent;                 // never unloaded: knowledge about its pcs holds for ever
-    uint16_t runtime;                   // enum module_runtime
+    uint8_t runtime;                    // enum module_runtime
+    uint8_t unwinds;                    // an unwinder that remembers tables: libunwind
     uintptr_t base;                     // place offset = pc - base
     uintptr_t start, end;               // extent in memory; may have holes that cannot be read
     const unsigned char *eh_frame_hdr;  // NULL if it has none
@@ -49,6 +50,7 @@ struct module_info {
     uintptr_t base;
     size_t bytes;
     enum module_runtime runtime;
+    bool unwinds; // an unwinder that remembers tables
     unsigned build_id_bytes;
     const unsigned char *build_id;
 };

@@ -8,18 +8,18 @@
 #define EXPRESSION_BYTES 16
 
 static frames_asked asked;
-static void (*searched)(void);
+static frames_searched *searched;
 
-void frames_ask(frames_asked ask, void (*search)(void))
+void frames_ask(frames_asked ask, frames_searched *search)
 {
     asked = ask;
     searched = search;
 }
 
-void frames_search(void)
+void frames_search(uintptr_t pc, const uintptr_t *frame)
 {
     if (searched)
-        searched();
+        searched(pc, frame);
 }
 
 struct writer {

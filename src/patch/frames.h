@@ -29,11 +29,15 @@ typedef _Unwind_Reason_Code (*frames_asked)(int version, _Unwind_Action actions,
                                             struct _Unwind_Exception *exception,
                                             struct _Unwind_Context *context);
 
+// The address that an unwinder wants the table of (0: it wants all of them), and the frame address
+// of the function that it has called for that.
+typedef void frames_searched(uintptr_t pc, const uintptr_t *frame);
+
 // From now on an exception that comes by a stub asks `asked`, and `searched` is called when an
 // unwinder of the program wants the table of any code: in its thread, and normal context. Before
 // there is a region.
-void frames_ask(frames_asked asked, void (*searched)(void));
-void frames_search(void); // an unwinder of the program does
+void frames_ask(frames_asked asked, frames_searched *searched);
+frames_searched frames_search; // an unwinder of the program does
 
 // The table at the start of a region: .eh_frame_hdr, then .eh_frame.
 void frames_make_table(const struct region *region, unsigned char head[REGION_HEAD]);

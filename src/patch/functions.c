@@ -47,80 +47,6 @@ bool functions_stack_is_empty(const struct patch_function *function, uintptr_t p
            is_empty_row(&row);
 }
 
-// ---- functions that look at their own return address
-
-enum { DEPTH_UNKNOWN = -1 };
-
-// How far the stack pointer is below the CFA, followed through straight code.
-static int64_t depth_after(const struct instruction *in, int64_t depth)
-{
-    const bool one = in->map == MAP_ONE && !in->vector;
-    if (depth == DEPTH_UNKNOWN || (in->flow != FLOW_NEXT && in->flow != FLOW_BRANCH &&
-                                   in->flow != FLOW_CALL && in->flow != FLOW_CALL_INDIRECT))
-        return DEPTH_UNKNOWN;
-    if (!one)
-        return depth;
-    if ((in->opcode & 0xf8) == 0x50 || in->opcode == 0x68 || in->opcode == 0x6a ||
-        (in->opcode == 0xff && (in->reg & 7) == 6))
-        return depth + 8;
-    if ((in->opcode & 0xf8) == 0x58)
-        return depth - 8;
-    if ((in->opcode == 0x81 || in->opcode == 0x83) && in->mod == 3 && in->rm == REGISTER_STACK)
-        switch (in->reg & 7) {
-        case 0:
-            return depth - in->immediate;
-        case 5:
-            return depth + in->immediate;
-        case 7:
-            return depth;
-        default:
-            return DEPTH_UNKNOWN;
-        }
-    const bool writes_stack_pointer =
-        in->opcode == 0xc9 ||
-        (in->has_modrm &&
-         ((in->reg == REGISTER_STACK && in->opcode != 0x89 && in->opcode != 0xff) ||
-          (in->mod == 3 && in->rm == REGISTER_STACK && in->opcode == 0x89)));
-    return writes_stack_pointer ? DEPTH_UNKNOWN : depth;
-}
-
-// Loads a word, or pops it: the kinds of instruction that fetch a return address.
-static bool loads_word(const struct instruction *in)
-{
-    if (in->vector || in->map != MAP_ONE)
-        return false;
-    if (in->opcode == 0x8b)
-        return in->rex & 8 && in->mod != 3;
-    return in->opcode == 0xff && (in->reg & 7) == 6 && in->mod != 3;
-}
-
-static bool loads_return(const struct patch_function *function, uintptr_t pc,
-                         const struct instruction *in, int64_t *known_depth)
-{
-    const int64_t depth = *known_depth;
-    const bool pops = in->map == MAP_ONE && !in->vector && (in->opcode & 0xf8) == 0x58;
-    const bool from_stack =
-        loads_word(in) && in->index == NO_REGISTER && !in->rip_relative &&
-        (in->base == REGISTER_STACK || (in->base == REGISTER_FRAME && in->disp == 8));
-    if (pops ? depth != DEPTH_UNKNOWN && depth != 8 : !from_stack)
-        return false;
-    if (from_stack && in->base == REGISTER_STACK && depth != DEPTH_UNKNOWN && in->disp != depth - 8)
-        return false;
-    // The table has the last word.
-    struct cfi_function bounds;
-    struct cfi_row row;
-    if (cfi_find_caller(&function->module->ref, pc, &bounds, &row) != CFI_OK ||
-        row.cfa_is_expression)
-        return false;
-    // Behind a jump it was unknown: from here on it need not be looked up.
-    if (row.cfa_register == ARCH_SP)
-        *known_depth = row.cfa_offset;
-    if (pops)
-        return is_empty_row(&row);
-    const unsigned reg = in->base == REGISTER_STACK ? ARCH_SP : ARCH_FP;
-    return row.cfa_register == reg && row.cfa_offset - 8 == in->disp;
-}
-
 static void note_jump(struct patch_function *function, const struct instruction *in, uintptr_t pc)
 {
     if (in->flow != FLOW_JUMP && in->flow != FLOW_BRANCH)
@@ -188,8 +114,10 @@ static void note_fall(struct patch_function *function)
 
 struct examination functions_examine_from_start(struct patch_function *function)
 {
-    struct examination examination = {.function = function->examined ? NULL : function,
-                                      .depth = function->whole ? 8 : DEPTH_UNKNOWN};
+    struct examination examination = {
+        .function = function->examined ? NULL : function,
+        .search = return_search_begin(&function->module->ref, function->whole),
+    };
     if (!function->examined)
         function->exits.anywhere = false;
     function->examined = true;
@@ -202,11 +130,9 @@ void functions_examine_one(struct examination *examination, uintptr_t pc,
     struct patch_function *function = examination->function;
     if (!function)
         return;
-    if (!function->reads_return && loads_return(function, pc, in, &examination->depth))
-        function->reads_return = true;
+    function->reads_return |= return_search_step(&examination->search, pc, in);
     note_jump(function, in, pc);
     note_exit(function, in, pc);
-    examination->depth = depth_after(in, examination->depth);
     if (!decode_is_padding(in))
         examination->goes_on = in->flow == FLOW_NEXT || in->flow == FLOW_BRANCH;
     if (examination->goes_on && pc + in->length == function->end)

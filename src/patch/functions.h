@@ -6,7 +6,7 @@
 // to, and functions that care about their return address. Under the lock of sites.h and between
 // loadmap_enter and loadmap_leave, but for functions_start().
 
-#include "patch/decode.h"
+#include "patch/return_load.h"
 #include "patch/sites.h"
 #include "unwind/cfi.h"
 
@@ -73,8 +73,8 @@ void functions_examine(struct patch_function *function);
 // or up to one that is none.
 struct examination {
     struct patch_function *function; // NULL: it was examined before
-    int64_t depth;                   // of the stack
-    bool goes_on;                    // the last instruction leads to the one behind it
+    struct return_search search;
+    bool goes_on; // the last instruction leads to the one behind it
 };
 struct examination functions_examine_from_start(struct patch_function *function);
 void functions_examine_one(struct examination *examination, uintptr_t pc,

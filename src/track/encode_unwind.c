@@ -135,15 +135,16 @@ static bool comes_from_one_that_looks(const uintptr_t *frame)
 }
 
 // An unwinder wants to know of some frame. Normal context.
-static void searched(void)
+static void searched(uintptr_t pc, const uintptr_t *frame)
 {
+    (void)pc;
     struct encode_state *state = &encode_state;
     if (!state->thread || state->foreign)
         return;
     if (exceptions_of_thread)
         state->uncaught = &exceptions_of_thread()->uncaught;
     if (!state->uncaught || !*state->uncaught)
-        state->foreign = !comes_from_one_that_looks(__builtin_frame_address(0));
+        state->foreign = !comes_from_one_that_looks(frame);
 }
 
 static place_t place_of(const char *name)

@@ -2,6 +2,8 @@
 #include "track/forbidden.h"
 #include "base/unseen.h"
 #include "loadmap/lookup.h"
+#include "patch/return_load.h"
+#include "track/unwinding.h"
 #include <dlfcn.h>
 #include <stdatomic.h>
 #include <stddef.h>
@@ -55,6 +57,12 @@ static _Atomic place_t unwinders[UNWINDERS];
 #define UNWINDER_REACH                                                                             \
     16384 // bytes around one function of a linked-in unwinder that hold all of it
 
+// Functions that were examined, each with one bit more: it loads its own return address. A function
+// that was displaced by another is examined again. Relaxed: a word is all there is.
+#define EXAMINED 4096
+#define EXAMINED_BYTES 8192 // of code: as much as a sample can wait for
+static _Atomic uint64_t examined[EXAMINED] UNSEEN;
+
 void forbidden_start(void)
 {
     agent_module = place_module(loadmap_place((uintptr_t)&forbidden_start));
@@ -92,6 +100,8 @@ void forbidden_note_module(const struct module_info *module)
     name = name ? name + 1 : module->path;
     if (module->runtime != RUNTIME_NONE)
         note_runtime(id);
+    if (module->unwinds)
+        unwinding_forbid_markers();
     if (strncmp(name, "libgcc_s.so", 11) && strncmp(name, "libunwind", 9))
         return;
     for (size_t i = 0; i < UNWINDERS; i++) {
@@ -157,4 +167,56 @@ bool forbidden_to_mark(place_t function, place_t site)
             if (functions[i] == function)
                 return true;
     return is_unwinder(function);
+}
+
+static _Atomic uint64_t *examined_slot(place_t function)
+{
+    return &examined[function * UINT64_C(0x9e3779b97f4a7c15) >> 52];
+}
+
+void forbidden_expect(place_t function)
+{
+    __builtin_prefetch(examined_slot(function));
+}
+
+// The function with its bit. Of the module's number one bit is lost.
+static uint64_t examined_word(place_t function, bool loads)
+{
+    return function << 1 | loads;
+}
+
+static bool examine(place_t function, uintptr_t pc)
+{
+    struct module_ref module;
+    bool unloading;
+    if (!loadmap_find(pc, &module, &unloading) || module.id != place_module(function))
+        return true;
+    const bool loads = return_may_be_loaded(&module, pc, EXAMINED_BYTES);
+    atomic_store_explicit(examined_slot(function), examined_word(function, loads),
+                          memory_order_relaxed);
+    return loads;
+}
+
+bool forbidden_by_known_code(place_t function)
+{
+    return atomic_load_explicit(examined_slot(function), memory_order_relaxed) !=
+           examined_word(function, false);
+}
+
+bool forbidden_is_examined(place_t function)
+{
+    return atomic_load_explicit(examined_slot(function), memory_order_relaxed) >> 1 ==
+           examined_word(function, false) >> 1;
+}
+
+bool forbidden_by_code(place_t function, uintptr_t pc)
+{
+    if (forbidden_is_examined(function))
+        return forbidden_by_known_code(function);
+    if (!pc)
+        return true;
+    loadmap_enter();
+    const bool forbidden = examine(function, pc);
+    loadmap_leave();
+    return forbidden;
 }

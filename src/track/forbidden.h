@@ -26,4 +26,15 @@ bool forbidden_is_agent(place_t function);
 // True if a frame of this function, called from site, must not be marked. Signal-safe.
 bool forbidden_to_mark(place_t function, place_t site);
 
+// The same by what the code of the function says: it loads its own return address, or is not to be
+// examined. `pc` is an address in it. Signal-safe.
+bool forbidden_by_code(place_t function, uintptr_t pc);
+
+// The same for callers that must not ask the loader: true where the function has not been examined.
+bool forbidden_by_known_code(place_t function);
+bool forbidden_is_examined(place_t function);
+
+// Will be asked of this function: asks the processor to have at hand what is known. Signal-safe.
+void forbidden_expect(place_t function);
+
 #endif

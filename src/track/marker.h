@@ -20,7 +20,8 @@
 // (greenlets, continuations).
 //
 // See-through: the unwind table of the stub is an expression over the same hash table, so
-// exceptions, backtrace() and debuggers walk on to H. The stub's personality routine takes the
+// exceptions and debuggers walk on to H. Backtraces would have a frame more: there is no marker
+// while the program makes one (unwinding.h). The stub's personality routine takes the
 // marker away in the search phase of an exception, so the second phase, which identifies frames by
 // their CFA, never meets two frames of one CFA; and if a marker was placed since (by a sample in a
 // destructor), the second phase is begun again without it.

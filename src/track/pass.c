@@ -90,6 +90,10 @@ static bool push(struct pass *pass, const struct unwind_frame *left,
         }
         return true;
     }
+    if (pass->low == walker->capacity) {
+        walker->leaf = left->flags & FRAME_INTERRUPTED ? left->pc : left->pc - 1;
+        forbidden_expect(left->function);
+    }
     const bool cut = pass->limit && pass_walked(pass) >= pass->limit;
     if (RARE(!cut && pass->low == walker->count) && !grow(pass))
         return false;

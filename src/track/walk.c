@@ -4,6 +4,7 @@
 #include "base/reserve.h"
 #include "track/forbidden.h"
 #include "track/pass.h"
+#include "track/unwinding.h"
 #include "tree/bounded.h"
 #include "unwind/arch.h"
 #include "unwind/stack.h"
@@ -91,8 +92,25 @@ static ref_t insert(struct pass *pass, size_t from, ref_t parent)
 // the loader may be called.
 static bool may_mark(const struct walk_frame *frame)
 {
-    return frame->flags & WALK_CFI && !forbidden_to_mark(frame->function, frame->site) &&
-           unwind_still_follows_call(frame->ra);
+    return frame->flags & WALK_CFI && !forbidden_by_known_code(frame->function) &&
+           !forbidden_to_mark(frame->function, frame->site) && unwind_still_follows_call(frame->ra);
+}
+
+// Has the functions examined that a sample would mark, which the stub must not do itself: the
+// youngest that may be, and of those that are new the caller, where a return leads the marker.
+static void examine_frames(const struct walker *walker, size_t end)
+{
+    const struct walk_frame *frames = walker->frames;
+    size_t tries = PLACE_TRIES;
+    for (size_t i = end; i-- > 0 && tries-- > 0;) {
+        if (!(frames[i].flags & WALK_CFI))
+            continue;
+        if (i > 0 && !forbidden_is_examined(frames[i].function))
+            forbidden_by_code(frames[i - 1].function, frames[i].ra - 1);
+        if (!forbidden_by_code(frames[i].function,
+                               i + 1 < walker->count ? frames[i + 1].ra - 1 : walker->leaf))
+            return;
+    }
 }
 
 // Puts the marker into the youngest frame below index `end` that may carry it.
@@ -119,9 +137,13 @@ static void place_apart(struct walker *walker, size_t slack)
 
 void pass_move_marker(struct walker *walker)
 {
-    if (walker->marker.entry && walker->count - walker->marked <= 1 + 4 * walker->slack)
+    const bool allowed = !unwinding_forbids_markers() && !unwinding_goes_on(walker);
+    if (allowed && walker->marker.entry && walker->count - walker->marked <= 1 + 4 * walker->slack)
         return;
     marker_lift(&walker->marker);
+    if (RARE(!allowed) || walker->count <= 2 * walker->slack)
+        return;
+    examine_frames(walker, walker->count - 2 * walker->slack);
     place_apart(walker, 2 * walker->slack);
 }
 
@@ -310,6 +332,7 @@ static ref_t sample_node(struct pass *pass, uintptr_t leaf_sp, place_t statement
 // them would be to wait for half a kilobyte of a stack that is in no cache.
 static void begin(struct pass *pass, struct walker *walker)
 {
+    walker->leaf = 0;
     pass->walker = walker;
     pass->low = walker->capacity;
     pass->limit = walker->whole ? 0 : walker->limit;
@@ -383,7 +406,7 @@ bool walk_marker_returned(struct marker *marker, uintptr_t cfa)
         tree_count(walker->arena, walker->tree, walker->frames[returned].node, 1);
     marker_lift(marker); // gives the table entry back; the slot was consumed by the return
     walker->count = returned;
-    if (!walker->suspended)
+    if (!walker->suspended && !walker->unwinding && !unwinding_forbids_markers())
         place_apart(walker, walker->slack);
     atomic_signal_fence(memory_order_seq_cst);
     walker->in_stub = 0;
@@ -398,4 +421,17 @@ uintptr_t walk_lift_for_exception(void)
     uintptr_t truth = marker_truth(walker->marker.slot + 8);
     walk_lift(walker);
     return truth;
+}
+
+void walk_suspend(struct walker *walker)
+{
+    walker->suspended++;
+    atomic_signal_fence(memory_order_seq_cst); // no sample may place it again after it is lifted
+    walk_lift(walker);
+}
+
+void walk_resume(struct walker *walker)
+{
+    atomic_signal_fence(memory_order_seq_cst);
+    walker->suspended--;
 }

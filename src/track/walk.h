@@ -68,6 +68,10 @@ struct walker {
     uint32_t limit;         // frames that a walk may take; 0: all
     uint32_t whole;         // of a bounded tree: walks go to the root all the same (path.c)
     uint32_t suspended;     // > 0: the marker is neither placed nor moved (backtrace() at work)
+    uintptr_t leaf;         // an address in the function of the youngest frame; 0: not known
+    // unwinding.h: an unwinder of the program has asked for a table, from this stack pointer. Set
+    // by the thread in normal context, and cleared in its samples; 0: none is at work.
+    volatile uintptr_t unwinding;
     struct walk_frame *frames;
     size_t count, capacity;
     size_t marked; // index of the marked frame, while marker.entry is set
@@ -123,6 +127,11 @@ void walk_call(struct walker *walker, uintptr_t pc, uintptr_t sp, uintptr_t bp, 
 
 // Takes the marker from the stack; the next sample walks to the root. Signal-safe.
 void walk_lift(struct walker *walker);
+
+// Takes the marker from the stack, and none is placed until walk_resume(). Nests. For the calling
+// thread's walker, in normal context.
+void walk_suspend(struct walker *walker);
+void walk_resume(struct walker *walker);
 
 // The walker of the calling thread, or NULL. Set by the agent.
 extern __thread struct walker *walk_current;

@@ -215,12 +215,34 @@ static inline __attribute__((always_inline)) bool run_common(struct machine *mac
     return true;
 }
 
+static inline __attribute__((always_inline)) bool run_next(struct machine *machine,
+                                                           struct reader *program)
+{
+    return run_common(machine, program) || (run_one(machine, program) && !program->failed);
+}
+
 static bool run(struct machine *machine, struct reader program)
 {
     while (reader_left(&program) && machine->location <= machine->pc)
-        if (!run_common(machine, &program) && (!run_one(machine, &program) || program.failed))
+        if (!run_next(machine, &program))
             return false;
     return !program.failed;
+}
+
+static bool run_to_end(struct machine *machine, struct reader program, cfi_visit *visit,
+                       void *context)
+{
+    uintptr_t from = machine->location;
+    while (reader_left(&program)) {
+        if (!run_next(machine, &program))
+            return false;
+        const uintptr_t to = machine->location < machine->pc ? machine->location : machine->pc;
+        if (to > from && !visit(context, from, to, machine->row))
+            return false;
+        from = to;
+    }
+    return !program.failed &&
+           (from == machine->pc || visit(context, from, machine->pc, machine->row));
 }
 
 static bool find_plainly(const struct fde *fde, const struct module_ref *module, uintptr_t start,
@@ -240,22 +262,32 @@ static bool find_plainly(const struct fde *fde, const struct module_ref *module,
     return true;
 }
 
+// The rules that all functions of the CIE begin with.
+static bool run_initial(struct machine *machine, const struct fde *fde,
+                        const struct module_ref *module, uintptr_t start, uintptr_t pc,
+                        struct cfi_row *row)
+{
+    machine->cie = &fde->cie;
+    machine->module = module;
+    machine->location = start;
+    machine->pc = pc;
+    machine->depth = 0;
+    machine->row = row;
+    *row = machine->initial = blank;
+    if (!run(machine, fde->cie.program))
+        return false;
+    machine->initial = *row;
+    machine->location = start;
+    return true;
+}
+
 static enum cfi_result interpret(const struct fde *fde, const struct module_ref *module,
                                  uintptr_t start, uintptr_t pc, struct cfi_row *row)
 {
     struct machine machine;
-    machine.cie = &fde->cie;
-    machine.module = module;
-    machine.location = start;
-    machine.pc = pc;
-    machine.depth = 0;
-    machine.row = row;
-    *row = machine.initial = blank;
-    if (!run(&machine, fde->cie.program))
-        return CFI_BAD;
-    machine.initial = *row;
-    machine.location = start;
-    return run(&machine, fde->program) ? CFI_OK : CFI_BAD;
+    return run_initial(&machine, fde, module, start, pc, row) && run(&machine, fde->program)
+               ? CFI_OK
+               : CFI_BAD;
 }
 
 static enum cfi_result find_fde(const struct module_ref *module, uintptr_t pc, struct fde *fde,
@@ -284,4 +316,19 @@ enum cfi_result cfi_find_caller(const struct module_ref *module, uintptr_t pc,
         return CFI_OK;
     }
     return interpret(&fde, module, function->start, pc, row);
+}
+
+enum cfi_result cfi_visit_rows(const struct module_ref *module, uintptr_t pc,
+                               struct cfi_function *function, cfi_visit *visit, void *context)
+{
+    struct fde fde;
+    struct machine machine;
+    struct cfi_row row;
+    const enum cfi_result result = find_fde(module, pc, &fde, function);
+    if (result != CFI_OK)
+        return result;
+    return run_initial(&machine, &fde, module, function->start, function->end, &row) &&
+                   run_to_end(&machine, fde.program, visit, context)
+               ? CFI_OK
+               : CFI_BAD;
 }

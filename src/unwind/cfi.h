@@ -51,4 +51,10 @@ enum cfi_result cfi_find(const struct module_ref *module, uintptr_t pc,
 enum cfi_result cfi_find_caller(const struct module_ref *module, uintptr_t pc,
                                 struct cfi_function *function, struct cfi_row *row);
 
+// Calls back for each stretch of the function's code that one row describes, in their order.
+// CFI_BAD, too, where that has returned false.
+typedef bool cfi_visit(void *context, uintptr_t start, uintptr_t end, const struct cfi_row *row);
+enum cfi_result cfi_visit_rows(const struct module_ref *module, uintptr_t pc,
+                               struct cfi_function *function, cfi_visit *visit, void *context);
+
 #endif

@@ -7,7 +7,9 @@ import subprocess
 import time
 import unittest
 
-from support import CAIRN, LiveTest, installed, program
+from support import CAIRN, STORM, LiveTest, installed, program
+
+SOURCES = os.path.join(os.path.dirname(os.path.dirname(os.path.abspath(__file__))), "programs")
 
 PLUGIN = """
 #include <unwind.h>
@@ -42,6 +44,9 @@ int main(int argc, char **argv)
 """
 
 
+LIBUNWIND = "/usr/include/libunwind.h"
+
+
 class Unwinders(LiveTest):
     def test_backtraces_of_the_program(self):
         graph = {
@@ -55,6 +60,49 @@ class Unwinders(LiveTest):
             "*": "add_frame visit",
         }
         self.survives([program("backtraces"), "digest"], graph)
+
+    def see_the_same(self, argv, *options):
+        """What a program has seen of its stack, in either thread, is what it sees without us."""
+        native = self.native(argv)
+        self.assertEqual(native.status, 0, native.words)
+        self.assertEqual(native.text.count(" 0 times others"), 2, native.text)
+        run, profile = self.record(argv, *options)
+        self.assert_same(run, native)
+        return profile
+
+    def test_unwinders_that_can_be_interposed_and_others(self):
+        """One that is linked into the program asks for its tables, and there is no marker then."""
+        for name in ("traces", "traces-static-runtime"):
+            for way in ("libgcc", "libc"):
+                with self.subTest(program=name, way=way):
+                    profile = self.see_the_same([program(name), way], *STORM)
+                    self.assert_complete(profile)
+                    self.assertEqual(profile.info["notes"], [])
+
+    def test_functions_that_load_their_return_address(self):
+        """They are never marked; what they are called from may be."""
+        for rate in ("1000", "10000"):
+            profile = self.see_the_same([program("traces"), "caller"], "-F", rate)
+        self.assertGreater(profile.info["walks"]["marker"], 0)
+
+    def build(self, *arguments):
+        built = self.native(["cc", "-O2", "-D_GNU_SOURCE", *arguments])
+        self.assertEqual(built.status, 0, built.words)
+
+    @unittest.skipUnless(os.path.exists(LIBUNWIND), "not installed: libunwind-dev")
+    def test_libunwind(self):
+        """It remembers tables, and asks nobody when it looks at a stack: no marker where it is loaded."""
+        source = os.path.join(SOURCES, "traces.c")
+        self.build("-DWITH_LIBUNWIND", "-pthread", "-o", "shared", source, "-lunwind")
+        self.build("-DWITH_LIBUNWIND", "-pthread", "-no-pie", "-fno-pie", "-o", "static", source,
+                   "-l:libunwind.a", "-llzma")
+        for name in ("shared", "static"):
+            for way in ("steps", "libunwind", "libgcc", "libc"):
+                with self.subTest(program=name, way=way):
+                    profile = self.see_the_same([self.file(name), way], *STORM)
+                    self.assert_complete(profile)
+                    if name == "shared" or way in ("steps", "libunwind"):
+                        self.assertIn("unwinder of its own", "".join(profile.info["notes"]))
 
     @installed("gdb")
     def test_gdb_while_marked(self):

@@ -61,6 +61,7 @@ long form_tail_counts(long);
 long form_then_part(long);
 long form_two(long);
 long stays_switch(long), stays_next(long), stays_reads(long), stays_prefixed(long);
+long where_am_i(void), where_with_frame(void);
 long stays_cold(long), cold_part(long), stays_named(long), thunk_rax(long), jump_to_probe(long);
 
 __attribute__((unused)) static const struct form {

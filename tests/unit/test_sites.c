@@ -2,6 +2,7 @@
 // Every form of call in running code: found, led through stubs of every kind, and back.
 #include "patch/decode.h"
 #include "patch/jump_table.h"
+#include "patch/return_load.h"
 #include "sites_forms.h"
 #include "sites_support.h"
 #include <dlfcn.h>
@@ -125,6 +126,48 @@ static void test_every_form_and_stub(void **state)
                                       hook_plan()};
     for (size_t i = 0; i < sizeof plans / sizeof *plans; i++)
         try_plan(&plans[i]);
+}
+
+// Decoded from the first instruction to the last.
+static bool loads_return(const struct module_ref *module, const struct cfi_function *function)
+{
+    struct return_search search = return_search_begin(module, false);
+    struct instruction in;
+    for (uintptr_t pc = function->start; pc < function->end; pc += in.length)
+        if (!decode((const unsigned char *)pc, function->end - pc, &in) ||
+            return_search_step(&search, pc, &in))
+            return true;
+    return false;
+}
+
+static void test_loads_of_return_addresses(void **state)
+{
+    (void)state;
+    struct module_ref module;
+    bool unloading;
+    unsigned all = 0, loading = 0, suspected = 0;
+    loadmap_enter();
+    assert_true(loadmap_find((uintptr_t)where_am_i, &module, &unloading));
+    assert_true(return_may_be_loaded(&module, (uintptr_t)where_am_i, SIZE_MAX));
+    assert_true(return_may_be_loaded(&module, (uintptr_t)where_with_frame, SIZE_MAX));
+    assert_false(return_may_be_loaded(&module, (uintptr_t)stays_reads, SIZE_MAX));
+    assert_true(return_may_be_loaded(&module, (uintptr_t)stays_reads, 4));
+    // All functions of libc: what the code says, the bytes say, and of others few.
+    assert_true(loadmap_find((uintptr_t)dlsym(RTLD_NEXT, "qsort"), &module, &unloading));
+    struct cfi_function function;
+    struct cfi_row row;
+    for (uintptr_t pc = module.code_start; pc < module.code_end; pc++) {
+        if (cfi_find_caller(&module, pc, &function, &row) != CFI_OK || function.start != pc)
+            continue;
+        const bool loads = loads_return(&module, &function);
+        const bool may_load = return_may_be_loaded(&module, pc, SIZE_MAX);
+        assert_true(may_load || !loads);
+        all++, loading += loads, suspected += may_load;
+        pc = function.end - 1;
+    }
+    loadmap_leave();
+    assert_true(all > 2000 && loading > 5);
+    assert_true(suspected - loading < all / 20);
 }
 
 // What a table says at the time of the call is added, and what it says then is taken off.
@@ -329,17 +372,12 @@ static void test_jump_tables(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_what_stays),
-        cmocka_unit_test(test_forms_are_found),
-        cmocka_unit_test(test_room_for_two),
-        cmocka_unit_test(test_bad_places),
-        cmocka_unit_test(test_every_form_and_stub),
-        cmocka_unit_test(test_tables),
-        cmocka_unit_test(test_hooks_are_told_the_target),
-        cmocka_unit_test(test_chains),
-        cmocka_unit_test(test_chain_by_target),
-        cmocka_unit_test(test_renewed_chain),
-        cmocka_unit_test(test_jump_tables),
+        cmocka_unit_test(test_what_stays),      cmocka_unit_test(test_loads_of_return_addresses),
+        cmocka_unit_test(test_forms_are_found), cmocka_unit_test(test_room_for_two),
+        cmocka_unit_test(test_bad_places),      cmocka_unit_test(test_every_form_and_stub),
+        cmocka_unit_test(test_tables),          cmocka_unit_test(test_hooks_are_told_the_target),
+        cmocka_unit_test(test_chains),          cmocka_unit_test(test_chain_by_target),
+        cmocka_unit_test(test_renewed_chain),   cmocka_unit_test(test_jump_tables),
         cmocka_unit_test(test_long_chains),
     };
     return cmocka_run_group_tests(tests, support_set_up, NULL);

@@ -1,0 +1,97 @@
+// SPDX-License-Identifier: MIT
+#include "track/unwinding.h"
+#include "base/rare.h"
+#include <stdatomic.h>
+
+#define OUTERMOST 8         // functions that are known to be an unwinder's outermost
+#define OUTERMOST_FRAMES 16 // from where it asks to that function
+
+// Added to as they are met, by whichever thread. Relaxed: each is a number by itself.
+static _Atomic place_t outermost[OUTERMOST];
+static _Atomic bool forbidden; // only ever set; relaxed: threads learn of it with the next sample
+
+void unwinding_forbid_markers(void)
+{
+    atomic_store_explicit(&forbidden, true, memory_order_relaxed);
+}
+
+bool unwinding_forbids_markers(void)
+{
+    return atomic_load_explicit(&forbidden, memory_order_relaxed);
+}
+
+static bool is_outermost(place_t function)
+{
+    place_t one;
+    for (unsigned i = 0;
+         i < OUTERMOST && (one = atomic_load_explicit(&outermost[i], memory_order_relaxed)); i++)
+        if (one == function)
+            return true;
+    return false;
+}
+
+static void add_outermost(place_t function)
+{
+    for (unsigned i = 0; i < OUTERMOST; i++) {
+        place_t none = 0;
+        if (atomic_compare_exchange_strong_explicit(&outermost[i], &none, function,
+                                                    memory_order_relaxed, memory_order_relaxed) ||
+            none == function)
+            return;
+    }
+    unwinding_forbid_markers(); // too many to know
+}
+
+// The outermost function of an unwinder is that whose table it wants first. One that begins with
+// its caller's is at work, for us, as long as the caller is. False: it asks in another way.
+static bool find_outermost(const struct walker *walker, uintptr_t pc, const uintptr_t *frame)
+{
+    const uintptr_t sp = (uintptr_t)(frame + 2);
+    const struct unwind_bounds bounds = {sp, sp < walker->stack.high ? walker->stack.high : sp};
+    struct unwind_cursor cursor;
+    enum verdict verdict;
+    unwind_start_here(&cursor, pc + 1, sp, frame[0], bounds);
+    const place_t wanted = cursor.frame.function;
+    unwind_start_here(&cursor, frame[1], sp, frame[0], bounds);
+    for (unsigned i = 0; i < OUTERMOST_FRAMES; i++) {
+        if (is_outermost(cursor.frame.function))
+            return true;
+        if (cursor.frame.function == wanted) {
+            add_outermost(wanted);
+            return true;
+        }
+        if (unwind_step(&cursor, &verdict) != UNWIND_OK)
+            return false;
+    }
+    return false;
+}
+
+void unwinding_asks(uintptr_t pc, const uintptr_t *frame)
+{
+    struct walker *walker = walk_current;
+    const uintptr_t sp = (uintptr_t)(frame + 2);
+    if (walker && walker->suspended)
+        return; // backtrace(), which is known to begin and to end
+    if (!pc)
+        unwinding_forbid_markers();
+    // Where the stub is at work, a handler of the program has interrupted it. Most questions of an
+    // unwinder come from the same depth.
+    if (!walker || !walker->use_marker || walker->in_stub || walker->unwinding == sp)
+        return;
+    walk_suspend(walker);
+    walker->unwinding = sp;
+    if (pc && !find_outermost(walker, pc, frame))
+        unwinding_forbid_markers();
+    walk_resume(walker);
+}
+
+bool unwinding_goes_on(struct walker *walker)
+{
+    if (!RARE(walker->unwinding))
+        return false;
+    for (size_t i = walker->count; i-- > 0;)
+        if (is_outermost(walker->frames[i].function))
+            return true;
+    walker->unwinding = 0;
+    return false;
+}

@@ -1,0 +1,35 @@
+// SPDX-License-Identifier: MIT
+#ifndef CAIRN_TRACK_UNWINDING_H
+#define CAIRN_TRACK_UNWINDING_H
+
+// Unwinders of the program at work, seen or unseen. To all of them the marker is a frame more, and
+// those that are linked into the program cannot be interposed. But they ask the loader for tables,
+// and the agent answers (src/agent/foreign.c). libgcc asks for each frame, before it reads the
+// frame's return address, and first of all for the table of its own outermost function:
+//
+//   F ─► _Unwind_Backtrace ─► ... ─► _dl_find_object(_Unwind_Backtrace)     the marker is lifted
+//                          ─► ... ─► _dl_find_object(F)
+//
+// From the first of these questions on, and as long as a sample finds that outermost function on
+// the stack, the thread has no marker. What it reads before the first question is its own return
+// address, and functions that do are never marked (forbidden.h).
+//
+// Others ask once and remember (libunwind). Where such a one is loaded, or has asked for all tables
+// (dl_iterate_phdr()), no marker is placed any more.
+
+#include "track/walk.h"
+
+// An unwinder of the program wants the table of the function at pc, or all tables (0). `frame` is
+// the frame address of the function that it has called for that. In normal context, or a handler of
+// the program's.
+void unwinding_asks(uintptr_t pc, const uintptr_t *frame);
+
+// Whether it may still be at work, by the frames of the last sample. Signal-safe.
+bool unwinding_goes_on(struct walker *walker);
+
+// The program has an unwinder that may look at stacks without a question. Markers of other threads
+// go with their next sample. Signal-safe.
+void unwinding_forbid_markers(void);
+bool unwinding_forbids_markers(void);
+
+#endif
