@@ -194,20 +194,21 @@ static void note_runtime(enum module_runtime runtime)
 static void note_unwinder(void)
 {
     const struct live_options *options = agent.session ? &agent.session->options : NULL;
-    if (options && options->marker && options->tracker == LIVE_TRACKER_WALK)
+    if (options && options->tracker == LIVE_TRACKER_ENCODE)
         agent_note(
-            "a program has an unwinder of its own, which would see the marker (libunwind, or "
-            "whatever asks for all unwind tables): none was placed, and returns were not "
+            "a program has an unwinder of its own (libunwind, or whatever asks for all unwind "
+            "tables), which would see the stubs of rewritten calls: its stacks were walked");
+    else if (options && options->tracker == LIVE_TRACKER_WALK && options->marker)
+        agent_note(
+            "a program has an unwinder of its own (libunwind, or whatever asks for all unwind "
+            "tables), which would see the marker: none was placed, and returns were not "
             "counted");
 }
 
 static void publish_module(const struct module_info *info)
 {
     size_t length = strlen(info->path);
-    const bool known = unwinding_forbids_markers();
     forbidden_note_module(info);
-    if (!known && unwinding_forbids_markers())
-        note_unwinder();
     if (info->runtime != RUNTIME_NONE)
         note_runtime(info->runtime);
     if (info->runtime == RUNTIME_GO)
@@ -316,24 +317,17 @@ static bool has_no_library(void)
     return entry != NULL;
 }
 
-static void on_search(uintptr_t pc, const uintptr_t *frame)
-{
-    const bool before = unwinding_forbids_markers();
-    unwinding_asks(pc, frame);
-    if (!before && unwinding_forbids_markers())
-        note_unwinder();
-}
-
 // All that must be in place before a thread can be sampled. The process has a slice.
 static int arm(void)
 {
     reap_start();
+    unwinding_start(note_unwinder);
     int error = loadmap_start(publish_module);
     if (error)
         return error;
     forbidden_start();
     marker_start();
-    frames_ask(NULL, on_search);
+    frames_ask(NULL, unwinding_asks);
     error = signals_start();
     if (!error)
         error = thread_arm();
@@ -390,6 +384,7 @@ static int join_session(int argc, char **argv, uint64_t charged)
     if (!error)
         error = thread_start_main(charged + clock_now(LIVE_EVENT_CPU) - before);
     if (!error && agent.session->options.tracker == LIVE_TRACKER_ENCODE &&
+        !unwinding_has_memory() &&
         encode_start(&agent.process->encode, agent.session->options.verify,
                      agent.session->options.restless))
         agent_note("call sites cannot be rewritten in a process: its stacks were walked");

@@ -30,7 +30,7 @@ void encode_count_push(struct encode_state *state, uint32_t edge)
     graph_edge(&encode.graph, edge)->heat += pushes;
     encode_spend(&(struct encode_bill){.pushes = pushes});
     encode_demand_hot(edge);
-    if (encode_is_too_dear()) {
+    if (encode_must_rest()) {
         atomic_store_explicit(&encode.wanted, REENCODE_STACK, memory_order_relaxed);
         encode_notice(state);
     }

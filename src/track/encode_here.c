@@ -184,7 +184,7 @@ void encode_here_walked(struct encode_notes *notes, const struct walker *walker,
         if (same)
             keep(notes, thread, walker, pc, sp, node);
         pay_for_time(notes);
-        if (encode_is_too_dear() && walk(thread, pc, sp, bp))
+        if (encode_must_rest() && walk(thread, pc, sp, bp))
             encode_rest(thread);
         thread->busy = true;
         encode_unlock(thread, &mask);

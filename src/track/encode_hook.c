@@ -273,7 +273,7 @@ static void meet_call(struct encode_thread *thread, struct encode_site *site, ui
     const enum reencode reason = decide();
     if (reason != REENCODE_NOT && !deeper && walk_from(thread, site->site, sp, bp))
         reencode(thread, reason);
-    if (encode_is_too_dear() && !deeper && walk_from(thread, site->site, sp, bp))
+    if (encode_must_rest() && !deeper && walk_from(thread, site->site, sp, bp))
         encode_rest(thread);
     atomic_store_explicit(&encode.wanted, REENCODE_NOT, memory_order_relaxed);
     encode_count_graph();

@@ -304,6 +304,8 @@ bool encode_walk_on(struct encode_thread *thread, struct unwind_cursor *cursor);
 void encode_replay(struct encode_thread *thread, uintptr_t above);
 // Leads the walked frames back to the code that their sites go through now.
 void encode_move_returns(struct encode_thread *thread);
+// Leads all of them to the original code.
+void encode_uncover_returns(struct encode_thread *thread);
 // Whether, in the walked frames, the function that the program called to jump is no more.
 bool encode_has_landed(const struct encode_thread *thread);
 // Whether as many calls of the walked stack have pushed as there are entries: else the state is
@@ -387,7 +389,7 @@ void encode_spend(const struct encode_bill *bill);
 bool encode_can_compare(void);
 bool encode_can_look(void);
 // Whether numbers cost more than they may. Signal-safe.
-bool encode_is_too_dear(void);
+bool encode_must_rest(void);
 // Numbers rest, if that is possible here and now, or go on. The stack was walked. Under the lock.
 void encode_rest(struct encode_thread *thread);
 void encode_wake(struct encode_thread *thread);

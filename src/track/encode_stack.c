@@ -297,6 +297,16 @@ void encode_move_returns(struct encode_thread *thread)
     }
 }
 
+void encode_uncover_returns(struct encode_thread *thread)
+{
+    for (uint32_t i = 0; i < thread->count; i++) {
+        uintptr_t *slot = (uintptr_t *)thread->frames[i].slot;
+        struct stub_place place;
+        if (slot && sites_locate(*slot, &place) && place.returns)
+            *slot = place.site->address + place.site->length;
+    }
+}
+
 void encode_go_on(struct encode_thread *thread)
 {
     // Not only to another encoding: since the thread went over to the one in force, others may have

@@ -18,12 +18,16 @@
 // all unwinders ask the loader for tables, that is us. Of those of C++ its runtime counts how many
 // are not caught. Of others nobody knows, and a thread that has thrown one keeps its return
 // addresses.
+//
+// Those that are linked into the program cannot be interposed, and a stub would be a frame to them.
+// Before they look at the stack, the return addresses of the thread leave the stubs.
 
 #include "base/unseen.h"
 #include "loadmap/loadmap.h"
 #include "loadmap/lookup.h"
 #include "patch/frames.h"
 #include "track/encode_parts.h"
+#include "track/unwinding.h"
 #include <dlfcn.h>
 
 // What libstdc++ and libc++abi have of each thread, by the ABI that they share.
@@ -134,17 +138,60 @@ static bool comes_from_one_that_looks(const uintptr_t *frame)
     return false;
 }
 
-// An unwinder wants to know of some frame. Normal context.
+// An unwinder that cannot be interposed is about to look at the stack: it is to find no stub there,
+// which would be a frame to it. What returns to original code undoes nothing, and leaving it does
+// nothing to the number, either.
+static void uncover_returns(struct encode_thread *thread, const uintptr_t *frame)
+{
+    uint64_t mask;
+    struct unwind_cursor cursor;
+    if (!encode_lock(thread, &mask))
+        return;
+    start_above(&cursor, frame);
+    thread->frames[0] = (struct encode_frame){.slot = (uintptr_t)(frame + 1)};
+    thread->count = 1;
+    if (encode_walk_on(thread, &cursor)) {
+        encode_uncover_returns(thread);
+        encode_replay(thread, 0);
+        if (encode_must_rest())
+            encode_rest(thread);
+    }
+    encode_unlock(thread, &mask);
+}
+
+// An unwinder wants to know of some frame, or of all. Normal context.
 static void searched(uintptr_t pc, const uintptr_t *frame)
 {
-    (void)pc;
     struct encode_state *state = &encode_state;
-    if (!state->thread || state->foreign)
+    struct unwind_frame unwinder;
+    if (!state->thread) {
+        if (!pc)
+            unwinding_expect_memory();
         return;
+    }
     if (exceptions_of_thread)
         state->uncaught = &exceptions_of_thread()->uncaught;
-    if (!state->uncaught || !*state->uncaught)
-        state->foreign = !comes_from_one_that_looks(frame);
+    if ((state->uncaught && *state->uncaught) || (!pc && comes_from_one_that_looks(frame)))
+        return;
+    const enum unwinding_stage stage =
+        pc ? unwinding_stage(pc, frame, state->thread->stack.high, &unwinder) : UNWINDING_UNKNOWN;
+    if (stage == UNWINDING_GOES_ON ||
+        (stage == UNWINDING_BEGINS && unwinder.function == only_looks))
+        return;
+    // One that throws is known by its table: stubs are no frames to those who catch.
+    const bool throws = stage == UNWINDING_BEGINS && unwinder.flags & FRAME_EH_RETURN;
+    if (throws || stage == UNWINDING_UNKNOWN)
+        state->foreign = true;
+    if (throws)
+        return;
+    if (!pc)
+        unwinding_expect_memory();
+    if (stage == UNWINDING_BEGINS) {
+        see(unwinder.function);
+        state->in_flight = 1;
+    }
+    uncover_returns(state->thread, frame);
+    encode_distrust();
 }
 
 static place_t place_of(const char *name)

@@ -17,6 +17,7 @@
 
 #include "base/unseen.h"
 #include "track/encode_parts.h"
+#include "track/unwinding.h"
 
 enum {
     ASK_NS = 20,       // for each context: what a remembered walk takes
@@ -67,9 +68,10 @@ bool encode_can_look(void)
     return !encode.weighs || purse() >= full();
 }
 
-bool encode_is_too_dear(void)
+// Or because an unwinder has come that would find the stubs at any time.
+bool encode_must_rest(void)
 {
-    return encode.weighs && !encode.resting && purse() < -DEBT_NS;
+    return !encode.resting && ((encode.weighs && purse() < -DEBT_NS) || unwinding_has_memory());
 }
 
 #define CHANGES 256
@@ -113,7 +115,7 @@ void encode_rest(struct encode_thread *thread)
     encode.rests++;
     encode.counts->rests++;
     // What a site of libc does among threads cannot be changed, and so not be taken up again.
-    encode.failed |= encode.company;
+    encode.failed |= encode.company || unwinding_has_memory();
     restore_sites();
     encode_move_returns(thread);
     encode_replay(thread, 0);

@@ -101,7 +101,7 @@ void forbidden_note_module(const struct module_info *module)
     if (module->runtime != RUNTIME_NONE)
         note_runtime(id);
     if (module->unwinds)
-        unwinding_forbid_markers();
+        unwinding_expect_memory();
     if (strncmp(name, "libgcc_s.so", 11) && strncmp(name, "libunwind", 9))
         return;
     for (size_t i = 0; i < UNWINDERS; i++) {

@@ -8,16 +8,36 @@
 
 // Added to as they are met, by whichever thread. Relaxed: each is a number by itself.
 static _Atomic place_t outermost[OUTERMOST];
-static _Atomic bool forbidden; // only ever set; relaxed: threads learn of it with the next sample
+// Only ever set; relaxed: threads learn of it with the next sample.
+static _Atomic bool forbidden, remembering;
+
+static void (*noted)(void);
+
+void unwinding_start(void (*note)(void))
+{
+    noted = note;
+}
 
 void unwinding_forbid_markers(void)
 {
-    atomic_store_explicit(&forbidden, true, memory_order_relaxed);
+    if (!atomic_exchange_explicit(&forbidden, true, memory_order_relaxed) && noted)
+        noted();
 }
 
 bool unwinding_forbids_markers(void)
 {
     return atomic_load_explicit(&forbidden, memory_order_relaxed);
+}
+
+void unwinding_expect_memory(void)
+{
+    atomic_store_explicit(&remembering, true, memory_order_relaxed);
+    unwinding_forbid_markers();
+}
+
+bool unwinding_has_memory(void)
+{
+    return atomic_load_explicit(&remembering, memory_order_relaxed);
 }
 
 static bool is_outermost(place_t function)
@@ -42,45 +62,46 @@ static void add_outermost(place_t function)
     unwinding_forbid_markers(); // too many to know
 }
 
-// The outermost function of an unwinder is that whose table it wants first. One that begins with
-// its caller's is at work, for us, as long as the caller is. False: it asks in another way.
-static bool find_outermost(const struct walker *walker, uintptr_t pc, const uintptr_t *frame)
+enum unwinding_stage unwinding_stage(uintptr_t pc, const uintptr_t *frame, uintptr_t high,
+                                     struct unwind_frame *unwinder)
 {
     const uintptr_t sp = (uintptr_t)(frame + 2);
-    const struct unwind_bounds bounds = {sp, sp < walker->stack.high ? walker->stack.high : sp};
+    const struct unwind_bounds bounds = {sp, sp < high ? high : sp};
     struct unwind_cursor cursor;
     enum verdict verdict;
     unwind_start_here(&cursor, pc + 1, sp, frame[0], bounds);
     const place_t wanted = cursor.frame.function;
     unwind_start_here(&cursor, frame[1], sp, frame[0], bounds);
     for (unsigned i = 0; i < OUTERMOST_FRAMES; i++) {
-        if (is_outermost(cursor.frame.function))
-            return true;
+        *unwinder = cursor.frame;
         if (cursor.frame.function == wanted) {
             add_outermost(wanted);
-            return true;
+            return UNWINDING_BEGINS;
         }
+        if (is_outermost(cursor.frame.function))
+            return UNWINDING_GOES_ON;
         if (unwind_step(&cursor, &verdict) != UNWIND_OK)
-            return false;
+            break;
     }
-    return false;
+    return UNWINDING_UNKNOWN;
 }
 
 void unwinding_asks(uintptr_t pc, const uintptr_t *frame)
 {
     struct walker *walker = walk_current;
     const uintptr_t sp = (uintptr_t)(frame + 2);
+    struct unwind_frame unwinder;
     if (walker && walker->suspended)
         return; // backtrace(), which is known to begin and to end
     if (!pc)
-        unwinding_forbid_markers();
+        unwinding_expect_memory();
     // Where the stub is at work, a handler of the program has interrupted it. Most questions of an
     // unwinder come from the same depth.
     if (!walker || !walker->use_marker || walker->in_stub || walker->unwinding == sp)
         return;
     walk_suspend(walker);
     walker->unwinding = sp;
-    if (pc && !find_outermost(walker, pc, frame))
+    if (pc && unwinding_stage(pc, frame, walker->stack.high, &unwinder) == UNWINDING_UNKNOWN)
         unwinding_forbid_markers();
     walk_resume(walker);
 }

@@ -44,7 +44,20 @@ int main(int argc, char **argv)
 """
 
 
-LIBUNWIND = "/usr/include/libunwind.h"
+OPENS = """
+#include <dlfcn.h>
+int main(int argc, char **argv)
+{
+    int (*run)(int, char **) = (int (*)(int, char **))dlsym(dlopen(argv[1], RTLD_NOW), "plugin_main");
+    int status = run(argc - 1, argv + 1);
+    __asm__ volatile("" ::: "memory");
+    return status;
+}
+"""
+
+NUMBERS = ("--track", "encode", "--verify")
+HAS_LIBUNWIND = not subprocess.run(["cc", "-E", "-include", "libunwind.h", "-x", "c", "/dev/null"],
+                                   capture_output=True).returncode
 
 
 class Unwinders(LiveTest):
@@ -72,36 +85,44 @@ class Unwinders(LiveTest):
 
     def test_unwinders_that_can_be_interposed_and_others(self):
         """One that is linked into the program asks for its tables, and there is no marker then."""
-        for name in ("traces", "traces-static-runtime"):
-            for way in ("libgcc", "libc"):
-                with self.subTest(program=name, way=way):
-                    profile = self.see_the_same([program(name), way], *STORM)
-                    self.assert_complete(profile)
-                    self.assertEqual(profile.info["notes"], [])
+        for options in (STORM, NUMBERS):
+            for name in ("traces", "traces-static-runtime"):
+                for way in ("libgcc", "libc"):
+                    with self.subTest(program=name, way=way, options=options):
+                        profile = self.see_the_same([program(name), way], *options)
+                        self.assert_complete(profile)
+                        self.assertEqual(profile.info["notes"], [])
+                        if options == NUMBERS:
+                            self.assertEqual(profile.info["encode"]["mismatches"], 0)
 
     def test_functions_that_load_their_return_address(self):
         """They are never marked; what they are called from may be."""
-        for rate in ("1000", "10000"):
-            profile = self.see_the_same([program("traces"), "caller"], "-F", rate)
+        for options in (NUMBERS, ("-F", "1000"), STORM):
+            profile = self.see_the_same([program("traces"), "caller"], *options)
         self.assertGreater(profile.info["walks"]["marker"], 0)
 
     def build(self, *arguments):
         built = self.native(["cc", "-O2", "-D_GNU_SOURCE", *arguments])
         self.assertEqual(built.status, 0, built.words)
 
-    @unittest.skipUnless(os.path.exists(LIBUNWIND), "not installed: libunwind-dev")
+    @unittest.skipUnless(HAS_LIBUNWIND, "not installed: libunwind-dev")
     def test_libunwind(self):
-        """It remembers tables, and asks nobody when it looks at a stack: no marker where it is loaded."""
+        """It remembers tables, and asks nobody when it looks at a stack: no marker and no stub, then."""
         source = os.path.join(SOURCES, "traces.c")
         self.build("-DWITH_LIBUNWIND", "-pthread", "-o", "shared", source, "-lunwind")
         self.build("-DWITH_LIBUNWIND", "-pthread", "-no-pie", "-fno-pie", "-o", "static", source,
                    "-l:libunwind.a", "-llzma")
-        for name in ("shared", "static"):
-            for way in ("steps", "libunwind", "libgcc", "libc"):
-                with self.subTest(program=name, way=way):
-                    profile = self.see_the_same([self.file(name), way], *STORM)
-                    self.assert_complete(profile)
-                    if name == "shared" or way in ("steps", "libunwind"):
+        self.build("-DWITH_LIBUNWIND", "-pthread", "-shared", "-fPIC", "-Dmain=plugin_main", "-o",
+                   "plugin.so", source, "-lunwind")
+        self.build("-o", "opens", self.file("opens.c", OPENS))
+        programs = ([self.file("shared")], [self.file("static")],
+                    [self.file("opens"), self.file("plugin.so")])
+        for options in (STORM, NUMBERS):
+            for argv in programs:
+                for way in ("steps", "libunwind"):
+                    with self.subTest(argv=argv, way=way, options=options):
+                        profile = self.see_the_same([*argv, way], *options)
+                        self.assert_complete(profile)
                         self.assertIn("unwinder of its own", "".join(profile.info["notes"]))
 
     @installed("gdb")

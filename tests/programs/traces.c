@@ -11,7 +11,7 @@
 #include <libunwind.h>
 #endif
 
-enum { LEVELS = 24, LIMIT = 96, ROUNDS = 30000 };
+enum { LEVELS = 24, LIMIT = 96, ROUNDS = 12000 };
 
 struct trace {
     void *frames[LIMIT];
