@@ -180,10 +180,10 @@ static void searched(uintptr_t pc, const uintptr_t *frame)
         return;
     // One that throws is known by its table: stubs are no frames to those who catch.
     const bool throws = stage == UNWINDING_BEGINS && unwinder.flags & FRAME_EH_RETURN;
-    if (throws || stage == UNWINDING_UNKNOWN)
+    if (throws) {
         state->foreign = true;
-    if (throws)
         return;
+    }
     if (!pc)
         unwinding_expect_memory();
     if (stage == UNWINDING_BEGINS) {
@@ -191,6 +191,9 @@ static void searched(uintptr_t pc, const uintptr_t *frame)
         state->in_flight = 1;
     }
     uncover_returns(state->thread, frame);
+    // Last: return addresses of one who may have thrown stay where they are, and numbers do not
+    // rest.
+    state->foreign |= stage == UNWINDING_UNKNOWN;
     encode_distrust();
 }
 
