@@ -162,19 +162,23 @@ static bool take_frame(const struct encode_frame *frame, uintptr_t pc, bool may_
     return is_looked_at(graph_find_function(&encode.graph, frame->function));
 }
 
-// On a small stack of the program's there may not be the room.
-static bool has_room(const struct unwind_bounds *own)
+// On a small stack of the program's there may not be the room. Samples are taken on the thread's
+// stack aside.
+static bool has_room(const struct encode_thread *thread)
 {
     const uintptr_t here = (uintptr_t)__builtin_frame_address(0);
-    const struct unwind_bounds *stack =
-        stack_holds(&stack_of_handlers, here) ? &stack_of_handlers : own;
+    const struct unwind_bounds aside = {(uintptr_t)thread->aside,
+                                        (uintptr_t)thread->aside + sizeof thread->aside};
+    const struct unwind_bounds *stack = stack_holds(&aside, here)               ? &aside
+                                        : stack_holds(&stack_of_handlers, here) ? &stack_of_handlers
+                                                                                : &thread->stack;
     return stack_holds(stack, here) && here - stack->low >= ROOM_BYTES;
 }
 
 static bool can_move(const struct encode_thread *thread)
 {
     return !encode.frozen && !encode.failed && !encode.resting && encode_may_move(thread) &&
-           !thread->has_hook && !thread->jumping && thread->root_slot && has_room(&thread->stack);
+           !thread->has_hook && !thread->jumping && thread->root_slot && has_room(thread);
 }
 
 // What calls have entered and left by a jump at once is never on a stack: the entries of ccStack
