@@ -146,9 +146,10 @@ static void enter_handler(const struct sigaction *action, int signal, siginfo_t 
 {
     uint64_t blocked, also;
     sigset_t mask = ((ucontext_t *)context)->uc_sigmask;
-    if (!(action->sa_flags & (int)SA_NODEFER))
+    // Ticks by SIGTRAP go on in its handler. The other one of ours waits, as any signal does in its
+    // own handler, and in handlers that interrupt that one.
+    if (!(action->sa_flags & (int)SA_NODEFER) && signal != SIGTRAP)
         sigaddset(&mask, signal);
-    strip(&mask);
     memcpy(&blocked, &mask, sizeof blocked); // the kernel's part of it
     mask = action->sa_mask;
     strip(&mask);

@@ -9,9 +9,9 @@ from support import MARKERS, STORM, LiveTest, installed, program
 
 GRAPH = {
     "": "blocked_thread sender",
-    "main": "run_show run_masks run_inherit run_blocked run_sigprof run_sigtrap run_sigwait run_signalfd run_by_number",
+    "main": "run_show run_masks run_inherit run_blocked run_sigprof run_sigtrap run_sigwait run_signalfd run_by_number run_nested",
     "signal_work": "burn",
-    "*": "signal_work reset_handlers trap_by_number trap tick some_handler show_mask print_set print_mask print_pending print_dispositions "
+    "*": "signal_work nest raise_all reset_handlers trap_by_number trap tick some_handler show_mask print_set print_mask print_pending print_dispositions "
          "clock_ns",
 }
 
@@ -28,6 +28,9 @@ class Signals(LiveTest):
     @unittest.expectedFailure
     def test_masks_in_handlers_and_after_jumps(self):
         self.life("masks", samples=0)
+
+    def test_no_handler_interrupts_itself(self):
+        self.life("nested", samples=0)
 
     def test_handlers_by_system_calls(self):
         self.life("by-number", samples=20)

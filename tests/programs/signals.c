@@ -430,11 +430,47 @@ static int run_by_number(void)
     return 0;
 }
 
+// Each handler raises all signals, and is never entered twice: the deepest nesting is their number.
+static const int nested_signals[] = {SIGHUP, SIGQUIT, SIGTERM,   SIGXCPU, SIGSTKFLT,
+                                     SIGPWR, SIGUSR1, SIGVTALRM, SIGUSR2, SIGWINCH};
+enum { NESTED_SIGNALS = sizeof nested_signals / sizeof *nested_signals, NESTED_ENTRIES = 20000 };
+static volatile unsigned nested_entries, nested_depth, nested_deepest;
+
+static void raise_all(void)
+{
+    for (unsigned i = 0; i < NESTED_SIGNALS && nested_entries < NESTED_ENTRIES; i++)
+        raise(nested_signals[i]);
+}
+
+static void nest(int number)
+{
+    (void)number;
+    nested_entries++;
+    if (++nested_depth > nested_deepest)
+        nested_deepest = nested_depth;
+    raise_all();
+    nested_depth--;
+}
+
+static int run_nested(void)
+{
+    static char stack[1 << 20];
+    sigaltstack(&(stack_t){.ss_sp = stack, .ss_size = sizeof stack}, NULL);
+    for (unsigned i = 0; i < NESTED_SIGNALS; i++)
+        sigaction(nested_signals[i],
+                  &(struct sigaction){.sa_handler = nest, .sa_flags = i % 2 ? SA_ONSTACK : 0},
+                  NULL);
+    raise_all();
+    printf("%u entries, %u deep\n", nested_entries, nested_deepest);
+    return 0;
+}
+
 int main(int argc, char **argv)
 {
-    static const struct mode modes[] = {
-        {"show", run_show},       {"blocked", run_blocked}, {"sigprof", run_sigprof},
-        {"sigtrap", run_sigtrap}, {"sigwait", run_sigwait}, {"signalfd", run_signalfd},
-        {"masks", run_masks},     {"inherit", run_inherit}, {"by-number", run_by_number}};
+    static const struct mode modes[] = {{"show", run_show},           {"blocked", run_blocked},
+                                        {"sigprof", run_sigprof},     {"sigtrap", run_sigtrap},
+                                        {"sigwait", run_sigwait},     {"signalfd", run_signalfd},
+                                        {"masks", run_masks},         {"inherit", run_inherit},
+                                        {"by-number", run_by_number}, {"nested", run_nested}};
     return RUN_MODE(modes);
 }
