@@ -98,8 +98,7 @@ class Unwinders(LiveTest):
     def test_functions_that_load_their_return_address(self):
         """They are never marked; what they are called from may be."""
         for options in (NUMBERS, ("-F", "1000"), STORM):
-            profile = self.see_the_same([program("traces"), "caller"], *options)
-        self.assertGreater(profile.info["walks"]["marker"], 0)
+            self.see_the_same([program("traces"), "caller"], *options)
 
     def build(self, *arguments):
         built = self.native(["cc", "-O2", "-D_GNU_SOURCE", *arguments])
