@@ -128,10 +128,9 @@ static void write_quoted(FILE *out, const char *text)
 
 void json_key(struct json *json, const char *key)
 {
-    before_value(json); // keys are words of ours: nothing in them is to be escaped
-    putc_unlocked('"', json->out);
-    fputs_unlocked(key, json->out);
-    fputs_unlocked("\": ", json->out);
+    before_value(json);
+    write_quoted(json->out, key);
+    fputs_unlocked(": ", json->out);
     json->after_key = true;
 }
 
