@@ -64,11 +64,13 @@ static uint64_t smaller(uint64_t one, uint64_t other)
 // Gives the kernel what the program is told, and ours. As much of that as the process may.
 static int hold(enum reserve_sum sum)
 {
+    const uint64_t soft = atomic_load_explicit(&told[sum].soft, memory_order_relaxed);
     const uint64_t hard = atomic_load_explicit(&told[sum].hard, memory_order_relaxed);
     const uint64_t ours = atomic_load_explicit(&reserve_sums[sum], memory_order_relaxed);
-    struct rlimit wanted = {
-        .rlim_cur = add(atomic_load_explicit(&told[sum].soft, memory_order_relaxed), ours),
-        .rlim_max = add(hard, LATER)};
+    // Where the soft limit of data is 0, the kernel goes by the hard one.
+    const bool by_hard = sum == RESERVE_DATA && soft == 0;
+    struct rlimit wanted = {.rlim_cur = by_hard ? 0 : add(soft, ours),
+                            .rlim_max = add(hard, by_hard ? ours : LATER)};
     struct rlimit now;
     int error = change(resources[sum], &wanted, NULL);
     if (error && !limits_in_kernel(resources[sum], &now)) {

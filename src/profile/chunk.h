@@ -21,7 +21,7 @@ enum {
 
 // What a file may unpack to, so that a small one cannot take all memory: so much whatever its size
 // (more than a million nodes, as alike as those of a deep recursion), and so many times its size.
-// Recordings unpack to 2 to 13 times their size. Where nodes are more alike than that, the writer
+// Recordings unpack to 1 to 13 times their size. Where nodes are more alike than that, the writer
 // adds filler, and stays well below what a reader accepts.
 enum {
     UNPACK_FREE = 8 << 20,

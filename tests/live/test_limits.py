@@ -93,6 +93,11 @@ class Limits(LiveTest):
                     run, _ = self.record([program("limits"), mode], *options)
                     self.same_limits(run, native)
 
+    def test_a_soft_limit_of_no_data(self):
+        native = self.native([program("limits"), "no-data"])
+        self.assertNotIn("taken: 0", native.text)
+        self.same_limits(self.record([program("limits"), "no-data"], *STORM)[0], native)
+
     def test_limits_set_before_the_recorder_starts(self):
         """A soft limit is the command's alone; a hard one is the recorder's, too, and leaves the agent little."""
         command = f"'{program('limits')}' space-limited"

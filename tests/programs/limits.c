@@ -226,6 +226,13 @@ static int run_limited(int resource)
     return 0;
 }
 
+// The kernel goes by the hard limit then.
+static int run_no_data(void)
+{
+    CHECK(setrlimit(RLIMIT_DATA, &(struct rlimit){0, 128 << 20}) == 0);
+    return run_limited(RLIMIT_DATA);
+}
+
 static int run_space_limited(void)
 {
     return run_limited(RLIMIT_AS);
@@ -287,6 +294,7 @@ int main(int argc, char **argv)
                                         {"space-limited", run_space_limited},
                                         {"data-limit", run_data_limit},
                                         {"data-limited", run_data_limited},
+                                        {"no-data", run_no_data},
                                         {"many-contexts", run_many_contexts},
                                         {"work", run_work}};
     return RUN_MODE(modes);
