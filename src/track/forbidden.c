@@ -4,6 +4,7 @@
 #include "loadmap/lookup.h"
 #include "patch/return_load.h"
 #include "track/unwinding.h"
+#include "unwind/shortcut.h"
 #include <dlfcn.h>
 #include <stdatomic.h>
 #include <stddef.h>
@@ -60,7 +61,9 @@ static _Atomic place_t unwinders[UNWINDERS];
 // Functions that were examined, each with one bit more: it loads its own return address. A function
 // that was displaced by another is examined again. Relaxed: a word is all there is.
 #define EXAMINED 4096
-#define EXAMINED_BYTES 8192 // of code: as much as a sample can wait for
+// Of code, at most. The loops of interpreters are as large, and recursion goes through them: each
+// is looked through once, which takes a tenth of a millisecond.
+#define EXAMINED_BYTES (128 << 10)
 static _Atomic uint64_t examined[EXAMINED] UNSEEN;
 
 void forbidden_start(void)
@@ -185,38 +188,45 @@ static uint64_t examined_word(place_t function, bool loads)
     return function << 1 | loads;
 }
 
-static bool examine(place_t function, uintptr_t pc)
+static bool examine(place_t function, uintptr_t pc, const struct module_ref *module)
 {
-    struct module_ref module;
-    bool unloading;
-    if (!loadmap_find(pc, &module, &unloading) || module.id != place_module(function))
+    if (module->id != place_module(function))
         return true;
-    const bool loads = return_may_be_loaded(&module, pc, EXAMINED_BYTES);
+    const bool loads = return_may_be_loaded(module, pc, EXAMINED_BYTES);
     atomic_store_explicit(examined_slot(function), examined_word(function, loads),
                           memory_order_relaxed);
     return loads;
 }
 
-bool forbidden_by_known_code(place_t function)
+// What is known of a function: examined_word(), or another one's.
+static uint64_t known_word(place_t function)
 {
-    return atomic_load_explicit(examined_slot(function), memory_order_relaxed) !=
-           examined_word(function, false);
+    return atomic_load_explicit(examined_slot(function), memory_order_relaxed);
 }
 
-bool forbidden_is_examined(place_t function)
+static bool is_examined(place_t function, uint64_t known)
 {
-    return atomic_load_explicit(examined_slot(function), memory_order_relaxed) >> 1 ==
-           examined_word(function, false) >> 1;
+    return known >> 1 == examined_word(function, false) >> 1;
+}
+
+bool forbidden_by_code_that_stays(place_t function, uintptr_t pc)
+{
+    const uint64_t known = known_word(function);
+    if (is_examined(function, known))
+        return known & 1;
+    const struct shortcut *shortcut = shortcut_at(pc);
+    return !shortcut || examine(function, pc, &shortcut->module);
 }
 
 bool forbidden_by_code(place_t function, uintptr_t pc)
 {
-    if (forbidden_is_examined(function))
-        return forbidden_by_known_code(function);
-    if (!pc)
-        return true;
+    const uint64_t known = known_word(function);
+    if (is_examined(function, known))
+        return known & 1;
+    struct module_ref module;
+    bool unloading;
     loadmap_enter();
-    const bool forbidden = examine(function, pc);
+    const bool forbidden = !loadmap_find(pc, &module, &unloading) || examine(function, pc, &module);
     loadmap_leave();
     return forbidden;
 }

@@ -30,9 +30,9 @@ bool forbidden_to_mark(place_t function, place_t site);
 // examined. `pc` is an address in it. Signal-safe.
 bool forbidden_by_code(place_t function, uintptr_t pc);
 
-// The same for callers that must not ask the loader: true where the function has not been examined.
-bool forbidden_by_known_code(place_t function);
-bool forbidden_is_examined(place_t function);
+// The same for callers that must not ask the loader: true where the function has not been examined,
+// and its module may be unloaded.
+bool forbidden_by_code_that_stays(place_t function, uintptr_t pc);
 
 // Will be asked of this function: asks the processor to have at hand what is known. Signal-safe.
 void forbidden_expect(place_t function);

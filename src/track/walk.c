@@ -88,29 +88,31 @@ static ref_t insert(struct pass *pass, size_t from, ref_t parent)
     return parent;
 }
 
+// An address in the function of a frame.
+static uintptr_t address_in(const struct walker *walker, size_t index)
+{
+    return index + 1 < walker->count ? walker->frames[index + 1].ra - 1 : walker->leaf;
+}
+
 // The stub comes here, too, and a function's result may be in a vector register: nothing of libc or
 // the loader may be called.
-static bool may_mark(const struct walk_frame *frame)
+static bool may_mark(const struct walker *walker, size_t index)
 {
-    return frame->flags & WALK_CFI && !forbidden_by_known_code(frame->function) &&
+    const struct walk_frame *frame = &walker->frames[index];
+    return frame->flags & WALK_CFI &&
+           !forbidden_by_code_that_stays(frame->function, address_in(walker, index)) &&
            !forbidden_to_mark(frame->function, frame->site) && unwind_still_follows_call(frame->ra);
 }
 
-// Has the functions examined that a sample would mark, which the stub must not do itself: the
-// youngest that may be, and of those that are new the caller, where a return leads the marker.
+// Has the functions examined that a sample would mark, up to the first that may be: unlike the
+// stub, it may ask the loader for their modules.
 static void examine_frames(const struct walker *walker, size_t end)
 {
-    const struct walk_frame *frames = walker->frames;
     size_t tries = PLACE_TRIES;
-    for (size_t i = end; i-- > 0 && tries-- > 0;) {
-        if (!(frames[i].flags & WALK_CFI))
-            continue;
-        if (i > 0 && !forbidden_is_examined(frames[i].function))
-            forbidden_by_code(frames[i - 1].function, frames[i].ra - 1);
-        if (!forbidden_by_code(frames[i].function,
-                               i + 1 < walker->count ? frames[i + 1].ra - 1 : walker->leaf))
+    for (size_t i = end; i-- > 0 && tries-- > 0;)
+        if (walker->frames[i].flags & WALK_CFI &&
+            !forbidden_by_code(walker->frames[i].function, address_in(walker, i)))
             return;
-    }
 }
 
 // Puts the marker into the youngest frame below index `end` that may carry it.
@@ -121,7 +123,7 @@ static void place_marker(struct walker *walker, size_t end)
         const struct walk_frame *frame = &walker->frames[i];
         // Set before the marker is there: once it is, a return uses it.
         walker->marked = i;
-        if (may_mark(frame) && marker_place(&walker->marker, frame->slot, frame->ra)) {
+        if (may_mark(walker, i) && marker_place(&walker->marker, frame->slot, frame->ra)) {
             walker->serial += walker->serial == UINT32_MAX ? 2 : 1;
             return;
         }
@@ -405,6 +407,7 @@ bool walk_marker_returned(struct marker *marker, uintptr_t cfa)
     if (walker->keeps_returns)
         tree_count(walker->arena, walker->tree, walker->frames[returned].node, 1);
     marker_lift(marker); // gives the table entry back; the slot was consumed by the return
+    walker->leaf = walker->frames[returned].ra - 1;
     walker->count = returned;
     if (!walker->suspended && !walker->unwinding && !unwinding_forbids_markers())
         place_apart(walker, walker->slack);

@@ -135,7 +135,10 @@ static bool read_cie(struct cie *cie, const struct module_ref *module, const uns
     if (version != 1 && version != 3 && version != 4)
         return false;
     const char *letters = (const char *)reader->at;
-    size_t count = strnlen(letters, reader_left(reader));
+    const size_t left = reader_left(reader);
+    size_t count = 0; // by hand: the stub of the marker comes here, and must not call libc
+    while (count < left && letters[count])
+        count++;
     reader_skip(reader, count + 1);
     if (version == 4 && (reader_u8(reader) != sizeof(void *) || reader_u8(reader) != 0))
         return false;
