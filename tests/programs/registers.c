@@ -127,7 +127,10 @@ int main(void)
     CHECK(__get_cpuid_count(13, 0, &a, &b, &c, &d));
     // x87, SSE, AVX and AVX-512, as far as this machine has them.
     vector_mask = a & 0xe7;
-    CHECK(b <= sizeof vector_state[0]);
+    // Other parts of the state (AMX) are larger, and lie behind them.
+    for (unsigned part = 2; part < 8; part++)
+        if (vector_mask >> part & 1)
+            CHECK(__get_cpuid_count(13, part, &a, &b, &c, &d) && a + b <= sizeof vector_state[0]);
     int avx2 = __builtin_cpu_supports("avx2"), avx512 = __builtin_cpu_supports("avx512f");
     unsigned char pattern[256];
     for (int i = 0; i < ROUNDS; i++) {
