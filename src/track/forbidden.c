@@ -4,6 +4,7 @@
 #include "loadmap/lookup.h"
 #include "patch/return_load.h"
 #include "track/unwinding.h"
+#include "unwind/arch.h"
 #include "unwind/shortcut.h"
 #include <dlfcn.h>
 #include <stdatomic.h>
@@ -215,7 +216,12 @@ bool forbidden_by_code_that_stays(place_t function, uintptr_t pc)
     if (is_examined(function, known))
         return known & 1;
     const struct shortcut *shortcut = shortcut_at(pc);
-    return !shortcut || examine(function, pc, &shortcut->module);
+    if (!shortcut)
+        return true;
+    const uint64_t flags = arch_begin_unaligned(); // tables are not aligned
+    const bool forbidden = examine(function, pc, &shortcut->module);
+    arch_restore_flags(flags);
+    return forbidden;
 }
 
 bool forbidden_by_code(place_t function, uintptr_t pc)

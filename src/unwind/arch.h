@@ -64,6 +64,11 @@ bool arch_protects_returns(void);
 // interrupted code gets its own back.
 void arch_allow_unaligned(const void *ucontext);
 
+// The same for code of ours that the program runs without a signal, for a while: returns what
+// arch_restore_flags() takes.
+uint64_t arch_begin_unaligned(void);
+void arch_restore_flags(uint64_t flags);
+
 // True if the interrupted code has just made a system call: the signal may have come before its
 // end.
 bool arch_is_after_system_call(const void *ucontext);

@@ -123,6 +123,20 @@ void arch_allow_unaligned(const void *ucontext)
         __builtin_ia32_writeeflags_u64(__builtin_ia32_readeflags_u64() & ~ALIGNMENT_CHECK);
 }
 
+uint64_t arch_begin_unaligned(void)
+{
+    const uint64_t flags = __builtin_ia32_readeflags_u64();
+    if (RARE(flags & ALIGNMENT_CHECK))
+        __builtin_ia32_writeeflags_u64(flags & ~ALIGNMENT_CHECK);
+    return flags;
+}
+
+void arch_restore_flags(uint64_t flags)
+{
+    if (RARE(flags & ALIGNMENT_CHECK))
+        __builtin_ia32_writeeflags_u64(flags);
+}
+
 bool arch_is_after_system_call(const void *ucontext)
 {
     // The instruction leaves the address behind it there.
