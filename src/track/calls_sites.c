@@ -263,7 +263,9 @@ static int take_function(uintptr_t function, void *context)
     stayed_count = 0;
     if (sites_find(function, &list, &found))
         return 0;
-    const struct patch_function facts = within ? (struct patch_function){0} : facts_of(function);
+    struct patch_function facts = {0};
+    if (!within)
+        facts = facts_of(function);
     take_self(&facts);
     for (unsigned i = 0; i < list.count; i++)
         (within ? take_callback : take_followed)(&list.site[i]);
