@@ -352,16 +352,34 @@ void signals_open_thread(struct thread *thread)
     thread->hidden |= strip(&before);
 }
 
-// Makes real what the program believes about our signals.
-static void show_beliefs(void)
+static void show_mask(const struct thread *thread)
 {
-    struct thread *thread = thread_self;
-    if (!agent_in_vfork_child())
-        sites_end_traps();
     sigset_t set;
     sigemptyset(&set);
     restore(&set, thread ? thread->hidden : 0);
     REAL(pthread_sigmask)(SIG_BLOCK, &set, NULL);
+}
+
+// A child of vfork has no ticks, and what its parent believes is not for it to change: from its
+// first change on it has its mask for real.
+static void show_mask_in_vfork_child(struct thread *thread)
+{
+    const pid_t child = now_process();
+    if (thread && thread->masked_child != child) {
+        show_mask(thread);
+        thread->masked_child = child;
+    }
+}
+
+// Makes real what the program believes about our signals.
+static void show_beliefs(void)
+{
+    if (agent_in_vfork_child()) {
+        show_mask_in_vfork_child(thread_self);
+    } else {
+        sites_end_traps();
+        show_mask(thread_self);
+    }
     for (size_t i = 0; i < OURS; i++) {
         struct sigaction ignore = {.sa_handler = SIG_IGN};
         if (believed[i].sa_handler == SIG_IGN)
@@ -487,8 +505,12 @@ static int change_mask(int (*change)(int, const sigset_t *, sigset_t *), int how
                        const sigset_t *set, sigset_t *before)
 {
     struct thread *thread = thread_self;
-    if (!agent.armed || !thread || agent_in_vfork_child())
+    if (!agent.armed || !thread)
         return change(how, set, before);
+    if (agent_in_vfork_child()) {
+        show_mask_in_vfork_child(thread);
+        return change(how, set, before);
+    }
     sigset_t stripped;
     uint32_t named = 0, hidden = thread->hidden;
     if (set) {
@@ -529,6 +551,37 @@ static int change_one(int how, int signal)
     sigset_t set;
     sigemptyset(&set);
     return sigaddset(&set, signal) ? -1 : sigprocmask(how, &set, NULL);
+}
+
+// The masks of BSD: a bit for each of the first 32 signals. dash still uses them.
+static int change_bits(int how, int mask)
+{
+    sigset_t set, before;
+    sigemptyset(&set);
+    for (int signal = 1; signal <= 32; signal++)
+        if ((unsigned)mask >> (signal - 1) & 1)
+            sigaddset(&set, signal);
+    if (change_mask(REAL(sigprocmask), how, &set, &before))
+        return -1;
+    unsigned old = 0;
+    for (int signal = 1; signal <= 32; signal++)
+        old |= (unsigned)(sigismember(&before, signal) == 1) << (signal - 1);
+    return (int)old;
+}
+
+INTERPOSED int sigblock(int mask)
+{
+    return change_bits(SIG_BLOCK, mask);
+}
+
+INTERPOSED int sigsetmask(int mask)
+{
+    return change_bits(SIG_SETMASK, mask);
+}
+
+INTERPOSED int siggetmask(void)
+{
+    return change_bits(SIG_BLOCK, 0);
 }
 
 INTERPOSED int sighold(int signal)

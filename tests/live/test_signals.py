@@ -9,7 +9,7 @@ from support import MARKERS, STORM, LiveTest, installed, program
 
 GRAPH = {
     "": "blocked_thread sender",
-    "main": "run_show run_masks run_inherit run_blocked run_sigprof run_sigtrap run_sigwait run_signalfd run_by_number run_nested",
+    "main": "run_show run_masks run_inherit run_blocked run_sigprof run_sigtrap run_sigwait run_signalfd run_by_number run_nested run_vfork",
     "signal_work": "burn",
     "*": "signal_work nest raise_all reset_handlers trap_by_number trap tick some_handler show_mask print_set print_mask print_pending print_dispositions "
          "clock_ns",
@@ -37,6 +37,9 @@ class Signals(LiveTest):
 
     def test_masks_and_dispositions_are_inherited(self):
         self.life("inherit", samples=20)
+
+    def test_masks_of_programs_that_shells_start(self):
+        self.life("vfork", samples=0)
 
     def test_all_signals_blocked(self):
         def judge(profile):

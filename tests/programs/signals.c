@@ -2,6 +2,7 @@
 // Programs with opinions of their own on signals. What they see must be what they did.
 
 #include "common.h"
+#include <dlfcn.h>
 #include <errno.h>
 #include <poll.h>
 #include <pthread.h>
@@ -199,6 +200,46 @@ static int run_inherit(void)
     CHECK(waitpid(pid, &status, 0) == pid && status == 0);
     execv(self, arguments);
     return 98;
+}
+
+// By a function that is deprecated, and that dash uses.
+static void mask_by_bits(int mask)
+{
+    int (*set_mask)(int) = (int (*)(int))dlsym(RTLD_DEFAULT, "sigsetmask");
+    CHECK(set_mask && set_mask(mask) != -1);
+}
+
+// As shells start programs: everything is blocked over the vfork, and the child puts the mask back.
+static int run_vfork(void)
+{
+    sigset_t set, before;
+    char self[4096] = "";
+    CHECK(readlink("/proc/self/exe", self, sizeof self - 1) > 0);
+    sigfillset(&set);
+    fflush(stdout);
+    for (int way = 0; way < 4; way++) {
+        int status;
+        CHECK(sigprocmask(SIG_BLOCK, &set, &before) == 0);
+        const pid_t child = vfork();
+        if (!child) {
+            if (way == 0)
+                sigprocmask(SIG_SETMASK, &before, NULL);
+            if (way == 1)
+                mask_by_bits(0);
+            if (way == 2)
+                sigrelse(SIGTRAP);
+            execl(self, "signals", "show", NULL);
+            _exit(99);
+        }
+        CHECK(waitpid(child, &status, 0) == child && status == 0);
+        if (way % 2)
+            CHECK(sigprocmask(SIG_SETMASK, &before, NULL) == 0);
+        else
+            mask_by_bits(0);
+        print_mask("parent");
+        fflush(stdout);
+    }
+    return 0;
 }
 
 static void *blocked_thread(void *unused)
@@ -467,10 +508,10 @@ static int run_nested(void)
 
 int main(int argc, char **argv)
 {
-    static const struct mode modes[] = {{"show", run_show},           {"blocked", run_blocked},
-                                        {"sigprof", run_sigprof},     {"sigtrap", run_sigtrap},
-                                        {"sigwait", run_sigwait},     {"signalfd", run_signalfd},
-                                        {"masks", run_masks},         {"inherit", run_inherit},
-                                        {"by-number", run_by_number}, {"nested", run_nested}};
+    static const struct mode modes[] = {
+        {"show", run_show},       {"blocked", run_blocked}, {"sigprof", run_sigprof},
+        {"sigtrap", run_sigtrap}, {"sigwait", run_sigwait}, {"signalfd", run_signalfd},
+        {"masks", run_masks},     {"inherit", run_inherit}, {"by-number", run_by_number},
+        {"nested", run_nested},   {"vfork", run_vfork}};
     return RUN_MODE(modes);
 }
