@@ -110,14 +110,30 @@ static bool decoded_loads(const struct module_ref *module, uintptr_t pc, uintptr
     return false;
 }
 
+// The next such byte, or the end. Eight at a time, as there may be a hundred kilobytes of code.
+static const unsigned char *next_byte(const unsigned char *at, const unsigned char *end,
+                                      unsigned char byte)
+{
+    const uint64_t ones = UINT64_C(0x0101010101010101);
+    for (; end - at >= 8; at += 8) {
+        uint64_t word;
+        __builtin_memcpy(&word, at, sizeof word);
+        word ^= ones * byte;
+        const uint64_t zeroes = (word - ones) & ~word & ones << 7; // the lowest is right
+        if (zeroes)
+            return at + (__builtin_ctzll(zeroes) >> 3);
+    }
+    while (at < end && *at != byte)
+        at++;
+    return at;
+}
+
 // An operand at rsp + offset, or at rbp + 8, by its bytes.
 static bool has_operand(const unsigned char *code, const unsigned char *end, bool by_frame,
                         int64_t offset)
 {
     const unsigned char last = by_frame ? 8 : 0x24;
-    for (const unsigned char *at = code + 1; at < end; at++) {
-        if (*at != last)
-            continue;
+    for (const unsigned char *at = code; (at = next_byte(at + 1, end, last)) < end;) {
         const unsigned mode = at[-1] & 0xc7u;
         int32_t wide;
         if (by_frame ? mode == 0x45 : mode == 0x44 && end - at > 1 && (signed char)at[1] == offset)
