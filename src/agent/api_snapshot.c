@@ -26,13 +26,6 @@ struct picture {
     size_t mapped;
 };
 
-static uint64_t now_ns(clockid_t clock)
-{
-    struct timespec now;
-    now_read(clock, &now);
-    return (uint64_t)now.tv_sec * 1000000000 + (uint64_t)now.tv_nsec;
-}
-
 // A copy of a record, its link apart. 0: no room.
 static ref_t copy_record(struct picture *picture, const void *record, size_t bytes)
 {

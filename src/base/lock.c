@@ -81,10 +81,9 @@ bool lock_break(struct lock *lock)
 
 bool patience_lasts(struct patience *patience)
 {
-    struct timespec time;
-    if (now_process() != process || now_read(CLOCK_MONOTONIC, &time))
+    const uint64_t now = now_ns(CLOCK_MONOTONIC);
+    if (now_process() != process || !now)
         return false;
-    const uint64_t now = (uint64_t)time.tv_sec * 1000000000 + (uint64_t)time.tv_nsec;
     if (!patience->end)
         patience->end = now + PATIENCE_NS;
     syscall(SYS_sched_yield);

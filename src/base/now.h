@@ -7,6 +7,7 @@
 // theirs, and are not ready for questions when the agent begins, which is before them.
 
 #include <stdbool.h>
+#include <stdint.h>
 #include <sys/syscall.h>
 #include <sys/types.h>
 #include <time.h>
@@ -16,6 +17,15 @@
 // such function, it is a system call.
 extern
     __attribute__((visibility("hidden"))) int (*now_read)(clockid_t clock, struct timespec *time);
+
+// In nanoseconds; 0 if there is no such clock. Signal-safe.
+static inline uint64_t now_ns(clockid_t clock)
+{
+    struct timespec time;
+    if (now_read(clock, &time))
+        return 0;
+    return (uint64_t)time.tv_sec * 1000000000 + (uint64_t)time.tv_nsec;
+}
 
 // From here on it is a system call: the other way reads the processor's counter, which the program
 // has forbidden itself. Signal-safe.

@@ -344,15 +344,10 @@ bool clock_is_last_tick(const siginfo_t *info)
 
 uint64_t clock_now(enum live_event event)
 {
-    struct timespec now;
-    now_read(event == LIVE_EVENT_WALL ? CLOCK_MONOTONIC : CLOCK_THREAD_CPUTIME_ID, &now);
-    return (uint64_t)now.tv_sec * 1000000000 + (uint64_t)now.tv_nsec;
+    return now_ns(event == LIVE_EVENT_WALL ? CLOCK_MONOTONIC : CLOCK_THREAD_CPUTIME_ID);
 }
 
 uint64_t clock_cpu_of(pid_t thread)
 {
-    struct timespec time;
-    if (now_read(cpu_clock_id(thread), &time))
-        return 0;
-    return (uint64_t)time.tv_sec * 1000000000 + (uint64_t)time.tv_nsec;
+    return now_ns(cpu_clock_id(thread));
 }

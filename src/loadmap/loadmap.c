@@ -254,13 +254,6 @@ bool loadmap_is_programs(uintptr_t pc)
 }
 #endif
 
-static uint64_t now(clockid_t clock)
-{
-    struct timespec time;
-    now_read(clock, &time);
-    return (uint64_t)time.tv_sec * 1000000000 + (uint64_t)time.tv_nsec;
-}
-
 static void add_mapped_file(const struct maps_reader *maps)
 {
     struct image *image = &scratch.image;
@@ -282,11 +275,11 @@ static void add_mapped_file(const struct maps_reader *maps)
 // that was generated. Rarely.
 static void add_from_maps(uintptr_t pc)
 {
-    const uint64_t begin = now(CLOCK_MONOTONIC);
+    const uint64_t begin = now_ns(CLOCK_MONOTONIC);
     if (begin < atomic_load(&maps_not_before) || !try_lock(1))
         return;
     // What others do on this processor meanwhile is no cost of ours.
-    const uint64_t used = now(CLOCK_THREAD_CPUTIME_ID);
+    const uint64_t used = now_ns(CLOCK_THREAD_CPUTIME_ID);
     struct maps_reader *maps = &scratch.maps;
     if (maps_read(maps, pc)) {
         table_set_ranges(maps->range, maps->ranges);
@@ -294,7 +287,7 @@ static void add_from_maps(uintptr_t pc)
             add_mapped_file(maps);
     }
     lock_release(&lock);
-    const uint64_t pause = (now(CLOCK_THREAD_CPUTIME_ID) - used) * MAPS_PAUSE_TIMES;
+    const uint64_t pause = (now_ns(CLOCK_THREAD_CPUTIME_ID) - used) * MAPS_PAUSE_TIMES;
     atomic_store(&maps_not_before, begin + (pause > MAPS_PAUSE_LEAST ? pause : MAPS_PAUSE_LEAST));
 }
 

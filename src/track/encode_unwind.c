@@ -22,6 +22,7 @@
 // Those that are linked into the program cannot be interposed, and a stub would be a frame to them.
 // Before they look at the stack, the return addresses of the thread leave the stubs.
 
+#include "base/place_set.h"
 #include "base/unseen.h"
 #include "loadmap/loadmap.h"
 #include "loadmap/lookup.h"
@@ -46,33 +47,12 @@ static uintptr_t resumes;
 
 // Functions that were seen asking, of unwinders that are not known by their tables or their
 // library.
-#define SEEN_MOST 8
-static _Atomic place_t seen[SEEN_MOST] UNSEEN;
-
-// Relaxed: a place is all there is, and who misses one learns it himself.
-static bool has_seen(place_t function)
-{
-    place_t one;
-    for (unsigned i = 0;
-         i < SEEN_MOST && (one = atomic_load_explicit(&seen[i], memory_order_relaxed)); i++)
-        if (one == function)
-            return true;
-    return false;
-}
-
-static void see(place_t function)
-{
-    for (unsigned i = 0; i < SEEN_MOST && !has_seen(function); i++) {
-        place_t none = 0;
-        atomic_compare_exchange_strong_explicit(&seen[i], &none, function, memory_order_relaxed,
-                                                memory_order_relaxed);
-    }
-}
+static struct place_set seen UNSEEN;
 
 bool encode_is_unwinder(const struct unwind_frame *frame)
 {
     return frame->flags & FRAME_EH_RETURN || encode_is_in_unwinder(frame->pc) ||
-           has_seen(frame->function);
+           place_set_has(&seen, frame->function);
 }
 
 bool encode_resumes(uintptr_t target)
@@ -112,7 +92,7 @@ static _Unwind_Reason_Code unwound(int version, _Unwind_Action actions,
     if (state->thread) {
         start_above(&cursor, __builtin_frame_address(0));
         if (cursor.frame.flags & FRAME_CFI && !encode_is_unwinder(&cursor.frame))
-            see(cursor.frame.function);
+            place_set_add(&seen, cursor.frame.function);
         // Its own calls are from here.
         if (!state->in_flight || state->unwinder_sp <= cursor.sp)
             state->unwinder_sp = cursor.sp + 1;
@@ -187,7 +167,7 @@ static void searched(uintptr_t pc, const uintptr_t *frame)
     if (!pc)
         unwinding_expect_memory();
     if (stage == UNWINDING_BEGINS) {
-        see(unwinder.function);
+        place_set_add(&seen, unwinder.function);
         state->in_flight = 1;
     }
     uncover_returns(state->thread, frame);

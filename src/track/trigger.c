@@ -51,9 +51,7 @@ void trigger_open(struct trigger_thread *trigger, struct walker *walker,
 
 static void decay(struct trigger_thread *trigger)
 {
-    struct timespec time;
-    now_read(CLOCK_MONOTONIC_COARSE, &time);
-    uint64_t now = (uint64_t)time.tv_sec * 1000000000 + (uint64_t)time.tv_nsec;
+    const uint64_t now = now_ns(CLOCK_MONOTONIC_COARSE);
     if (now - trigger->decayed < DECAY_NS)
         return;
     trigger->decayed = now;

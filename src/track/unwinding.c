@@ -1,13 +1,12 @@
 // SPDX-License-Identifier: MIT
 #include "track/unwinding.h"
+#include "base/place_set.h"
 #include "base/rare.h"
-#include <stdatomic.h>
 
-#define OUTERMOST 8         // functions that are known to be an unwinder's outermost
-#define OUTERMOST_FRAMES 16 // from where it asks to that function
+#define OUTERMOST_FRAMES 16 // from where an unwinder asks to its outermost function
 
-// Added to as they are met, by whichever thread. Relaxed: each is a number by itself.
-static _Atomic place_t outermost[OUTERMOST];
+// Functions that are known to be an unwinder's outermost.
+static struct place_set outermost;
 // Only ever set; relaxed: threads learn of it with the next sample.
 static _Atomic bool forbidden, remembering;
 
@@ -40,28 +39,6 @@ bool unwinding_has_memory(void)
     return atomic_load_explicit(&remembering, memory_order_relaxed);
 }
 
-static bool is_outermost(place_t function)
-{
-    place_t one;
-    for (unsigned i = 0;
-         i < OUTERMOST && (one = atomic_load_explicit(&outermost[i], memory_order_relaxed)); i++)
-        if (one == function)
-            return true;
-    return false;
-}
-
-static void add_outermost(place_t function)
-{
-    for (unsigned i = 0; i < OUTERMOST; i++) {
-        place_t none = 0;
-        if (atomic_compare_exchange_strong_explicit(&outermost[i], &none, function,
-                                                    memory_order_relaxed, memory_order_relaxed) ||
-            none == function)
-            return;
-    }
-    unwinding_forbid_markers(); // too many to know
-}
-
 enum unwinding_stage unwinding_stage(uintptr_t pc, const uintptr_t *frame, uintptr_t high,
                                      struct unwind_frame *unwinder)
 {
@@ -75,10 +52,11 @@ enum unwinding_stage unwinding_stage(uintptr_t pc, const uintptr_t *frame, uintp
     for (unsigned i = 0; i < OUTERMOST_FRAMES; i++) {
         *unwinder = cursor.frame;
         if (cursor.frame.function == wanted) {
-            add_outermost(wanted);
+            if (!place_set_add(&outermost, wanted))
+                unwinding_forbid_markers(); // too many to know
             return UNWINDING_BEGINS;
         }
-        if (is_outermost(cursor.frame.function))
+        if (place_set_has(&outermost, cursor.frame.function))
             return UNWINDING_GOES_ON;
         if (unwind_step(&cursor, &verdict) != UNWIND_OK)
             break;
@@ -111,7 +89,7 @@ bool unwinding_goes_on(struct walker *walker)
     if (!RARE(walker->unwinding))
         return false;
     for (size_t i = walker->count; i-- > 0;)
-        if (is_outermost(walker->frames[i].function))
+        if (place_set_has(&outermost, walker->frames[i].function))
             return true;
     walker->unwinding = 0;
     return false;
