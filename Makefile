@@ -3,19 +3,18 @@
 
 BUILD ?= build
 PREFIX ?= /usr/local
-NINJA = ninja -C $(BUILD) cairn libcairn.so libcairn-alloc.so
 
 # SECONDS_OF_FUZZ=60 ends it sooner.
 SECONDS_OF_FUZZ ?= 3600
 
-.PHONY: all demo test bench fuzz torture lint install format clean deps
+.PHONY: all demo test bench fuzz torture lint install uninstall format clean deps
 
 all: $(BUILD)/build.ninja
-	@$(NINJA)
+	@ninja -C $(BUILD) product
 
 $(BUILD)/build.ninja:
 	@scripts/install-deps build
-	@meson setup $(BUILD) --prefix=$(PREFIX) >$(BUILD).log 2>&1 || { cat $(BUILD).log; exit 1; }
+	@meson setup $(BUILD) --libdir=lib >$(BUILD).log 2>&1 || { cat $(BUILD).log; exit 1; }
 	@rm -f $(BUILD).log
 
 deps:
@@ -42,11 +41,12 @@ bench: all
 	@meson setup --reconfigure $(BUILD) >/dev/null
 	@bench/run $(abspath $(BUILD))
 
-install: all
-	@meson configure $(BUILD) --prefix=$(PREFIX)
-	@$(NINJA)
-	@meson install -C $(BUILD) --no-rebuild --quiet
-	@echo "installed below $(DESTDIR)$(PREFIX)"
+install:
+	@scripts/install-deps build
+	@DESTDIR="$(DESTDIR)" scripts/install $(BUILD) "$(PREFIX)"
+
+uninstall:
+	@DESTDIR="$(DESTDIR)" scripts/install --remove "$(PREFIX)"
 
 format:
 	@clang-format -i $$(git ls-files '*.c' '*.h')
