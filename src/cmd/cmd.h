@@ -26,7 +26,8 @@ struct command {
 };
 
 extern const struct command command_record, command_report, command_info, command_export,
-    command_compare, command_merge, command_decode, command_cc, command_list, command_help;
+    command_compare, command_merge, command_decode, command_cc, command_list, command_doctor,
+    command_help;
 
 // Every command there is, ends with NULL.
 extern const struct command *const all_commands[];

@@ -2,25 +2,21 @@
 
 #include "cmd/instrumented.h"
 #include "cmd/cmd.h"
+#include "cmd/libraries.h"
 #include <errno.h>
 #include <fcntl.h>
 #include <gelf.h>
 #include <libelf.h>
 #include <limits.h>
 #include <linux/membarrier.h>
-#include <spawn.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/syscall.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
 #define ENTRIES_SECTION "__patchable_function_entries" // -fpatchable-function-entry
 #define ENTER_HOOK "__cyg_profile_func_enter"          // -finstrument-functions
-
-extern char **environ;
 
 // What is known of a file. NOT_ELF: a script, or not to be read.
 enum finding { NOT_ELF, PLAIN, INSTRUMENTED };
@@ -93,57 +89,16 @@ static enum finding look_at(const char *path, char *loader, size_t size)
     return finding;
 }
 
-// Asks the loader which libraries it would load: it alone knows all the places where it looks. The
-// program itself is not run.
-static FILE *list_libraries(const char *loader, const char *path, pid_t *pid)
+static bool note_instrumented(void *found, const char *library)
 {
-    int ends[2];
-    posix_spawn_file_actions_t actions;
-    if (pipe2(ends, O_CLOEXEC))
-        return NULL;
-    posix_spawn_file_actions_init(&actions);
-    posix_spawn_file_actions_adddup2(&actions, ends[1], STDOUT_FILENO);
-    posix_spawn_file_actions_addopen(&actions, STDERR_FILENO, "/dev/null", O_WRONLY, 0);
-    char *words[] = {(char *)loader, "--list", (char *)path, NULL};
-    int error = posix_spawn(pid, loader, &actions, NULL, words, environ);
-    posix_spawn_file_actions_destroy(&actions);
-    close(ends[1]);
-    FILE *list = error ? NULL : fdopen(ends[0], "r");
-    if (!list)
-        close(ends[0]);
-    return list;
-}
-
-// The path in a line as "libm.so.6 => /lib/libm.so.6 (0x00007f…)" or "/lib/ld.so (0x…)"; NULL.
-static char *library_in(char *line)
-{
-    char *end = strrchr(line, '(');
-    char *path = strstr(line, "=> ");
-    path = path ? path + 3 : line + strspn(line, " \t");
-    if (!end || end <= path || *path != '/')
-        return NULL;
-    while (end > path && end[-1] == ' ')
-        end--;
-    *end = 0;
-    return path;
+    *(bool *)found = look_at(library, NULL, 0) == INSTRUMENTED;
+    return !*(bool *)found;
 }
 
 static bool libraries_are_instrumented(const char *loader, const char *path)
 {
-    pid_t pid;
-    FILE *list = list_libraries(loader, path, &pid);
-    if (!list)
-        return false;
-    char *line = NULL;
-    size_t capacity = 0;
     bool found = false;
-    while (getline(&line, &capacity, list) > 0) {
-        char *library = found ? NULL : library_in(line);
-        found |= library && look_at(library, NULL, 0) == INSTRUMENTED;
-    }
-    free(line);
-    fclose(list);
-    waitpid(pid, NULL, 0);
+    each_library(loader, path, note_instrumented, &found);
     return found;
 }
 
@@ -155,8 +110,7 @@ static enum finding look_at_program(const char *path)
                                                                                    : finding;
 }
 
-// Whether the kernel lets a process rewrite its own code. NULL, or why not.
-static const char *why_sites_cannot_be_patched(void)
+const char *why_sites_cannot_be_patched(void)
 {
 #ifndef __x86_64__
     return "it needs a processor of the x86-64 kind";

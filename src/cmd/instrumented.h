@@ -11,4 +11,7 @@
 // matters is what they start. 0, or the exit status after the user has been told.
 int choose_calls(const char *path, struct record_options *options);
 
+// Whether the kernel lets a process rewrite its own code. NULL, or why not.
+const char *why_sites_cannot_be_patched(void);
+
 #endif

@@ -13,13 +13,17 @@
 struct launch {
     char *const *command;
     char path[4096];       // the file that COMMAND names
+    char program[4096];    // the file that the kernel runs in the end: the interpreter of a script
+    char refusal[5120];    // why it cannot be run, or not with the agent
     bool through_shell;    // a script without "#!": run by /bin/sh, as shells do
     char agent_path[1024]; // libcairn.so
     bool bind_now;         // the loader binds all functions before the program starts
 };
 
-// Finds the file and checks that it can be run, and that the agent can be loaded into it.
-// 0, or the exit status after the user has been told.
+// Finds the file and checks that it can be run, and that the agent can be loaded into it. 0, or the
+// exit status: STATUS_MISUSE if it can be run, but not with the agent.
+int launch_examine(struct launch *launch, char *const *command);
+// The same; the user is told of a refusal.
 int launch_check(struct launch *launch, char *const *command);
 
 // Finds the agent: CAIRN_AGENT_PATH, or the file of that name beside the tool, or where it is

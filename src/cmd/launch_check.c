@@ -8,6 +8,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
+#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -16,6 +17,17 @@
 #include <sys/statvfs.h>
 #include <sys/xattr.h>
 #include <unistd.h>
+
+// Leaves the line that says why it cannot be done. Returns the status.
+static int __attribute__((format(printf, 3, 4)))
+refuse(struct launch *launch, int status, const char *format, ...)
+{
+    va_list arguments;
+    va_start(arguments, format);
+    vsnprintf(launch->refusal, sizeof launch->refusal, format, arguments);
+    va_end(arguments);
+    return status;
+}
 
 // Shells look for names without a slash in PATH, and say "not executable" only if nothing better
 // comes later. 0, ENOENT or EACCES.
@@ -42,55 +54,45 @@ static int find_in_path(const char *name, char *path, size_t size)
     }
 }
 
-static int find_command(const char *name, char *path, size_t size)
+static int find_command(struct launch *launch, const char *name)
 {
-    if (!*name) {
-        complain("cannot run an empty command");
-        return STATUS_NOT_FOUND;
-    }
+    if (!*name)
+        return refuse(launch, STATUS_NOT_FOUND, "cannot run an empty command");
     if (!strchr(name, '/')) {
-        int error = find_in_path(name, path, size);
-        if (error == EACCES) {
-            complain("cannot run %s: found in PATH, but not executable", name);
-            return STATUS_NOT_EXECUTABLE;
-        }
-        if (error && !access(name, X_OK)) {
-            complain("command not found: %s (there is one here: say ./%s)", name, name);
-            return STATUS_NOT_FOUND;
-        }
-        if (error)
-            complain("command not found: %s", name);
-        return error ? STATUS_NOT_FOUND : 0;
+        int error = find_in_path(name, launch->path, sizeof launch->path);
+        if (error == EACCES)
+            return refuse(launch, STATUS_NOT_EXECUTABLE,
+                          "cannot run %s: found in PATH, but not executable", name);
+        if (error && !access(name, X_OK))
+            return refuse(launch, STATUS_NOT_FOUND,
+                          "command not found: %s (there is one here: say ./%s)", name, name);
+        return error ? refuse(launch, STATUS_NOT_FOUND, "command not found: %s", name) : 0;
     }
-    if (strlen(name) >= size) {
-        complain("cannot run %.40s...: its name is too long", name);
-        return STATUS_NOT_EXECUTABLE;
-    }
-    strcpy(path, name);
+    if (strlen(name) >= sizeof launch->path)
+        return refuse(launch, STATUS_NOT_EXECUTABLE, "cannot run %.40s...: its name is too long",
+                      name);
+    strcpy(launch->path, name);
     return 0;
 }
 
-static int check_executable(const char *path)
+static int check_executable(struct launch *launch, const char *path)
 {
     struct stat status;
     if (stat(path, &status)) {
         bool missing = errno == ENOENT || errno == ENOTDIR;
-        complain("cannot run %s: %s", path, strerror(errno));
-        return missing ? STATUS_NOT_FOUND : STATUS_NOT_EXECUTABLE;
+        return refuse(launch, missing ? STATUS_NOT_FOUND : STATUS_NOT_EXECUTABLE,
+                      "cannot run %s: %s", path, strerror(errno));
     }
-    if (S_ISDIR(status.st_mode)) {
-        complain("cannot run %s: it is a directory", path);
-        return STATUS_NOT_EXECUTABLE;
-    }
-    if (!S_ISREG(status.st_mode) || access(path, X_OK)) {
-        complain("cannot run %s: it is not executable (chmod +x makes it so)", path);
-        return STATUS_NOT_EXECUTABLE;
-    }
+    if (S_ISDIR(status.st_mode))
+        return refuse(launch, STATUS_NOT_EXECUTABLE, "cannot run %s: it is a directory", path);
+    if (!S_ISREG(status.st_mode) || access(path, X_OK))
+        return refuse(launch, STATUS_NOT_EXECUTABLE,
+                      "cannot run %s: it is not executable (chmod +x makes it so)", path);
     return 0;
 }
 
 // The kernel and the loader ignore LD_PRELOAD in programs that gain rights when they start.
-static int check_privileges(const char *path)
+static int check_privileges(struct launch *launch, const char *path)
 {
     struct stat status;
     struct statvfs volume;
@@ -108,10 +110,11 @@ static int check_privileges(const char *path)
         gain = "given capabilities";
     if (!gain)
         return 0;
-    complain("cannot profile %s: it is %s, and the loader preloads nothing into such a program; "
-             "run cairn as the user whose rights it gains, or profile a copy of the file",
-             path, gain);
-    return STATUS_MISUSE;
+    return refuse(
+        launch, STATUS_MISUSE,
+        "cannot profile %s: it is %s, and the loader preloads nothing into such a program; "
+        "run cairn as the user whose rights it gains, or profile a copy of the file",
+        path, gain);
 }
 
 static bool is_loader(const char *path)
@@ -121,47 +124,42 @@ static bool is_loader(const char *path)
     return !strncmp(name, "ld-", 3) || !strncmp(name, "ld.so", 5);
 }
 
-static int check_elf(const char *path, const struct program *program)
+static int check_elf(struct launch *launch, const char *path, const struct program *program)
 {
-    if (program->is_foreign) {
-        complain("cannot profile %s: it is a program for %s, and this cairn is "
-                 "for " PROGRAM_MACHINE_NAME,
-                 path, program->is_narrow ? "a 32-bit machine" : "another machine");
-        return STATUS_MISUSE;
-    }
-    if (program->is_damaged) {
-        complain("cannot run %s: it is damaged (its program headers lie outside of the file)",
-                 path);
-        return STATUS_NOT_EXECUTABLE;
-    }
-    if (!program->name[0] && !is_loader(path)) {
-        complain("cannot profile %s: it is statically linked, and only the loader of a dynamic "
-                 "program preloads the agent; link it without -static",
-                 path);
-        return STATUS_MISUSE;
-    }
-    if (program->needs_no_library) {
-        complain("cannot profile %s: it does without the C library, and the agent cannot; a Go "
-                 "program uses it with cgo (import \"C\")",
-                 path);
-        return STATUS_MISUSE;
-    }
-    if (program->needs_musl) {
-        complain("cannot profile %s: it runs on the musl C library, and this agent on glibc; "
-                 "build cairn with musl-gcc for it",
-                 path);
-        return STATUS_MISUSE;
-    }
-    if (program->needs_sanitizer) {
-        complain("cannot profile %s: AddressSanitizer gives up unless it is loaded before "
-                 "everything else; build it without, or with -static-libasan",
-                 path);
-        return STATUS_MISUSE;
-    }
-    if (program->name[0] && !program->has_long_name && access(program->name, X_OK)) {
-        complain("cannot run %s: its loader %s is missing", path, program->name);
-        return STATUS_NOT_FOUND;
-    }
+    if (program->is_foreign)
+        return refuse(launch, STATUS_MISUSE,
+                      "cannot profile %s: it is a program for %s, and this cairn is "
+                      "for " PROGRAM_MACHINE_NAME,
+                      path, program->is_narrow ? "a 32-bit machine" : "another machine");
+    if (program->is_damaged)
+        return refuse(launch, STATUS_NOT_EXECUTABLE,
+                      "cannot run %s: it is damaged (its program headers lie outside of the file)",
+                      path);
+    if (!program->name[0] && !is_loader(path))
+        return refuse(
+            launch, STATUS_MISUSE,
+            "cannot profile %s: it is statically linked, and only the loader of a dynamic "
+            "program preloads the agent; link it without -static",
+            path);
+    if (program->needs_no_library)
+        return refuse(
+            launch, STATUS_MISUSE,
+            "cannot profile %s: it does without the C library, and the agent cannot; a Go "
+            "program uses it with cgo (import \"C\")",
+            path);
+    if (program->needs_musl)
+        return refuse(launch, STATUS_MISUSE,
+                      "cannot profile %s: it runs on the musl C library, and this agent on glibc; "
+                      "build cairn with musl-gcc for it",
+                      path);
+    if (program->needs_sanitizer)
+        return refuse(launch, STATUS_MISUSE,
+                      "cannot profile %s: AddressSanitizer gives up unless it is loaded before "
+                      "everything else; build it without, or with -static-libasan",
+                      path);
+    if (program->name[0] && !program->has_long_name && access(program->name, X_OK))
+        return refuse(launch, STATUS_NOT_FOUND, "cannot run %s: its loader %s is missing", path,
+                      program->name);
     return 0;
 }
 
@@ -170,7 +168,7 @@ static int check_file(struct launch *launch, const char *path, char *next, size_
 {
     struct program program;
     next[0] = 0;
-    int status = check_privileges(path);
+    int status = check_privileges(launch, path);
     if (status)
         return status;
     int file = open(path, O_RDONLY | O_CLOEXEC);
@@ -179,7 +177,7 @@ static int check_file(struct launch *launch, const char *path, char *next, size_
     program_read(file, &program);
     close(file);
     if (program.kind == PROGRAM_ELF)
-        return check_elf(path, &program);
+        return check_elf(launch, path, &program);
     if (program.kind == PROGRAM_SCRIPT)
         snprintf(next, size, "%s", program.name);
     else
@@ -187,28 +185,36 @@ static int check_file(struct launch *launch, const char *path, char *next, size_
     return 0;
 }
 
-int launch_check(struct launch *launch, char *const *command)
+int launch_examine(struct launch *launch, char *const *command)
 {
-    char current[PATH_MAX], next[PATH_MAX];
+    char next[PATH_MAX];
     launch->command = command;
     launch->through_shell = false;
-    int status = find_command(command[0], launch->path, sizeof launch->path);
+    launch->refusal[0] = 0;
+    int status = find_command(launch, command[0]);
     if (!status)
-        status = check_executable(launch->path);
+        status = check_executable(launch, launch->path);
     if (status)
         return status;
-    snprintf(current, sizeof current, "%s", launch->path);
+    snprintf(launch->program, sizeof launch->program, "%s", launch->path);
     for (int depth = 0; depth < PROGRAM_INTERPRETERS_MAX; depth++) {
-        status = check_file(launch, current, next, sizeof next);
+        status = check_file(launch, launch->program, next, sizeof next);
         if (status || !next[0])
             return status;
-        if (access(next, X_OK)) {
-            complain("cannot run %s: its interpreter %s cannot be run: %s", current, next,
-                     strerror(errno));
-            return errno == ENOENT ? STATUS_NOT_FOUND : STATUS_NOT_EXECUTABLE;
-        }
-        strcpy(current, next);
+        if (access(next, X_OK))
+            return refuse(launch, errno == ENOENT ? STATUS_NOT_FOUND : STATUS_NOT_EXECUTABLE,
+                          "cannot run %s: its interpreter %s cannot be run: %s", launch->program,
+                          next, strerror(errno));
+        strcpy(launch->program, next);
     }
-    complain("cannot run %s: too many interpreters call each other", launch->path);
-    return STATUS_NOT_EXECUTABLE;
+    return refuse(launch, STATUS_NOT_EXECUTABLE,
+                  "cannot run %s: too many interpreters call each other", launch->path);
+}
+
+int launch_check(struct launch *launch, char *const *command)
+{
+    const int status = launch_examine(launch, command);
+    if (status)
+        complain("%s", launch->refusal);
+    return status;
 }

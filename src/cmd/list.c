@@ -3,7 +3,9 @@
 // `cairn list`: what can be sampled, and which ways to do so work on this machine.
 
 #include "base/json.h"
+#include "base/wrap.h"
 #include "cmd/cmd.h"
+#include "cmd/restriction.h"
 #include "cmd/sources.h"
 #include <errno.h>
 #include <getopt.h>
@@ -23,19 +25,14 @@ static const struct {
 static const char *const meanings[] = {
     [LIVE_SOURCE_SIGTRAP] = "perf event, delivered at once",
     [LIVE_SOURCE_SIGNAL] = "perf event, delivered by an ordinary signal",
-    [LIVE_SOURCE_TIMER] = "timer on CPU time, as coarse as the kernel's tick",
+    [LIVE_SOURCE_TIMER] = "timer on CPU time, as coarse as the tick",
 };
 
 #define EVENTS (sizeof events / sizeof *events)
 
-static bool is_forbidden(int error)
-{
-    return error == -EACCES || error == -EPERM;
-}
-
 static void print_text(void)
 {
-    bool forbidden = false;
+    const struct text_style style = text_style(stdout);
     printf("events ('cairn record -e NAME'):\n");
     for (unsigned event = 0; event < EVENTS; event++) {
         enum live_source best = best_source(event);
@@ -45,16 +42,20 @@ static void print_text(void)
             int error = try_source(event, source);
             if (error == -ENOTSUP)
                 continue;
-            forbidden |= is_forbidden(error);
             printf("    %-24s %s: %s%s\n", live_source_name(source), meanings[source],
                    error ? strerror(-error) : "works", source == best ? ", used" : "");
         }
+        struct restriction why;
+        if (!restriction_of(event, &why))
+            continue;
+        printf("    ");
+        wrap_print(stdout, &style, TEXT_PLAIN, why.reason, 4);
+        if (!why.remedy[0])
+            continue;
+        printf(style.unicode ? "    →  " : "    -> ");
+        wrap_print(stdout, &style, TEXT_BOLD, why.remedy, 7);
     }
-    if (forbidden)
-        printf("\nSome perf events are not permitted here. For cpu, kernel.perf_event_paranoid "
-               "must be "
-               "2 or less, for\nwall 1 or less (sysctl sets it), or the user needs CAP_PERFMON; a "
-               "container must allow perf_event_open.\n");
+    printf("\n'cairn doctor' looks at everything else that a recording needs.\n");
 }
 
 static void print_source(struct json *json, unsigned event, unsigned source)

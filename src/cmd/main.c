@@ -17,6 +17,7 @@ const struct command *const all_commands[] = {
     &command_decode,
     &command_cc,
     &command_list,
+    &command_doctor,
     &command_help,
     NULL,
 };

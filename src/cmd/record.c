@@ -14,6 +14,7 @@
 #include "cmd/launch.h"
 #include "cmd/record_options.h"
 #include "cmd/recording.h"
+#include "cmd/restriction.h"
 #include "cmd/signals.h"
 #include "cmd/sources.h"
 #include <dlfcn.h>
@@ -60,6 +61,7 @@ static int wait_for_status(pid_t recorder, int signals, int outcome)
 static int check_sources(const struct record_options *options)
 {
     enum live_source source = options->source;
+    struct restriction why;
     if (live_event_counts(options->event))
         return 0;
     // Where there is wall time there is a clock for CPU time.
@@ -73,10 +75,9 @@ static int check_sources(const struct record_options *options)
     if (source != LIVE_SOURCE_AUTO)
         complain("cannot sample %s by %s here: %s; 'cairn list' shows what works",
                  event_names[event], live_source_name(source), strerror(-error));
-    else
-        complain("cannot sample %s here: perf events are not permitted. sysctl "
-                 "kernel.perf_event_paranoid=1 permits them, or CAP_PERFMON; or use -e cpu",
-                 event_names[event]);
+    else if (restriction_of(event, &why))
+        complain("cannot sample %s here: %s; %s%sor use -e cpu", event_names[event], why.reason,
+                 why.remedy, *why.remedy ? ", " : "");
     return STATUS_MISUSE;
 }
 

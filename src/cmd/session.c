@@ -23,9 +23,6 @@ static int64_t make_large(int fd, uint64_t smallest)
     return ftruncate(fd, (off_t)bytes) ? -errno : (int64_t)bytes;
 }
 
-// The part of a memory limit of the control group that all trees together may take. The recorder,
-// which is in the group as well, needs up to five times as much, and the rest is the program's.
-#define GROUP_PART 16
 // The part of the address space that a slice may take, where that is limited: it is mapped here.
 #define SPACE_PART 16
 #define SMALLEST_SLICE (UINT64_C(1) << 20)
@@ -42,7 +39,7 @@ static void size_up(struct session *session, uint64_t wanted, uint64_t *slice, u
 {
     const uint64_t group = memory_limit(&memory_limit_files), space = space_limit();
     *slice = wanted;
-    *all = group == UINT64_MAX ? INT64_MAX : group / GROUP_PART;
+    *all = group == UINT64_MAX ? INT64_MAX : group / SESSION_GROUP_PART;
     if (*slice > *all)
         *slice = *all;
     if (*slice > space / SPACE_PART)
@@ -54,7 +51,7 @@ static void size_up(struct session *session, uint64_t wanted, uint64_t *slice, u
     if (*all < wanted)
         snprintf(session->note, sizeof session->note,
                  "call paths could take %s of memory: 1/%d of the limit of the control group",
-                 text_bytes(*all).text, GROUP_PART);
+                 text_bytes(*all).text, SESSION_GROUP_PART);
     else if (*slice < wanted)
         snprintf(session->note, sizeof session->note,
                  "the call paths of a process could take %s of memory: address space is limited",

@@ -8,6 +8,10 @@
 #include "cmd/record_options.h"
 #include "live/live.h"
 
+// The part of a memory limit of the control group that all trees together may take. The recorder,
+// which is in the group as well, needs up to five times as much, and the rest is the program's.
+#define SESSION_GROUP_PART 16
+
 struct session {
     int fd;
     struct live_session *shared; // page 0

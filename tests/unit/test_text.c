@@ -3,6 +3,7 @@
 #include "base/json.h"
 #include "base/memory.h"
 #include "base/text.h"
+#include "base/wrap.h"
 #include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -124,6 +125,37 @@ static void test_table(void **state)
     free(text);
 }
 
+static char *wrapped(const char *words, unsigned width, unsigned indent)
+{
+    char *text = NULL;
+    size_t bytes;
+    FILE *out = open_memstream(&text, &bytes);
+    wrap_print(out, &(struct text_style){.width = width}, TEXT_PLAIN, words, indent);
+    fclose(out);
+    return text;
+}
+
+static void test_wrap(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *words, *expected;
+        unsigned width, indent;
+    } cases[] = {
+        {"to be or not", "to be or\n  not\n", 10, 2},
+        {"to be or not", "to be or not\n", 14, 2}, // the last column is used
+        {"to be or not", "to be or\n  not\n", 13, 2},
+        {"an unbreakable word", "an\n    unbreakable\n    word\n", 8, 4},
+        {"\033[1m", "\\x1b[1m\n", 0, 0}, // foreign text
+        {"", "\n", 20, 2},
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        char *text = wrapped(cases[i].words, cases[i].width, cases[i].indent);
+        assert_string_equal(text, cases[i].expected);
+        free(text);
+    }
+}
+
 static char *json_text(void (*write)(struct json *json))
 {
     char *text = NULL;
@@ -204,7 +236,8 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_numbers),      cmocka_unit_test(test_cut),
         cmocka_unit_test(test_foreign_text), cmocka_unit_test(test_table),
-        cmocka_unit_test(test_json_values),  cmocka_unit_test(test_json_levels),
+        cmocka_unit_test(test_wrap),         cmocka_unit_test(test_json_values),
+        cmocka_unit_test(test_json_levels),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

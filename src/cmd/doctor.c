@@ -1,0 +1,100 @@
+// SPDX-License-Identifier: MIT
+
+// `cairn doctor`: what works on this machine, and what to do about the rest.
+
+#include "base/text.h"
+#include "cmd/cmd.h"
+#include "cmd/doctor/check.h"
+#include "cmd/launch.h"
+#include <getopt.h>
+#include <stdio.h>
+#include <string.h>
+
+static int examine_program(struct checks *checks, char **words)
+{
+    struct launch launch;
+    const int status = launch_examine(&launch, words);
+    if (!status) {
+        check_program(checks, &launch);
+        return 0;
+    }
+    if (status != STATUS_MISUSE)
+        return misuse(&command_doctor, "doctor: %s", launch.refusal);
+    // "cannot profile PATH: why; what to do"
+    char *remedy = strrchr(launch.refusal, ';');
+    if (remedy)
+        *remedy++ = 0;
+    struct check *check = checks_add(checks, "program", CHECK_NO, "%s", launch.refusal);
+    check->essential = true;
+    if (remedy)
+        check_remedy(check, "%s", remedy + strspn(remedy, " "));
+    return 0;
+}
+
+static void print_verdict(const struct checks *checks, const char *program)
+{
+    if (!checks_pass(checks))
+        printf("\n%s cannot be recorded here: see what is marked 'no'.\n",
+               program ? text_safe(program) : "Programs");
+    else
+        printf("\nRecording works: cairn record -- %s\n", program ? text_safe(program) : "COMMAND");
+}
+
+static int run_doctor(int argc, char **argv)
+{
+    static const struct option options[] = {
+        {"json", no_argument, NULL, 'j'},
+        {"help", no_argument, NULL, 'h'},
+        {NULL, 0, NULL, 0},
+    };
+    bool as_json = false;
+    opterr = 0;
+    optind = 0; // glibc: start anew
+    for (int option; (option = getopt_long(argc, argv, ":h", options, NULL)) != -1;) {
+        if (option == 'h')
+            return print_command_help(&command_doctor);
+        if (option != 'j')
+            return misuse_of_option(&command_doctor, option, argv);
+        as_json = true;
+    }
+    if (argc - optind > 1)
+        return misuse(&command_doctor, "doctor: one program at a time, not '%s' as well",
+                      argv[optind + 1]);
+    char *program = argv[optind];
+    struct checks checks = {.list = NULL};
+    check_events(&checks);
+    check_machine(&checks);
+    check_names(&checks);
+    int status = program ? examine_program(&checks, argv + optind) : 0;
+    if (!status && as_json) {
+        checks_print_json(&checks);
+    } else if (!status) {
+        struct text_style style = text_style(stdout);
+        checks_print(&checks, &style);
+        print_verdict(&checks, program);
+    }
+    if (!status && !(status = finish_output("doctor")) && !checks_pass(&checks))
+        status = STATUS_FAILED;
+    checks_free(&checks);
+    return status;
+}
+
+const struct command command_doctor = {
+    .name = "doctor",
+    .summary = "tell what works on this machine, and what to do about the rest",
+    .help = "usage: cairn doctor [PROGRAM] [--json]\n"
+            "\n"
+            "Tries what 'cairn record' needs, as this user on this machine. Each line has a mark\n"
+            "(ok, limited or no), what was found and what follows from it; the line below says\n"
+            "what to type to change that.\n"
+            "\n"
+            "    cairn doctor              this machine and this user\n"
+            "    cairn doctor ./program    and: can it be recorded, and which names will it have\n"
+            "\n"
+            "      --json   the same as JSON\n"
+            "  -h, --help   this text\n"
+            "\n"
+            "Exit status: 0 if CPU time can be recorded (of PROGRAM, if one is named), 1 if not,\n"
+            "2 if the command line is wrong.\n",
+    .run = run_doctor,
+};

@@ -1,0 +1,142 @@
+// SPDX-License-Identifier: MIT
+
+// One program: what it is written in, and which names it and its libraries have.
+
+#include "base/program.h"
+#include "base/memory.h"
+#include "base/text.h"
+#include "cmd/doctor/check.h"
+#include "cmd/doctor/names.h"
+#include "cmd/launch.h"
+#include "cmd/libraries.h"
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+struct library_list {
+    char **paths;
+    size_t count, capacity;
+};
+
+static bool add_library(void *context, const char *path)
+{
+    struct library_list *libraries = context;
+    libraries->paths = memory_grown(libraries->paths, &libraries->capacity, libraries->count + 1,
+                                    sizeof *libraries->paths);
+    libraries->paths[libraries->count++] = memory_checked(strdup(path));
+    return true;
+}
+
+static const char *short_name(const char *path)
+{
+    const char *slash = strrchr(path, '/');
+    return slash ? slash + 1 : path;
+}
+
+// Programs that run other programs' text: only their own functions are on the stack.
+static void check_language(struct checks *checks, const char *path)
+{
+    static const struct {
+        const char *name, *finding, *remedy;
+    } languages[] = {
+        {"node", "JavaScript functions have names if node writes them down",
+         "cairn record -- node --perf-basic-prof SCRIPT"},
+        {"java", "methods have names if Java writes them down (JDK 17 or later)",
+         "cairn record -- java -XX:+UnlockDiagnosticVMOptions -XX:+DumpPerfMapAtExit "
+         "-XX:+PreserveFramePointer PROGRAM"},
+        {"python", "an interpreter: its own C functions are shown, not those of the script", NULL},
+        {"perl", "an interpreter: its own C functions are shown, not those of the script", NULL},
+        {"ruby", "an interpreter: its own C functions are shown, not those of the script", NULL},
+        {"php", "an interpreter: its own C functions are shown, not those of the script", NULL},
+        {"lua", "an interpreter: its own C functions are shown, not those of the script", NULL},
+        {"guile", "an interpreter: its own C functions are shown, not those of the script", NULL},
+    };
+    for (size_t i = 0; i < sizeof languages / sizeof *languages; i++) {
+        const size_t length = strlen(languages[i].name);
+        const char *name = short_name(path);
+        // python3.11, perl5.36.0, but no "nodelay".
+        if (strncmp(name, languages[i].name, length) ||
+            name[length + strspn(name + length, "0123456789.-jit")])
+            continue;
+        struct check *check =
+            checks_add(checks, "language", CHECK_LIMITED, "%s", languages[i].finding);
+        if (languages[i].remedy)
+            check_remedy(check, "%s", languages[i].remedy);
+    }
+}
+
+static void check_file(struct checks *checks, const char *path)
+{
+    const enum file_names names = file_names(path);
+    if (names == NAMES_AND_LINES) {
+        checks_add(checks, "names", CHECK_OK, "%s has names, lines and inlined functions",
+                   short_name(path));
+        return;
+    }
+    struct check *check =
+        checks_add(checks, "names", CHECK_LIMITED, "%s %s", short_name(path),
+                   names == NAMES_ALL        ? "has names for its functions, but no lines"
+                   : names == NAMES_EXPORTED ? "is stripped: only exported functions have names"
+                                             : "cannot be read: its functions have no names");
+    char *packages = packages_with_names(&path, 1);
+    if (*packages)
+        check_remedy(check, "sudo apt install%s", packages);
+    else if (names != NAMES_NONE)
+        check_remedy(check, "compile it with -g, and do not strip it");
+    free(packages);
+}
+
+static void check_libraries(struct checks *checks, const struct library_list *libraries)
+{
+    const char **bare = memory_array(libraries->count, sizeof *bare);
+    size_t count = 0, bytes;
+    char *list = NULL;
+    FILE *out = open_memstream(&list, &bytes);
+    for (size_t i = 0; i < libraries->count; i++)
+        if (file_names(libraries->paths[i]) != NAMES_AND_LINES) {
+            fprintf(out, "%s%s", count ? ", " : "", short_name(libraries->paths[i]));
+            bare[count++] = libraries->paths[i];
+        }
+    fclose(out);
+    if (!count) {
+        checks_add(checks, "libraries", CHECK_OK, "all %zu have names and lines", libraries->count);
+    } else {
+        struct check *check =
+            checks_add(checks, "libraries", CHECK_LIMITED,
+                       "%zu of %zu have no debug information: %s", count, libraries->count, list);
+        char *packages = packages_with_names(bare, count);
+        if (*packages)
+            check_remedy(check, "sudo apt install%s", packages);
+        free(packages);
+    }
+    free(list);
+    free(bare);
+}
+
+void check_program(struct checks *checks, const struct launch *launch)
+{
+    struct library_list libraries = {.paths = NULL};
+    struct program program = {.kind = PROGRAM_UNKNOWN};
+    const char *path = launch->program;
+    int file = open(path, O_RDONLY | O_CLOEXEC);
+    if (file >= 0) {
+        program_read(file, &program);
+        close(file);
+    }
+    checks_add(checks, "program", CHECK_OK,
+               strcmp(path, launch->path) ? "%s is a script of %s, and can be recorded"
+                                          : "%s can be recorded",
+               launch->path, path)
+        ->essential = true;
+    check_language(checks, path);
+    check_file(checks, path);
+    if (program.kind == PROGRAM_ELF && program.name[0] && !program.has_long_name)
+        each_library(program.name, path, add_library, &libraries);
+    if (libraries.count)
+        check_libraries(checks, &libraries);
+    for (size_t i = 0; i < libraries.count; i++)
+        free(libraries.paths[i]);
+    free(libraries.paths);
+}
