@@ -139,13 +139,14 @@ static int check_elf(struct launch *launch, const char *path, const struct progr
         return refuse(
             launch, STATUS_MISUSE,
             "cannot profile %s: it is statically linked, and only the loader of a dynamic "
-            "program preloads the agent; link it without -static",
+            "program preloads the agent; link it without -static (Go: go build -ldflags "
+            "-linkmode=external)",
             path);
     if (program->needs_no_library)
         return refuse(
             launch, STATUS_MISUSE,
             "cannot profile %s: it does without the C library, and the agent cannot; a Go "
-            "program uses it with cgo (import \"C\")",
+            "program uses it with go build -ldflags -linkmode=external",
             path);
     if (program->needs_musl)
         return refuse(launch, STATUS_MISUSE,

@@ -8,18 +8,9 @@
 #include <unistd.h>
 
 const struct command *const all_commands[] = {
-    &command_record,
-    &command_report,
-    &command_info,
-    &command_export,
-    &command_compare,
-    &command_merge,
-    &command_decode,
-    &command_cc,
-    &command_list,
-    &command_doctor,
-    &command_help,
-    NULL,
+    &command_record,  &command_report, &command_info,   &command_export,
+    &command_compare, &command_merge,  &command_decode, &command_cc,
+    &command_list,    &command_doctor, &command_help,   NULL,
 };
 
 static int unknown_command(const char *name)
