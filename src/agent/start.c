@@ -54,8 +54,8 @@ static int open_session_file(void)
 
 static int map_session(int fd)
 {
-    struct live_session *session =
-        mmap(NULL, LIVE_SESSION_BYTES, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+    struct live_session *session = mmap(reserve_hint(LIVE_SESSION_BYTES), LIVE_SESSION_BYTES,
+                                        PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
     if (session == MAP_FAILED)
         return -ENOMEM;
     if (session->magic != LIVE_MAGIC || session->version != LIVE_VERSION) {
@@ -458,8 +458,8 @@ static void join_as_child(struct live_process *parent, const struct arena *paren
 
 int agent_begin_own(const struct live_session *like)
 {
-    struct live_session *session =
-        mmap(NULL, LIVE_SESSION_BYTES, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    struct live_session *session = mmap(reserve_hint(LIVE_SESSION_BYTES), LIVE_SESSION_BYTES,
+                                        PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
     if (session == MAP_FAILED)
         return -ENOMEM;
     memcpy(session, like, sizeof *session);

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
 #include "base/huge.h"
 #include "base/kernel.h"
+#include "base/reserve.h"
 #include <sys/mman.h>
 #include <sys/syscall.h>
 
@@ -9,7 +10,13 @@
 #define COLLAPSE 25       // Linux 6.1
 #define PAGE_BYTES 4096
 
-void *huge_map(size_t bytes, int protection, int flags, int fd, off_t offset)
+static bool is_aligned(const void *memory, off_t offset)
+{
+    return ((uintptr_t)memory - (uintptr_t)offset) % HUGE_BYTES == 0;
+}
+
+// By way of an address space that is larger, and has such an address in it.
+static void *map_within(size_t bytes, int protection, int flags, int fd, off_t offset)
 {
     char *memory = mmap(NULL, bytes + HUGE_BYTES, PROT_NONE,
                         MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
@@ -27,6 +34,17 @@ void *huge_map(size_t bytes, int protection, int flags, int fd, off_t offset)
     if (mapped == MAP_FAILED)
         munmap(memory, whole);
     return mapped;
+}
+
+void *huge_map(size_t bytes, int protection, int flags, int fd, off_t offset)
+{
+    char *hint = reserve_hint(bytes + HUGE_BYTES);
+    hint += ((size_t)offset - (size_t)hint) % HUGE_BYTES;
+    void *memory = mmap(hint, bytes, protection, flags, fd, offset);
+    if (memory == MAP_FAILED || is_aligned(memory, offset))
+        return memory;
+    munmap(memory, bytes);
+    return map_within(bytes, protection, flags, fd, offset);
 }
 
 bool huge_forbidden;

@@ -6,6 +6,8 @@
 
 #define PAGE UINT64_C(4096)
 #define BUSY 1 // a start that no range has
+#define DISTANCE (UINT64_C(2) << 40)
+#define AREA (UINT64_C(1) << 40)
 
 // The start is written last, and read first: 0 is free.
 static struct {
@@ -31,6 +33,17 @@ static void change_sums(uint64_t bytes, enum reserve_kind kind)
 static uint64_t whole_pages(size_t bytes)
 {
     return ((uint64_t)bytes + PAGE - 1) & -PAGE;
+}
+
+void *reserve_hint(size_t bytes)
+{
+    // Relaxed: a number alone. What was unmapped is not used again before the area is used up; a
+    // hint that is taken by then is one that the kernel does not follow.
+    static _Atomic uint64_t used;
+    const uint64_t offset =
+        atomic_fetch_add_explicit(&used, whole_pages(bytes), memory_order_relaxed) % AREA;
+    const uintptr_t ours = (uintptr_t)&used & -PAGE;
+    return ours > DISTANCE ? (void *)(ours - DISTANCE + offset) : NULL;
 }
 
 void reserve_claim(size_t bytes, enum reserve_kind kind)
@@ -66,7 +79,8 @@ void reserve_hide(void *memory, size_t bytes)
 // All of it would be made at once, if it could be used.
 static void *map_unlocked(size_t bytes)
 {
-    void *memory = mmap(NULL, bytes, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    void *memory = mmap(reserve_hint(bytes), bytes, PROT_NONE,
+                        MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
     if (memory == MAP_FAILED)
         return MAP_FAILED;
     munlock(memory, bytes);
@@ -80,7 +94,7 @@ void *reserve_map(size_t bytes)
 {
     reserve_claim(bytes, RESERVE_PRIVATE);
     void *memory = reserve_locked ? map_unlocked(bytes)
-                                  : mmap(NULL, bytes, PROT_READ | PROT_WRITE,
+                                  : mmap(reserve_hint(bytes), bytes, PROT_READ | PROT_WRITE,
                                          MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
     if (memory == MAP_FAILED) {
         reserve_release(bytes, RESERVE_PRIVATE);

@@ -34,6 +34,12 @@ extern _Atomic uint64_t reserve_sums[RESERVE_SUMS] __attribute__((visibility("hi
 // make room for it. NULL: there are none.
 extern void (*_Atomic reserve_changed)(void) __attribute__((visibility("hidden")));
 
+// An address for mmap() to take as a hint. The kernel puts what the program maps as high as it
+// fits, into a hole that the program has just made above all, and the program may count on that
+// hole. The agent's memory begins two terabytes below, where the program's would come last.
+// Signal-safe.
+void *reserve_hint(size_t bytes);
+
 enum reserve_kind { RESERVE_SHARED, RESERVE_PRIVATE };
 
 // For what is mapped otherwise than by reserve_map(): before that, and after it is unmapped.

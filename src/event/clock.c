@@ -77,7 +77,7 @@ static int open_event(pid_t thread, uint64_t config, uint64_t period, bool sigtr
 static void keep_event(struct thread_clock *clock, int index, int fd)
 {
     reserve_claim(PAGE, RESERVE_SHARED);
-    void *page = mmap(NULL, PAGE, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+    void *page = mmap(reserve_hint(PAGE), PAGE, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
     clock->pages[index] = page == MAP_FAILED ? NULL : page;
     clock->descriptors[index] = fd;
     if (page != MAP_FAILED)

@@ -18,8 +18,8 @@ static void *map_zeroed(size_t bytes)
 {
     // The system call itself: libc's mmap() may be what is being patched.
     reserve_claim(bytes, RESERVE_PRIVATE);
-    long memory =
-        syscall(SYS_mmap, 0, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    long memory = syscall(SYS_mmap, reserve_hint(bytes), bytes, PROT_READ | PROT_WRITE,
+                          MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
     if (memory == -1) {
         reserve_release(bytes, RESERVE_PRIVATE);
         return NULL;

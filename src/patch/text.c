@@ -38,32 +38,42 @@ void text_make_relay(unsigned char code[TEXT_RELAY_BYTES], void (*target)(void))
     memcpy(code + sizeof jump, &target, sizeof target);
 }
 
-static void *map_at(uintptr_t address)
+static void *map_at(uintptr_t address, size_t bytes, int protection)
 {
-    void *page = mmap((void *)address, PAGE, PROT_READ | PROT_WRITE,
-                      MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED_NOREPLACE, -1, 0);
-    return page == MAP_FAILED ? NULL : page;
+    // The system call itself: libc's mmap() may be what is being patched.
+    long memory = syscall(SYS_mmap, address, bytes, protection,
+                          MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED_NOREPLACE, -1, 0);
+    if (memory != -1 && (uintptr_t)memory != address) { // a kernel that takes it for a hint
+        syscall(SYS_munmap, memory, bytes);
+        return NULL;
+    }
+    return memory == -1 ? NULL : (void *)memory;
 }
 
-static void *map_near(uintptr_t low, uintptr_t high)
+static void *map_below(uintptr_t from, uintptr_t to, size_t bytes, int protection)
+{
+    void *memory = NULL;
+    for (uintptr_t at = from & -(uintptr_t)PAGE; at > to && at <= from && !memory; at -= STEP)
+        memory = map_at(at, bytes, protection);
+    return memory;
+}
+
+// Best a gigabyte below, half of what can be reached: modules nearby reach it, too, and what the
+// program maps and unmaps below its libraries is seldom as much. A hole there is the program's.
+static void *map_near(uintptr_t low, uintptr_t high, size_t bytes, int protection)
 {
     const uintptr_t bottom = high > REACH ? high - REACH + 2 * STEP : STEP;
-    const uintptr_t top = low + REACH - 2 * STEP;
-    for (uintptr_t gap = STEP; gap < REACH; gap += STEP) {
-        uintptr_t above = (high + gap) & ~(uintptr_t)(PAGE - 1);
-        uintptr_t below = low > gap ? (low - gap) & ~(uintptr_t)(PAGE - 1) : 0;
-        void *page = above < top ? map_at(above) : NULL;
-        if (!page && below > bottom)
-            page = map_at(below);
-        if (page)
-            return page;
-    }
-    return NULL;
+    const uintptr_t top = low + REACH - 2 * STEP - bytes;
+    const uintptr_t middle = low > bottom + REACH / 2 ? low - REACH / 2 : bottom;
+    void *memory = map_below(middle, bottom, bytes, protection);
+    if (!memory && low > STEP)
+        memory = map_below(low - STEP, middle, bytes, protection);
+    return memory ? memory : map_below(top & -STEP, high, bytes, protection);
 }
 
 void *text_page_near(uintptr_t low, uintptr_t high, const void *bytes, size_t count)
 {
-    void *page = map_near(low, high);
+    void *page = map_near(low, high, PAGE, PROT_READ | PROT_WRITE);
     if (!page)
         return NULL;
     memcpy(page, bytes, count);
@@ -77,29 +87,17 @@ void *text_page_near(uintptr_t low, uintptr_t high, const void *bytes, size_t co
 
 void *text_map_at(uintptr_t address, size_t bytes)
 {
-    // The system call itself: libc's mmap() may be what is being patched.
-    long memory = syscall(SYS_mmap, address, bytes, PROT_READ | PROT_EXEC,
-                          MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED_NOREPLACE, -1, 0);
-    if (memory != -1 && (uintptr_t)memory != address) { // a kernel that takes it for a hint
-        syscall(SYS_munmap, memory, bytes);
-        return NULL;
-    }
-    if (memory == -1)
-        return NULL;
-    reserve_claim(bytes, RESERVE_SHARED);
-    return (void *)memory;
+    void *memory = map_at(address, bytes, PROT_READ | PROT_EXEC);
+    if (memory)
+        reserve_claim(bytes, RESERVE_SHARED);
+    return memory;
 }
 
 void *text_map_near(uintptr_t low, uintptr_t high, size_t bytes)
 {
-    const uintptr_t bottom = high > REACH ? high - REACH + 2 * STEP : STEP;
-    const uintptr_t top = low + REACH - 2 * STEP - bytes;
-    low &= ~(uintptr_t)(PAGE - 1);
-    bytes = (bytes + PAGE - 1) & ~(size_t)(PAGE - 1);
-    void *memory = NULL;
-    for (uintptr_t at = low - STEP; low > STEP && at > bottom && !memory; at -= STEP)
-        memory = text_map_at(at, bytes);
-    for (uintptr_t at = top & ~(STEP - 1); at > high && !memory; at -= STEP)
-        memory = text_map_at(at, bytes);
+    bytes = (bytes + PAGE - 1) & -(size_t)PAGE;
+    void *memory = map_near(low, high, bytes, PROT_READ | PROT_EXEC);
+    if (memory)
+        reserve_claim(bytes, RESERVE_SHARED);
     return memory;
 }

@@ -25,7 +25,8 @@ void text_make_relay(unsigned char code[TEXT_RELAY_BYTES], void (*target)(void))
 void *text_page_near(uintptr_t low, uintptr_t high, const void *bytes, size_t count);
 
 // Memory within reach as above, executable and not writable: text_write() fills it. Rather below
-// than above, where the heap of a program grows. NULL: there is no room.
+// than above, where the heap of a program grows, and not where the program has just unmapped
+// something, if there is another place. NULL: there is no room.
 void *text_map_near(uintptr_t low, uintptr_t high, size_t bytes);
 // The same at one address.
 void *text_map_at(uintptr_t address, size_t bytes);

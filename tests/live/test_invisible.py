@@ -33,6 +33,15 @@ class Invisible(LiveTest):
         environment = {**os.environ, "LD_PRELOAD": program("plugin_alpha.so")}
         self.survives([program("invisible")], env=environment)
 
+    def test_memory_that_is_unmapped_stays_so(self):
+        """The agent maps nothing where the program has just unmapped something."""
+        argv = [program("holes")]
+        native = self.native(argv)
+        self.assertEqual((native.status, native.text), (0, "0 holes were filled\n"))
+        for options in (), ("--track", "encode"), ("--track", "calls"), ("-e", "alloc"):
+            with self.subTest(options=options):
+                self.assert_same(self.record(argv, *options)[0], native)
+
     @installed("faketime")
     def test_a_library_that_fakes_the_time(self):
         """It is asked nothing before it is ready, and tells the program its time, not us."""
