@@ -4,6 +4,7 @@
 
 // What a function of the DWARF tree is called, with the namespaces and classes around it.
 
+#include "symbol/diescopes.h"
 #include "symbol/pool.h"
 #include <elfutils/libdw.h>
 
@@ -11,8 +12,7 @@ struct dienames {
     struct pool *pool;
     struct diename *slots; // by the function's declaration: an inlined function is met many times
     size_t count, capacity;
-    struct diescope *scopes;
-    size_t scope_count, scope_capacity;
+    struct diescopes scopes;
 };
 
 // NULL if it has no name. Lives in the pool.
