@@ -12,15 +12,17 @@
 enum { DEEPEST = 512 };
 
 struct lines {
-    Dwarf *dwarf;
+    const struct object *object;
+    Dwarf *dwarf; // opened when first needed: what is compressed is unpacked then
+    bool opened;
     uint64_t base;
     struct pool *pool;
     struct dienames names;
     struct spans unit_spans; // items are indices of units
     Dwarf_CU **units;
     size_t unit_count, unit_capacity;
-    bool units_read;
     bool damaged;
+    bool split;          // some of it is in other files
     const char *missing; // a file of split DWARF that is not there
 };
 
@@ -279,6 +281,7 @@ static void resolve_unit(struct lines *lines, struct search *searches, size_t co
         lines->damaged = true;
         return;
     }
+    lines->split |= type == DW_UT_skeleton;
     // A skeleton has the lines, the file it points to has the tree.
     if (type == DW_UT_skeleton && !split.addr)
         note_missing(lines, &unit);
@@ -313,7 +316,6 @@ static void read_units(struct lines *lines)
     uint8_t type;
     Dwarf_Die die;
     int result;
-    lines->units_read = true;
     while ((result = dwarf_get_units(lines->dwarf, unit, &unit, NULL, &type, &die, NULL)) == 0) {
         if ((type != DW_UT_compile && type != DW_UT_skeleton) || lines->unit_count >= UINT32_MAX)
             continue;
@@ -337,9 +339,7 @@ struct lines *lines_open(const struct object *object, struct pool *pool)
         (!object_has_section(object, ".debug_info") && !object_has_section(object, ".zdebug_info")))
         return NULL;
     struct lines *lines = memory_array(1, sizeof *lines);
-    if (object_unpacks_modestly(object))
-        lines->dwarf = dwarf_begin_elf(object->elf, DWARF_C_READ, NULL);
-    lines->damaged = !lines->dwarf;
+    lines->object = object;
     lines->base = object->base;
     lines->pool = pool;
     lines->names.pool = pool;
@@ -357,6 +357,11 @@ void lines_close(struct lines *lines)
     free(lines);
 }
 
+bool lines_final(const struct lines *lines)
+{
+    return lines && !lines->damaged && !lines->split;
+}
+
 bool lines_damaged(const struct lines *lines)
 {
     return lines && lines->damaged;
@@ -367,13 +372,25 @@ const char *lines_missing(const struct lines *lines)
     return lines ? lines->missing : NULL;
 }
 
+static void open_dwarf(struct lines *lines)
+{
+    if (lines->opened)
+        return;
+    lines->opened = true;
+    if (object_unpacks_modestly(lines->object))
+        lines->dwarf = dwarf_begin_elf(lines->object->elf, DWARF_C_READ, NULL);
+    if (lines->dwarf)
+        read_units(lines);
+    else
+        lines->damaged = true;
+}
+
 void lines_resolve(struct lines *lines, struct lines_query *queries, size_t count)
 {
+    open_dwarf(lines);
     if (!lines->dwarf)
         return;
     struct search *searches = memory_array(count, sizeof *searches);
-    if (!lines->units_read)
-        read_units(lines);
     size_t used = 0;
     for (size_t i = 0; i < count; i++) {
         uint64_t address = lines->base + queries[i].offset;

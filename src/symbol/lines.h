@@ -27,6 +27,9 @@ struct lines_query {
 struct lines *lines_open(const struct object *object, struct pool *pool);
 void lines_close(struct lines *lines);
 void lines_resolve(struct lines *lines, struct lines_query *queries, size_t count);
+// Whether the same questions would have the same answers next time, as far as this file goes:
+// nothing was damaged, and nothing was looked for in other files.
+bool lines_final(const struct lines *lines);
 // Something in there could not be read.
 bool lines_damaged(const struct lines *lines);
 // A file that the program's DWARF was split into and that was needed, but is not there; else NULL.

@@ -1,9 +1,11 @@
 // SPDX-License-Identifier: MIT
 #include "symbol/module.h"
+#include "base/memory.h"
 #include "symbol/debugfile.h"
 #include "symbol/plt.h"
 #include <elfutils/libdwfl.h>
 #include <errno.h>
+#include <stdlib.h>
 #include <string.h>
 
 static bool is_recorded_build(const struct object *object, const struct profile_module *recorded)
@@ -103,8 +105,10 @@ void module_open(struct module *module, const struct module_means *means)
     const struct object *with_dwarf = has_dwarf(&module->main)    ? &module->main
                                       : has_dwarf(&module->debug) ? &module->debug
                                                                   : NULL;
-    if (with_dwarf && means->lines)
+    if (with_dwarf && means->lines) {
         module->lines = lines_open(with_dwarf, means->pool);
+        module->cache = linecache_open(with_dwarf, means->pool);
+    }
     module->quality = with_dwarf                ? SYMBOLS_DWARF
                       : module->golines         ? SYMBOLS_OWN
                       : module->table.count > 0 ? SYMBOLS_TABLE
@@ -115,6 +119,10 @@ void module_close(struct module *module)
 {
     if (!module->opened)
         return;
+    if (lines_final(module->lines))
+        linecache_save(module->cache);
+    linecache_close(module->cache);
+    module->cache = NULL;
     lines_close(module->lines);
     module->lines = NULL;
     golines_close(module->golines);
@@ -228,12 +236,32 @@ static void combine(struct module *module, unsigned id, const struct lines_query
     symbol->function = owner.start_known ? place_make(id, owner.start) : 0;
 }
 
+// DWARF is read for those queries alone that the cache does not answer.
+static void resolve_lines(struct module *module, struct lines_query *queries, size_t count)
+{
+    struct lines_query *unknown = memory_array(count, sizeof *unknown);
+    size_t *indices = memory_array(count, sizeof *indices), left = 0;
+    for (size_t i = 0; i < count; i++)
+        if (!linecache_find(module->cache, &queries[i])) {
+            indices[left] = i;
+            unknown[left++] = queries[i];
+        }
+    if (left)
+        lines_resolve(module->lines, unknown, left);
+    for (size_t i = 0; i < left; i++) {
+        queries[indices[i]] = unknown[i];
+        linecache_add(module->cache, &unknown[i]);
+    }
+    free(unknown);
+    free(indices);
+}
+
 void module_resolve(struct module *module, const struct module_means *means, unsigned id,
                     struct lines_query *queries, struct symbol *symbols, size_t count)
 {
     module_open(module, means);
     if (module->lines)
-        lines_resolve(module->lines, queries, count);
+        resolve_lines(module, queries, count);
     for (size_t i = 0; i < count && module->golines && means->lines; i++)
         if (queries[i].count == 0)
             golines_resolve(module->golines, &queries[i]);

@@ -6,6 +6,7 @@
 
 #include "symbol/bounds.h"
 #include "symbol/golines.h"
+#include "symbol/linecache.h"
 #include "symbol/lines.h"
 #include "symbol/server.h"
 #include "symbol/symtab.h"
@@ -29,6 +30,7 @@ struct module {
     struct symtab table;
     struct bounds bounds;
     struct lines *lines;
+    struct linecache *cache; // of what `lines` has found; may be NULL
     struct golines *golines; // of a Go program
     struct Dwfl *embedded;
     enum names_dialect dialect;
