@@ -101,20 +101,49 @@ bool text_can_rewrite(FILE *out)
     return fd >= 0 && isatty(fd) && terminal && *terminal && strcmp(terminal, "dumb") != 0;
 }
 
+bool text_parse_width(const char *text, unsigned *width)
+{
+    char *end;
+    const unsigned long columns = strtoul(text, &end, 10);
+    if (*text < '0' || *text > '9' || *end || columns > TEXT_WIDEST ||
+        (columns && columns < TEXT_NARROWEST))
+        return false;
+    *width = (unsigned)columns;
+    return true;
+}
+
+static bool is_set(const char *variable)
+{
+    const char *value = getenv(variable);
+    return value && *value;
+}
+
+static bool has_colour(FILE *out)
+{
+    if (is_set("NO_COLOR"))
+        return false;
+    if (is_set("CLICOLOR_FORCE") && strcmp(getenv("CLICOLOR_FORCE"), "0") != 0)
+        return true;
+    return text_can_rewrite(out);
+}
+
+static unsigned width_of(FILE *out)
+{
+    unsigned width;
+    struct winsize size;
+    const char *columns = getenv("COLUMNS");
+    if (columns && text_parse_width(columns, &width) && width)
+        return width;
+    if (fileno(out) < 0 || !isatty(fileno(out)))
+        return 0;
+    return ioctl(fileno(out), TIOCGWINSZ, &size) == 0 && size.ws_col >= TEXT_NARROWEST ? size.ws_col
+                                                                                       : 80;
+}
+
 struct text_style text_style(FILE *out)
 {
-    struct text_style style = {.unicode = locale_is_utf8()};
-    int fd = fileno(out);
-    if (fd < 0 || !isatty(fd))
-        return style;
-    const char *no_colour = getenv("NO_COLOR");
-    style.colour = !(no_colour && *no_colour) && text_can_rewrite(out);
-    struct winsize size;
-    if (ioctl(fd, TIOCGWINSZ, &size) == 0 && size.ws_col >= 40)
-        style.width = size.ws_col;
-    else
-        style.width = 80;
-    return style;
+    return (struct text_style){
+        .colour = has_colour(out), .unicode = locale_is_utf8(), .width = width_of(out)};
 }
 
 // What is not well-formed is as wide as the byte that it will be shown as.

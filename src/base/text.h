@@ -29,9 +29,15 @@ struct text_style {
     unsigned width; // columns; 0: no limit
 };
 
-// What suits a stream: colours on a terminal only, unless NO_COLOR is set; lines and dots in ASCII
-// unless the locale says UTF-8; the terminal's width, or none where it is no terminal.
+// What suits a stream: colours on a terminal only, unless NO_COLOR is set, or anywhere with
+// CLICOLOR_FORCE; lines and dots in ASCII unless the locale says UTF-8; as wide as COLUMNS says, or
+// as the terminal is, or without limit where there is neither.
 struct text_style text_style(FILE *out);
+
+// Reads a number of columns: 0 (no limit), or from the narrowest that is readable. False: it is
+// none.
+enum { TEXT_NARROWEST = 40, TEXT_WIDEST = 10000 };
+bool text_parse_width(const char *text, unsigned *width);
 
 // Whether somebody watches on a terminal where lines can be written anew.
 bool text_can_rewrite(FILE *out);

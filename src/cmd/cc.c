@@ -2,9 +2,10 @@
 
 // `cairn cc`: a compiler that leaves room for a hook at the begin of every function.
 
-#include "cmd/cmd.h"
+#include "cmd/options.h"
 #include <errno.h>
 #include <fcntl.h>
+#include <getopt.h>
 #include <spawn.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -228,10 +229,15 @@ static char **make_command(int argc, char **argv, const struct compiler *compile
 
 static int run_cc(int argc, char **argv)
 {
+    struct option_scan scan = option_scan(&command_cc, argc, argv);
+    if (argc > 1 && argv[1][0] == '-' && strcmp(argv[1], "-h") && strcmp(argv[1], "--help"))
+        return misuse(&command_cc, "cc: the compiler comes first, and '%s' is an option", argv[1]);
+    if (option_next(&scan) == OPTION_EXIT)
+        return scan.status;
+    argc -= optind - 1;
+    argv += optind - 1;
     if (argc < 2)
         return misuse(&command_cc, "cc: which compiler? cairn cc COMPILER [ARG...]");
-    if (argv[1][0] == '-')
-        return misuse(&command_cc, "cc: the compiler comes first, and '%s' is an option", argv[1]);
     int words = count_command(argc - 1, argv + 1);
     struct compiler compiler;
     int status = check_compiler(argv + 1, words, argv + 1 + words, &compiler);
@@ -267,5 +273,6 @@ const struct command command_cc = {
     .name = "cc",
     .summary = "compile a program so that its calls can be followed",
     .help = help,
+    .ends_at_word = true,
     .run = run_cc,
 };

@@ -18,10 +18,19 @@ enum {
 
 #define DEFAULT_PROFILE "cairn.out"
 
+// What a function returns that reads a command line when there is more to do: any other value is
+// the exit status.
+enum { PROCEED = -1 };
+
+struct option_row;
+
 struct command {
-    const char *name;
+    const char *name;    // "": cairn itself
     const char *summary; // what `cairn help` says of it: one line, no full stop
     const char *help;    // all of `cairn NAME --help`, the first line being "usage: ..."
+    const struct option_row *options; // its own (cmd/options.h), NULL: none
+    bool prints;       // on stdout, for people: takes --color, --width and --no-pager
+    bool ends_at_word; // the first word that is no option ends the options
     int (*run)(int argc, char **argv); // argv[0] is the command's name; returns the exit status
 };
 
@@ -43,19 +52,12 @@ void complain(const char *format, ...) __attribute__((format(printf, 1, 2)));
 int misuse(const struct command *command, const char *format, ...)
     __attribute__((format(printf, 2, 3)));
 
-// What getopt_long() returned '?' or ':' for, said in our words (set opterr = 0, and begin the
-// short options with ':'). Returns STATUS_MISUSE.
-int misuse_of_option(const struct command *command, int result, char **argv);
-
 // The line that a function left behind when it could not do with a file, which is freed. Returns
 // STATUS_MISUSE.
 int misuse_of_file(char *error);
 
-// Sees to it that all of stdout was written. Returns 0, or STATUS_FAILED after a complaint; `name`
-// is that of the command, or NULL.
+// Sees to it that all of stdout was written, and that a pager has shown it. Returns 0, or
+// STATUS_FAILED after a complaint; `name` is that of the command, or NULL.
 int finish_output(const char *name);
-
-// The one of `words` (NULL-terminated) that was most likely meant, or NULL if none is near.
-const char *nearest_word(const char *word, const char *const *words);
 
 #endif

@@ -6,7 +6,9 @@
 #include "base/memory.h"
 #include "base/new_file.h"
 #include "cmd/cmd.h"
+#include "cmd/options.h"
 #include "cmd/replace.h"
+#include "cmd/terminal.h"
 #include "export/bars.h"
 #include "profile/kind.h"
 #include <errno.h>
@@ -17,13 +19,24 @@
 #define USUAL_EDGES 40
 #define MOST_EDGES 1000
 
+enum {
+    OPTION_METRIC = 256,
+    OPTION_THRESHOLD,
+    OPTION_PHI,
+    OPTION_EDGES,
+    OPTION_SCALE,
+    OPTION_SVG,
+    OPTION_JSON,
+    OPTION_NO_DEBUGINFOD,
+};
+
 struct arguments {
     const char *path[2];
     const char *metric, *svg;
     struct compare_options compare;
     char *thresholds[COMPARE_THRESHOLDS];
     struct analysis_options analysis;
-    bool scale_given, json, help;
+    bool scale_given, json;
 };
 
 static int parse_real(const char *option, const char *text, double most, double *value)
@@ -85,48 +98,49 @@ static int parse_scale(const char *text, struct arguments *arguments)
 static int parse_option(int option, const char *text, struct arguments *arguments)
 {
     switch (option) {
-    case 'm':
+    case OPTION_METRIC:
         arguments->metric = text;
         return 0;
-    case 't':
+    case OPTION_THRESHOLD:
         return parse_thresholds(text, arguments);
-    case 'p':
+    case OPTION_PHI:
         return parse_real("phi", text, 1, &arguments->compare.phi);
-    case 'e':
+    case OPTION_EDGES:
         return parse_edges(text, &arguments->compare.edges);
-    case 's':
+    case OPTION_SCALE:
         return parse_scale(text, arguments);
-    case 'v':
+    case OPTION_SVG:
         arguments->svg = text;
         return 0;
-    case 'j':
+    case OPTION_JSON:
         arguments->json = true;
         return 0;
-    case 'd':
-        arguments->analysis.debuginfod = false;
-        return 0;
     default:
-        arguments->help = true;
+        arguments->analysis.debuginfod = false;
         return 0;
     }
 }
 
+static const struct option_row rows[] = {
+    {OPTION_METRIC, "metric", "NAME[,NAME]"},
+    {OPTION_THRESHOLD, "threshold", "T[,T]..."},
+    {OPTION_PHI, "phi", "P"},
+    {OPTION_EDGES, "edges", "N"},
+    {OPTION_SCALE, "scale", "total|F"},
+    {OPTION_SVG, "svg", "FILE"},
+    {OPTION_JSON, "json", NULL},
+    {OPTION_NO_DEBUGINFOD, "no-debuginfod", NULL},
+    {0, NULL, NULL},
+};
+
 static int parse(int argc, char **argv, struct arguments *arguments)
 {
-    static const struct option options[] = {
-        {"metric", required_argument, NULL, 'm'}, {"threshold", required_argument, NULL, 't'},
-        {"phi", required_argument, NULL, 'p'},    {"edges", required_argument, NULL, 'e'},
-        {"scale", required_argument, NULL, 's'},  {"svg", required_argument, NULL, 'v'},
-        {"json", no_argument, NULL, 'j'},         {"no-debuginfod", no_argument, NULL, 'd'},
-        {"help", no_argument, NULL, 'h'},         {NULL, 0, NULL, 0},
-    };
-    opterr = 0;
-    optind = 0; // glibc: start anew
-    for (int option; (option = getopt_long(argc, argv, ":h", options, NULL)) != -1;) {
-        if (option == '?' || option == ':')
-            return misuse_of_option(&command_compare, option, argv);
-        int status = parse_option(option, optarg, arguments);
-        if (status || arguments->help)
+    struct option_scan scan = option_scan(&command_compare, argc, argv);
+    for (int option; (option = option_next(&scan)) != OPTION_END;) {
+        if (option == OPTION_EXIT)
+            return scan.status;
+        int status = parse_option(option, scan.argument, arguments);
+        if (status)
             return status;
     }
     if (argc - optind != 2)
@@ -134,7 +148,7 @@ static int parse(int argc, char **argv, struct arguments *arguments)
                       "compare: two profiles, the exact one and the approximation");
     arguments->path[EXACT] = argv[optind];
     arguments->path[APPROX] = argv[optind + 1];
-    return 0;
+    return PROCEED;
 }
 
 // What is there stays there until all is written. A pipe or a device is written to as it is.
@@ -154,14 +168,16 @@ static int write_svg(const struct arguments *arguments, const struct comparison 
 
 static int print_comparison(const struct arguments *arguments, const struct comparison *comparison)
 {
+    // First: whoever leaves the pager early ends the command.
+    int status = arguments->svg ? write_svg(arguments, comparison) : 0;
+    terminal_use_pager();
     if (arguments->json) {
         compare_print_json(stdout, comparison);
     } else {
-        struct text_style style = text_style(stdout);
+        struct text_style style = terminal_style();
         compare_print(stdout, &style, comparison);
     }
-    int status = finish_output("compare");
-    return status == 0 && arguments->svg ? write_svg(arguments, comparison) : status;
+    return finish_output("compare") ? STATUS_FAILED : status;
 }
 
 // Lossy Counting and Sticky Sampling lose weight for good, and what they have is no sample of it.
@@ -246,8 +262,8 @@ static int run_compare(int argc, char **argv)
     };
     parse_thresholds("0.1,0.05,0.01,0.001", &arguments);
     int status = parse(argc, argv, &arguments);
-    if (status == 0)
-        status = arguments.help ? print_command_help(&command_compare) : compare(&arguments);
+    if (status == PROCEED)
+        status = compare(&arguments);
     for (unsigned i = 0; i < arguments.compare.threshold_count; i++)
         free(arguments.thresholds[i]);
     return status;
@@ -294,5 +310,7 @@ const struct command command_compare = {
     .name = "compare",
     .summary = "tell how good an approximation is",
     .help = help,
+    .options = rows,
+    .prints = true,
     .run = run_compare,
 };

@@ -6,11 +6,14 @@
 #include "base/memory.h"
 #include "cmd/cmd.h"
 #include "cmd/decode_show.h"
+#include "cmd/options.h"
+#include "cmd/terminal.h"
 #include <errno.h>
 #include <getopt.h>
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 struct decode_options {
     const char *path;
@@ -104,10 +107,14 @@ static int run(const struct decode_options *options)
         // Twice: names are looked up for all of them at once.
         status = decode_arguments(&show, options);
         if (status == 0) {
+            terminal_use_pager();
             decode_show_resolve(&show);
             status = decode_arguments(&show, options);
         }
     } else {
+        // A pager reads keys from the terminal: so may we.
+        if (!isatty(STDIN_FILENO))
+            terminal_use_pager();
         decode_show_all(&show);
         decode_show_lines(&show, stdin);
         if (ferror(stdin)) {
@@ -116,13 +123,15 @@ static int run(const struct decode_options *options)
         }
     }
     const uint64_t failed = decode_show_close(&show);
+    if (finish_output("decode"))
+        status = STATUS_FAILED;
     if (failed && status == 0) {
         complain("decode: %" PRIu64 " context%s could not be decoded by %s", failed,
                  failed == 1 ? "" : "s", options->path);
         status = STATUS_FAILED;
     }
     profile_free(profile);
-    return finish_output("decode") ? STATUS_FAILED : status;
+    return status;
 }
 
 static bool parse_pid(const char *text, uint32_t *pid)
@@ -134,33 +143,31 @@ static bool parse_pid(const char *text, uint32_t *pid)
     return *text >= '0' && *text <= '9' && !*end && !errno && number > 0 && number <= INT32_MAX;
 }
 
+enum { OPTION_JSON = 256, OPTION_FOLDED, OPTION_PID, OPTION_NO_DEBUGINFOD };
+
+static const struct option_row rows[] = {
+    {OPTION_FOLDED, "folded", NULL},
+    {OPTION_JSON, "json", NULL},
+    {OPTION_PID, "pid", "PID"},
+    {OPTION_NO_DEBUGINFOD, "no-debuginfod", NULL},
+    {0, NULL, NULL},
+};
+
 static int run_decode(int argc, char **argv)
 {
-    enum { OPTION_JSON = 256, OPTION_FOLDED, OPTION_PID, OPTION_NO_DEBUGINFOD };
-    static const struct option options[] = {
-        {"json", no_argument, NULL, OPTION_JSON},
-        {"folded", no_argument, NULL, OPTION_FOLDED},
-        {"pid", required_argument, NULL, OPTION_PID},
-        {"no-debuginfod", no_argument, NULL, OPTION_NO_DEBUGINFOD},
-        {"help", no_argument, NULL, 'h'},
-        {NULL, 0, NULL, 0},
-    };
     struct decode_options wanted = {.path = DEFAULT_PROFILE, .debuginfod = true};
-    opterr = 0;
-    optind = 0; // glibc: start anew
-    for (int option; (option = getopt_long(argc, argv, ":h", options, NULL)) != -1;) {
-        if (option == 'h')
-            return print_command_help(&command_decode);
+    struct option_scan scan = option_scan(&command_decode, argc, argv);
+    for (int option; (option = option_next(&scan)) != OPTION_END;) {
+        if (option == OPTION_EXIT)
+            return scan.status;
         if (option == OPTION_JSON)
             wanted.style = DECODE_JSON;
         else if (option == OPTION_FOLDED)
             wanted.style = DECODE_FOLDED;
         else if (option == OPTION_NO_DEBUGINFOD)
             wanted.debuginfod = false;
-        else if (option != OPTION_PID)
-            return misuse_of_option(&command_decode, option, argv);
-        else if (!parse_pid(optarg, &wanted.pid))
-            return misuse(&command_decode, "decode: '%s' is no process id", optarg);
+        else if (!parse_pid(scan.argument, &wanted.pid))
+            return misuse(&command_decode, "decode: '%s' is no process id", scan.argument);
     }
     if (optind < argc && !is_value(argv[optind]))
         wanted.path = argv[optind++];
@@ -197,5 +204,7 @@ const struct command command_decode = {
     .name = "decode",
     .summary = "tell the call paths behind contexts in a log",
     .help = help,
+    .options = rows,
+    .prints = true,
     .run = run_decode,
 };

@@ -3,9 +3,10 @@
 // `cairn doctor`: what works on this machine, and what to do about the rest.
 
 #include "base/text.h"
-#include "cmd/cmd.h"
 #include "cmd/doctor/check.h"
 #include "cmd/launch.h"
+#include "cmd/options.h"
+#include "cmd/terminal.h"
 #include <getopt.h>
 #include <stdio.h>
 #include <string.h>
@@ -40,21 +41,15 @@ static void print_verdict(const struct checks *checks, const char *program)
         printf("\nRecording works: cairn record -- %s\n", program ? text_safe(program) : "COMMAND");
 }
 
+static const struct option_row rows[] = {{256, "json", NULL}, {0, NULL, NULL}};
+
 static int run_doctor(int argc, char **argv)
 {
-    static const struct option options[] = {
-        {"json", no_argument, NULL, 'j'},
-        {"help", no_argument, NULL, 'h'},
-        {NULL, 0, NULL, 0},
-    };
     bool as_json = false;
-    opterr = 0;
-    optind = 0; // glibc: start anew
-    for (int option; (option = getopt_long(argc, argv, ":h", options, NULL)) != -1;) {
-        if (option == 'h')
-            return print_command_help(&command_doctor);
-        if (option != 'j')
-            return misuse_of_option(&command_doctor, option, argv);
+    struct option_scan scan = option_scan(&command_doctor, argc, argv);
+    for (int option; (option = option_next(&scan)) != OPTION_END;) {
+        if (option == OPTION_EXIT)
+            return scan.status;
         as_json = true;
     }
     if (argc - optind > 1)
@@ -66,10 +61,11 @@ static int run_doctor(int argc, char **argv)
     check_machine(&checks);
     check_names(&checks);
     int status = program ? examine_program(&checks, argv + optind) : 0;
+    terminal_use_pager();
     if (!status && as_json) {
         checks_print_json(&checks);
     } else if (!status) {
-        struct text_style style = text_style(stdout);
+        struct text_style style = terminal_style();
         checks_print(&checks, &style);
         print_verdict(&checks, program);
     }
@@ -96,5 +92,7 @@ const struct command command_doctor = {
             "\n"
             "Exit status: 0 if CPU time can be recorded (of PROGRAM, if one is named), 1 if not,\n"
             "2 if the command line is wrong.\n",
+    .options = rows,
+    .prints = true,
     .run = run_doctor,
 };

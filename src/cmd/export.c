@@ -7,6 +7,7 @@
 #include "analyze/refine.h"
 #include "base/new_file.h"
 #include "cmd/cmd.h"
+#include "cmd/options.h"
 #include "cmd/replace.h"
 #include <errno.h>
 #include <getopt.h>
@@ -18,7 +19,7 @@ struct arguments {
     const char *path, *output, *metric;
     struct analysis_options analysis;
     struct build_options build;
-    bool fold_recursion, help;
+    bool fold_recursion;
 };
 
 static int unknown_format(const char *name)
@@ -33,36 +34,33 @@ static int unknown_format(const char *name)
     return misuse(&command_export, "export: there is no format '%s', but: %s", name, list);
 }
 
+enum { OPTION_METRIC = 256, OPTION_FOLD_RECURSION, OPTION_NO_INLINES, OPTION_NO_DEBUGINFOD };
+
+static const struct option_row rows[] = {
+    {'f', "format", "FORMAT"},
+    {'o', "output", "OUT"},
+    {OPTION_METRIC, "metric", "NAME"},
+    {OPTION_FOLD_RECURSION, "fold-recursion", NULL},
+    {OPTION_NO_INLINES, "no-inlines", NULL},
+    {OPTION_NO_DEBUGINFOD, "no-debuginfod", NULL},
+    {0, NULL, NULL},
+};
+
 static int parse(int argc, char **argv, struct arguments *arguments)
 {
-    enum { OPTION_METRIC = 256, OPTION_FOLD_RECURSION, OPTION_NO_INLINES, OPTION_NO_DEBUGINFOD };
-    static const struct option options[] = {
-        {"format", required_argument, NULL, 'f'},
-        {"output", required_argument, NULL, 'o'},
-        {"metric", required_argument, NULL, OPTION_METRIC},
-        {"fold-recursion", no_argument, NULL, OPTION_FOLD_RECURSION},
-        {"no-inlines", no_argument, NULL, OPTION_NO_INLINES},
-        {"no-debuginfod", no_argument, NULL, OPTION_NO_DEBUGINFOD},
-        {"help", no_argument, NULL, 'h'},
-        {NULL, 0, NULL, 0},
-    };
-    opterr = 0;
-    optind = 0; // glibc: start anew
-    for (int option; (option = getopt_long(argc, argv, ":hf:o:", options, NULL)) != -1;) {
+    struct option_scan scan = option_scan(&command_export, argc, argv);
+    for (int option; (option = option_next(&scan)) != OPTION_END;) {
         switch (option) {
         case 'f':
-            arguments->format = export_find(optarg);
+            arguments->format = export_find(scan.argument);
             if (!arguments->format)
-                return unknown_format(optarg);
+                return unknown_format(scan.argument);
             break;
         case 'o':
-            arguments->output = strcmp(optarg, "-") == 0 ? NULL : optarg;
+            arguments->output = strcmp(scan.argument, "-") == 0 ? NULL : scan.argument;
             break;
-        case 'h':
-            arguments->help = true;
-            return 0;
         case OPTION_METRIC:
-            arguments->metric = optarg;
+            arguments->metric = scan.argument;
             break;
         case OPTION_FOLD_RECURSION:
             arguments->fold_recursion = true;
@@ -74,7 +72,7 @@ static int parse(int argc, char **argv, struct arguments *arguments)
             arguments->analysis.debuginfod = false;
             break;
         default:
-            return misuse_of_option(&command_export, option, argv);
+            return scan.status;
         }
     }
     if (!arguments->format)
@@ -83,7 +81,7 @@ static int parse(int argc, char **argv, struct arguments *arguments)
         return misuse(&command_export, "export: one profile at a time, not '%s' as well",
                       argv[optind + 1]);
     arguments->path = optind < argc ? argv[optind] : DEFAULT_PROFILE;
-    return 0;
+    return PROCEED;
 }
 
 // What is there stays there until all is written. A pipe or a device is written to as it is.
@@ -155,9 +153,7 @@ static int run_export(int argc, char **argv)
 {
     struct arguments arguments = {.analysis = {.inlines = true, .debuginfod = true}};
     int status = parse(argc, argv, &arguments);
-    if (status)
-        return status;
-    return arguments.help ? print_command_help(&command_export) : export_profile(&arguments);
+    return status == PROCEED ? export_profile(&arguments) : status;
 }
 
 static const char help[] =
@@ -186,5 +182,6 @@ const struct command command_export = {
     .name = "export",
     .summary = "write a profile for other tools, as flame graphs",
     .help = help,
+    .options = rows,
     .run = run_export,
 };

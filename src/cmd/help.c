@@ -2,18 +2,16 @@
 
 // `cairn help [COMMAND]`
 
-#include "cmd/cmd.h"
+#include "base/nearest.h"
+#include "cmd/options.h"
+#include "cmd/terminal.h"
+#include <getopt.h>
 #include <stdio.h>
 #include <string.h>
 
-int print_command_help(const struct command *command)
-{
-    fputs(command->help, stdout);
-    return finish_output("help");
-}
-
 static int print_overview(void)
 {
+    terminal_use_pager();
     printf(
         "usage: cairn COMMAND [OPTION...] [ARG...]\n"
         "\n"
@@ -30,23 +28,36 @@ static int print_overview(void)
     return finish_output("help");
 }
 
+int print_command_help(const struct command *command)
+{
+    if (!*command->name)
+        return print_overview();
+    terminal_use_pager();
+    fputs(command->help, stdout);
+    return finish_output("help");
+}
+
 static int run_help(int argc, char **argv)
 {
-    if (argc < 2)
+    struct option_scan scan = option_scan(&command_help, argc, argv);
+    if (option_next(&scan) == OPTION_EXIT)
+        return scan.status;
+    if (optind == argc)
         return print_overview();
-    if (argc > 2)
+    if (argc - optind > 1)
         return misuse(&command_help, "help: one command at a time");
+    const char *wanted = argv[optind];
     const char *names[32] = {NULL};
     for (size_t i = 0; all_commands[i]; i++) {
-        if (!strcmp(argv[1], all_commands[i]->name))
+        if (!strcmp(wanted, all_commands[i]->name))
             return print_command_help(all_commands[i]);
         names[i] = all_commands[i]->name;
     }
-    const char *near = nearest_word(argv[1], names);
+    const char *near = nearest_word(wanted, names);
     if (near)
-        complain("help: there is no command '%s': did you mean '%s'?", argv[1], near);
+        complain("help: there is no command '%s': did you mean '%s'?", wanted, near);
     else
-        complain("help: there is no command '%s': 'cairn help' lists them", argv[1]);
+        complain("help: there is no command '%s': 'cairn help' lists them", wanted);
     return STATUS_MISUSE;
 }
 
@@ -56,5 +67,6 @@ const struct command command_help = {
     .help = "usage: cairn help [COMMAND]\n"
             "\n"
             "Lists the commands, or tells all of one.\n",
+    .prints = true,
     .run = run_help,
 };

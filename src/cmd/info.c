@@ -4,6 +4,8 @@
 
 #include "analyze/summary.h"
 #include "cmd/cmd.h"
+#include "cmd/options.h"
+#include "cmd/terminal.h"
 #include <errno.h>
 #include <getopt.h>
 #include <stdlib.h>
@@ -18,37 +20,36 @@ static int print_info(const char *path, bool json, bool debuginfod)
         return misuse_of_file(error);
     struct profile_totals totals;
     profile_sum(analysis.profile, &totals);
+    terminal_use_pager();
     if (json) {
         summary_print_json(stdout, &analysis, &totals);
     } else {
-        struct text_style style = text_style(stdout);
+        struct text_style style = terminal_style();
         summary_print(stdout, &style, &analysis, &totals);
     }
     analysis_close(&analysis);
     return finish_output("info");
 }
 
+enum { OPTION_JSON = 256, OPTION_NO_DEBUGINFOD };
+
+static const struct option_row rows[] = {
+    {OPTION_JSON, "json", NULL},
+    {OPTION_NO_DEBUGINFOD, "no-debuginfod", NULL},
+    {0, NULL, NULL},
+};
+
 static int run_info(int argc, char **argv)
 {
-    enum { OPTION_JSON = 256, OPTION_NO_DEBUGINFOD };
-    static const struct option options[] = {
-        {"json", no_argument, NULL, OPTION_JSON},
-        {"no-debuginfod", no_argument, NULL, OPTION_NO_DEBUGINFOD},
-        {"help", no_argument, NULL, 'h'},
-        {NULL, 0, NULL, 0},
-    };
     bool json = false, debuginfod = true;
-    opterr = 0;
-    optind = 0; // glibc: start anew
-    for (int option; (option = getopt_long(argc, argv, ":h", options, NULL)) != -1;) {
-        if (option == 'h')
-            return print_command_help(&command_info);
+    struct option_scan scan = option_scan(&command_info, argc, argv);
+    for (int option; (option = option_next(&scan)) != OPTION_END;) {
+        if (option == OPTION_EXIT)
+            return scan.status;
         if (option == OPTION_JSON)
             json = true;
-        else if (option == OPTION_NO_DEBUGINFOD)
-            debuginfod = false;
         else
-            return misuse_of_option(&command_info, option, argv);
+            debuginfod = false;
     }
     if (argc - optind > 1)
         return misuse(&command_info, "info: one profile at a time, not '%s' as well",
@@ -78,5 +79,7 @@ const struct command command_info = {
     .name = "info",
     .summary = "tell how a recording went: samples, completeness, cost, symbols",
     .help = help,
+    .options = rows,
+    .prints = true,
     .run = run_info,
 };

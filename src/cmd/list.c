@@ -5,8 +5,10 @@
 #include "base/json.h"
 #include "base/wrap.h"
 #include "cmd/cmd.h"
+#include "cmd/options.h"
 #include "cmd/restriction.h"
 #include "cmd/sources.h"
+#include "cmd/terminal.h"
 #include <errno.h>
 #include <getopt.h>
 #include <stdio.h>
@@ -32,7 +34,7 @@ static const char *const meanings[] = {
 
 static void print_text(void)
 {
-    const struct text_style style = text_style(stdout);
+    const struct text_style style = terminal_style();
     printf("events ('cairn record -e NAME'):\n");
     for (unsigned event = 0; event < EVENTS; event++) {
         enum live_source best = best_source(event);
@@ -96,26 +98,20 @@ static void print_json(void)
     json_finish(&json);
 }
 
+static const struct option_row rows[] = {{256, "json", NULL}, {0, NULL, NULL}};
+
 static int run_list(int argc, char **argv)
 {
-    static const struct option long_options[] = {
-        {"json", no_argument, NULL, 'j'},
-        {"help", no_argument, NULL, 'h'},
-        {NULL, 0, NULL, 0},
-    };
     bool as_json = false;
-    int option;
-    opterr = 0;
-    optind = 0; // begin anew, whatever an earlier scan left
-    while ((option = getopt_long(argc, argv, ":h", long_options, NULL)) != -1) {
-        if (option == 'h')
-            return print_command_help(&command_list);
-        if (option != 'j')
-            return misuse_of_option(&command_list, option, argv);
+    struct option_scan scan = option_scan(&command_list, argc, argv);
+    for (int option; (option = option_next(&scan)) != OPTION_END;) {
+        if (option == OPTION_EXIT)
+            return scan.status;
         as_json = true;
     }
     if (optind < argc)
         return misuse(&command_list, "list: takes no argument, not '%s'", argv[optind]);
+    terminal_use_pager();
     if (as_json)
         print_json();
     else
@@ -134,5 +130,7 @@ const struct command command_list = {
             "\n"
             "      --json   the same as JSON\n"
             "  -h, --help   this text\n",
+    .options = rows,
+    .prints = true,
     .run = run_list,
 };

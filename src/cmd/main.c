@@ -2,7 +2,9 @@
 
 // `cairn`: picks the subcommand, and answers --help and --version.
 
-#include "cmd/cmd.h"
+#include "base/nearest.h"
+#include "cmd/options.h"
+#include <getopt.h>
 #include <stdio.h>
 #include <string.h>
 #include <unistd.h>
@@ -26,30 +28,47 @@ static int unknown_command(const char *name)
     return STATUS_MISUSE;
 }
 
+// Before the name of a command.
+static const struct option_row rows[] = {{'V', "version", NULL}, {0, NULL, NULL}};
+
+static int print_version(void)
+{
+    puts("cairn " CAIRN_VERSION);
+    return finish_output(NULL);
+}
+
+static const struct command command_cairn = {
+    .name = "",
+    .options = rows,
+    .prints = true,
+    .ends_at_word = true,
+};
+
+static int run_help(void)
+{
+    char *help[] = {"help", NULL};
+    return command_help.run(1, help);
+}
+
 int main(int argc, char **argv)
 {
-    if (argc < 2) {
-        char *help[] = {"help", NULL};
-        command_help.run(1, help);
-        return STATUS_MISUSE;
-    }
     // A tree of millions of nodes is gigabytes of JSON, and not to be written page by page.
     static char output[1 << 16];
     if (!isatty(STDOUT_FILENO))
         setvbuf(stdout, output, _IOFBF, sizeof output);
-    const char *name = argv[1];
-    if (!strcmp(name, "--help") || !strcmp(name, "-h"))
-        name = "help";
-    if (!strcmp(name, "--version") || !strcmp(name, "-V") || !strcmp(name, "version")) {
-        puts("cairn " CAIRN_VERSION);
-        return finish_output(NULL);
+    struct option_scan scan = option_scan(&command_cairn, argc, argv);
+    for (int option; (option = option_next(&scan)) != OPTION_END;)
+        return option == OPTION_EXIT ? scan.status : print_version();
+    argc -= optind;
+    argv += optind;
+    if (argc == 0) {
+        run_help();
+        return STATUS_MISUSE;
     }
-    for (size_t i = 0; all_commands[i]; i++) {
-        if (strcmp(name, all_commands[i]->name))
-            continue;
-        if (argc > 2 && (!strcmp(argv[2], "--help") || !strcmp(argv[2], "-h")))
-            return print_command_help(all_commands[i]);
-        return all_commands[i]->run(argc - 1, argv + 1);
-    }
-    return unknown_command(name);
+    if (!strcmp(argv[0], "version"))
+        return print_version();
+    for (size_t i = 0; all_commands[i]; i++)
+        if (!strcmp(argv[0], all_commands[i]->name))
+            return all_commands[i]->run(argc, argv);
+    return unknown_command(argv[0]);
 }

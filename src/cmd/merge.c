@@ -7,6 +7,7 @@
 #include "base/new_file.h"
 #include "base/text.h"
 #include "cmd/cmd.h"
+#include "cmd/options.h"
 #include <errno.h>
 #include <getopt.h>
 
@@ -15,25 +16,25 @@ struct arguments {
     char **paths;
     size_t count;
     enum merge_processes processes;
-    bool quiet, help;
+    bool quiet;
+};
+
+enum { OPTION_APART = 256 };
+
+static const struct option_row rows[] = {
+    {'o', "output", "FILE"},
+    {OPTION_APART, "apart", NULL},
+    {'q', "quiet", NULL},
+    {0, NULL, NULL},
 };
 
 static int parse(int argc, char **argv, struct arguments *arguments)
 {
-    enum { OPTION_APART = 256 };
-    static const struct option options[] = {
-        {"output", required_argument, NULL, 'o'},
-        {"apart", no_argument, NULL, OPTION_APART},
-        {"quiet", no_argument, NULL, 'q'},
-        {"help", no_argument, NULL, 'h'},
-        {NULL, 0, NULL, 0},
-    };
-    opterr = 0;
-    optind = 0; // glibc: start anew
-    for (int option; (option = getopt_long(argc, argv, ":ho:q", options, NULL)) != -1;) {
+    struct option_scan scan = option_scan(&command_merge, argc, argv);
+    for (int option; (option = option_next(&scan)) != OPTION_END;) {
         switch (option) {
         case 'o':
-            arguments->output = optarg;
+            arguments->output = scan.argument;
             break;
         case OPTION_APART:
             arguments->processes = MERGE_APART;
@@ -41,11 +42,8 @@ static int parse(int argc, char **argv, struct arguments *arguments)
         case 'q':
             arguments->quiet = true;
             break;
-        case 'h':
-            arguments->help = true;
-            return 0;
         default:
-            return misuse_of_option(&command_merge, option, argv);
+            return scan.status;
         }
     }
     if (!arguments->output || !*arguments->output)
@@ -54,7 +52,7 @@ static int parse(int argc, char **argv, struct arguments *arguments)
         return misuse(&command_merge, "merge: which profiles?");
     arguments->paths = argv + optind;
     arguments->count = (size_t)(argc - optind);
-    return 0;
+    return PROCEED;
 }
 
 static void tell(const struct arguments *arguments, const struct profile *merged)
@@ -117,9 +115,7 @@ static int run_merge(int argc, char **argv)
 {
     struct arguments arguments = {.processes = MERGE_BY_PROGRAM};
     int status = parse(argc, argv, &arguments);
-    if (status)
-        return status;
-    return arguments.help ? print_command_help(&command_merge) : merge(&arguments);
+    return status == PROCEED ? merge(&arguments) : status;
 }
 
 static const char help[] =
@@ -150,5 +146,6 @@ const struct command command_merge = {
     .name = "merge",
     .summary = "make one profile of several",
     .help = help,
+    .options = rows,
     .run = run_merge,
 };

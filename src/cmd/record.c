@@ -153,5 +153,7 @@ const struct command command_record = {
     .name = "record",
     .summary = "run a command and record its call paths",
     .help = record_help,
+    .options = record_rows,
+    .ends_at_word = true,
     .run = run_record,
 };

@@ -5,6 +5,7 @@
 #include "cmd/record_options.h"
 #include "cmd/event_options.h"
 #include "cmd/numbers.h"
+#include "cmd/options.h"
 #include <getopt.h>
 #include <string.h>
 
@@ -103,37 +104,36 @@ enum {
     OPTION_RESTLESS,
 };
 
-static const struct option long_options[] = {
-    {"event", required_argument, NULL, 'e'},
-    {"frequency", required_argument, NULL, 'F'},
-    {"period", required_argument, NULL, 'c'},
-    {"output", required_argument, NULL, 'o'},
-    {"memory", required_argument, NULL, OPTION_MEMORY},
-    {"marker", required_argument, NULL, OPTION_MARKER},
-    {"per-thread", no_argument, NULL, OPTION_PER_THREAD},
-    {"follow-fork", required_argument, NULL, OPTION_FOLLOW_FORK},
-    {"delay", required_argument, NULL, OPTION_DELAY},
-    {"duration", required_argument, NULL, OPTION_DURATION},
-    {"track", required_argument, NULL, OPTION_TRACK},
-    {"burst", required_argument, NULL, OPTION_BURST},
-    {"weights", required_argument, NULL, OPTION_WEIGHTS},
-    {"random-periods", no_argument, NULL, OPTION_RANDOM_PERIODS},
-    {"fold-recursion", no_argument, NULL, OPTION_FOLD_RECURSION},
-    {"tree", required_argument, NULL, OPTION_TREE},
-    {"miner", required_argument, NULL, OPTION_MINER},
-    {"purge", required_argument, NULL, OPTION_PURGE},
-    {"tree-memory", required_argument, NULL, OPTION_TREE_MEMORY},
-    {"verify", no_argument, NULL, OPTION_VERIFY},
-    {"calls-by", required_argument, NULL, OPTION_CALLS_BY},
-    {"strict", no_argument, NULL, OPTION_STRICT},
-    {"json", no_argument, NULL, OPTION_JSON},
-    {"quiet", no_argument, NULL, 'q'},
-    {"help", no_argument, NULL, 'h'},
+const struct option_row record_rows[] = {
+    {'e', "event", "EVENT[:PERIOD]"},
+    {'F', "frequency", "HZ"},
+    {'c', "period", "NS"},
+    {'o', "output", "FILE"},
+    {OPTION_MEMORY, "memory", "SIZE"},
+    {OPTION_MARKER, "marker", "on|off"},
+    {OPTION_PER_THREAD, "per-thread", NULL},
+    {OPTION_FOLLOW_FORK, "follow-fork", "yes|no"},
+    {OPTION_DELAY, "delay", "SEC"},
+    {OPTION_DURATION, "duration", "SEC"},
+    {OPTION_TRACK, "track", "walk|calls|encode"},
+    {OPTION_BURST, "burst", "INTERVAL/LENGTH[,adaptive[:N]]"},
+    {OPTION_WEIGHTS, "weights", "last|all-new"},
+    {OPTION_RANDOM_PERIODS, "random-periods", NULL},
+    {OPTION_FOLD_RECURSION, "fold-recursion", NULL},
+    {OPTION_TREE, "tree", "KIND"},
+    {OPTION_MINER, "miner", "space-saving|lossy|sticky"},
+    {OPTION_PURGE, "purge", "age|all"},
+    {OPTION_TREE_MEMORY, "tree-memory", "SIZE"},
+    {OPTION_VERIFY, "verify", NULL},
+    {OPTION_CALLS_BY, "calls-by", "WHOM"},
+    {OPTION_STRICT, "strict", NULL},
+    {OPTION_JSON, "json", NULL},
+    {'q', "quiet", NULL},
     // For tests and measurements, and so not in the help.
-    {"source", required_argument, NULL, OPTION_SOURCE},
-    {"empty-handler", no_argument, NULL, OPTION_EMPTY_HANDLER},
-    {"restless", no_argument, NULL, OPTION_RESTLESS},
-    {NULL, 0, NULL, 0},
+    {OPTION_SOURCE, "source", "SOURCE"},
+    {OPTION_EMPTY_HANDLER, "empty-handler", NULL},
+    {OPTION_RESTLESS, "restless", NULL},
+    {0, NULL, NULL},
 };
 
 #define MISUSE(...) misuse(&command_record, "record: " __VA_ARGS__)
@@ -302,8 +302,6 @@ static int set_option(struct parsing *parsing, int option, char *value)
     case 'q':
         options->quiet = true;
         return PROCEED;
-    case 'h':
-        return print_command_help(&command_record);
     }
     return STATUS_MISUSE;
 }
@@ -319,14 +317,10 @@ int parse_record_options(int argc, char **argv, struct record_options *options)
         .follow_fork = true,
     };
     default_tree(&options->trees);
-    opterr = 0;
-    optind = 0; // begin anew, whatever an earlier scan left
-    int option;
-    // "+": the first word that is no option is COMMAND, and what follows is its own.
-    while ((option = getopt_long(argc, argv, "+:e:F:c:o:qh", long_options, NULL)) != -1) {
-        if (option == '?' || option == ':')
-            return misuse_of_option(&command_record, option, argv);
-        int outcome = set_option(&parsing, option, optarg);
+    struct option_scan scan = option_scan(&command_record, argc, argv);
+    for (int option; (option = option_next(&scan)) != OPTION_END;) {
+        int outcome =
+            option == OPTION_EXIT ? scan.status : set_option(&parsing, option, scan.argument);
         if (outcome != PROCEED)
             return outcome;
     }

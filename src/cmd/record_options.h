@@ -4,7 +4,7 @@
 
 // What the user asked `cairn record` for.
 
-#include "cmd/cmd.h"
+#include "cmd/options.h"
 #include "cmd/tree_options.h"
 #include "live/live.h"
 #include <stdint.h>
@@ -49,9 +49,9 @@ static inline bool record_has(const struct record_options *options, enum live_ev
 
 extern const char *const event_names[LIVE_EVENTS];
 extern const char record_help[];
+extern const struct option_row record_rows[];
 
 // PROCEED, or the exit status after the user has been told (help and misuse).
-enum { PROCEED = -1 };
 int parse_record_options(int argc, char **argv, struct record_options *options);
 
 #endif

@@ -5,6 +5,8 @@
 #include "analyze/report.h"
 #include "base/memory.h"
 #include "cmd/cmd.h"
+#include "cmd/options.h"
+#include "cmd/terminal.h"
 #include <errno.h>
 #include <getopt.h>
 
@@ -34,37 +36,35 @@ enum {
     OPTION_NO_DEBUGINFOD,
     OPTION_WIDE,
     OPTION_JSON,
-    OPTION_HELP,
 };
 
-static const struct option long_options[] = {
-    {"view", required_argument, NULL, OPTION_VIEW},
-    {"by", required_argument, NULL, OPTION_BY},
-    {"metric", required_argument, NULL, OPTION_METRIC},
-    {"min", required_argument, NULL, OPTION_MIN},
-    {"phi", required_argument, NULL, OPTION_PHI},
-    {"depth", required_argument, NULL, OPTION_DEPTH},
-    {"focus", required_argument, NULL, OPTION_FOCUS},
-    {"ignore", required_argument, NULL, OPTION_IGNORE},
-    {"through", required_argument, NULL, OPTION_THROUGH},
-    {"without", required_argument, NULL, OPTION_WITHOUT},
-    {"sites", no_argument, NULL, OPTION_SITES},
-    {"no-sites", no_argument, NULL, OPTION_NO_SITES},
-    {"lines", no_argument, NULL, OPTION_LINES},
-    {"sort", required_argument, NULL, OPTION_SORT},
-    {"per-process", no_argument, NULL, OPTION_PER_PROCESS},
-    {"per-thread", optional_argument, NULL, OPTION_PER_THREAD},
-    {"process", required_argument, NULL, OPTION_PROCESS},
-    {"thread", required_argument, NULL, OPTION_THREAD},
-    {"phase", required_argument, NULL, OPTION_PHASE},
-    {"no-inlines", no_argument, NULL, OPTION_NO_INLINES},
-    {"fold-recursion", no_argument, NULL, OPTION_FOLD_RECURSION},
-    {"no-fold", no_argument, NULL, OPTION_NO_FOLD},
-    {"no-debuginfod", no_argument, NULL, OPTION_NO_DEBUGINFOD},
-    {"wide", no_argument, NULL, OPTION_WIDE},
-    {"json", no_argument, NULL, OPTION_JSON},
-    {"help", no_argument, NULL, OPTION_HELP},
-    {NULL, 0, NULL, 0},
+static const struct option_row rows[] = {
+    {OPTION_VIEW, "view", "tree|callers|flat"},
+    {OPTION_BY, "by", "function|line|module|thread|process"},
+    {OPTION_METRIC, "metric", "NAME"},
+    {OPTION_MIN, "min", "PCT"},
+    {OPTION_PHI, "phi", "P"},
+    {OPTION_DEPTH, "depth", "N"},
+    {OPTION_FOCUS, "focus", "RE"},
+    {OPTION_IGNORE, "ignore", "RE"},
+    {OPTION_THROUGH, "through", "RE"},
+    {OPTION_WITHOUT, "without", "RE"},
+    {OPTION_SITES, "sites", NULL},
+    {OPTION_NO_SITES, "no-sites", NULL},
+    {OPTION_LINES, "lines", NULL},
+    {OPTION_SORT, "sort", "total|self"},
+    {OPTION_PER_PROCESS, "per-process", NULL},
+    {OPTION_PER_THREAD, "per-thread", "[=start|tid]"},
+    {OPTION_PROCESS, "process", "PID"},
+    {OPTION_THREAD, "thread", "NAME|TID"},
+    {OPTION_PHASE, "phase", "RE"},
+    {OPTION_NO_INLINES, "no-inlines", NULL},
+    {OPTION_FOLD_RECURSION, "fold-recursion", NULL},
+    {OPTION_NO_FOLD, "no-fold", NULL},
+    {OPTION_NO_DEBUGINFOD, "no-debuginfod", NULL},
+    {OPTION_WIDE, "wide", NULL},
+    {OPTION_JSON, "json", NULL},
+    {0, NULL, NULL},
 };
 
 struct arguments {
@@ -72,7 +72,7 @@ struct arguments {
     struct analysis_options analysis;
     struct pattern_list ignore;
     enum { SITES_USUAL, SITES_YES, SITES_NO } sites;
-    bool by_given, help;
+    bool by_given;
     const char *path;
 };
 
@@ -248,9 +248,6 @@ static int parse_option(int option, const char *text, struct arguments *argument
     case OPTION_JSON:
         report->json = true;
         return 0;
-    case OPTION_HELP:
-        arguments->help = true;
-        return 0;
     default:
         return parse_choice(option, text, arguments);
     }
@@ -258,13 +255,12 @@ static int parse_option(int option, const char *text, struct arguments *argument
 
 static int parse(int argc, char **argv, struct arguments *arguments)
 {
-    opterr = 0;
-    optind = 0; // glibc: start anew
-    for (int option; (option = getopt_long(argc, argv, ":h", long_options, NULL)) != -1;) {
-        if (option == '?' || option == ':')
-            return misuse_of_option(&command_report, option, argv);
-        int status = parse_option(option == 'h' ? OPTION_HELP : option, optarg, arguments);
-        if (status || arguments->help)
+    struct option_scan scan = option_scan(&command_report, argc, argv);
+    for (int option; (option = option_next(&scan)) != OPTION_END;) {
+        if (option == OPTION_EXIT)
+            return scan.status;
+        int status = parse_option(option, scan.argument, arguments);
+        if (status)
             return status;
     }
     if (argc - optind > 1)
@@ -278,7 +274,7 @@ static int parse(int argc, char **argv, struct arguments *arguments)
     // In JSON every node has its call line; for people that is one row too many.
     arguments->report.build.sites = arguments->sites == SITES_YES ||
                                     (arguments->sites == SITES_USUAL && arguments->report.json);
-    return 0;
+    return PROCEED;
 }
 
 static int print_report(const struct arguments *arguments)
@@ -287,17 +283,19 @@ static int print_report(const struct arguments *arguments)
     struct analysis analysis;
     if (analysis_open(&analysis, arguments->path, &arguments->analysis, &error) < 0)
         return misuse_of_file(error);
-    struct text_style style = text_style(stdout);
+    terminal_use_pager();
+    struct text_style style = terminal_style();
     if (arguments->report.wide)
         style.width = 0;
-    int status = 0;
-    if (report_print(stdout, &style, &analysis, &arguments->report, &error) < 0) {
+    int failed = report_print(stdout, &style, &analysis, &arguments->report, &error);
+    int status = finish_output("report");
+    if (failed) {
         complain("report: %s", error);
         free(error);
         status = STATUS_MISUSE;
     }
     analysis_close(&analysis);
-    return finish_output("report") ? STATUS_FAILED : status;
+    return status;
 }
 
 static int run_report(int argc, char **argv)
@@ -307,8 +305,8 @@ static int run_report(int argc, char **argv)
         .analysis = {.inlines = true, .debuginfod = true},
     };
     int status = parse(argc, argv, &arguments);
-    if (status == 0)
-        status = arguments.help ? print_command_help(&command_report) : print_report(&arguments);
+    if (status == PROCEED)
+        status = print_report(&arguments);
     for (unsigned i = 0; i < REFINE_LIMIT; i++) {
         pattern_free(arguments.ignore.patterns[i]);
         pattern_free(arguments.report.through.patterns[i]);
@@ -388,5 +386,7 @@ const struct command command_report = {
     .name = "report",
     .summary = "show where the cost went: call tree, callers, or a list",
     .help = help,
+    .options = rows,
+    .prints = true,
     .run = run_report,
 };

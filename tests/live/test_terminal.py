@@ -13,27 +13,36 @@ import time
 import unicodedata
 import unittest
 
-from support import CAIRN, LiveTest, Run, program
+from support import CAIRN, LiveTest, Run, installed, program
 
 COLUMNS = 70
 COLOUR = re.compile(r"\033\[[0-9;]*m")
+# What the environment may say of how to print.
+SETTINGS = ("NO_COLOR", "CLICOLOR_FORCE", "COLUMNS", "LC_ALL", "LC_CTYPE", "PAGER", "CAIRN_PAGER", "LESS")
+
+
+def piped(*argv, cwd, **environment):
+    """Runs cairn where nobody watches."""
+    kept = {name: value for name, value in os.environ.items() if name not in SETTINGS}
+    return Run([CAIRN, *argv], cwd=cwd, env={**kept, "LANG": "C.UTF-8", **environment})
 
 
 class Terminal:
     """A command on a terminal of its own."""
 
-    def __init__(self, argv, cwd, **environment):
+    def __init__(self, argv, cwd, columns=COLUMNS, **environment):
         self.seen = ""
         self.pid, self.fd = pty.fork()
         if self.pid == 0:
             try:
                 # Whoever runs the tests in the background may have them ignore the key.
                 signal.signal(signal.SIGINT, signal.SIG_DFL)
-                fcntl.ioctl(1, termios.TIOCSWINSZ, struct.pack("HHHH", 24, COLUMNS, 0, 0))
+                fcntl.ioctl(1, termios.TIOCSWINSZ, struct.pack("HHHH", 24, columns, 0, 0))
                 os.chdir(cwd)
                 kept = {name: value for name, value in os.environ.items()
-                        if name not in ("NO_COLOR", "LC_ALL", "LC_CTYPE")}
-                os.execvpe(argv[0], argv, {**kept, "LANG": "C.UTF-8", "TERM": "xterm", **environment})
+                        if name not in SETTINGS}
+                os.execvpe(argv[0], argv, {**kept, "LANG": "C.UTF-8", "TERM": "xterm", "CAIRN_PAGER": "",
+                                           **environment})
             finally:
                 os._exit(99)
 
@@ -91,6 +100,45 @@ class TerminalTest(LiveTest):
                     wide = sum(not unicodedata.combining(letter) for letter in row)
                     self.assertLessEqual(wide, COLUMNS, row)
 
+    def widest(self, *options, **environment):
+        run = piped("report", self.profile.path, *options, cwd=self.folder, **environment)
+        self.assertEqual(run.status, 0, run.words)
+        return max(map(len, COLOUR.sub("", run.text).split("\n\n")[1].splitlines()))
+
+    def test_width(self):
+        """In a pipe nothing is cut, unless a width is asked for."""
+        full = self.widest()
+        self.assertGreater(full, 80)
+        self.assertLessEqual(self.widest(COLUMNS="80"), 80)
+        self.assertLessEqual(self.widest("--width", "80"), 80)
+        self.assertLessEqual(self.widest("--width=72", COLUMNS="80"), 72)
+        self.assertEqual(self.widest("--width=0", COLUMNS="80"), full)
+        self.assertEqual(self.widest(COLUMNS="wide"), full)
+        for width in ("", "wide", "-1", "39", "10001", "1e2"):
+            run = piped("report", self.profile.path, "--width", width, cwd=self.folder)
+            self.assertEqual((run.status, run.text), (2, ""))
+            self.assertIn("--width takes 40 to 10000 columns", run.words)
+
+    def test_color(self):
+        """--color decides over the environment, and that over whether it is a terminal."""
+        def is_coloured(*options, **environment):
+            run = piped("report", self.profile.path, *options, cwd=self.folder, **environment)
+            self.assertEqual(run.status, 0, run.words)
+            return bool(COLOUR.search(run.text))
+        self.assertFalse(is_coloured())
+        self.assertTrue(is_coloured("--color=always"))
+        self.assertTrue(is_coloured(CLICOLOR_FORCE="1"))
+        self.assertFalse(is_coloured(CLICOLOR_FORCE="0"))
+        self.assertFalse(is_coloured(CLICOLOR_FORCE="1", NO_COLOR="1"))
+        self.assertFalse(is_coloured("--color=never", CLICOLOR_FORCE="1"))
+        self.assertTrue(is_coloured("--color", "always", NO_COLOR="1"))
+        self.assertNotRegex(self.report("--color=never"), COLOUR)
+        self.assertFalse(COLOUR.search(piped("report", self.profile.path, "--json", "--color=always",
+                                             cwd=self.folder).text))
+        run = piped("info", self.profile.path, "--color=sometimes", cwd=self.folder)
+        self.assertEqual(run.status, 2)
+        self.assertIn("auto, always or never", run.words)
+
     def test_ascii(self):
         text = self.report(LANG="C")
         self.assertTrue(text.isascii(), text)
@@ -121,6 +169,111 @@ class TerminalTest(LiveTest):
         self.assertIn("next: cairn report cut.out", terminal.seen)
         run = Run([CAIRN, "report", "cut.out"], cwd=self.folder)
         self.assertEqual(run.status, 0, run.words)
+
+
+# A pager that shows what it was given, and with which settings.
+PAGER = """#!/bin/sh
+echo "paged by $0 $*, LESS=$LESS"
+cat
+"""
+# A pager that the user leaves after the first line.
+IMPATIENT = """#!/bin/sh
+read -r line
+echo "only: $line"
+"""
+
+
+class PagerTest(LiveTest):
+    @classmethod
+    def setUpClass(cls):
+        super().setUpClass()
+        case = cls.for_all()
+        run, cls.profile = case.record([program("shares")])
+        case.assertEqual(run.status, 0, run.words)
+
+    def setUp(self):
+        super().setUp()
+        for name, text in (("mine", PAGER), ("other", PAGER), ("impatient", IMPATIENT)):
+            os.chmod(self.file(name, text), 0o755)
+
+    def see(self, *argv, status=0, **environment):
+        """What a terminal shows; a variable that is None is not set."""
+        settings = {"CAIRN_PAGER": None, **environment}
+        unset = [f"--unset={name}" for name, value in settings.items() if value is None]
+        given = [f"{name}={value}" for name, value in settings.items() if value is not None]
+        terminal = Terminal(["env", *unset, *given, CAIRN, *argv], self.folder)
+        self.assertEqual(terminal.end(), status, terminal.seen)
+        return terminal.seen
+
+    def test_which(self):
+        for arguments in (["report", self.profile.path], ["info", self.profile.path], ["list"], ["help"],
+                          ["help", "record"], ["report", "--help"], ["--help"],
+                          ["compare", self.profile.path, self.profile.path],
+                          ["report", "--json", self.profile.path]):
+            with self.subTest(arguments=arguments):
+                plain = self.see(*arguments, CAIRN_PAGER="")
+                self.assertNotIn("paged", plain)
+                seen = self.see(*arguments, PAGER="./mine now")
+                # What is said of progress is erased before the pager starts.
+                progress, _, shown = seen.partition("paged by ./mine now, LESS=FRX\n")
+                self.assertRegex(progress, r"^(\r.*\033\[K)?$")
+                self.assertEqual(progress + shown, plain)
+
+    def test_order(self):
+        path = self.profile.path
+        self.assertIn("paged by ./mine", self.see("info", path, CAIRN_PAGER="./mine", PAGER="./other"))
+        self.assertIn("LESS=S", self.see("info", path, CAIRN_PAGER="./mine", LESS="S"))
+        for none in ("", "cat"):
+            self.assertNotIn("paged", self.see("info", path, CAIRN_PAGER=none, PAGER="./other"))
+            self.assertNotIn("paged", self.see("info", path, PAGER=none))
+        for options in (["info", "--no-pager", path], ["--no-pager", "info", path]):
+            self.assertNotIn("paged", self.see(*options, PAGER="./other"))
+        self.assertNotIn("paged", self.see("info", path, PAGER="./other", TERM="dumb"))
+        # A shell runs what is more than words.
+        self.assertIn("found: samples", self.see("info", path, PAGER="sed -n 's/.*samples.*/found: samples/p'"))
+
+    def test_not_where_nobody_watches(self):
+        run = piped("info", self.profile.path, cwd=self.folder, PAGER="./mine")
+        self.assertNotIn("paged", run.text)
+
+    def test_colours_and_width_stay(self):
+        seen = self.see("report", self.profile.path, PAGER="./mine")
+        self.assertRegex(seen, COLOUR)
+        rows = COLOUR.sub("", seen).split("\n\n")[1].splitlines()
+        self.assertLessEqual(max(map(len, rows)), COLUMNS)
+
+    def test_left_early(self):
+        """The user has seen enough: that is no error, and nothing is said of it."""
+        seen = self.see("report", "--json", self.profile.path, PAGER="./impatient")
+        self.assertTrue(seen.endswith("only: {\n"), seen)
+
+    def test_without_a_pager_that_starts(self):
+        plain = self.see("info", self.profile.path, CAIRN_PAGER="")
+        self.assertEqual(self.see("info", self.profile.path, PAGER="/no/such/pager -x"), plain)
+        self.assertEqual(self.see("info", self.profile.path, PATH="/nowhere"), plain)
+        seen = self.see("info", self.profile.path, PAGER="/no/such/pager 'and more'", status=1)
+        self.assertIn("use --no-pager", seen)
+
+    def test_errors_are_seen(self):
+        seen = self.see("report", "--metric", "moonshine", self.profile.path, PAGER="./mine", status=2)
+        self.assertIn("cairn: report: ", seen)
+        self.assertNotIn("paged", self.see("report", "/no/such/profile", PAGER="./mine", status=2))
+
+    @installed("less")
+    def test_less(self):
+        """What fits the screen is shown and done with; the keys of less work on the rest."""
+        seen = self.see("info", self.profile.path, PAGER="less")
+        self.assertIn("samples", seen)
+        for interrupt in (False, True):
+            terminal = Terminal([CAIRN, "report", "--json", "--min=0", self.profile.path], self.folder,
+                                CAIRN_PAGER="less -FRX")
+            terminal.read(until=":\033[K")
+            if interrupt:  # less stays, and so does cairn with it
+                terminal.seen = ""
+                terminal.type(b"\x03")
+                terminal.read(until=":\033[K")
+            terminal.type(b"q")
+            self.assertEqual(terminal.end(), -signal.SIGINT if interrupt else 0)
 
 
 if __name__ == "__main__":

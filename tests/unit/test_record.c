@@ -17,7 +17,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-const struct command command_record = {.name = "record", .help = "usage"};
+const struct command command_record = {
+    .name = "record", .help = "usage", .options = record_rows, .ends_at_word = true};
 
 int print_command_help(const struct command *command)
 {
@@ -308,18 +309,6 @@ static void test_misuse(void **state)
     }
 }
 
-static void test_nearest(void **state)
-{
-    (void)state;
-    static const char *const words[] = {"record", "report", "info", "export", NULL};
-    assert_string_equal(nearest_word("recrod", words), "record");
-    assert_string_equal(nearest_word("rep", words), "report");
-    assert_string_equal(nearest_word("exprot", words), "export");
-    assert_null(nearest_word("banana", words));
-    assert_null(nearest_word("", words));
-    assert_null(nearest_word("an-absurdly-long-word-that-nobody-types", words));
-}
-
 static char folder[] = "/tmp/cairn-test-XXXXXX";
 
 static char *make_file(const char *name, const void *content, size_t bytes, mode_t mode)
@@ -447,11 +436,15 @@ static int remove_folder(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_defaults),        cmocka_unit_test(test_values),
-        cmocka_unit_test(test_trees),           cmocka_unit_test(test_misuse),
-        cmocka_unit_test(test_nearest),         cmocka_unit_test(test_what_can_run),
-        cmocka_unit_test(test_what_cannot_run), cmocka_unit_test(test_what_cannot_be_profiled),
-        cmocka_unit_test(test_setuid),          cmocka_unit_test(test_several_events),
+        cmocka_unit_test(test_defaults),
+        cmocka_unit_test(test_values),
+        cmocka_unit_test(test_trees),
+        cmocka_unit_test(test_misuse),
+        cmocka_unit_test(test_what_can_run),
+        cmocka_unit_test(test_what_cannot_run),
+        cmocka_unit_test(test_what_cannot_be_profiled),
+        cmocka_unit_test(test_setuid),
+        cmocka_unit_test(test_several_events),
     };
     return cmocka_run_group_tests(tests, make_folder, remove_folder);
 }

@@ -2,6 +2,7 @@
 
 #include "base/json.h"
 #include "base/memory.h"
+#include "base/nearest.h"
 #include "base/text.h"
 #include "base/wrap.h"
 #include <math.h>
@@ -231,13 +232,81 @@ static void test_json_levels(void **state)
     free(text);
 }
 
+static void test_distance(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *a, *b;
+        unsigned edits;
+    } cases[] = {
+        {"", "", 0},
+        {"", "abc", 3},
+        {"focus", "focus", 0},
+        {"focus", "fcus", 1},
+        {"focus", "foccus", 1},
+        {"focus", "fokus", 1},
+        {"focus", "fcous", 1} /* swapped */,
+        {"view", "veiw", 1},
+        {"view", "weiv", 3},
+        {"depth", "detph", 1},
+        {"kitten", "sitting", 3},
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        assert_int_equal(word_distance(cases[i].a, cases[i].b), cases[i].edits);
+        assert_int_equal(word_distance(cases[i].b, cases[i].a), cases[i].edits);
+    }
+}
+
+static void test_nearest(void **state)
+{
+    (void)state;
+    static const char *const words[] = {"record", "report", "info", "export", NULL};
+    assert_string_equal(nearest_word("recrod", words), "record");
+    assert_string_equal(nearest_word("rep", words), "report");
+    assert_string_equal(nearest_word("exprot", words), "export");
+    assert_string_equal(nearest_word("rport", words), "report");
+    assert_string_equal(nearest_word("infos", words), "info");
+    assert_null(nearest_word("banana", words));
+    assert_null(nearest_word("", words));
+    assert_null(nearest_word("an-absurdly-long-word-that-nobody-types", words));
+}
+
+// What the environment says of colours and of the width, where nobody watches.
+static void test_style(void **state)
+{
+    (void)state;
+    FILE *out = tmpfile();
+    unsetenv("COLUMNS");
+    unsetenv("NO_COLOR");
+    unsetenv("CLICOLOR_FORCE");
+    assert_int_equal(text_style(out).width, 0);
+    assert_false(text_style(out).colour);
+    setenv("COLUMNS", "120", 1);
+    assert_int_equal(text_style(out).width, 120);
+    static const char *const nonsense[] = {"", "wide", "-5", "12", "120x", "0", "99999999999999"};
+    for (size_t i = 0; i < sizeof nonsense / sizeof *nonsense; i++) {
+        setenv("COLUMNS", nonsense[i], 1);
+        assert_int_equal(text_style(out).width, 0);
+    }
+    setenv("CLICOLOR_FORCE", "1", 1);
+    assert_true(text_style(out).colour);
+    setenv("NO_COLOR", "1", 1);
+    assert_false(text_style(out).colour);
+    setenv("NO_COLOR", "", 1); // as if it were not set
+    assert_true(text_style(out).colour);
+    setenv("CLICOLOR_FORCE", "0", 1);
+    assert_false(text_style(out).colour);
+    fclose(out);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_numbers),      cmocka_unit_test(test_cut),
         cmocka_unit_test(test_foreign_text), cmocka_unit_test(test_table),
         cmocka_unit_test(test_wrap),         cmocka_unit_test(test_json_values),
-        cmocka_unit_test(test_json_levels),
+        cmocka_unit_test(test_json_levels),  cmocka_unit_test(test_distance),
+        cmocka_unit_test(test_nearest),      cmocka_unit_test(test_style),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

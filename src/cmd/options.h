@@ -1,0 +1,42 @@
+// SPDX-License-Identifier: MIT
+#ifndef CAIRN_CMD_OPTIONS_H
+#define CAIRN_CMD_OPTIONS_H
+
+// The options of a command: one table that the command line is read by, and that is searched for
+// what was meant by an option that does not exist. Options that many commands have in common
+// (--help, --color, --width, --no-pager) are in one table here, and are taken care of here.
+
+#include "cmd/cmd.h"
+
+// The table ends with a row without a name.
+struct option_row {
+    int value; // what option_next() returns; a letter is the short form of the option, too
+    const char *name;
+    const char *argument; // what it takes, as "FILE"; "[=N]": may take; NULL: nothing
+};
+
+// A command line that is being read.
+struct option_scan {
+    const struct command *command;
+    int argc;
+    char **argv;
+    char *argument; // of the option returned last, NULL: none
+    int status;     // the exit status, after OPTION_EXIT
+    bool begun;
+};
+
+static inline struct option_scan option_scan(const struct command *command, int argc, char **argv)
+{
+    return (struct option_scan){.command = command, .argc = argc, .argv = argv};
+}
+
+// What option_next() returns besides the values of the table.
+enum {
+    OPTION_END = -1,  // optind is the first word that is no option
+    OPTION_EXIT = -2, // help was asked for and printed, or the user was told what is wrong
+};
+
+// The next option that is the command's own.
+int option_next(struct option_scan *scan);
+
+#endif

@@ -1,0 +1,28 @@
+// SPDX-License-Identifier: MIT
+#ifndef CAIRN_CMD_TERMINAL_H
+#define CAIRN_CMD_TERMINAL_H
+
+// What stdout is to the commands that print for people: a terminal of some width, often with a
+// pager in front of it, or a file or pipe. The options --color, --width and --no-pager decide over
+// what the environment says.
+
+#include "base/text.h"
+
+// Each takes the value of the option; 0, or -1 if the value makes no sense.
+int terminal_set_color(const char *when); // auto, always, never
+int terminal_set_width(const char *columns);
+void terminal_set_no_pager(void);
+
+// How to print to stdout. The answer stays the same when a pager is started.
+struct text_style terminal_style(void);
+
+// What is printed from here on goes through a pager, if stdout is a terminal: $CAIRN_PAGER, else
+// $PAGER, else "less -FRX". It starts with the first output. Without a pager that can be started,
+// all is printed as it is.
+void terminal_use_pager(void);
+
+// Waits until the user has left the pager; stdout must be flushed. 0, or -1 after a complaint if
+// the pager could not be run.
+int terminal_end_pager(void);
+
+#endif
