@@ -1,51 +1,63 @@
 // SPDX-License-Identifier: MIT
-// The symbol table that distributions leave in stripped programs: a whole ELF file of its own,
-// compressed, in .gnu_debugdata. libdwfl knows how to unpack it.
-#include "symbol/symtab.h"
-#include <elfutils/libdwfl.h>
-#include <unistd.h>
+#include "symbol/embedded.h"
+#include "base/memory.h"
+#include "symbol/unpacking.h"
+#include <lzma.h>
+#include <stdlib.h>
 
-static int find_no_debug_file(Dwfl_Module *module, void **data, const char *name, Dwarf_Addr base,
-                              const char *file, const char *link, GElf_Word checksum, char **found)
+// What xz takes for its dictionary: at most 8 MB at the level that everybody uses.
+enum { MOST_DICTIONARY = 64 << 20, FIRST_ROOM = 1 << 16 };
+
+// What the stream becomes, to be freed; NULL if it is damaged or too large.
+static char *unpack(const void *packed, size_t packed_bytes, size_t *bytes)
 {
-    (void)module, (void)data, (void)name, (void)base;
-    (void)file, (void)link, (void)checksum, (void)found;
-    return -1; // separate debug files are looked for elsewhere, and without asking any server
+    lzma_stream stream = LZMA_STREAM_INIT;
+    struct unpacking sum = {.stored = packed_bytes};
+    char *image = NULL;
+    size_t capacity = 0;
+    lzma_ret result = lzma_stream_decoder(&stream, MOST_DICTIONARY, 0);
+    stream.next_in = packed;
+    stream.avail_in = packed_bytes;
+    while (result == LZMA_OK) {
+        size_t done = stream.total_out;
+        sum.unpacked = done;
+        if (!unpacking_is_modest(&sum))
+            break;
+        image = memory_grown(image, &capacity, done + FIRST_ROOM, 1);
+        stream.next_out = (uint8_t *)image + done;
+        stream.avail_out = capacity - done;
+        result = lzma_code(&stream, LZMA_FINISH);
+    }
+    *bytes = stream.total_out;
+    lzma_end(&stream);
+    if (result == LZMA_STREAM_END)
+        return image;
+    free(image);
+    return NULL;
 }
 
-static const Dwfl_Callbacks callbacks = {
-    .find_elf = dwfl_build_id_find_elf,
-    .find_debuginfo = find_no_debug_file,
-    .section_address = dwfl_offline_section_address,
-};
-
-size_t symtab_add_embedded(struct symtab *table, const struct object *object, Dwfl **holder)
+bool embedded_open(struct embedded *embedded, const struct object *program)
 {
-    if (!object_has_section(object, ".gnu_debugdata") || object->fd < 0)
-        return 0;
-    Dwfl *dwfl = dwfl_begin(&callbacks);
-    int fd = dwfl ? dup(object->fd) : -1;
-    Dwfl_Module *module =
-        fd >= 0 ? dwfl_report_elf(dwfl, object->path, object->path, fd, 0, true) : NULL;
-    if (!module && fd >= 0)
-        close(fd);
-    if (!module || dwfl_report_end(dwfl, NULL, NULL) != 0) {
-        dwfl_end(dwfl);
-        return 0;
-    }
-    size_t before = table->count;
-    int count = dwfl_module_getsymtab(module);
-    table->files++;
-    for (int i = 0; i < count; i++) {
-        GElf_Sym symbol;
-        GElf_Addr address;
-        const char *name = dwfl_module_getsym_info(module, i, &symbol, &address, NULL, NULL, NULL);
-        unsigned type = GELF_ST_TYPE(symbol.st_info);
-        if (name && type == STT_FUNC && symbol.st_size > 0 && address >= object->base &&
-            address < object->end && symbol.st_size <= object->end - address)
-            symtab_add(table, name, address - object->base,
-                       address - object->base + symbol.st_size);
-    }
-    *holder = dwfl;
-    return table->count - before;
+    GElf_Shdr header;
+    Elf_Scn *section = object_section(program, ".gnu_debugdata", &header);
+    Elf_Data *data = section ? elf_rawdata(section, NULL) : NULL;
+    size_t bytes;
+    *embedded = (struct embedded){.object.fd = -1};
+    embedded->image = data && data->d_buf ? unpack(data->d_buf, data->d_size, &bytes) : NULL;
+    if (!embedded->image)
+        return false;
+    embedded->object.elf = elf_memory(embedded->image, bytes);
+    embedded->object.base = program->base;
+    embedded->object.end = program->end;
+    if (embedded->object.elf && elf_kind(embedded->object.elf) == ELF_K_ELF)
+        return true;
+    embedded_close(embedded);
+    return false;
+}
+
+void embedded_close(struct embedded *embedded)
+{
+    object_close(&embedded->object);
+    free(embedded->image);
+    embedded->image = NULL;
 }

@@ -2,6 +2,7 @@
 #include "symbol/lines.h"
 #include "base/memory.h"
 #include "symbol/dienames.h"
+#include "symbol/related.h"
 #include "symbol/spans.h"
 #include <dwarf.h>
 #include <elfutils/libdw.h>
@@ -12,7 +13,7 @@
 enum { DEEPEST = 512 };
 
 struct lines {
-    const struct object *object;
+    struct related related;
     Dwarf *dwarf; // opened when first needed: what is compressed is unpacked then
     bool opened;
     uint64_t base;
@@ -22,7 +23,7 @@ struct lines {
     Dwarf_CU **units;
     size_t unit_count, unit_capacity;
     bool damaged;
-    bool split;          // some of it is in other files
+    bool incomplete;     // some of it is in files that may be there another time
     const char *missing; // a file of split DWARF that is not there
 };
 
@@ -272,20 +273,33 @@ static void note_missing(struct lines *lines, Dwarf_Die *skeleton)
         lines->missing = pool_string(lines->pool, name);
 }
 
+static bool open_split(struct lines *lines, Dwarf_CU *unit, Dwarf_Die *skeleton, Dwarf_Die *split)
+{
+    lines->incomplete = true;
+    if (!related_allows_split(&lines->related, skeleton)) {
+        lines->damaged = true;
+        return false;
+    }
+    if (dwarf_cu_info(unit, NULL, NULL, NULL, split, NULL, NULL, NULL) || !split->addr) {
+        note_missing(lines, skeleton);
+        return false;
+    }
+    related_seal(&lines->related, dwarf_cu_getdwarf(split->cu));
+    return true;
+}
+
 static void resolve_unit(struct lines *lines, struct search *searches, size_t count)
 {
     Dwarf_Die unit, split;
+    Dwarf_CU *handle = lines->units[searches[0].unit];
     uint8_t type;
-    if (dwarf_cu_info(lines->units[searches[0].unit], NULL, &type, &unit, &split, NULL, NULL,
-                      NULL)) {
+    if (dwarf_cu_info(handle, NULL, &type, &unit, NULL, NULL, NULL, NULL)) {
         lines->damaged = true;
         return;
     }
-    lines->split |= type == DW_UT_skeleton;
     // A skeleton has the lines, the file it points to has the tree.
-    if (type == DW_UT_skeleton && !split.addr)
-        note_missing(lines, &unit);
-    Dwarf_Die *tree = type == DW_UT_skeleton && split.addr ? &split : &unit;
+    Dwarf_Die *tree =
+        type == DW_UT_skeleton && open_split(lines, handle, &unit, &split) ? &split : &unit;
     struct unit_walk walk = {.lines = lines, .searches = searches, .count = count};
     visit_children(&walk, tree, 0, count, 0);
     bool missed = false;
@@ -339,7 +353,7 @@ struct lines *lines_open(const struct object *object, struct pool *pool)
         (!object_has_section(object, ".debug_info") && !object_has_section(object, ".zdebug_info")))
         return NULL;
     struct lines *lines = memory_array(1, sizeof *lines);
-    lines->object = object;
+    related_open(&lines->related, object);
     lines->base = object->base;
     lines->pool = pool;
     lines->names.pool = pool;
@@ -351,6 +365,7 @@ void lines_close(struct lines *lines)
     if (!lines)
         return;
     dwarf_end(lines->dwarf);
+    related_close(&lines->related);
     dienames_free(&lines->names);
     spans_free(&lines->unit_spans);
     free(lines->units);
@@ -359,7 +374,7 @@ void lines_close(struct lines *lines)
 
 bool lines_final(const struct lines *lines)
 {
-    return lines && !lines->damaged && !lines->split;
+    return lines && !lines->damaged && !lines->incomplete;
 }
 
 bool lines_damaged(const struct lines *lines)
@@ -377,12 +392,14 @@ static void open_dwarf(struct lines *lines)
     if (lines->opened)
         return;
     lines->opened = true;
-    if (object_unpacks_modestly(lines->object))
-        lines->dwarf = dwarf_begin_elf(lines->object->elf, DWARF_C_READ, NULL);
-    if (lines->dwarf)
-        read_units(lines);
-    else
+    if (unpacking_is_modest(&lines->related.unpacking))
+        lines->dwarf = dwarf_begin_elf(lines->related.object->elf, DWARF_C_READ, NULL);
+    if (!lines->dwarf) {
         lines->damaged = true;
+        return;
+    }
+    lines->incomplete |= !related_link_common(&lines->related, lines->dwarf);
+    read_units(lines);
 }
 
 void lines_resolve(struct lines *lines, struct lines_query *queries, size_t count)

@@ -3,7 +3,6 @@
 #include "base/memory.h"
 #include "symbol/debugfile.h"
 #include "symbol/plt.h"
-#include <elfutils/libdwfl.h>
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -67,8 +66,8 @@ static void read_tables(struct module *module, struct pool *pool)
         found = symtab_add_section(&module->table, main, ".symtab");
     if (!found && debug)
         found = symtab_add_section(&module->table, debug, ".symtab");
-    if (main && !found)
-        symtab_add_embedded(&module->table, main, &module->embedded);
+    if (main && !found && embedded_open(&module->embedded, main))
+        symtab_add_section(&module->table, &module->embedded.object, ".symtab");
     if (main) {
         symtab_add_section(&module->table, main, ".dynsym");
         plt_add(&module->table, main, pool);
@@ -94,7 +93,7 @@ void module_open(struct module *module, const struct module_means *means)
         return;
     module->opened = module->examined = true;
     module->trouble = MODULE_FINE;
-    module->main.fd = module->debug.fd = -1;
+    module->main.fd = module->debug.fd = module->embedded.object.fd = -1;
     module->short_name = short_name(module->recorded);
     open_main(module);
     open_debug(module, means);
@@ -129,9 +128,7 @@ void module_close(struct module *module)
     module->golines = NULL;
     symtab_free(&module->table);
     bounds_free(&module->bounds);
-    if (module->embedded)
-        dwfl_end(module->embedded);
-    module->embedded = NULL;
+    embedded_close(&module->embedded);
     object_close(&module->debug);
     object_close(&module->main);
     module->opened = false;

@@ -5,6 +5,7 @@
 // One file of the profile, and all that can be found out about its functions.
 
 #include "symbol/bounds.h"
+#include "symbol/embedded.h"
 #include "symbol/golines.h"
 #include "symbol/linecache.h"
 #include "symbol/lines.h"
@@ -32,7 +33,7 @@ struct module {
     struct lines *lines;
     struct linecache *cache; // of what `lines` has found; may be NULL
     struct golines *golines; // of a Go program
-    struct Dwfl *embedded;
+    struct embedded embedded;
     enum names_dialect dialect;
     enum symbol_quality quality;
     const char *short_name; // of the file, for "libfoo.so+0x1234"

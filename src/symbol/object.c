@@ -140,27 +140,6 @@ bool object_has_section(const struct object *object, const char *name)
     return object_section(object, name, &header) != NULL;
 }
 
-// Debug information becomes 3 to 6 times as large.
-enum { UNPACK_FREE = 64 << 20, UNPACK_RATIO = 32 };
-
-bool object_unpacks_modestly(const struct object *object)
-{
-    uint64_t stored = 0, unpacked = 0;
-    Elf_Scn *section = NULL;
-    while ((section = elf_nextscn(object->elf, section))) {
-        GElf_Shdr header;
-        GElf_Chdr compressed;
-        if (!gelf_getshdr(section, &header) || !(header.sh_flags & SHF_COMPRESSED) ||
-            !gelf_getchdr(section, &compressed))
-            continue;
-        stored += header.sh_size;
-        if (compressed.ch_size > UINT64_MAX - unpacked)
-            return false;
-        unpacked += compressed.ch_size;
-    }
-    return unpacked <= UNPACK_FREE || (unpacked - UNPACK_FREE) / UNPACK_RATIO <= stored;
-}
-
 // The image's size is that of its mapping: its own headers are not to be trusted with that.
 static size_t vdso_bytes(unsigned long start)
 {

@@ -32,10 +32,6 @@ void object_close(struct object *object);
 Elf_Scn *object_section(const struct object *object, const char *name, GElf_Shdr *header);
 bool object_has_section(const struct object *object, const char *name);
 
-// Whether its compressed sections unpack to no more than debug information of its size may: a small
-// file must not take all memory.
-bool object_unpacks_modestly(const struct object *object);
-
 // The kernel's vDSO as it is mapped in this very process.
 int object_open_vdso(struct object *object);
 

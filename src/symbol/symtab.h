@@ -8,8 +8,6 @@
 #include "symbol/object.h"
 #include "symbol/spans.h"
 
-struct Dwfl;
-
 struct symtab_symbol {
     const char *name; // raw; lives as long as the object it came from
     uint32_t file;    // which source file's local symbols it stands among; 0: global
@@ -28,9 +26,6 @@ struct symtab {
 
 // Adds the functions of a symbol table section (".symtab", ".dynsym"); how many.
 size_t symtab_add_section(struct symtab *table, const struct object *object, const char *section);
-// The table inside .gnu_debugdata (compressed). `*holder` must be kept (dwfl_end) as long as the
-// table.
-size_t symtab_add_embedded(struct symtab *table, const struct object *object, struct Dwfl **holder);
 void symtab_add(struct symtab *table, const char *name, uint64_t start, uint64_t end);
 // After the last addition.
 void symtab_sort(struct symtab *table);

@@ -1,8 +1,10 @@
 # SPDX-License-Identifier: MIT
 """Small files that ask for much: the tool takes memory and time by the size of what it is given."""
 
+import lzma
 import os
 import resource
+import shutil
 import struct
 import subprocess
 import unittest
@@ -37,7 +39,7 @@ class Bombs(LiveTest):
             resource.setrlimit(resource.RLIMIT_CPU, (seconds, seconds))
 
         return subprocess.run([CAIRN, *arguments], preexec_fn=limit, stdin=subprocess.DEVNULL,
-                              capture_output=True, check=False, cwd=self.folder)
+                              capture_output=True, check=False, cwd=self.folder, timeout=300)
 
     def refuse(self, *arguments, says, **limits):
         run = self.run_tool(*arguments, **limits)
@@ -103,25 +105,83 @@ class Bombs(LiveTest):
         run = self.run_tool("compare", path, path)
         self.assertEqual(run.returncode, 0, run.stderr)
 
-    @installed("gcc", "objcopy")
-    def test_debug_information_that_unpacks_to_all_memory(self):
-        """The function is named by its symbol, and what its lines would take is not taken."""
+    def compile(self, *options):
+        path = self.file("spin")
         source = self.file("spin.c", "int main(void) { for (volatile long i = 0; i < 300000000; i++); }")
-        path, section = self.file("spin"), self.file("section")
-        subprocess.run(["gcc", "-g", "-O0", "-o", path, source], check=True)
-        size, packer = 700 * MEGABYTE, zlib.compressobj(1)
+        subprocess.run(["gcc", "-O0", *options, "-o", path, source], check=True, cwd=self.folder)
+        return path
+
+    def bomb(self, path, name, head=None):
+        """Adds a section to a file that is small, and unpacks to all memory."""
+        section, size, packer = self.file("section"), 400 * MEGABYTE, zlib.compressobj(1)
         with open(section, "wb") as file:
-            file.write(struct.pack("<IIQQ", 1, 0, size, 1))  # Elf64_Chdr
+            file.write(head or struct.pack("<IIQQ", 1, 0, size, 1))  # Elf64_Chdr
             for _ in range(0, size, MEGABYTE):
                 file.write(packer.compress(bytes(MEGABYTE)))
             file.write(packer.flush())
-        subprocess.run(["objcopy", "--add-section", f".debug_loclists={section}", path], check=True)
-        mark_compressed(path, b".debug_loclists")
-        _, profile = self.record([path], "-F", "500")
+        subprocess.run(["objcopy", "--add-section", f"{name}={section}", path], check=True)
+        if not head:
+            mark_compressed(path, name.encode())
+
+    def assert_modest(self, profile, says="its debug information is damaged"):
+        """The function is named by its symbol, and what its lines would take is not taken."""
         text, kilobytes = self.measure("report", profile.path)
         self.assertIn("main", text)
-        self.assertIn("its debug information is damaged", text)
+        if says:
+            self.assertIn(says, text)
         self.assertLess(kilobytes, 200_000)
+
+    @installed("gcc", "objcopy")
+    def test_debug_information_that_unpacks_to_all_memory(self):
+        path = self.compile("-g")
+        self.bomb(path, ".debug_loclists")
+        self.assert_modest(self.record([path], "-F", "500")[1])
+
+    @installed("gcc", "objcopy")
+    def test_debug_information_that_was_compressed_the_old_way(self):
+        path = self.compile("-g")
+        self.bomb(path, ".zdebug_loclists", b"ZLIB" + struct.pack(">Q", 400 * MEGABYTE))
+        self.assert_modest(self.record([path], "-F", "500")[1])
+
+    @installed("gcc", "objcopy", "strip")
+    def test_embedded_symbols_that_unpack_to_all_memory(self):
+        path, section, packer = self.compile("-rdynamic"), self.file("section"), lzma.LZMACompressor(preset=0)
+        with open(section, "wb") as file:
+            for _ in range(400):
+                file.write(packer.compress(bytes(MEGABYTE)))
+            file.write(packer.flush())
+        subprocess.run(["strip", path], check=True)
+        subprocess.run(["objcopy", "--add-section", f".gnu_debugdata={section}", path], check=True)
+        self.assert_modest(self.record([path], "-F", "500")[1], says=None)
+
+    @installed("gcc", "objcopy")
+    def test_split_debug_information(self):
+        """A file that the program refers to is bounded as the program is, and pipes are not waited for."""
+        path = self.compile("-g", "-gsplit-dwarf", "-dumpdir", "")
+        split, = [name for name in os.listdir(self.folder) if name.endswith(".dwo")]
+        split = os.path.join(self.folder, split)
+        _, profile = self.record([path], "-F", "500")
+        self.assertNotIn("damaged", self.measure("report", profile.path)[0])
+        self.bomb(split, ".debug_loclists.dwo")
+        self.assert_modest(profile)
+        os.remove(split)
+        os.mkfifo(split)
+        run = self.run_tool("report", profile.path)
+        self.assertIn(b"its debug information is damaged", run.stdout + run.stderr)
+
+    @installed("gcc", "objcopy", "dwz")
+    def test_common_debug_information(self):
+        path, other, common = self.compile("-g"), self.file("other"), self.file("common")
+        shutil.copy(path, other)
+        subprocess.run(["dwz", "-m", common, path, other], check=True, cwd=self.folder)
+        _, profile = self.record([path], "-F", "500")
+        self.assertIn("spin.c", self.measure("report", "--lines", profile.path)[0])
+        self.bomb(common, ".debug_loclists")
+        self.assert_modest(profile, says=None)
+        os.remove(common)
+        os.mkfifo(common)
+        run = self.run_tool("report", profile.path)
+        self.assertIn(b"main", run.stdout)
 
     def test_files_that_are_no_profiles(self):
         """The first bytes decide: the rest is not read."""
