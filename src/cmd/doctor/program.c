@@ -46,7 +46,8 @@ static void check_language(struct checks *checks, const char *path)
         {"java", "methods have names if Java writes them down (JDK 17 or later)",
          "cairn record -- java -XX:+UnlockDiagnosticVMOptions -XX:+DumpPerfMapAtExit "
          "-XX:+PreserveFramePointer PROGRAM"},
-        {"python", "an interpreter: its own C functions are shown, not those of the script", NULL},
+        {"python", "functions of a script have names if Python writes them down (3.12 or later)",
+         "cairn record -- python3 -X perf SCRIPT"},
         {"perl", "an interpreter: its own C functions are shown, not those of the script", NULL},
         {"ruby", "an interpreter: its own C functions are shown, not those of the script", NULL},
         {"php", "an interpreter: its own C functions are shown, not those of the script", NULL},
