@@ -11,6 +11,7 @@
 #include "base/rare.h"
 #include "track/burst.h"
 #include "track/encode.h"
+#include "track/kernel_frames.h"
 #include "unwind/arch.h"
 
 #define PREEMPTED_NS 16000 // a handler of this length was perhaps not on the CPU all the time
@@ -61,10 +62,13 @@ static bool is_bad_moment(struct thread *thread, const void *ucontext)
 
 static ref_t find_node(struct thread *thread, void *ucontext, uint64_t weight)
 {
-    return RARE(thread->calls) ? calls_sample(thread->calls, ucontext)
-           : RARE(encode_current)
-               ? encode_sample_aside(encode_current, &thread->walker, ucontext, weight)
-               : walk_sample(&thread->walker, ucontext, weight);
+    const ref_t node = RARE(thread->calls) ? calls_sample(thread->calls, ucontext)
+                       : RARE(encode_current)
+                           ? encode_sample_aside(encode_current, &thread->walker, ucontext, weight)
+                           : walk_sample(&thread->walker, ucontext, weight);
+    return RARE(arch_may_be_in_system_call(ucontext)) && node && agent.session->options.kernel
+               ? kernel_frames_node(&agent.arena, thread->record->tree, node, ucontext)
+               : node;
 }
 
 static void charge(struct thread *thread, ref_t node, uint64_t now, uint64_t weight)

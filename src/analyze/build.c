@@ -118,8 +118,9 @@ void build_resolve(struct functions *functions, const struct profile *profile,
 
 static bool is_left_out(struct builder *builder, uint32_t function)
 {
+    const struct function *known = functions_get(builder->functions, function);
     // Nothing of the agent is the program's doing.
-    if (functions_get(builder->functions, function)->agent)
+    if (known->agent || (known->kernel && builder->options->without_kernel))
         return true;
     for (unsigned i = 0; i < builder->options->ignore_count; i++)
         if (pattern_matches(builder->options->ignore[i], builder->functions, function))

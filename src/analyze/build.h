@@ -17,6 +17,7 @@ struct build_options {
     enum thread_split threads;
     bool sites; // see struct calltree
     bool lines;
+    bool without_kernel; // its cost goes to those it worked for
     // Frames that match are left out: their cost goes to their callers.
     struct pattern **ignore;
     unsigned ignore_count;

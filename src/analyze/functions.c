@@ -19,6 +19,7 @@ struct functions {
     const struct profile *profile;
     struct symbols *symbols;
     bool *module_is_agent;
+    uint32_t kernel; // the first module that is the kernel; MODULE_NONE: there is none
 
     struct numbering by_key; // (name, module) to function
     struct function *functions;
@@ -54,6 +55,8 @@ struct functions *functions_new(const struct profile *profile, struct symbols *s
     for (unsigned i = MODULE_FIRST_FILE; i < profile->module_count; i++) {
         const char *path = profile->modules[i].path;
         functions->module_is_agent[i] = path && profile_is_agent(path);
+        if (profile_is_kernel(path) && !functions->kernel)
+            functions->kernel = i;
     }
     functions_intern(functions, "", MODULE_NONE); // number 0: none
     functions->files =
@@ -90,8 +93,19 @@ static uint64_t hash_text(const char *text)
     return hash;
 }
 
+// The kernel of another boot is another module, of the same functions.
+static uint32_t same_module(const struct functions *functions, uint32_t module)
+{
+    const struct profile *profile = functions->profile;
+    return functions->kernel && module < profile->module_count &&
+                   profile_is_kernel(profile->modules[module].path)
+               ? functions->kernel
+               : module;
+}
+
 uint32_t functions_intern(struct functions *functions, const char *name, uint32_t module)
 {
+    module = same_module(functions, module);
     uint64_t hash = numbering_mix(hash_text(name) + module);
     struct numbering_cursor cursor = numbering_find(&functions->by_key, hash);
     for (uint32_t found; numbering_next(&functions->by_key, &cursor, &found);) {
@@ -107,6 +121,7 @@ uint32_t functions_intern(struct functions *functions, const char *name, uint32_
         .name = memory_text(name),
         .module = module,
         .agent = module < functions->profile->module_count && functions->module_is_agent[module],
+        .kernel = module != MODULE_NONE && module == functions->kernel,
     };
     numbering_add(&functions->by_key, hash, number);
     return number;

@@ -18,7 +18,8 @@ struct function {
         module; // index in profile->modules; MODULE_NONE for what is no code (a process, a thread)
     uint32_t file; // where it is defined, 0 if not known
     uint32_t line;
-    bool agent; // belongs to libcairn.so: not a part of the program
+    bool agent;  // belongs to libcairn.so: not a part of the program
+    bool kernel; // of the kernel, or a system call
 };
 
 // One function at a place, with the line in it.

@@ -14,8 +14,15 @@ enum {
     MODULE_ANONYMOUS = 1, // code that belongs to no file (JIT): the offset is the address itself
     MODULE_VDSO = 2,      // the kernel's own shared object
     MODULE_FIRST_FILE = 3,
+    // The kernel, in the memory of a recording; in a profile it is the file PLACE_KERNEL.
+    MODULE_KERNEL = 65534,
     MODULE_LIMIT = 65535,
 };
+
+#define PLACE_KERNEL "[kernel]"
+// Offsets below this stand for system calls, by their number + 1; 0: by a number that is not known.
+// All others are addresses, less the bits that all addresses of the kernel have.
+#define PLACE_CALLS 4096
 
 #define PLACE_OFFSET_BITS 48
 // The offset of a function whose first instruction is not known (no FDE); its module is.
@@ -26,6 +33,12 @@ enum {
 static inline place_t place_make(unsigned module, uint64_t offset)
 {
     return (place_t)module << PLACE_OFFSET_BITS | (offset & PLACE_OFFSET_UNKNOWN);
+}
+
+static inline place_t place_of_system_call(long number)
+{
+    return place_make(MODULE_KERNEL,
+                      number >= 0 && number < PLACE_CALLS - 1 ? (uint64_t)number + 1 : 0);
 }
 
 static inline unsigned place_module(place_t place)

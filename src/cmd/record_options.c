@@ -36,6 +36,7 @@ const char record_help[] =
     "                              (default on)\n"
     "      --per-thread            keep threads of the same start routine apart\n"
     "      --follow-fork yes|no    profile the processes that COMMAND starts, too (default yes)\n"
+    "      --kernel yes|no         name the system calls that time goes to (default yes)\n"
     "      --delay SEC             let SEC seconds pass before the first sample\n"
     "      --duration SEC          sample for SEC seconds; COMMAND itself is not stopped\n"
     "      --track walk|calls|encode\n"
@@ -84,6 +85,7 @@ enum {
     OPTION_MARKER,
     OPTION_PER_THREAD,
     OPTION_FOLLOW_FORK,
+    OPTION_KERNEL,
     OPTION_DELAY,
     OPTION_DURATION,
     OPTION_TRACK,
@@ -113,6 +115,7 @@ const struct option_row record_rows[] = {
     {OPTION_MARKER, "marker", "on|off"},
     {OPTION_PER_THREAD, "per-thread", NULL},
     {OPTION_FOLLOW_FORK, "follow-fork", "yes|no"},
+    {OPTION_KERNEL, "kernel", "yes|no"},
     {OPTION_DELAY, "delay", "SEC"},
     {OPTION_DURATION, "duration", "SEC"},
     {OPTION_TRACK, "track", "walk|calls|encode"},
@@ -254,6 +257,8 @@ static int set_option(struct parsing *parsing, int option, char *value)
         return PROCEED;
     case OPTION_FOLLOW_FORK:
         return set_switch("follow-fork", value, &options->follow_fork);
+    case OPTION_KERNEL:
+        return set_switch("kernel", value, &options->kernel);
     case OPTION_DELAY:
         return set_seconds("delay", value, &options->delay_ns);
     case OPTION_DURATION:
@@ -314,6 +319,7 @@ int parse_record_options(int argc, char **argv, struct record_options *options)
         .output = DEFAULT_PROFILE,
         .memory = UINT64_C(256) << 20,
         .marker = true,
+        .kernel = true,
         .follow_fork = true,
     };
     default_tree(&options->trees);

@@ -31,7 +31,7 @@ struct record_options {
     struct tree_options_given trees;
     uint64_t delay_ns;
     uint64_t duration_ns; // 0: to the end
-    bool marker, per_thread, follow_fork;
+    bool marker, per_thread, follow_fork, kernel;
     bool quiet, json;
     bool strict; // a profile that is not complete is a failure
     bool empty_handler, verify;

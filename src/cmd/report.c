@@ -31,6 +31,7 @@ enum {
     OPTION_THREAD,
     OPTION_PHASE,
     OPTION_NO_INLINES,
+    OPTION_KERNEL,
     OPTION_FOLD_RECURSION,
     OPTION_NO_FOLD,
     OPTION_NO_DEBUGINFOD,
@@ -59,6 +60,7 @@ static const struct option_row rows[] = {
     {OPTION_THREAD, "thread", "NAME|TID"},
     {OPTION_PHASE, "phase", "RE"},
     {OPTION_NO_INLINES, "no-inlines", NULL},
+    {OPTION_KERNEL, "kernel", "yes|no"},
     {OPTION_FOLD_RECURSION, "fold-recursion", NULL},
     {OPTION_NO_FOLD, "no-fold", NULL},
     {OPTION_NO_DEBUGINFOD, "no-debuginfod", NULL},
@@ -166,6 +168,7 @@ static int parse_choice(int option, const char *text, struct arguments *argument
     static const char *const by[] = {"function", "line", "module", "thread", "process", NULL};
     static const char *const sorts[] = {"total", "self", NULL};
     static const char *const threads[] = {"start", "tid", NULL};
+    static const char *const kernel[] = {"yes", "no", NULL};
     struct report_options *report = &arguments->report;
     int chosen = 0;
     switch (option) {
@@ -182,6 +185,10 @@ static int parse_choice(int option, const char *text, struct arguments *argument
         chosen = choose("sort", text, sorts);
         report->sort = chosen == 0 ? ORDER_TOTAL : ORDER_SELF;
         report->sort_given = true;
+        break;
+    case OPTION_KERNEL:
+        chosen = choose("kernel", text, kernel);
+        report->build.without_kernel = chosen == 1;
         break;
     case OPTION_PER_THREAD:
         chosen = text ? choose("per-thread", text, threads) : 0;
@@ -341,6 +348,7 @@ static const char help[] =
     "    --per-thread[=start|tid]   a tree for each start routine, or for each thread\n"
     "    --no-inlines               inlined functions count as part of what they were inlined "
     "into\n"
+    "    --kernel yes|no            no: system calls count as part of what made them\n"
     "    --fold-recursion           a function that calls itself, directly or not, is on a path "
     "once\n"
     "    --metric NAME              which metric, if there are several\n"

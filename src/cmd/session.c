@@ -111,6 +111,8 @@ int session_create(struct session *session, const struct record_options *options
         .verify = options->verify,
         .restless = options->restless,
         .calls_by = options->calls_by,
+        .kernel = options->kernel && options->trees.kind == LIVE_TREE_FULL ? LIVE_KERNEL_CALLS
+                                                                           : LIVE_KERNEL_NONE,
         .calls_window = options->calls_window,
     };
     fill_tree_options(&shared->options, &options->trees);

@@ -9,6 +9,8 @@
 #include "export/export.h"
 #include <errno.h>
 
+#define KERNEL_MARK "_[k]"
+
 struct path {
     char *text;
     size_t length, capacity;
@@ -16,18 +18,22 @@ struct path {
     size_t depth, end_capacity;
 };
 
-// A semicolon would be taken for the end of a name. Line breaks are escaped as in all text.
-static void push(struct path *path, const char *name)
+// A semicolon would be taken for the end of a name. Line breaks are escaped as in all text. What
+// belongs to the kernel is marked: flame graph tools give it a color of its own.
+static void push(struct path *path, const struct function *function)
 {
-    name = text_safe(name);
+    const char *name = text_safe(function->name), *mark = function->kernel ? KERNEL_MARK : "";
     const size_t length = strlen(name), start = path->length > 0;
-    path->text = memory_grown(path->text, &path->capacity, path->length + length + start, 1);
+    path->text =
+        memory_grown(path->text, &path->capacity, path->length + length + start + strlen(mark), 1);
     path->ends = memory_grown(path->ends, &path->end_capacity, path->depth + 1, sizeof *path->ends);
     path->ends[path->depth++] = path->length;
     if (start)
         path->text[path->length++] = ';';
     for (size_t i = 0; i < length; i++)
         path->text[path->length++] = name[i] == ';' ? ':' : name[i];
+    for (; *mark; mark++)
+        path->text[path->length++] = *mark;
 }
 
 static void pop(struct path *path)
@@ -44,7 +50,7 @@ static int write_folded(FILE *out, const struct export_input *input)
     for (enum walk_event event; (event = calltree_walk_next(&walk)) != WALK_END;) {
         if (!call_is_code(&tree->nodes[walk.node]))
             continue;
-        const char *name = calltree_function(tree, walk.node)->name;
+        const struct function *function = calltree_function(tree, walk.node);
         if (event == WALK_LEAVE) {
             pop(&path);
             continue;
@@ -53,7 +59,7 @@ static int write_folded(FILE *out, const struct export_input *input)
             // Still entered, and left: the walk sees it once more.
             calltree_walk_skip(&walk);
         }
-        push(&path, name);
+        push(&path, function);
         uint64_t cost = calltree_self(tree, walk.node, input->metric);
         if (cost == 0)
             continue;

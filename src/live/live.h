@@ -24,7 +24,7 @@
 #include <stdint.h>
 
 #define LIVE_MAGIC UINT64_C(0x0065766c6e726963) // "cirnlve"
-#define LIVE_VERSION 5
+#define LIVE_VERSION 6
 #define LIVE_SESSION_BYTES 4096
 // Where call sites are patched, targets of calls are bound before they are made: LD_BIND_NOW, in
 // our words if the user has none of it.
@@ -98,6 +98,12 @@ static inline const char *live_source_name(unsigned source)
     return source < sizeof names / sizeof *names ? names[source] : "unknown";
 }
 
+// What is told of the kernel's work for the program, in full trees.
+enum live_kernel {
+    LIVE_KERNEL_NONE,
+    LIVE_KERNEL_CALLS, // the system call
+};
+
 // Whose calls are followed in a program that was not built for it.
 enum live_calls_by {
     LIVE_CALLS_BY_ENTRIES,   // nobody's: only what was built with 'cairn cc'
@@ -133,6 +139,7 @@ struct live_options {
     uint32_t verify;        // encode: walk at each sample, and compare
     uint32_t restless;      // encode: for tests, encode anew all the time
     uint32_t calls_by;      // enum live_calls_by
+    uint32_t kernel;        // enum live_kernel
     uint32_t calls_window;  // calls are followed while `recording` says so (--delay, --duration)
 };
 

@@ -22,6 +22,7 @@ struct live_reader {
     ref_t modules, notes, threads, reaped; // heads of the lists as they were
     uint16_t *module_map; // from the process's modules to the profile's; 0: not known
     unsigned module_count;
+    unsigned kernel; // the profile's module for it; 0: not met yet
     struct live_tree *trees;
     unsigned tree_count;
     struct live_contexts_told contexts;
@@ -175,12 +176,33 @@ static void read_modules(struct live_reader *reader)
     free(refs);
 }
 
+// Addresses of the kernel are others after each boot.
+static unsigned kernel_module(struct module_table *modules)
+{
+    uint8_t boot[16] = {0};
+    FILE *file = fopen("/proc/sys/kernel/random/boot_id", "re");
+    for (unsigned i = 0; file && i < sizeof boot; i++) {
+        unsigned value = 0;
+        if (fscanf(file, "%*[-]") == EOF || fscanf(file, "%2x", &value) != 1)
+            break;
+        boot[i] = (uint8_t)value;
+    }
+    if (file)
+        fclose(file);
+    return module_table_id(modules, PLACE_KERNEL, strlen(PLACE_KERNEL), boot, sizeof boot);
+}
+
 static place_t map_place(void *context, place_t place)
 {
     struct live_reader *reader = context;
     unsigned module = place_module(place);
     if (module < MODULE_FIRST_FILE)
         return place;
+    if (module == MODULE_KERNEL) {
+        if (!reader->kernel)
+            reader->kernel = kernel_module(reader->sink->modules);
+        return place_make(reader->kernel, place_offset(place));
+    }
     if (module >= reader->module_count || !reader->module_map[module])
         read_modules(reader); // met after the list was read
     if (module >= reader->module_count || !reader->module_map[module])

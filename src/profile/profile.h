@@ -89,6 +89,12 @@ static inline bool profile_is_agent(const char *path)
     return strncmp(name ? name + 1 : path, "libcairn", 8) == 0;
 }
 
+// Whether a module is the kernel.
+static inline bool profile_is_kernel(const char *path)
+{
+    return path && strcmp(path, PLACE_KERNEL) == 0;
+}
+
 struct profile_module {
     char *path;
     uint8_t build_id[32];

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT
 #include "base/memory.h"
+#include "symbol/kernel_names.h"
 #include "symbol/module.h"
 #include "symbol/notes.h"
 #include "symbol/perfmap.h"
@@ -222,6 +223,18 @@ static void answer_anonymous(struct symbols *symbols, struct answer *answer)
         answer->symbol.function = place_make(MODULE_ANONYMOUS, start);
 }
 
+static void answer_kernel(struct symbols *symbols, struct answer *answer)
+{
+    answer_plainly(symbols, answer, kernel_name(&symbols->pool, place_offset(answer->place)));
+    answer->symbol.function = answer->place;
+}
+
+static bool is_kernel(const struct symbols *symbols, unsigned module)
+{
+    return module < symbols->module_count &&
+           profile_is_kernel(symbols->modules[module].recorded->path);
+}
+
 static struct module_means means_of(struct symbols *symbols)
 {
     if (!symbols->server_known) {
@@ -300,12 +313,15 @@ static int hottest_first(const void *left, const void *right)
 
 static void answer_group(struct symbols *symbols, const struct group *group)
 {
-    if (group->id >= MODULE_VDSO && group->id < symbols->module_count) {
+    const bool kernel = is_kernel(symbols, group->id);
+    if (group->id >= MODULE_VDSO && group->id < symbols->module_count && !kernel) {
         answer_file(symbols, group->id, group->answers, group->count);
         return;
     }
     for (size_t i = 0; i < group->count; i++)
-        if (group->id == MODULE_ANONYMOUS)
+        if (kernel)
+            answer_kernel(symbols, group->answers[i]);
+        else if (group->id == MODULE_ANONYMOUS)
             answer_anonymous(symbols, group->answers[i]);
         else
             answer_plainly(symbols, group->answers[i], "[unknown]");
@@ -328,7 +344,7 @@ static void hint_at_lines(struct symbols *symbols, const struct group *groups, s
                 ? groups[i].heat >= symbols->total_heat / MATTERS_ONE_IN && groups[i].heat
                 : groups[i].count * MATTERS_ONE_IN >= pending;
         if (!matters || id < MODULE_FIRST_FILE || id >= symbols->module_count ||
-            symbols->hinted[id])
+            symbols->hinted[id] || is_kernel(symbols, id))
             continue;
         const struct module *module = &symbols->modules[id];
         symbols->hinted[id] = true;
@@ -389,6 +405,8 @@ enum symbol_quality symbols_quality(const struct symbols *symbols, unsigned modu
 {
     if (module < MODULE_VDSO || module >= symbols->module_count)
         return SYMBOLS_NONE;
+    if (is_kernel(symbols, module))
+        return SYMBOLS_TABLE;
     // Asked before anything in it was wanted: opening is knowing, and no change that a caller could
     // see.
     struct symbols *mutable = (struct symbols *)symbols;

@@ -73,6 +73,18 @@ void arch_restore_flags(uint64_t flags);
 // end.
 bool arch_is_after_system_call(const void *ucontext);
 
+// False if the interrupted code surely was in no system call. Signal-safe.
+bool arch_may_be_in_system_call(const void *ucontext);
+
+// The number of the system call that the interrupted code has just made, or is about to make once
+// more. As many bytes of code before the interrupted instruction are `readable`. Signal-safe.
+enum { ARCH_CALL_NONE = -2, ARCH_CALL_UNKNOWN = -1 };
+long arch_system_call(const void *ucontext, size_t readable);
+
+// The number that is loaded before the instruction of a call; ARCH_CALL_UNKNOWN if the code around
+// it does not tell. Signal-safe.
+long arch_coded_number(const unsigned char *call, size_t readable);
+
 // What a signal has done to the system call that it has met the interrupted code in.
 enum arch_interruption {
     ARCH_NO_CALL,    // there was none, or it is complete

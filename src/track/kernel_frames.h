@@ -1,0 +1,17 @@
+// SPDX-License-Identifier: MIT
+#ifndef CAIRN_TRACK_KERNEL_FRAMES_H
+#define CAIRN_TRACK_KERNEL_FRAMES_H
+
+// The kernel's part of a sample, as frames of the module MODULE_KERNEL in a full tree. Trackers do
+// not know of it: it hangs below the frame of the statement that they have found.
+//
+//   frame write ─┬─ statement            the instruction behind `syscall`
+//                └─ frame sys_write ─── statement of the kernel
+
+#include "tree/tree.h"
+
+// The node to charge for a sample that a tracker has found that statement for: one of the kernel,
+// if that has worked for the interrupted code, else the statement itself. Signal-safe.
+ref_t kernel_frames_node(struct arena *arena, ref_t tree, ref_t statement, const void *ucontext);
+
+#endif
