@@ -4,6 +4,7 @@
 #include "symbol/dienames.h"
 #include "symbol/related.h"
 #include "symbol/spans.h"
+#include "symbol/unpacked.h"
 #include <dwarf.h>
 #include <elfutils/libdw.h>
 #include <stdlib.h>
@@ -14,6 +15,7 @@ enum { DEEPEST = 512 };
 
 struct lines {
     struct related related;
+    struct unpacked unpacked;
     Dwarf *dwarf; // opened when first needed: what is compressed is unpacked then
     bool opened;
     uint64_t base;
@@ -23,6 +25,7 @@ struct lines {
     Dwarf_CU **units;
     size_t unit_count, unit_capacity;
     bool damaged;
+    bool skeletons;      // units whose tree is in another file
     bool incomplete;     // some of it is in files that may be there another time
     const char *missing; // a file of split DWARF that is not there
 };
@@ -333,6 +336,7 @@ static void read_units(struct lines *lines)
     while ((result = dwarf_get_units(lines->dwarf, unit, &unit, NULL, &type, &die, NULL)) == 0) {
         if ((type != DW_UT_compile && type != DW_UT_skeleton) || lines->unit_count >= UINT32_MAX)
             continue;
+        lines->skeletons |= type == DW_UT_skeleton;
         Dwarf_Addr base, start, end;
         ptrdiff_t state = 0;
         while ((state = dwarf_ranges(&die, state, &base, &start, &end)) > 0)
@@ -360,18 +364,6 @@ struct lines *lines_open(const struct object *object, struct pool *pool)
     return lines;
 }
 
-void lines_close(struct lines *lines)
-{
-    if (!lines)
-        return;
-    dwarf_end(lines->dwarf);
-    related_close(&lines->related);
-    dienames_free(&lines->names);
-    spans_free(&lines->unit_spans);
-    free(lines->units);
-    free(lines);
-}
-
 bool lines_final(const struct lines *lines)
 {
     return lines && !lines->damaged && !lines->incomplete;
@@ -387,19 +379,55 @@ const char *lines_missing(const struct lines *lines)
     return lines ? lines->missing : NULL;
 }
 
+static bool begin_dwarf(struct lines *lines, Elf *elf)
+{
+    lines->dwarf = dwarf_begin_elf(elf, DWARF_C_READ, NULL);
+    if (!lines->dwarf)
+        return false;
+    lines->incomplete |= !related_link_common(&lines->related, lines->dwarf);
+    read_units(lines);
+    return true;
+}
+
+static void end_dwarf(struct lines *lines)
+{
+    dwarf_end(lines->dwarf);
+    lines->dwarf = NULL;
+    spans_free(&lines->unit_spans);
+    lines->unit_count = 0;
+    unpacked_close(&lines->unpacked);
+}
+
+void lines_close(struct lines *lines)
+{
+    if (!lines)
+        return;
+    end_dwarf(lines);
+    related_close(&lines->related);
+    dienames_free(&lines->names);
+    free(lines->units);
+    free(lines);
+}
+
 static void open_dwarf(struct lines *lines)
 {
     if (lines->opened)
         return;
     lines->opened = true;
-    if (unpacking_is_modest(&lines->related.unpacking))
-        lines->dwarf = dwarf_begin_elf(lines->related.object->elf, DWARF_C_READ, NULL);
-    if (!lines->dwarf) {
+    Elf *elf = lines->related.object->elf;
+    enum unpacked_result result = unpacking_is_modest(&lines->related.unpacking)
+                                      ? unpacked_open(&lines->unpacked, elf)
+                                      : UNPACKED_DAMAGED;
+    if (result == UNPACKED_DAMAGED ||
+        !begin_dwarf(lines, lines->unpacked.elf ? lines->unpacked.elf : elf)) {
         lines->damaged = true;
         return;
     }
-    lines->incomplete |= !related_link_common(&lines->related, lines->dwarf);
-    read_units(lines);
+    // libdw finds the files that were split off beside the file that it was given.
+    if (result == UNPACKED && lines->skeletons) {
+        end_dwarf(lines);
+        lines->damaged |= !begin_dwarf(lines, elf);
+    }
 }
 
 void lines_resolve(struct lines *lines, struct lines_query *queries, size_t count)

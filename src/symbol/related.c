@@ -148,8 +148,8 @@ bool related_link_common(struct related *related, Dwarf *dwarf)
     ssize_t bytes = dwelf_dwarf_gnu_debugaltlink(dwarf, &name, &id);
     if (bytes <= 0)
         return true;
-    bool found = false;
-    if (bytes > 2 && bytes <= BUILD_ID_LIMIT) {
+    bool found = related->common != NULL;
+    if (!found && bytes > 2 && bytes <= BUILD_ID_LIMIT) {
         debugfile_hex(id, (unsigned)bytes, hex);
         snprintf(path, sizeof path, "/usr/lib/debug/.build-id/%.2s/%s.debug", hex, hex + 2);
         found = try_common(related, path, id, (size_t)bytes) ||

@@ -25,6 +25,9 @@ static bool old_size(Elf *elf, Elf_Scn *section, const GElf_Shdr *header, uint64
 void unpacking_add(struct unpacking *sum, Elf *elf)
 {
     Elf_Scn *section = NULL;
+    size_t file_bytes = 0;
+    uint64_t stored = 0;
+    elf_rawfile(elf, &file_bytes);
     while ((section = elf_nextscn(elf, section))) {
         GElf_Shdr header;
         GElf_Chdr compressed;
@@ -38,9 +41,10 @@ void unpacking_add(struct unpacking *sum, Elf *elf)
         } else if (!old_size(elf, section, &header, &size)) {
             continue;
         }
-        sum->stored += header.sh_size;
+        stored += header.sh_size;
         sum->unpacked = size > UINT64_MAX - sum->unpacked ? UINT64_MAX : sum->unpacked + size;
     }
+    sum->stored += stored < file_bytes ? stored : file_bytes; // sections may overlap
 }
 
 bool unpacking_is_modest(const struct unpacking *sum)

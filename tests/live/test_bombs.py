@@ -15,19 +15,26 @@ from support import CAIRN, LiveTest, installed, program
 MEGABYTE = 1 << 20
 
 
+def section_headers(data):
+    """Where the header of each section of a 64-bit ELF file is, by name."""
+    table, = struct.unpack_from("<Q", data, 0x28)
+    each, count, names = struct.unpack_from("<HHH", data, 0x3a)
+    strings, = struct.unpack_from("<Q", data, table + names * each + 0x18)
+    found = {}
+    for header in range(table, table + count * each, each):
+        start = strings + struct.unpack_from("<I", data, header)[0]
+        found[data[start:data.index(b"\0", start)]] = header
+    return found
+
+
 def mark_compressed(path, name):
     """Sets the flag of one section of a 64-bit ELF file."""
     with open(path, "r+b") as file:
         data = file.read()
-        table, = struct.unpack_from("<Q", data, 0x28)
-        each, count, names = struct.unpack_from("<HHH", data, 0x3a)
-        strings, = struct.unpack_from("<Q", data, table + names * each + 0x18)
-        for header in range(table, table + count * each, each):
-            start = strings + struct.unpack_from("<I", data, header)[0]
-            if data[start:data.index(b"\0", start)] == name:
-                flags, = struct.unpack_from("<Q", data, header + 8)
-                file.seek(header + 8)
-                file.write(struct.pack("<Q", flags | 0x800))  # SHF_COMPRESSED
+        header = section_headers(data)[name]
+        flags, = struct.unpack_from("<Q", data, header + 8)
+        file.seek(header + 8)
+        file.write(struct.pack("<Q", flags | 0x800))  # SHF_COMPRESSED
 
 
 class Bombs(LiveTest):
@@ -135,6 +142,27 @@ class Bombs(LiveTest):
     def test_debug_information_that_unpacks_to_all_memory(self):
         path = self.compile("-g")
         self.bomb(path, ".debug_loclists")
+        self.assert_modest(self.record([path], "-F", "500")[1])
+
+    @installed("gcc", "objcopy")
+    def test_sections_that_share_their_bytes(self):
+        """They do not make a file larger than it is."""
+        path, cheap = self.compile("-g"), self.file("cheap")
+        with open(cheap, "wb") as file:
+            file.write(struct.pack("<IIQQ", 1, 0, 1, 1) + bytes(400_000))
+        for number in range(60):
+            subprocess.run(["objcopy", "--add-section", f".cheap{number}={cheap if not number else self.file('x', 'x')}",
+                            path], check=True)
+        self.bomb(path, ".debug_loclists")
+        with open(path, "r+b") as file:
+            data = file.read()
+            headers = section_headers(data)
+            for number in range(60):
+                file.seek(headers[b".cheap%d" % number] + 8)
+                file.write(struct.pack("<Q", 0x800))  # SHF_COMPRESSED
+                first = headers[b".cheap0"] + 0x18
+                file.seek(headers[b".cheap%d" % number] + 0x18)
+                file.write(data[first:first + 16])  # its offset and size
         self.assert_modest(self.record([path], "-F", "500")[1])
 
     @installed("gcc", "objcopy")

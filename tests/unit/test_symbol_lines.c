@@ -107,6 +107,23 @@ static void lines_come_out_of_separate_files(void **state)
     assert_inlines(fixture_path("split"), "joined");
 }
 
+static void compressed_debug_information_is_read(void **state)
+{
+    (void)state;
+    static const char *const forms[] = {"zlib-gabi", "zlib-gnu", "zstd"};
+    fixture_run("gcc -O2 -g $SOURCES/inlines.c $SOURCES/main.c -o plain");
+    for (size_t i = 0; i < sizeof forms / sizeof *forms; i++) {
+        fixture_run("objcopy --compress-debug-sections=%s plain packed", forms[i]);
+        assert_inlines(fixture_path("packed"), "plain");
+    }
+    // The rest of a program is found beside it, wherever it was compiled.
+    fixture_run(
+        "mkdir -p beside && cd beside && gcc -O2 -g -gsplit-dwarf -fdebug-prefix-map=$PWD=. "
+        "-gz=zlib $SOURCES/inlines.c $SOURCES/main.c -o parted && "
+        "objcopy --compress-debug-sections=zlib parted");
+    assert_inlines(fixture_path("beside/parted"), "beside/parted");
+}
+
 static void shared_debug_information_is_followed(void **state)
 {
     (void)state;
@@ -360,6 +377,7 @@ int main(void)
         cmocka_unit_test(clang_needs_no_table_of_ranges),
         cmocka_unit_test(cold_parts_have_lines_of_their_function),
         cmocka_unit_test(lines_come_out_of_separate_files),
+        cmocka_unit_test(compressed_debug_information_is_read),
         cmocka_unit_test(shared_debug_information_is_followed),
         cmocka_unit_test(nothing_is_unfolded_unless_asked_for),
         cmocka_unit_test(cplusplus_names_are_qualified),
