@@ -57,10 +57,10 @@ static int run_doctor(int argc, char **argv)
                       argv[optind + 1]);
     char *program = argv[optind];
     struct checks checks = {.list = NULL};
+    int status = program ? examine_program(&checks, argv + optind) : 0;
     check_events(&checks);
     check_machine(&checks);
     check_names(&checks);
-    int status = program ? examine_program(&checks, argv + optind) : 0;
     terminal_use_pager();
     if (!status && as_json) {
         checks_print_json(&checks);

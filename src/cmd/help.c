@@ -12,15 +12,14 @@
 static int print_overview(void)
 {
     terminal_use_pager();
-    printf(
-        "usage: cairn COMMAND [OPTION...] [ARG...]\n"
-        "\n"
-        "cairn tells which paths of calls cost time in a program, without changing the program.\n"
-        "\n"
-        "    cairn record -- ./program    runs it, and writes cairn.out\n"
-        "    cairn report                 shows where the time went\n"
-        "\n"
-        "commands:\n");
+    printf("usage: cairn COMMAND [OPTION...] [ARG...]\n"
+           "\n"
+           "cairn tells which paths of calls cost time in a program, without changing it.\n"
+           "\n"
+           "    cairn record -- ./program    runs it, and writes cairn.out\n"
+           "    cairn report                 shows where the time went\n"
+           "\n"
+           "commands:\n");
     for (size_t i = 0; all_commands[i]; i++)
         printf("    %-10s %s\n", all_commands[i]->name, all_commands[i]->summary);
     printf("\n"

@@ -32,6 +32,22 @@ assert libc.prctl(22, 2, program, 0, 0) == 0, ctypes.get_errno()
 os.execv(sys.argv[3], sys.argv[3:])
 """
 
+# Runs its arguments as a debugger would.
+TRACED = """
+import ctypes, os, signal, sys
+ptrace = ctypes.CDLL(None, use_errno=True).ptrace
+child = os.fork()
+if child == 0:
+    ptrace(0, 0, 0, 0) # PTRACE_TRACEME
+    os.execv(sys.argv[1], sys.argv[1:])
+while True:
+    _, status = os.waitpid(child, 0)
+    if not os.WIFSTOPPED(status):
+        sys.exit(os.WEXITSTATUS(status))
+    number = os.WSTOPSIG(status)
+    ptrace(7, child, None, ctypes.c_void_p(0 if number == signal.SIGTRAP else number)) # PTRACE_CONT
+"""
+
 
 class DoctorTest(LiveTest):
     def doctor(self, *arguments, before=(), status=None, env=None):
@@ -47,17 +63,18 @@ class DoctorTest(LiveTest):
                 self.assertIsNone(check["remedy"], check)
         return {check["name"]: check for check in answer["checks"]}
 
-    def with_setting(self, **values):
-        """Words that run a command where files in /proc/sys/kernel have other values."""
-        words = ["bwrap", "--dev-bind", "/", "/"]
-        for name, value in values.items():
-            path = self.file(name)
-            with open(path, "w", encoding="utf-8") as file:
-                file.write(f"{value}\n")
-            words += ["--bind", path, SETTINGS + name]
+    def mounted(self, *options):
+        """Words that run a command where something else is mounted."""
+        words = ["bwrap", "--dev-bind", "/", "/", *options]
         if Run([*words, "true"]).status:
             self.skipTest("mounts are not permitted here")
         return words
+
+    def with_file(self, path, text):
+        """Words that run a command where a file says something else."""
+        with open(self.file("instead"), "w", encoding="utf-8") as file:
+            file.write(text)
+        return self.mounted("--bind", self.file("instead"), path)
 
     def filtered(self, error, *names):
         numbers = ",".join(str(SYSTEM_CALLS[name]) for name in names)
@@ -90,11 +107,11 @@ class Machine(DoctorTest):
     @installed("bwrap")
     def test_settings(self):
         """What is too low is named with the command that raises it."""
-        checks = self.doctor(before=self.with_setting(perf_event_max_sample_rate=500))
+        checks = self.doctor(before=self.with_file(SETTINGS + "perf_event_max_sample_rate", "500\n"))
         self.assertEqual(checks["rate"]["mark"], "limited")
         self.assertIn("500 a second", checks["rate"]["finding"])
         self.assertEqual(checks["rate"]["remedy"], "sudo sysctl kernel.perf_event_max_sample_rate=100000")
-        checks = self.doctor(before=self.with_setting(perf_event_max_sample_rate=100000))
+        checks = self.doctor(before=self.with_file(SETTINGS + "perf_event_max_sample_rate", "100000\n"))
         self.assertEqual(checks["rate"]["mark"], "ok")
 
     @unittest.skipUnless(os.geteuid() == 0, "needs root to become somebody else")
@@ -130,6 +147,33 @@ class Machine(DoctorTest):
         self.assertEqual(checks["calls"]["mark"], "limited")
         self.assertIn("cairn cc", checks["calls"]["remedy"])
 
+    @installed("bwrap")
+    def test_names_of_the_kernel(self):
+        """Addresses of zero are hidden ones."""
+        if self.doctor()["kernel"]["mark"] != "ok":
+            self.skipTest("hidden here anyway")
+        checks = self.doctor(before=self.with_file("/proc/kallsyms", "0000000000000000 T _text\n" * 3))
+        self.assertEqual(checks["kernel"]["mark"], "limited")
+        self.assertEqual(checks["kernel"]["remedy"], "sudo sysctl kernel.kptr_restrict=0")
+
+    @installed("bwrap")
+    def test_memory_of_a_group(self):
+        """Of either version of control groups."""
+        groups = self.file("groups")
+        os.makedirs(groups + "/memory")
+        for name in ("memory.max", "memory/memory.limit_in_bytes"):
+            with open(os.path.join(groups, name), "w", encoding="utf-8") as file:
+                file.write("536870912\n")
+        checks = self.doctor(before=self.mounted("--bind", groups, "/sys/fs/cgroup"), status=0)
+        self.assertEqual(checks["memory"]["mark"], "limited")
+        self.assertIn("call paths may take 33", checks["memory"]["finding"])
+        self.assertIn("--tree hot", checks["memory"]["remedy"])
+
+    def test_under_a_debugger(self):
+        checks = self.doctor(before=[sys.executable, "-c", TRACED], status=1)
+        self.assertEqual(checks["ptrace"]["mark"], "no")
+        self.assertIn("cairn record -- strace", checks["ptrace"]["remedy"])
+
     def test_limits(self):
         checks = self.doctor(before=["sh", "-c", "ulimit -v 4000000; exec \"$0\" \"$@\""])
         self.assertEqual(checks["memory"]["mark"], "limited")
@@ -138,9 +182,7 @@ class Machine(DoctorTest):
     @installed("bwrap")
     def test_without_proc(self):
         """Something essential is missing: the exit status says so."""
-        words = ["bwrap", "--dev-bind", "/", "/", "--tmpfs", "/proc"]
-        if Run([*words, "true"]).status:
-            self.skipTest("mounts are not permitted here")
+        words = self.mounted("--tmpfs", "/proc")
         checks = self.doctor(before=words, status=1)
         self.assertEqual(checks["memory file"]["mark"], "no")
         self.assertTrue(checks["memory file"]["essential"])

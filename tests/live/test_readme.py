@@ -11,7 +11,7 @@ import subprocess
 import tempfile
 import unittest
 
-from support import CAIRN, Run
+from support import CAIRN, Run, installed
 
 SOURCE = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 DOCUMENTS = [SOURCE + "/README.md", *sorted(glob.glob(SOURCE + "/docs/*.md"))]
@@ -91,7 +91,7 @@ class Readme(unittest.TestCase):
         sample = next(block for block in blocks(text, "") if "$ cairn report" in block)
         self.assertLessEqual(max(map(len, sample.splitlines())), 80)
         for shown in (report, sample):
-            self.assertIn("Perl_runops", shown)
+            self.assertIn("Perl_pp_match", shown)
         head = next(line for line in sample.splitlines() if line.split()[:1] == ["total"])
         self.assertIn(head.split(), [line.split() for line in report.splitlines()])
 
@@ -105,6 +105,22 @@ class Readme(unittest.TestCase):
         self.assertEqual(found, "")
         run = self.shell([self.top + "/root/bin/cairn --version"], self.as_user)
         self.assertIn("cairn ", run.text)
+
+
+class Screens(unittest.TestCase):
+    @installed("tmux")
+    def test_screens_can_be_made(self):
+        """What docs/screens.md shows is made by a script; each line fits the terminal."""
+        with tempfile.NamedTemporaryFile(suffix=".md") as file:
+            run = Run([SOURCE + "/scripts/screens", os.path.dirname(os.path.realpath(CAIRN)), file.name], timeout=600)
+            self.assertEqual(run.status, 0, run.words)
+            made = read(file.name)
+        kept = read(SOURCE + "/docs/screens.md")
+        for line in "".join(blocks(made, "")).splitlines():
+            self.assertLessEqual(len(line), 80, line)
+        self.assertEqual(*(re.findall(r"^(?:#.*|\$ cairn .*)$", text, re.M) for text in (made, kept)))
+        for words in ("next: cairn report", "Perl_pp_match", "Recording works"):
+            self.assertIn(words, made)
 
 
 class Documents(unittest.TestCase):
