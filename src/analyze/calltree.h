@@ -29,7 +29,8 @@ struct call_node {
     uint32_t call_file, call_line; // where the caller calls it; 0: not known
     uint8_t kind;                  // CALL_INLINED only if it was inlined wherever it was met
     uint8_t fanout;                // its children, as far as calltree_child() counts them
-    uint64_t returns;              // seen by the marker
+    uint32_t recursion; // folded here: it was at most this often on a path; 0: it was not
+    uint64_t returns;   // seen by the marker
 };
 
 // The cost of one line in one node; these add up to the node's self.

@@ -2,7 +2,7 @@
 
 #include "analyze/compare_show.h"
 #include "analyze/few.h"
-#include "analyze/show_row.h"
+#include "analyze/name_set.h"
 #include "base/memory.h"
 #include <math.h>
 #include <stdarg.h>
@@ -230,8 +230,9 @@ static void print_edges(FILE *out, const struct text_style *style,
             text_table_cell(table, TEXT_DIM,
                             has ? text_amount(context->weight[side], unit).text : "");
         }
-        char *caller = show_name(compare_caller(comparison, result->top[i]), NAME_COLUMNS, style);
-        char *name = show_name(compare_name(comparison, result->top[i]), NAME_COLUMNS, style);
+        char *caller =
+            name_in_columns(compare_caller(comparison, result->top[i]), NAME_COLUMNS, style);
+        char *name = name_in_columns(compare_name(comparison, result->top[i]), NAME_COLUMNS, style);
         char *edge = NULL;
         if (asprintf(&edge, "%s %s %s", caller, style->unicode ? "→" : ">", name) < 0)
             memory_checked(NULL);

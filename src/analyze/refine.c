@@ -3,6 +3,8 @@
 #include "analyze/refine.h"
 #include "base/memory.h"
 
+#define CYCLE_LIMIT 4096 // functions between two calls of the same one
+
 struct refining {
     const struct calltree *from;
     struct calltree *to;
@@ -133,25 +135,45 @@ static uint32_t same_above(const struct calltree *tree, uint32_t node, uint32_t 
     return node;
 }
 
+// How often the function of a node is on the path to it, if it is there again: once more than on
+// that to the nearest one above. Far above there may be another, which is not looked for.
+static uint32_t depth_of(const struct calltree *tree, const uint32_t *depths, uint32_t node)
+{
+    const uint32_t function = tree->nodes[node].function;
+    uint32_t above = tree->nodes[node].parent;
+    for (unsigned steps = 0; above != CALL_NONE && steps < CYCLE_LIMIT; steps++) {
+        if (tree->nodes[above].function == function)
+            return depths[above] + 1;
+        above = tree->nodes[above].parent;
+    }
+    return 2;
+}
+
 struct calltree *refine_recursion(const struct calltree *tree)
 {
     struct refining refining = start(tree);
+    uint32_t *depths = memory_array(tree->count, sizeof *depths);
     for (uint32_t i = 1; i < tree->count; i++) {
         const struct call_node *node = &tree->nodes[i];
         uint32_t parent = refining.image[node->parent];
         uint32_t again =
             call_is_code(node) ? same_above(refining.to, parent, node->function) : CALL_NONE;
+        depths[i] = 1;
         if (again == CALL_NONE) {
             refining.image[i] = copy_under(&refining, i, parent, false);
             continue;
         }
+        depths[i] = depth_of(tree, depths, i);
         // Where it is called from stays what it was: outside of the recursion.
         struct call_node *folded = &refining.to->nodes[again];
         folded->returns += node->returns;
         if (node->kind != CALL_INLINED)
             folded->kind = node->kind;
+        if (folded->recursion < depths[i])
+            folded->recursion = depths[i];
         refining.image[i] = again;
     }
+    free(depths);
     move_cost(&refining, NULL);
     return finish(&refining);
 }

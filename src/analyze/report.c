@@ -3,6 +3,7 @@
 #include "analyze/report.h"
 #include "analyze/callers.h"
 #include "analyze/report_frame.h"
+#include "analyze/row_plan.h"
 #include "analyze/show.h"
 #include "base/memory.h"
 
@@ -95,6 +96,16 @@ static void sum_whole(struct report *report, const struct calltree *tree)
     report->made_up = shown > report->whole ? shown - report->whole : 0;
 }
 
+// Wall time that was waited: of the chosen threads, as everything else.
+static void sum_waiting(struct report *report, const struct calltree *tree)
+{
+    const struct report_metrics *metrics = &report->metrics;
+    if (metrics->chosen[0].index != tree->metrics)
+        return;
+    const uint64_t cpu = calltree_total(tree, 0, metrics->cpu);
+    report->whole = report->whole > cpu ? report->whole - cpu : 0;
+}
+
 // What all nodes have, with all below them, that stand for something else than a function.
 static uint64_t total_of(const struct calltree *tree, const char *name, unsigned metric)
 {
@@ -112,6 +123,28 @@ static struct calltree *exchanged(struct calltree *old, struct calltree *new)
     return new;
 }
 
+// The metric of a tree's nodes that rows are sorted by.
+static unsigned sorted_metric(const struct report *report)
+{
+    return report->options->json ? report->metric : report->metrics.chosen[0].index;
+}
+
+// What all matches cost together: each path counts once.
+static uint64_t focus_total(const struct calltree *tree, struct pattern *focus, unsigned metric)
+{
+    uint64_t total = 0;
+    bool *inside = memory_array(tree->count, sizeof *inside);
+    for (uint32_t i = 1; i < tree->count; i++) {
+        const struct call_node *node = &tree->nodes[i];
+        inside[i] = inside[node->parent] ||
+                    (call_is_code(node) && pattern_matches(focus, tree->functions, node->function));
+        if (inside[i] && !inside[node->parent])
+            total += calltree_total(tree, i, metric);
+    }
+    free(inside);
+    return total;
+}
+
 // The recorded tree, cut down to the paths that were asked for.
 static struct calltree *refined_tree(struct report *report, char **error)
 {
@@ -123,6 +156,7 @@ static struct calltree *refined_tree(struct report *report, char **error)
     struct calltree *tree =
         build_calltree(report->analysis->functions, report->analysis->profile, &build);
     sum_whole(report, tree);
+    sum_waiting(report, tree);
     report->detached = total_of(tree, DETACHED, report->metric);
     bool refine = options->through.count > 0 || options->without.count > 0;
     if (refine)
@@ -135,10 +169,16 @@ static struct calltree *refined_tree(struct report *report, char **error)
     if (options->focus && options->view != VIEW_CALLERS)
         tree = exchanged(tree, refine_focus(tree, options->focus));
     // After the choice of paths: these are judged by all that is on them.
-    if (options->fold_recursion && options->view != VIEW_FLAT)
+    report->folded = options->fold_recursion == FOLD_YES && options->view != VIEW_FLAT;
+    if (report->folded)
         tree = exchanged(tree, refine_recursion(tree));
+    if (!options->json) // programs subtract for themselves
+        report_add_waiting(&report->metrics, tree);
     report->without_path = total_of(tree, NO_PATH, report->metric);
-    report->part = calltree_total(tree, 0, report->metric);
+    report->part = calltree_total(tree, 0, sorted_metric(report));
+    report->focus = options->view == VIEW_CALLERS && options->focus
+                        ? focus_total(tree, options->focus, sorted_metric(report))
+                        : report->part;
     return tree;
 }
 
@@ -165,28 +205,36 @@ static struct show_options show_options(const struct report *report)
                      : options->json && options->view != VIEW_CALLERS ? 0
                                                                       : USUAL_LEAST;
     const unsigned error = profile_error_of(profile, report->metric);
-    return (struct show_options){
+    const struct report_metrics *metrics = &report->metrics;
+    const bool recorded = metrics->chosen[0].index == report->metric;
+    struct show_options show = {
         .profile = profile,
         .unicode = report->style->unicode,
-        .has_error = error < profile->metric_count,
+        .has_error = error < profile->metric_count && recorded,
         .error = error,
-        .metric = report->metric,
-        .unit = profile->metrics[report->metric].unit,
+        .metric_count = metrics->count,
+        .metric = sorted_metric(report),
+        .unit = metrics->chosen[0].unit,
         .whole = report->whole,
-        .least = (uint64_t)(percent / 100 * (double)report->whole + 0.999),
+        .least_whole = report->focus,
         .least_percent = percent,
+        .may_raise = options->least < 0 && !options->json,
         .depth = options->depth,
         .order = report->order,
         .fold = options->fold,
         .wide = options->wide,
-        .narrow = report->style->width != 0,
+        .brief = report->style->width != 0 && options->fold && !options->wide,
         .upward = options->view == VIEW_CALLERS,
+        .to_roots = options->view == VIEW_CALLERS && options->focus,
         .returns = counts_returns(profile),
         .has_calls = calls < profile->metric_count,
         .calls = calls,
         .runs = report->runs,
         .counts_calls = profile_counts_calls(&profile->metrics[report->metric]),
     };
+    memcpy(show.metrics, metrics->chosen, sizeof show.metrics);
+    show.least = show_least(&show, percent);
+    return show;
 }
 
 static enum call_order usual_order(const struct report_options *options)
@@ -217,32 +265,51 @@ static void print_json(struct report *report, const struct show_options *show,
     json_finish(&json);
 }
 
-static void print_text(struct report *report, const struct show_options *show,
-                       const struct calltree *tree, const struct flat *flat)
-{
-    report_text_head(report);
-    if (report->whole == 0)
-        return;
-    struct show_hidden hidden;
-    if (flat)
-        show_flat(report->out, report->style, flat, report->analysis->functions, show, &hidden);
-    else
-        show_tree(report->out, report->style, tree, show, &hidden);
-    report_text_foot(report, show, &hidden);
-}
-
 static struct calltree *turned_around(const struct calltree *tree, struct report *report,
                                       const struct show_options *show)
 {
     const struct report_options *options = report->options;
     // --depth counts the functions themselves as the first level.
-    struct callers_options callers = {.metric = report->metric,
+    struct callers_options callers = {.metric = show->metric,
                                       .order = report->order,
                                       .least = show->least,
                                       .depth = options->depth ? options->depth - 1 : CALLERS_DEPTH,
                                       .cut = &report->cut,
                                       .focus = options->focus};
-    return callers_tree(tree, &callers);
+    struct calltree *callers_of = callers_tree(tree, &callers);
+    if (report->metrics.waiting && !options->json) {
+        report_renew_waiting(&report->metrics, callers_of);
+        calltree_order(callers_of, show->metric, report->order);
+    }
+    return callers_of;
+}
+
+// The rows of a tree, or of the callers in it. *tree is exchanged for what they are rows of.
+static struct row_plan *plan_rows(struct report *report, struct calltree **tree,
+                                  const struct show_options *show)
+{
+    const bool upward = report->options->view == VIEW_CALLERS;
+    struct calltree *from = *tree;
+    *tree = upward ? turned_around(from, report, show) : from;
+    struct row_plan *plan = row_plan_new(*tree, show);
+    // Whoever says how much is to be shown wants it as it is.
+    const bool may_fold = report->options->fold_recursion == FOLD_AUTO && show->may_raise &&
+                          show->fold && show->depth == 0;
+    if (may_fold && row_plan_is_recursive(plan)) {
+        row_plan_free(plan);
+        if (upward)
+            calltree_free(*tree);
+        from = exchanged(from, refine_recursion(from));
+        report_renew_waiting(&report->metrics, from);
+        calltree_order(from, show->metric, report->order);
+        report->folded = true;
+        report->cut = 0;
+        *tree = upward ? turned_around(from, report, show) : from;
+        plan = row_plan_new(*tree, show);
+    }
+    if (upward)
+        calltree_free(from);
+    return plan;
 }
 
 static bool has_returns(const struct calltree *tree)
@@ -261,45 +328,82 @@ static bool has_cost(const struct calltree *tree, unsigned metric)
     return false;
 }
 
+static int print_tree(struct report *report, struct calltree **tree, struct show_options *show,
+                      char **error)
+{
+    const struct report_options *options = report->options;
+    struct row_plan *plan = NULL;
+    if (!options->json && report->whole > 0)
+        plan = plan_rows(report, tree, show);
+    else if (options->view == VIEW_CALLERS)
+        *tree = exchanged(*tree, turned_around(*tree, report, show));
+    show->has_returns = show->returns && has_returns(*tree);
+    show->has_error = show->has_error && has_cost(*tree, show->error);
+    if (report->whole > 0 && options->focus && (*tree)->count == 1) {
+        row_plan_free(plan);
+        return no_match(error, "no function on the recorded paths matches", options->focus);
+    }
+    if (options->json) {
+        print_json(report, show, *tree, NULL);
+        return 0;
+    }
+    report_text_head(report);
+    if (plan) {
+        show_tree(report->out, report->style, *tree, plan, show);
+        report_text_foot(report, show, &plan->hidden);
+    }
+    row_plan_free(plan);
+    return 0;
+}
+
+static int print_flat(struct report *report, const struct calltree *tree, struct show_options *show,
+                      char **error)
+{
+    const struct report_options *options = report->options;
+    const struct functions *functions = report->analysis->functions;
+    if (report->whole > 0 && options->focus && tree->count == 1)
+        return no_match(error, "no function on the recorded paths matches", options->focus);
+    struct flat *flat = flat_new(tree, options->by);
+    if (!options->json)
+        report_renew_flat(&report->metrics, flat);
+    flat_order(flat, functions, show->metric, report->order);
+    show->has_returns = show->returns && has_returns(tree);
+    show->has_error = show->has_error && has_cost(tree, show->error);
+    if (options->json) {
+        print_json(report, show, tree, flat);
+    } else {
+        report_text_head(report);
+        if (report->whole > 0) {
+            struct show_hidden hidden;
+            show_flat(report->out, report->style, flat, functions, show, &hidden);
+            report_text_foot(report, show, &hidden);
+        }
+    }
+    flat_free(flat);
+    return 0;
+}
+
 int report_print(FILE *out, const struct text_style *style, struct analysis *analysis,
                  const struct report_options *options, char **error)
 {
     struct report report = {.out = out, .style = style, .analysis = analysis, .options = options};
-    int metric = analysis_metric(analysis, options->metric, error);
-    if (metric < 0)
+    if (report_choose_metrics(&report.metrics, analysis, options->metric, error) < 0)
         return -1;
-    report.metric = (unsigned)metric;
+    report.metric = report.metrics.recorded;
     report.order = usual_order(options);
-    report.runs = memory_array(analysis->profile->metric_count, sizeof *report.runs);
+    report.runs = memory_array(analysis->profile->metric_count + 1, sizeof *report.runs);
     for (unsigned i = 0; i < analysis->profile->metric_count; i++)
         report.runs[i] = (double)profile_runs(&analysis->profile->metrics[i]);
+    report.runs[analysis->profile->metric_count] = report.runs[report.metrics.wall];
     report.kind = profile_kind(analysis->profile);
     struct calltree *tree = prune(&report, error) < 0 ? NULL : refined_tree(&report, error);
-    if (!tree) {
-        free(report.tree_wholes);
-        free(report.runs);
-        return -1;
+    int status = -1;
+    if (tree) {
+        struct show_options show = show_options(&report);
+        calltree_order(tree, show.metric, report.order);
+        status = options->view == VIEW_FLAT ? print_flat(&report, tree, &show, error)
+                                            : print_tree(&report, &tree, &show, error);
     }
-    struct show_options show = show_options(&report);
-    calltree_order(tree, report.metric, report.order);
-    struct flat *flat = NULL;
-    if (options->view == VIEW_CALLERS) {
-        tree = exchanged(tree, turned_around(tree, &report, &show));
-    } else if (options->view == VIEW_FLAT) {
-        flat = flat_new(tree, options->by);
-        flat_order(flat, analysis->functions, report.metric, report.order);
-    }
-    int status = 0;
-    show.has_returns = show.returns && has_returns(tree);
-    show.has_error = show.has_error && has_cost(tree, show.error);
-    bool nothing = report.whole > 0 && options->focus && tree->count == 1;
-    if (nothing)
-        status = no_match(error, "no function on the recorded paths matches", options->focus);
-    else if (options->json)
-        print_json(&report, &show, tree, flat);
-    else
-        print_text(&report, &show, tree, flat);
-    flat_free(flat);
     calltree_free(tree);
     free(report.tree_wholes);
     free(report.runs);

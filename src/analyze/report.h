@@ -12,14 +12,18 @@
 
 enum report_view { VIEW_TREE, VIEW_CALLERS, VIEW_FLAT };
 
+// In trees; a list has each function once anyway. By default where it would fill the rows of a
+// text.
+enum fold_recursion { FOLD_AUTO, FOLD_YES, FOLD_NO };
+
 // By default, a pass up from a function ends after this many callers.
 #define CALLERS_DEPTH 128
 
 struct report_options {
     enum report_view view;
     enum flat_by by;
-    const char *metric; // NULL: the first
-    double least;       // per cent; < 0: what suits the view
+    const char *metric; // a list of names, or "all"; NULL: the first
+    double least;       // per cent of what is in focus; < 0: what suits the view
     unsigned depth;     // 0: all
     double phi;         // share from which on contexts are shown; 0: as recorded
     bool sort_given;
@@ -27,7 +31,7 @@ struct report_options {
     struct build_options build;
     struct pattern_list through, without;
     struct pattern *focus;
-    bool fold_recursion; // in trees; a list has each function once anyway
+    enum fold_recursion fold_recursion;
     bool json, fold, wide;
 };
 

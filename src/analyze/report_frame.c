@@ -8,7 +8,6 @@
 #include <string.h>
 
 #define NOTES_SHOWN 5
-#define MUCH_RECURSION 5       // rows
 #define INCOMPLETE_LEAST 0.005 // of all paths
 
 struct sums {
@@ -132,7 +131,7 @@ static void put_view(const struct report *report)
 {
     const struct report_options *options = report->options;
     static const char *const by[] = {"function", "line", "module", "thread", "process"};
-    const char *metric = text_safe(report->analysis->profile->metrics[report->metric].name);
+    const char *metric = text_safe(report->metrics.chosen[0].name);
     bool counts_calls = profile_counts_calls(&report->analysis->profile->metrics[report->metric]);
     if (options->view == VIEW_TREE && report->kind.functions)
         fprintf(report->out, "functions by %s: who called them was not recorded", metric);
@@ -180,13 +179,14 @@ static void put_selection(const struct report *report)
         fprintf(out, "only functions like '%s'\n", text_safe(pattern_text(options->focus)));
     else if (options->focus)
         fprintf(out, "only from '%s' down\n", text_safe(pattern_text(options->focus)));
-    if (options->fold_recursion && options->view != VIEW_FLAT)
-        fputs("recursion folded: a function is on a path once, with all that it does there\n", out);
     if (report->part != report->whole)
         fprintf(out, "shown is %s of %s: %s\n",
                 text_percent((double)report->part, (double)report->whole).text, whole,
-                text_amount(report->part, report->analysis->profile->metrics[report->metric].unit)
-                    .text);
+                text_amount(report->part, report->metrics.chosen[0].unit).text);
+    else if (report->focus != report->whole)
+        fprintf(out, "in focus is %s of %s: %s\n",
+                text_percent((double)report->focus, (double)report->whole).text, whole,
+                text_amount(report->focus, report->metrics.chosen[0].unit).text);
 }
 
 static void put_few(const struct report *report, uint64_t samples)
@@ -197,17 +197,15 @@ static void put_few(const struct report *report, uint64_t samples)
     free(few);
 }
 
-void report_text_head(const struct report *report)
+#define COMMAND_COLUMNS 60 // of the command, at most
+#define COMMAND_LEAST 20
+
+// How much there is of the metric, in what.
+static void put_size(const struct report *report, const struct sums *sums)
 {
     const struct profile *profile = report->analysis->profile;
     const struct profile_metric *metric = &profile->metrics[report->metric];
-    const char *name = text_safe(metric->name);
-    struct sums sums = sum_up(report);
-    char *command = analysis_command(profile->command);
-    char *cut = text_cut(command, report->options->wide ? 0 : 60, report->style);
-    text_put(report->out, report->style, TEXT_BOLD, cut);
-    free(cut);
-    free(command);
+    const char *name = text_safe(report->metrics.chosen[0].name);
     if (profile_counts_calls(metric))
         fprintf(report->out, ": %s %s, ", text_count(report->whole).text, name);
     else if (profile_is_alloc(metric) && !profile_samples_blocks(profile))
@@ -215,13 +213,49 @@ void report_text_head(const struct report *report)
                 name); // the samples are another event's
     else
         fprintf(report->out, ": %s of %s in %s %s%s, ",
-                text_amount(report->whole, metric->unit).text, name, text_count(sums.samples).text,
-                profile_is_alloc(metric) ? "allocation" : "sample", plural(sums.samples));
+                text_amount(report->whole, metric->unit).text, name, text_count(sums->samples).text,
+                profile_is_alloc(metric) ? "allocation" : "sample", plural(sums->samples));
     if (report->runs[report->metric] > 1)
         fprintf(report->out, "%.0f runs, ", report->runs[report->metric]);
     fprintf(report->out, "%s process%s, %s thread%s\n", text_count(profile->process_count).text,
-            profile->process_count == 1 ? "" : "es", text_count(sums.threads).text,
-            plural(sums.threads));
+            profile->process_count == 1 ? "" : "es", text_count(sums->threads).text,
+            plural(sums->threads));
+}
+
+// The command, cut so that the line fits, and the size of the profile.
+static void put_title(const struct report *report, const struct sums *sums)
+{
+    const struct text_style *style = report->style;
+    char *size = NULL;
+    size_t bytes = 0;
+    struct report sized = *report;
+    sized.out = memory_checked(open_memstream(&size, &bytes));
+    put_size(&sized, sums);
+    fclose(sized.out);
+    memory_checked(size);
+    const unsigned taken = text_width(size) - 1; // without the end of the line
+    unsigned most = report->options->wide ? 0 : COMMAND_COLUMNS;
+    if (most > 0 && style->width > 0 && style->width < taken + most)
+        most = style->width > taken + COMMAND_LEAST ? style->width - taken : COMMAND_LEAST;
+    char *command = analysis_command(report->analysis->profile->command);
+    char *cut = text_cut(command, most, style);
+    text_put(report->out, style, TEXT_BOLD, cut);
+    if (style->width > 0 && text_width(cut) + taken > style->width)
+        fputs(":\n  ", report->out);
+    else
+        fputs(": ", report->out);
+    fputs(size + 2, report->out);
+    free(cut);
+    free(command);
+    free(size);
+}
+
+static void put_head(const struct report *report)
+{
+    const struct profile *profile = report->analysis->profile;
+    const struct profile_metric *metric = &profile->metrics[report->metric];
+    const char *name = text_safe(metric->name);
+    const struct sums sums = sum_up(report);
     if (!profile->complete)
         fputs("this recording is still going on, or was cut off: this is what was saved of it\n",
               report->out);
@@ -247,6 +281,27 @@ void report_text_head(const struct report *report)
     fputc('\n', report->out);
 }
 
+// Prints what a function says, wrapped.
+static void put_wrapped(const struct report *report, enum text_tone tone,
+                        void (*say)(const struct report *))
+{
+    char *text = NULL;
+    size_t bytes = 0;
+    struct report aside = *report;
+    aside.out = memory_checked(open_memstream(&text, &bytes));
+    say(&aside);
+    fclose(aside.out);
+    text_put_wrapped(report->out, report->style, tone, memory_checked(text));
+    free(text);
+}
+
+void report_text_head(const struct report *report)
+{
+    const struct sums sums = sum_up(report);
+    put_title(report, &sums);
+    put_wrapped(report, TEXT_PLAIN, put_head);
+}
+
 static void put_hidden(const struct report *report, const struct show_options *show,
                        const struct show_hidden *hidden)
 {
@@ -255,29 +310,34 @@ static void put_hidden(const struct report *report, const struct show_options *s
     bool adds_up = report->options->view == VIEW_TREE || report->options->view == VIEW_FLAT;
     double whole = (double)report->whole;
     if (hidden->small_count > 0) {
-        fprintf(out, "Not shown: %s %s%s below %.3g %%", text_count(hidden->small_count).text,
+        const bool one = hidden->small_count == 1;
+        fprintf(out, "%s %s%s below %.3g %%", text_count(hidden->small_count).text,
                 report->options->view == VIEW_FLAT ? "row" : "path", plural(hidden->small_count),
-                show->least_percent);
+                hidden->least_percent);
+        if (hidden->library_percent > hidden->least_percent)
+            fprintf(out, " (inside of libraries: %.3g %%)", hidden->library_percent);
+        if (report->focus != report->whole)
+            fputs(" of these", out);
         if (adds_up)
-            fprintf(out, ", together %s", text_percent((double)hidden->small_cost, whole).text);
-        fputs(" (--min 0 shows them).\n", out);
+            fprintf(out, ", %s in all,", text_percent((double)hidden->small_cost, whole).text);
+        fprintf(out, " %s left out; --min 0 shows %s.\n", one ? "is" : "are", one ? "it" : "them");
     }
     if (hidden->deep_count > 0) {
-        fprintf(out, "Not shown: %s path%s deeper than %u calls",
-                text_count(hidden->deep_count).text, plural(hidden->deep_count), show->depth);
+        fprintf(out, "%s path%s deeper than %u call%s", text_count(hidden->deep_count).text,
+                plural(hidden->deep_count), show->depth, plural(show->depth));
         if (adds_up)
-            fprintf(out, ", together %s", text_percent((double)hidden->deep_cost, whole).text);
-        fputs(" (--depth).\n", out);
+            fprintf(out, ", %s in all,", text_percent((double)hidden->deep_cost, whole).text);
+        fprintf(out, " %s left out; a larger --depth shows more.\n",
+                hidden->deep_count == 1 ? "is" : "are");
     }
 }
 
-static void put_recursion(const struct report *report, const struct show_hidden *hidden)
+static void put_recursion(const struct report *report)
 {
-    if (hidden->recursive >= MUCH_RECURSION)
-        fprintf(report->out,
-                "Recursion: %s of these rows are functions that are above them already "
-                "(--fold-recursion has each once).\n",
-                text_count(hidden->recursive).text);
+    if (report->folded)
+        fputs("Recursion is folded: a function is on a path once, with all that its inner calls "
+              "do; --fold-recursion=no shows each call.\n",
+              report->out);
 }
 
 static void put_cut(const struct report *report)
@@ -402,51 +462,70 @@ static void put_per_call(const struct report *report, const struct show_options 
     fputs(".\n", report->out);
 }
 
+static bool is_chosen(const struct report *report, unsigned metric)
+{
+    for (unsigned i = 0; i < report->metrics.count; i++)
+        if (report->metrics.chosen[i].index == metric)
+            return true;
+    return false;
+}
+
 static void put_other_metrics(const struct report *report)
 {
     const struct profile *profile = report->analysis->profile;
     unsigned others = 0;
     for (unsigned i = 0; i < profile->metric_count; i++)
-        if (i != report->metric && !profile_is_error(&profile->metrics[i]) &&
+        if (!is_chosen(report, i) && !profile_is_error(&profile->metrics[i]) &&
             !profile_is_edge(&profile->metrics[i]))
             fprintf(report->out, "%s%s",
                     others++ ? ", " : "Recorded, too: ", profile->metrics[i].name);
+    if (others && report_has_waiting(profile) && !report->metrics.waiting)
+        fputs(", and so " METRIC_WAITING " (wall less cpu)", report->out);
     if (others)
-        fputs(" (--metric).\n", report->out);
+        fputs("; --metric all shows them side by side.\n", report->out);
+}
+
+static void put_more(const struct report *report)
+{
+    static const char *const more[] = {
+        "More: --view callers (who calls the costly functions), --focus NAME (from a function "
+        "down), --lines, 'cairn help report'.\n",
+        "More: --focus NAME (who calls one function), --view tree, 'cairn help report'.\n",
+        "More: --by line, --by module, --view callers --focus NAME, 'cairn help report'.\n",
+    };
+    bool list = report->kind.functions; // whatever the view: there are no callers to be shown
+    fputs(list ? "More: --by module, 'cairn help report'.\n" : more[report->options->view],
+          report->out);
 }
 
 void report_text_foot(const struct report *report, const struct show_options *show,
                       const struct show_hidden *hidden)
 {
-    static const char *const more[] = {
-        "More: --view callers (who calls the costly functions), --focus NAME (from a function "
-        "down), "
-        "--lines, 'cairn help report'.",
-        "More: --focus NAME (who calls one function), --view tree, 'cairn help report'.",
-        "More: --by line, --by module, --view callers --focus NAME, 'cairn help report'.",
-    };
-    fputc('\n', report->out);
-    put_hidden(report, show, hidden);
-    put_recursion(report, hidden);
-    put_cut(report);
-    put_forgotten(report, show);
-    put_incomplete(report);
-    put_without_path(report, show);
+    char *text = NULL;
+    size_t bytes = 0;
+    struct report aside = *report;
+    aside.out = memory_checked(open_memstream(&text, &bytes));
+    fputc('\n', aside.out);
+    put_hidden(&aside, show, hidden);
+    put_recursion(&aside);
+    put_cut(&aside);
+    put_forgotten(&aside, show);
+    put_incomplete(&aside);
+    put_without_path(&aside, show);
     bool column = report->options->view != VIEW_FLAT || report->options->by == FLAT_FUNCTION;
-    if (show->has_returns && !show->has_calls && column)
-        fputs(
-            "returns: how often the marked frame of that path was seen to return between samples; "
-            "compare them, but they are no call counts.\n",
-            report->out);
+    if (hidden->returns)
+        fputs("returns: how often the frame was seen to return between samples; not a count of "
+              "calls.\n",
+              aside.out);
     if (show->has_calls && !show->counts_calls && column)
-        put_per_call(report, show);
-    put_hints(report);
-    put_notes(report);
-    put_other_metrics(report);
-    bool list = report->kind.functions; // whatever the view: there are no callers to be shown
-    text_put(report->out, report->style, TEXT_DIM,
-             list ? "More: --by module, 'cairn help report'." : more[report->options->view]);
-    fputc('\n', report->out);
+        put_per_call(&aside, show);
+    put_hints(&aside);
+    put_notes(&aside);
+    put_other_metrics(&aside);
+    fclose(aside.out);
+    text_put_wrapped(report->out, report->style, TEXT_PLAIN, memory_checked(text));
+    free(text);
+    put_wrapped(report, TEXT_DIM, put_more);
 }
 
 void report_json_head(const struct report *report, struct json *json)

@@ -6,6 +6,7 @@
 
 #include "analyze/hot.h"
 #include "analyze/report.h"
+#include "analyze/report_metrics.h"
 #include "analyze/show.h"
 #include "profile/kind.h"
 
@@ -14,7 +15,10 @@ struct report {
     const struct text_style *style;
     struct analysis *analysis;
     const struct report_options *options;
-    unsigned metric;
+    struct report_metrics metrics;
+    unsigned metric; // recorded: the first of those, or what that is made of
+    bool folded;     // recursion, whether that was asked for or not
+    uint64_t focus;  // what --min is a share of: the cost of what is in focus
     enum call_order order;
     double *runs;          // per metric: recordings that were added up
     uint64_t cut;          // paths of callers that were not followed to their end

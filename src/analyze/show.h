@@ -9,18 +9,30 @@
 #include "base/json.h"
 #include "base/text.h"
 
+#define SHOW_METRICS 6 // side by side
+
+struct show_metric {
+    const char *name, *unit;
+    unsigned index; // of the values of a node
+};
+
 struct show_options {
-    unsigned metric;
+    struct show_metric metrics[SHOW_METRICS]; // side by side; rows are sorted by the first
+    unsigned metric_count;
+    unsigned metric; // the first
     const char *unit;
     uint64_t whole;        // what 100 % is
+    uint64_t least_whole;  // what `least_percent` is a share of: what is in focus
     uint64_t least;        // what costs less is not shown
     double least_percent;  // the same, as it was said
+    bool may_raise;        // it was not said: a report of text raises it to fit two screens
     unsigned depth;        // levels that are shown; 0: all
     enum call_order order; // the cost that `least` looks at
     bool fold;             // a chain of calls without branches takes one row
     bool wide;             // nothing is cut
-    bool narrow;           // for a terminal: long file names are cut
+    bool brief;            // for a terminal: start-up code and long names are cut
     bool upward;           // children are callers
+    bool to_roots;         // of them, all are to be seen: a long chain takes several lines
     bool returns;          // the tracker counts them
     bool has_returns;      // and did: some row has some
     bool has_calls;        // a metric counts calls,
@@ -33,16 +45,26 @@ struct show_options {
     const struct profile *profile; // what kinds its metrics are of
 };
 
-// What was not shown.
+// What was not shown, and what was.
 struct show_hidden {
     uint64_t small_count, small_cost; // below `least`
     uint64_t deep_count, deep_cost;   // below `depth`
     uint64_t recursive;               // shown, but the same function is shown above it
+    double least_percent;             // `least`, which may have been raised
+    double library_percent;           // the same for functions that libraries call within
+    bool returns;                     // shown: their column may have given way
 };
 
-// The tree must be ordered.
+static inline uint64_t show_least(const struct show_options *options, double percent)
+{
+    return (uint64_t)(percent / 100 * (double)options->least_whole + 0.999);
+}
+
+struct row_plan;
+
+// The rows of a tree that were planned.
 void show_tree(FILE *out, const struct text_style *style, const struct calltree *tree,
-               const struct show_options *options, struct show_hidden *hidden);
+               struct row_plan *plan, const struct show_options *options);
 void show_flat(FILE *out, const struct text_style *style, const struct flat *flat,
                const struct functions *functions, const struct show_options *options,
                struct show_hidden *hidden);

@@ -2,27 +2,38 @@
 #ifndef CAIRN_ANALYZE_SHOW_ROW_H
 #define CAIRN_ANALYZE_SHOW_ROW_H
 
-// The columns that trees and lists have in common.
+// The rows that trees and lists have in common: numbers, a name, and where that is defined. First
+// come all numbers, then the columns are chosen so that names have room, then the names.
 
 #include "analyze/show.h"
 
 struct show_row {
-    uint64_t total, self, calls, returns;
-    uint64_t error; // by how much self may be too large
-    const char *name;
+    const uint64_t *total, *self; // per metric of the tree; NULL: none are shown
+    uint64_t calls, returns;
     const char *where;
+    bool one_value; // self is no other number than total
 };
 
-struct text_table *show_table(const struct show_options *options, const char *name_head);
-void show_row(struct text_table *table, const struct show_options *options,
-              const struct show_row *row);
+struct show_sheet;
 
-#define SHOW_WHERE_COLUMNS 24 // on a terminal, longer file names lose their beginning
-#define SHOW_LEAST_NAME 20
+struct show_sheet *show_sheet_new(const struct show_options *options,
+                                  const struct text_style *style, const char *name_head);
+void show_sheet_add(struct show_sheet *sheet, const struct show_row *row);
 
-// The columns that a terminal leaves for a name; 0: no limit.
-unsigned show_room(const struct show_options *options, const struct text_style *style,
-                   unsigned indent);
+// Chooses columns such that a name has `wanted` columns, if that can be: first `returns` goes, then
+// `where` gets narrower. Returns the columns for a name; 0: no limit.
+unsigned show_sheet_lay_out(struct show_sheet *sheet, unsigned wanted);
+
+// An empty sheet with the same columns, for rows that turned out to take several lines.
+struct show_sheet *show_sheet_like(const struct show_sheet *sheet);
+
+// Whether it shows returns, after the columns were chosen.
+bool show_sheet_has_returns(const struct show_sheet *sheet);
+
+// The names of all rows, in their order: what they were without so far.
+void show_sheet_name(struct show_sheet *sheet, const char *name);
+void show_sheet_print(struct show_sheet *sheet, FILE *out);
+void show_sheet_free(struct show_sheet *sheet);
 
 // Cost per call, with all that the calls cost below; what is called was called at least once. Cost
 // and calls may be sums over different numbers of runs.
@@ -31,10 +42,6 @@ static inline double show_per_call(const struct show_options *options, unsigned 
 {
     return (double)total / options->runs[metric] / ((double)calls / options->runs[options->calls]);
 }
-
-// A function's name in at most that many columns (0: any): template arguments go first, then the
-// end, but of "module+0x1f00" the module's. To be freed.
-char *show_name(const char *name, unsigned width, const struct text_style *style);
 
 // "file.c:12", or the module where no line is known. To be freed.
 char *show_where(const struct functions *functions, uint32_t file, uint32_t line, uint32_t module);

@@ -1,208 +1,69 @@
 // SPDX-License-Identifier: MIT
 
-// A tree as rows. Only branches indent: a chain of calls that goes nowhere else takes one row, so
-// that what lies 300 calls deep is still on the screen.
+// The rows of a tree as text: each under what calls it, with lines that lead there.
 
+#include "analyze/own_code.h"
+#include "analyze/row_plan.h"
+#include "analyze/show_chain.h"
 #include "analyze/show_row.h"
 #include "base/memory.h"
 
-#define CHAIN_NAMES 8    // names in a row; more are cut out of the middle
-#define CHAIN_HEAD 2     // of these, before the cut
-#define NAME_IN_CHAIN 40 // columns of a name that is not alone in its row
-#define GUIDES 24        // levels of indentation that are drawn
-#define CUT_COLUMNS 14   // of "… 123 more …" and an arrow
-
-struct link {
-    uint32_t node;
-    unsigned times; // the same function again and again
-};
+#define GUIDES 24       // levels of indentation that are drawn at most
+#define NAME_COLUMNS 26 // a name has at least these, however deep it is
+#define NAME_WANTED 48  // if there are that many, nothing else has to give way
 
 struct tree_printer {
     const struct calltree *tree;
     const struct show_options *options;
     const struct text_style *style;
-    struct show_hidden *hidden;
-    struct text_table *table;
-    uint32_t *level; // per node: how far it is indented
-    bool *chained;   // per node: shares the row of its only child
-    bool *last;      // per level: no sibling follows
+    const struct row_plan *plan;
+    struct name_set *names;
+    struct show_sheet *sheet;
+    struct chain_link *links; // one for each of the plan's
+    char **texts;             // per row; what is behind a newline takes another
+    unsigned guides;          // levels that are drawn
+    bool *last;               // per level: no sibling follows
     size_t last_capacity;
-    struct link *chain;
-    size_t chain_count, chain_capacity;
-    uint32_t *first_line, *lines;
 };
 
-static uint64_t cost_of(const struct tree_printer *printer, uint32_t node)
+static struct chain_link link_of(const struct tree_printer *printer, const struct plan_link *link)
 {
-    const struct show_options *options = printer->options;
-    return options->order == ORDER_SELF ? calltree_self(printer->tree, node, options->metric)
-                                        : calltree_total(printer->tree, node, options->metric);
+    const struct call_node *node = &printer->tree->nodes[link->node];
+    return (struct chain_link){
+        .function = node->function,
+        .times = link->times,
+        .recursion = node->recursion,
+        .inlined = node->kind == CALL_INLINED,
+        .thread = node->kind == CALL_THREAD,
+        .own = is_own_code(printer->tree->functions, printer->options->profile,
+                           calltree_function(printer->tree, link->node)),
+    };
 }
 
-static bool is_small(const struct tree_printer *printer, uint32_t node)
-{
-    uint64_t cost = cost_of(printer, node);
-    return cost < printer->options->least || cost == 0;
-}
-
-// Children are sorted by cost: those that are shown come first.
-static bool is_shown_child(const struct tree_printer *printer, uint32_t parent, uint32_t position)
-{
-    const struct calltree *tree = printer->tree;
-    uint32_t child = tree->first[parent] + position;
-    return child < tree->first[parent + 1] && !is_small(printer, tree->children[child]);
-}
-
-// Whether nearly all of a node's cost is that of its only child. (A thousandth less would print the
-// same.)
-static bool is_passage(const struct tree_printer *printer, uint32_t node)
-{
-    const struct calltree *tree = printer->tree;
-    if (!printer->options->fold || !call_is_code(&tree->nodes[node]) ||
-        !is_shown_child(printer, node, 0) || is_shown_child(printer, node, 1))
-        return false;
-    uint32_t child = tree->children[tree->first[node]];
-    unsigned metric = printer->options->metric;
-    uint64_t total = calltree_total(tree, node, metric), self = calltree_self(tree, node, metric);
-    if (calltree_total(tree, child, metric) < total - total / 1000)
-        return false;
-    // Upwards, both are costs of the same function; downwards, self is the child's own.
-    return !printer->options->upward || calltree_self(tree, child, metric) >= self - self / 1000;
-}
-
-static void add_link(struct tree_printer *printer, uint32_t node)
-{
-    if (printer->chain_count > 0) {
-        struct link *previous = &printer->chain[printer->chain_count - 1];
-        if (printer->tree->nodes[previous->node].function == printer->tree->nodes[node].function) {
-            previous->node = node;
-            previous->times++;
-            return;
-        }
-    }
-    printer->chain = memory_grown(printer->chain, &printer->chain_capacity,
-                                  printer->chain_count + 1, sizeof *printer->chain);
-    printer->chain[printer->chain_count++] = (struct link){.node = node, .times = 1};
-}
-
-static char *link_name(const struct tree_printer *printer, const struct link *link, unsigned room)
-{
-    const struct calltree *tree = printer->tree;
-    const struct function *function = calltree_function(tree, link->node);
-    const char *inlined = tree->nodes[link->node].kind == CALL_INLINED ? " [inlined]" : "";
-    const char *thread = tree->nodes[link->node].kind == CALL_THREAD ? "thread: " : "";
-    unsigned width = room > text_width(inlined) ? room - text_width(inlined) : room;
-    if (printer->chain_count > 1 && (width == 0 || width > NAME_IN_CHAIN))
-        width = NAME_IN_CHAIN;
-    char *name = show_name(function->name, printer->options->wide ? 0 : width, printer->style);
-    char times[24] = "";
-    if (link->times > 1)
-        snprintf(times, sizeof times, " %s%u", printer->style->unicode ? "×" : "x", link->times);
-    char *text = NULL;
-    if (asprintf(&text, "%s%s%s%s", thread, name, times, inlined) < 0)
-        memory_checked(NULL);
-    free(name);
-    return text;
-}
-
-static void put_guides(const struct tree_printer *printer, FILE *out, uint32_t level)
+// The lines that lead to a row, or, for what does not fit into the row, past it.
+static void put_guides(const struct tree_printer *printer, FILE *out, uint32_t level, bool past)
 {
     static const char *const ascii[] = {"| ", "  ", "|-", "`-", ".."};
     static const char *const drawn[] = {"│ ", "  ", "├─", "└─", "⋯ "};
-    const char *const *guides = printer->style->unicode ? drawn : ascii;
+    const char *const *guides = printer->options->unicode ? drawn : ascii;
     if (level == 0)
         return;
     uint32_t from = 1;
-    if (level > GUIDES) {
-        from = level - GUIDES + 1;
+    if (level > printer->guides) {
+        from = level - printer->guides + 1;
         fputs(guides[4], out);
     }
     for (uint32_t i = from; i < level; i++)
         fputs(guides[printer->last[i] ? 1 : 0], out);
-    fputs(guides[printer->last[level] ? 3 : 2], out);
+    fputs(guides[(printer->last[level] ? 1 : 0) + (past ? 0 : 2)], out);
+    fputc(' ', out);
 }
 
-// What is cut out of a chain: `skipped` names after the first `head`.
-struct cut {
-    size_t head, skipped;
-};
-
-// Of callers, the first matter most: the others are nearly the same for all.
-static struct cut cut_callers(const unsigned *widths, size_t count, unsigned room)
+static unsigned indentation(const struct tree_printer *printer, uint32_t level)
 {
-    size_t head = 0;
-    for (unsigned width = CUT_COLUMNS; head < count && head < CHAIN_NAMES; head++)
-        if ((width += widths[head]) > room && head > 0)
-            break;
-    return (struct cut){head, count - head};
-}
-
-static struct cut find_cut(const unsigned *widths, size_t count, unsigned room, bool upward)
-{
-    unsigned whole = 0;
-    for (size_t i = 0; i < count; i++)
-        whole += widths[i];
-    if (count <= CHAIN_NAMES && whole <= room)
-        return (struct cut){count, 0};
-    if (upward)
-        return cut_callers(widths, count, room);
-    // The last name matters most, then the first ones.
-    for (size_t head = CHAIN_HEAD + 1; head-- > 0;) {
-        unsigned width = whole + CUT_COLUMNS;
-        for (size_t skipped = 1; head + skipped < count; skipped++) {
-            width -= widths[head + skipped - 1];
-            if (width <= room && count - skipped <= CHAIN_NAMES)
-                return (struct cut){head, skipped};
-        }
-    }
-    return (struct cut){0, count - 1};
-}
-
-// The names of a chain, with a cut in the middle if they are too many or too long.
-static void put_chain(const struct tree_printer *printer, FILE *out, uint32_t level)
-{
-    bool unicode = printer->style->unicode;
-    const char *arrow =
-        printer->options->upward ? (unicode ? " ‹ " : " < ") : (unicode ? " › " : " > ");
-    size_t count = printer->chain_count;
-    unsigned room = show_room(printer->options, printer->style, 2 * level + (level > 0));
-    char **names = memory_array(count, sizeof *names);
-    unsigned *widths = memory_array(count, sizeof *widths);
-    for (size_t i = 0; i < count; i++) {
-        names[i] = link_name(printer, &printer->chain[i], room);
-        widths[i] = text_width(names[i]) + (i > 0 ? 3 : 0);
-    }
-    struct cut cut = {count, 0};
-    if (!printer->options->wide && count > 1)
-        cut = find_cut(widths, count, room ? room : UINT32_MAX / 2, printer->options->upward);
-    for (size_t i = 0; i < count; i++) {
-        if (i > 0)
-            fputs(arrow, out);
-        if (i == cut.head && cut.skipped > 0) {
-            i += cut.skipped;
-            fprintf(out, "(%zu more)%s", cut.skipped, i < count ? arrow : "");
-            if (i == count)
-                break;
-        }
-        fputs(names[i], out);
-    }
-    for (size_t i = 0; i < count; i++)
-        free(names[i]);
-    free(names);
-    free(widths);
-}
-
-static char *row_name(const struct tree_printer *printer, uint32_t level)
-{
-    char *text = NULL;
-    size_t bytes = 0;
-    FILE *out = memory_checked(open_memstream(&text, &bytes));
-    put_guides(printer, out, level);
-    if (level > 0)
-        fputc(' ', out);
-    put_chain(printer, out, level);
-    fclose(out);
-    return memory_checked(text);
+    if (level > printer->guides)
+        level = printer->guides + 1;
+    return level == 0 ? 0 : 2 * level + 1;
 }
 
 static char *row_where(const struct tree_printer *printer, uint32_t node)
@@ -220,142 +81,139 @@ static char *row_where(const struct tree_printer *printer, uint32_t node)
     return text;
 }
 
-static uint64_t line_cost(const struct tree_printer *printer, uint32_t line)
-{
-    return printer->tree
-        ->line_values[(size_t)line * printer->tree->metrics + printer->options->metric];
-}
-
-static bool is_shown_line(const struct tree_printer *printer, uint32_t line)
-{
-    uint64_t cost = line_cost(printer, line);
-    return printer->tree->lines[line].line != 0 && cost > 0 && cost >= printer->options->least;
-}
-
-static void print_line(struct tree_printer *printer, uint32_t number, uint32_t level)
-{
-    const struct call_line *line = &printer->tree->lines[number];
-    char *where = show_where(printer->tree->functions, line->file, line->line, MODULE_NONE);
-    char *text = NULL;
-    size_t bytes = 0;
-    FILE *out = memory_checked(open_memstream(&text, &bytes));
-    put_guides(printer, out, level);
-    fprintf(out, " line %s", where);
-    fclose(out);
-    uint64_t cost = line_cost(printer, number);
-    show_row(printer->table, printer->options,
-             &(struct show_row){.total = cost, .self = cost, .name = text, .where = ""});
-    free(where);
-    free(text);
-}
-
-static void print_lines(struct tree_printer *printer, uint32_t node, bool children_follow)
-{
-    uint32_t level = printer->level[node] + 1, end = printer->first_line[node + 1];
-    printer->last = memory_grown(printer->last, &printer->last_capacity, (size_t)level + 1,
-                                 sizeof *printer->last);
-    for (uint32_t i = printer->first_line[node], next; i < end; i = next) {
-        for (next = i + 1; next < end && !is_shown_line(printer, printer->lines[next]);)
-            next++;
-        if (!is_shown_line(printer, printer->lines[i]))
-            continue;
-        printer->last[level] = next == end && !children_follow;
-        print_line(printer, printer->lines[i], level);
-    }
-}
-
-static void print_node(struct tree_printer *printer, uint32_t node, bool children_follow)
+static void add_numbers(struct tree_printer *printer, const struct plan_row *row)
 {
     const struct calltree *tree = printer->tree;
     const struct show_options *options = printer->options;
-    unsigned metric = options->metric;
-    char *name = row_name(printer, printer->level[node]);
-    char *where = row_where(printer, options->upward ? printer->chain[0].node : node);
-    show_row(printer->table, options,
-             &(struct show_row){
-                 .total = calltree_total(tree, node, metric),
-                 .self = calltree_self(tree, node, metric),
-                 .calls = options->has_calls && call_is_code(&tree->nodes[node])
-                              ? calltree_self(tree, node, options->calls)
-                              : 0,
-                 .error = options->has_error ? calltree_self(tree, node, options->error) : 0,
-                 .returns = tree->nodes[node].returns,
-                 .name = name,
-                 .where = where});
-    free(name);
+    const size_t values = (size_t)row->node * tree->metrics;
+    if (row->line != CALL_NONE) {
+        const uint64_t *cost = tree->line_values + (size_t)row->line * tree->metrics;
+        show_sheet_add(printer->sheet,
+                       &(struct show_row){.total = cost, .self = cost, .where = ""});
+        return;
+    }
+    const uint32_t placed =
+        options->upward ? printer->plan->links[row->first_link].node : row->node;
+    char *where = row_where(printer, placed);
+    show_sheet_add(
+        printer->sheet,
+        &(struct show_row){.total = tree->total + values,
+                           .self = tree->self + values,
+                           .calls = options->has_calls && call_is_code(&tree->nodes[row->node])
+                                        ? tree->self[values + options->calls]
+                                        : 0,
+                           .returns = tree->nodes[row->node].returns,
+                           .where = where});
     free(where);
-    printer->chain_count = 0;
-    if (tree->keep_lines)
-        print_lines(printer, node, children_follow);
 }
 
-static bool is_recursive(const struct calltree *tree, uint32_t node)
-{
-    const uint32_t function = tree->nodes[node].function;
-    while ((node = tree->nodes[node].parent) != CALL_NONE)
-        if (tree->nodes[node].function == function)
-            return true;
-    return false;
-}
-
-static void enter(struct tree_printer *printer, struct calltree_walk *walk)
+static char *row_text(const struct tree_printer *printer, const struct plan_row *row, unsigned room)
 {
     const struct calltree *tree = printer->tree;
-    uint32_t node = walk->node, parent = tree->nodes[node].parent;
-    struct show_hidden *hidden = printer->hidden;
-    bool deep = printer->options->depth && walk->depth > printer->options->depth;
-    if (deep || is_small(printer, node)) {
-        uint64_t cost = cost_of(printer, node);
-        if (deep && !is_small(printer, node)) {
-            hidden->deep_count++;
-            hidden->deep_cost += cost;
-        } else if (cost > 0) {
-            hidden->small_count++;
-            hidden->small_cost += cost;
-        }
-        calltree_walk_skip(walk);
-        return;
+    if (row->line == CALL_NONE) {
+        const unsigned indent = indentation(printer, row->level);
+        const unsigned left = room > indent + 8 ? room - indent : 8;
+        return chain_text(printer->names, printer->links + row->first_link, row->links,
+                          room ? left : 0, printer->options);
     }
-    bool at_bottom = printer->options->depth && walk->depth == printer->options->depth;
-    printer->chained[node] = !at_bottom && is_passage(printer, node);
-    if (printer->chained[parent]) {
-        printer->level[node] = printer->level[parent];
-    } else {
-        uint32_t level = printer->level[node] = parent == 0 ? 0 : printer->level[parent] + 1;
-        printer->last = memory_grown(printer->last, &printer->last_capacity, (size_t)level + 1,
-                                     sizeof *printer->last);
-        printer->last[level] = !is_shown_child(printer, parent, walk->cursor[parent]);
+    const struct call_line *line = &tree->lines[row->line];
+    char *where = show_where(tree->functions, line->file, line->line, MODULE_NONE), *text = NULL;
+    if (asprintf(&text, "line %s", where) < 0)
+        memory_checked(NULL);
+    free(where);
+    return text;
+}
+
+static void name_row(struct tree_printer *printer, const struct plan_row *row, char *rest)
+{
+    printer->last = memory_grown(printer->last, &printer->last_capacity, (size_t)row->level + 1,
+                                 sizeof *printer->last);
+    printer->last[row->level] = row->last;
+    for (bool past = false; rest; past = true) {
+        const char *part = strsep(&rest, "\n");
+        char *name = NULL;
+        size_t bytes = 0;
+        FILE *out = memory_checked(open_memstream(&name, &bytes));
+        put_guides(printer, out, row->level, past);
+        fprintf(out, "%s%s", past && row->level == 0 ? "  " : "", part);
+        fclose(out);
+        show_sheet_name(printer->sheet, memory_checked(name));
+        free(name);
     }
-    add_link(printer, node);
-    if (printer->chained[node])
-        return;
-    hidden->recursive += is_recursive(tree, node);
-    print_node(printer, node, !at_bottom && is_shown_child(printer, node, 0));
+}
+
+// The columns that names should have: what they need, up to a limit.
+static unsigned wanted_columns(const struct tree_printer *printer)
+{
+    unsigned wanted = 0;
+    for (size_t i = 0; i < printer->plan->row_count && wanted < NAME_WANTED; i++) {
+        const struct plan_row *row = &printer->plan->rows[i];
+        const unsigned needed =
+            indentation(printer, row->level) +
+            chain_width(printer->names, printer->links + row->first_link, row->links);
+        if (needed > wanted)
+            wanted = needed;
+    }
+    return wanted < NAME_WANTED ? wanted : NAME_WANTED;
+}
+
+static unsigned guides_for(unsigned room)
+{
+    const unsigned most = room > NAME_COLUMNS ? (room - NAME_COLUMNS) / 2 : 0;
+    return room == 0 || most > GUIDES ? GUIDES : most > 2 ? most : 2;
+}
+
+// Rows that take more than one line have another of the sheet for each.
+static void lay_out(struct tree_printer *printer)
+{
+    const struct row_plan *plan = printer->plan;
+    printer->sheet = show_sheet_new(printer->options, printer->style, "function");
+    for (size_t i = 0; i < plan->row_count; i++)
+        add_numbers(printer, &plan->rows[i]);
+    printer->guides = GUIDES;
+    const unsigned room = show_sheet_lay_out(printer->sheet, wanted_columns(printer));
+    printer->guides = guides_for(room);
+    for (size_t i = 0; i < plan->row_count; i++)
+        printer->texts[i] = row_text(printer, &plan->rows[i], room);
+}
+
+static void print_rows(struct tree_printer *printer, FILE *out)
+{
+    const struct row_plan *plan = printer->plan;
+    struct show_sheet *narrow = printer->sheet;
+    printer->sheet = show_sheet_like(narrow);
+    for (size_t i = 0; i < plan->row_count; i++) {
+        add_numbers(printer, &plan->rows[i]);
+        for (const char *at = printer->texts[i]; (at = strchr(at, '\n')); at++)
+            show_sheet_add(printer->sheet, &(struct show_row){.where = ""});
+        name_row(printer, &plan->rows[i], printer->texts[i]);
+        free(printer->texts[i]);
+    }
+    show_sheet_print(printer->sheet, out);
+    show_sheet_free(narrow);
 }
 
 void show_tree(FILE *out, const struct text_style *style, const struct calltree *tree,
-               const struct show_options *options, struct show_hidden *hidden)
+               struct row_plan *plan, const struct show_options *options)
 {
-    *hidden = (struct show_hidden){0};
-    struct tree_printer printer = {
-        .tree = tree, .options = options, .style = style, .hidden = hidden};
-    printer.table = show_table(options, "function");
-    printer.level = memory_array(tree->count, sizeof *printer.level);
-    printer.chained = memory_array(tree->count, sizeof *printer.chained);
-    if (tree->keep_lines)
-        printer.first_line = calltree_lines(tree, &printer.lines);
-    struct calltree_walk walk;
-    calltree_walk_start(&walk, tree);
-    for (enum walk_event event; (event = calltree_walk_next(&walk)) != WALK_END;)
-        if (event == WALK_ENTER && walk.node != 0)
-            enter(&printer, &walk);
-    calltree_walk_end(&walk);
-    text_table_print(printer.table, out, style);
-    text_table_free(printer.table);
-    free(printer.level);
-    free(printer.chained);
+    struct tree_printer printer = {.tree = tree,
+                                   .options = options,
+                                   .style = style,
+                                   .plan = plan,
+                                   .names = name_set_new(tree->functions, style),
+                                   .links =
+                                       memory_array(plan->link_count, sizeof(struct chain_link)),
+                                   .texts = memory_array(plan->row_count, sizeof(char *))};
+    for (size_t i = 0; i < plan->link_count; i++) {
+        printer.links[i] = link_of(&printer, &plan->links[i]);
+        name_set_add(printer.names, printer.links[i].function);
+    }
+    lay_out(&printer);
+    print_rows(&printer, out);
+    plan->hidden.returns = show_sheet_has_returns(printer.sheet);
+    show_sheet_free(printer.sheet);
+    name_set_free(printer.names);
+    free(printer.links);
+    free(printer.texts);
     free(printer.last);
-    free(printer.chain);
-    free(printer.first_line);
-    free(printer.lines);
 }

@@ -4,9 +4,8 @@
 #include "base/text.h"
 #include <assert.h>
 
-#define COLUMNS_LIMIT 12
+#define COLUMNS_LIMIT 16
 #define GAP 2         // columns of space between columns
-#define FLEX_LEAST 16 // a name that is cut below this says nothing
 #define FLEX_USUAL 64 // without a limit, longer names do not push the next column away
 
 struct cell {
@@ -83,9 +82,9 @@ static void lay_out(const struct text_table *table, const struct text_style *sty
     for (unsigned i = 0; i < table->columns; i++) {
         if (table->align[i] != TEXT_FLEX || widths[i] == 0)
             continue;
-        unsigned most = style->width == 0                  ? FLEX_USUAL
-                        : style->width > rest + FLEX_LEAST ? style->width - rest
-                                                           : FLEX_LEAST;
+        unsigned most = style->width == 0                       ? FLEX_USUAL
+                        : style->width > rest + TEXT_FLEX_LEAST ? style->width - rest
+                                                                : TEXT_FLEX_LEAST;
         if (widths[i] > most)
             widths[i] = most;
     }

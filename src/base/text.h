@@ -59,11 +59,17 @@ enum text_tone { TEXT_PLAIN, TEXT_DIM, TEXT_BOLD, TEXT_HOT, TEXT_WARM };
 
 void text_put(FILE *out, const struct text_style *style, enum text_tone tone, const char *text);
 
+// Lines, wrapped between words where they are wider than the terminal; what follows is indented.
+void text_put_wrapped(FILE *out, const struct text_style *style, enum text_tone tone,
+                      const char *text);
+
 enum text_align {
     TEXT_LEFT,
     TEXT_RIGHT,
     TEXT_FLEX, // left; gives way when the line is too long
 };
+
+#define TEXT_FLEX_LEAST 16 // columns that are left of it: a name that is cut below says nothing
 
 // A table is filled row by row, cell by cell, and printed at the end. Columns without any text in
 // their cells (the head does not count) are left out.

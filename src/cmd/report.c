@@ -42,7 +42,7 @@ enum {
 static const struct option_row rows[] = {
     {OPTION_VIEW, "view", "tree|callers|flat"},
     {OPTION_BY, "by", "function|line|module|thread|process"},
-    {OPTION_METRIC, "metric", "NAME"},
+    {OPTION_METRIC, "metric", "NAME[,NAME...]"},
     {OPTION_MIN, "min", "PCT"},
     {OPTION_PHI, "phi", "P"},
     {OPTION_DEPTH, "depth", "N"},
@@ -61,7 +61,7 @@ static const struct option_row rows[] = {
     {OPTION_PHASE, "phase", "RE"},
     {OPTION_NO_INLINES, "no-inlines", NULL},
     {OPTION_KERNEL, "kernel", "yes|no"},
-    {OPTION_FOLD_RECURSION, "fold-recursion", NULL},
+    {OPTION_FOLD_RECURSION, "fold-recursion", "[=yes|no|auto]"},
     {OPTION_NO_FOLD, "no-fold", NULL},
     {OPTION_NO_DEBUGINFOD, "no-debuginfod", NULL},
     {OPTION_WIDE, "wide", NULL},
@@ -169,6 +169,7 @@ static int parse_choice(int option, const char *text, struct arguments *argument
     static const char *const sorts[] = {"total", "self", NULL};
     static const char *const threads[] = {"start", "tid", NULL};
     static const char *const kernel[] = {"yes", "no", NULL};
+    static const char *const folds[] = {"auto", "yes", "no", NULL}; // enum fold_recursion
     struct report_options *report = &arguments->report;
     int chosen = 0;
     switch (option) {
@@ -189,6 +190,10 @@ static int parse_choice(int option, const char *text, struct arguments *argument
     case OPTION_KERNEL:
         chosen = choose("kernel", text, kernel);
         report->build.without_kernel = chosen == 1;
+        break;
+    case OPTION_FOLD_RECURSION:
+        chosen = text ? choose("fold-recursion", text, folds) : FOLD_YES;
+        report->fold_recursion = (enum fold_recursion)chosen;
         break;
     case OPTION_PER_THREAD:
         chosen = text ? choose("per-thread", text, threads) : 0;
@@ -239,9 +244,6 @@ static int parse_option(int option, const char *text, struct arguments *argument
         return parse_thread(text, &report->build);
     case OPTION_NO_INLINES:
         arguments->analysis.inlines = false;
-        return 0;
-    case OPTION_FOLD_RECURSION:
-        report->fold_recursion = true;
         return 0;
     case OPTION_NO_FOLD:
         report->fold = false;
@@ -334,61 +336,71 @@ static const char help[] =
     "    cairn report --view callers             the costly functions, and who called them\n"
     "    cairn report --view callers --focus '^malloc$'   who called malloc, at what cost\n"
     "    cairn report --by function              a list; also: line, module, thread, process\n"
+    "    cairn report --metric wall,cpu,waiting  several metrics side by side\n"
     "    cairn report --focus parse              the tree from 'parse' down, whoever called it\n"
     "    cairn report --through read --through parse      only paths with both on them\n"
     "    cairn report --ignore '^std::'          such functions count as part of their callers\n"
     "    cairn report --json | jq '.nodes[0]'    everything, for programs\n"
     "\n"
     "What is shown:\n"
-    "    --view tree|callers|flat   top-down (usual), bottom-up, or a list\n"
+    "    --view tree|callers|flat   top-down (default), bottom-up, or a list\n"
     "    --by function|line|module|thread|process   a list by these\n"
     "    --lines                    under each function of a tree, the lines of its own cost\n"
-    "    --sites, --no-sites        calls from different lines apart (usual in JSON), or merged\n"
+    "    --sites, --no-sites        calls from different lines apart (default in JSON), or merged\n"
     "    --per-process              a tree for each process\n"
     "    --per-thread[=start|tid]   a tree for each start routine, or for each thread\n"
     "    --no-inlines               inlined functions count as part of what they were inlined "
     "into\n"
     "    --kernel yes|no            no: system calls count as part of what made them\n"
-    "    --fold-recursion           a function that calls itself, directly or not, is on a path "
-    "once\n"
-    "    --metric NAME              which metric, if there are several\n"
-    "    --sort total|self\n"
+    "    --fold-recursion[=yes|no|auto]   a function that calls itself, directly or not, is on a\n"
+    "                               path once; auto (default): where recursion fills the rows\n"
+    "    --metric NAME[,NAME...]    one metric, or several side by side, sorted by the first; "
+    "'all'\n"
+    "                               shows all; 'waiting' is wall less cpu, if both were recorded\n"
+    "    --sort total|self          the order of rows\n"
     "\n"
-    "What is left out:\n"
-    "    --min PCT                  what costs less than this share (0.5; in JSON 0)\n"
-    "    --phi P                    contexts with less than this share of the total, but for "
+    "Which part of it:\n"
+    "    --min PCT                  only what costs at least this share of what is in focus\n"
+    "                               (default 0.5, more if the rows exceed two screens; in JSON "
+    "0)\n"
+    "    --depth N                  only N calls deep; start-up code does not count\n"
+    "    --focus RE                 only from a match down; with --view callers, only who calls "
+    "it\n"
+    "    --through RE               only paths with a match; may be repeated: all must match\n"
+    "    --without RE               only paths without a match; may be repeated\n"
+    "    --ignore RE                without functions that match; their cost goes to their "
     "callers\n"
-    "                               of others (of hot trees: as recorded, and no less)\n"
-    "    --depth N                  what is more than N calls deep\n"
-    "    --focus RE                 paths without a function that matches, and what is above it\n"
-    "    --through RE               paths without a match; may be repeated: all must match\n"
-    "    --without RE               paths with a match; may be repeated\n"
-    "    --ignore RE                functions that match; their cost goes to their callers\n"
-    "    --process PID              other processes\n"
-    "    --thread NAME|TID          other threads; NAME is a start routine, or 'main'\n"
-    "    --phase RE                 what is in no phase that matches (programs name them)\n"
+    "    --process PID              only this process\n"
+    "    --thread NAME|TID          only these threads; NAME is a start routine, or 'main'\n"
+    "    --phase RE                 only phases that match (programs name them)\n"
+    "    --phi P                    only contexts with at least this share of the total, and "
+    "their\n"
+    "                               callers (of hot trees: as recorded, and no less)\n"
     "RE is an extended regular expression that matches anywhere in a function's name, or simply a\n"
     "part of the name.\n"
     "\n"
     "How:\n"
-    "    --wide                     names in full length\n"
+    "    --wide                     names in full length, and start-up code\n"
     "    --no-fold                  one function a row, also where calls do not branch\n"
     "    --no-debuginfod            do not ask the servers in DEBUGINFOD_URLS for debug files\n"
     "    --json                     everything, for programs\n"
     "\n"
     "total is the cost of a function with all it calls, self that of the function alone. returns "
     "says\n"
-    "how often the frame that carried the marker was left between samples: more returns for the "
-    "same\n"
-    "time mean shorter calls, but they do not count calls. Where calls were counted ('cairn "
-    "record\n"
-    "--track calls', 'cairn merge'), calls says how often a function was called on that path, per "
-    "call\n"
-    "what one call cost with all it calls; by --metric calls, below is a function's calls with "
-    "all\n"
-    "calls under it. Trees that forget ('cairn record --tree hot') have bounds: with 12.3 % ±0.1, "
-    "the\n"
-    "true share is between 12.2 and 12.3 %.\n";
+    "how often a frame was seen to return between samples: more returns for the same time mean "
+    "shorter\n"
+    "calls, but they do not count calls. Where calls were counted ('cairn record --track calls', "
+    "'cairn\n"
+    "merge'), calls says how often a function was called on that path, per call what one call cost "
+    "with\n"
+    "all it calls; by --metric calls, below is a function's calls with all calls under it. Trees "
+    "that\n"
+    "forget ('cairn record --tree hot') have bounds: with 12.3 % ±0.1, the true share is between "
+    "12.2\n"
+    "and 12.3 %. On a terminal, names lose parameters, template arguments and namespaces where "
+    "they "
+    "do\n"
+    "not fit, and start-up code is left out; --wide shows all.\n";
 
 const struct command command_report = {
     .name = "report",

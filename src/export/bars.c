@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 
 #include "export/bars.h"
-#include "analyze/show_row.h"
+#include "analyze/name_set.h"
 #include "base/memory.h"
 #include <errno.h>
 #include <math.h>
@@ -186,8 +186,8 @@ static void put_label(const struct picture *picture, double x, uint32_t number)
                                                         : room * 2 / 3;
     if (long_caller < room - for_name)
         for_name = room - long_caller;
-    char *shown_name = show_name(name, for_name, &style);
-    char *shown_caller = show_name(
+    char *shown_name = name_in_columns(name, for_name, &style);
+    char *shown_caller = name_in_columns(
         caller, room > text_width(shown_name) + 3 ? room - text_width(shown_name) : 3, &style);
     fprintf(picture->out,
             "<text transform=\"translate(%.1f %d) rotate(-65)\" text-anchor=\"end\" "
