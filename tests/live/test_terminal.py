@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: MIT
 """What people see who sit at a terminal: colours if they want them, lines that fit, keys that work."""
 
+import codecs
 import fcntl
 import os
 import pty
@@ -32,6 +33,7 @@ class Terminal:
 
     def __init__(self, argv, cwd, columns=COLUMNS, **environment):
         self.seen = ""
+        self.decoder = codecs.getincrementaldecoder("utf-8")("replace")  # a letter may come in two parts
         self.pid, self.fd = pty.fork()
         if self.pid == 0:
             try:
@@ -58,7 +60,7 @@ class Terminal:
                 break
             if not data:
                 break
-            self.seen += data.decode(errors="replace").replace("\r\n", "\n")
+            self.seen += self.decoder.decode(data).replace("\r\n", "\n")
         return self.seen
 
     def type(self, keys):
