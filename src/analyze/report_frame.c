@@ -3,6 +3,7 @@
 #include "analyze/report_frame.h"
 #include "analyze/few.h"
 #include "base/memory.h"
+#include "base/wrap.h"
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -291,7 +292,7 @@ static void put_wrapped(const struct report *report, enum text_tone tone,
     aside.out = memory_checked(open_memstream(&text, &bytes));
     say(&aside);
     fclose(aside.out);
-    text_put_wrapped(report->out, report->style, tone, memory_checked(text));
+    wrap_lines(report->out, report->style, tone, memory_checked(text));
     free(text);
 }
 
@@ -523,7 +524,7 @@ void report_text_foot(const struct report *report, const struct show_options *sh
     put_notes(&aside);
     put_other_metrics(&aside);
     fclose(aside.out);
-    text_put_wrapped(report->out, report->style, TEXT_PLAIN, memory_checked(text));
+    wrap_lines(report->out, report->style, TEXT_PLAIN, memory_checked(text));
     free(text);
     put_wrapped(report, TEXT_DIM, put_more);
 }

@@ -59,10 +59,6 @@ enum text_tone { TEXT_PLAIN, TEXT_DIM, TEXT_BOLD, TEXT_HOT, TEXT_WARM };
 
 void text_put(FILE *out, const struct text_style *style, enum text_tone tone, const char *text);
 
-// Lines, wrapped between words where they are wider than the terminal; what follows is indented.
-void text_put_wrapped(FILE *out, const struct text_style *style, enum text_tone tone,
-                      const char *text);
-
 enum text_align {
     TEXT_LEFT,
     TEXT_RIGHT,

@@ -24,3 +24,33 @@ void wrap_print(FILE *out, const struct text_style *style, enum text_tone tone, 
     free(line);
     free(words);
 }
+
+static void put_wrapped_line(FILE *out, const struct text_style *style, enum text_tone tone,
+                             const char *line)
+{
+    char *words = memory_text(line), *rest = words;
+    unsigned used = 0;
+    for (const char *word; (word = strsep(&rest, " "));) {
+        const unsigned width = text_width(text_safe(word));
+        if (used > 0 && style->width && used + 1 + width > style->width) {
+            fputs("\n  ", out);
+            used = 2;
+        } else if (used > 0) {
+            fputc(' ', out);
+            used++;
+        }
+        text_put(out, style, tone, word);
+        used += width;
+    }
+    fputc('\n', out);
+    free(words);
+}
+
+void wrap_lines(FILE *out, const struct text_style *style, enum text_tone tone, const char *text)
+{
+    char *copy = memory_text(text), *rest = copy;
+    for (const char *line; (line = strsep(&rest, "\n"));)
+        if (rest || *line) // the last line has an end, too
+            put_wrapped_line(out, style, tone, line);
+    free(copy);
+}

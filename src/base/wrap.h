@@ -14,4 +14,8 @@ enum { WRAP_USUAL_WIDTH = 80 }; // where nobody says how wide a line may be
 void wrap_print(FILE *out, const struct text_style *style, enum text_tone tone, const char *text,
                 unsigned indent);
 
+// Prints lines, of which those that are wider than the terminal are wrapped, with a small indent. A
+// stream without a width has them whole.
+void wrap_lines(FILE *out, const struct text_style *style, enum text_tone tone, const char *text);
+
 #endif
