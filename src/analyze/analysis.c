@@ -2,6 +2,7 @@
 
 #include "analyze/analysis.h"
 #include "base/memory.h"
+#include "base/nearest.h"
 #include "base/text.h"
 
 // Reading the debug information of a large program takes seconds: say what is going on, where
@@ -54,18 +55,22 @@ int analysis_metric(const struct analysis *analysis, const char *name, char **er
     for (unsigned i = 0; i < profile->metric_count; i++)
         if (!name || strcmp(profile->metrics[i].name, name) == 0)
             return (int)i;
-    char *known = NULL;
+    if (profile->metric_count == 0) {
+        *error = memory_text("this profile has no metric at all");
+        return -1;
+    }
+    const char **names = memory_array(profile->metric_count + 1, sizeof *names);
     size_t bytes = 0;
-    FILE *out = memory_checked(open_memstream(&known, &bytes));
+    FILE *out = memory_checked(open_memstream(error, &bytes));
+    fprintf(out, "this profile has no metric '%s', but ", name);
     for (unsigned i = 0; i < profile->metric_count; i++)
-        fprintf(out, "%s%s", i ? ", " : "", profile->metrics[i].name);
+        fprintf(out, "%s%s", i ? ", " : "", names[i] = profile->metrics[i].name);
+    const char *near = nearest_word(name, names);
+    if (near)
+        fprintf(out, ": did you mean '%s'?", near);
     fclose(out);
-    int made = name ? asprintf(error, "this profile has no metric '%s', but %s", name,
-                               bytes ? known : "none at all")
-                    : asprintf(error, "this profile has no metric at all");
-    if (made < 0)
-        memory_checked(NULL);
-    free(known);
+    memory_checked(*error);
+    free(names);
     return -1;
 }
 

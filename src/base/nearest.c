@@ -33,11 +33,11 @@ unsigned word_distance(const char *a, const char *b)
     return rows[length % 3][columns];
 }
 
-// More edits than these are no typing error: one in a short word, two in one of six letters.
+// More edits than these are no typing error: "wall" is not "calls".
 static unsigned most_edits(const char *word)
 {
     const size_t length = strlen(word);
-    return length < 3 ? 1 : length < 12 ? 2 : 3;
+    return length < 6 ? 1 : length < 12 ? 2 : 3;
 }
 
 const char *nearest_word(const char *word, const char *const *words)

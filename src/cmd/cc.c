@@ -254,25 +254,29 @@ static int run_cc(int argc, char **argv)
 }
 
 static const char help[] =
-    "usage: cairn cc COMPILER [ARG...]\n"
-    "\n"
-    "Runs COMPILER (gcc, g++, clang, clang++) so that every function that is left after inlining\n"
-    "begins with a no-op of five or six bytes. Such a program runs as fast as ever; under 'cairn\n"
-    "record --track calls' the no-ops become hooks, and every call is followed.\n"
+    "Runs COMPILER (gcc, g++, clang, clang++) so that every function that is left after\n"
+    "inlining begins with a no-op of five or six bytes. Such a program runs as fast as\n"
+    "before; 'cairn record --track calls' turns the no-ops into hooks, and follows every\n"
+    "call.\n"
     "\n"
     "    cairn cc gcc -O2 -o program program.c\n"
     "    make CC='cairn cc gcc' CXX='cairn cc g++'\n"
     "    ./configure CC='cairn cc ccache gcc'\n"
-    "    cairn record --track calls ./program\n"
+    "    cairn record --track calls ./program\n";
+
+static const char notes[] =
     "\n"
-    "All arguments are COMPILER's own; the one that is added is " ENTRY_FLAG ".\n"
-    "Output and exit status are COMPILER's. A compiler that does not know the flag, or compiles\n"
-    "for another machine than x86-64, is refused with exit status 2.\n";
+    "All arguments are COMPILER's own; the one that is added is\n" ENTRY_FLAG
+    ". Output and exit status are COMPILER's. A compiler\n"
+    "that does not know the flag, or compiles for another machine than x86-64, is\n"
+    "refused with exit status 2.\n";
 
 const struct command command_cc = {
     .name = "cc",
     .summary = "compile a program so that its calls can be followed",
+    .usage = "COMPILER [ARG...]",
     .help = help,
+    .notes = notes,
     .ends_at_word = true,
     .run = run_cc,
 };

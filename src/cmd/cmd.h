@@ -25,9 +25,11 @@ enum { PROCEED = -1 };
 struct option_row;
 
 struct command {
-    const char *name;    // "": cairn itself
-    const char *summary; // what `cairn help` says of it: one line, no full stop
-    const char *help;    // all of `cairn NAME --help`, the first line being "usage: ..."
+    const char *name;                 // "": cairn itself
+    const char *summary;              // what `cairn help` says of it: one line, no full stop
+    const char *usage;                // what follows "usage: cairn NAME "
+    const char *help;                 // what it does, and examples: lines of at most 80 columns
+    const char *notes;                // what follows the list of its options, NULL: nothing
     const struct option_row *options; // its own (cmd/options.h), NULL: none
     bool prints;       // on stdout, for people: takes --color, --width and --no-pager
     bool ends_at_word; // the first word that is no option ends the options
@@ -41,8 +43,17 @@ extern const struct command command_record, command_report, command_info, comman
 // Every command there is, ends with NULL.
 extern const struct command *const all_commands[];
 
-// Prints a command's help on stdout. Returns 0, or STATUS_FAILED when stdout is broken.
-int print_command_help(const struct command *command);
+// The name of the command that was most likely meant, or NULL.
+const char *nearest_command(const char *name);
+
+// Prints a command's help on stdout: all of it, or without the advanced options. Returns 0, or
+// STATUS_FAILED when stdout is broken.
+enum help_part { HELP_ALL, HELP_EVERYDAY };
+int print_command_help(const struct command *command, enum help_part part);
+
+// The profile that follows the options, if one does; else `path` as an option has set it, or the
+// default. PROCEED, or the exit status after the user has been told.
+int take_profile(const struct command *command, int argc, char **argv, const char **path);
 
 // "cairn: " and one line on stderr, whatever foreign text is in it.
 void complain(const char *format, ...) __attribute__((format(printf, 1, 2)));

@@ -4,6 +4,7 @@
 
 #include "analyze/compare_show.h"
 #include "base/memory.h"
+#include "base/nearest.h"
 #include "base/new_file.h"
 #include "cmd/cmd.h"
 #include "cmd/options.h"
@@ -92,6 +93,12 @@ static int parse_scale(const char *text, struct arguments *arguments)
     arguments->compare.scale = 0;
     if (strcmp(text, "total") == 0)
         return 0;
+    static const char *const names[] = {"total", NULL};
+    if (nearest_word(text, names))
+        return misuse(&command_compare,
+                      "compare: --scale takes total or a number above 0, not '%s': did you mean "
+                      "'total'?",
+                      text);
     return parse_real("scale", text, INFINITY, &arguments->compare.scale);
 }
 
@@ -122,15 +129,24 @@ static int parse_option(int option, const char *text, struct arguments *argument
 }
 
 static const struct option_row rows[] = {
-    {OPTION_METRIC, "metric", "NAME[,NAME]"},
-    {OPTION_THRESHOLD, "threshold", "T[,T]..."},
-    {OPTION_PHI, "phi", "P"},
-    {OPTION_EDGES, "edges", "N"},
-    {OPTION_SCALE, "scale", "total|F"},
-    {OPTION_SVG, "svg", "FILE"},
-    {OPTION_JSON, "json", NULL},
-    {OPTION_NO_DEBUGINFOD, "no-debuginfod", NULL},
-    {0, NULL, NULL},
+    OPTION_TITLE("Options"),
+    {OPTION_JSON, "json", NULL, "Everything, for programs."},
+    {OPTION_SVG, "svg", "FILE",
+     "Draw the hottest edges: a light bar for the exact weight, a dark one for the other."},
+    {OPTION_METRIC, "metric", "NAME[,NAME]",
+     "Which metric (default: the first that both have). With two names, EXACT's and APPROX's."},
+    {OPTION_THRESHOLD, "threshold", "T[,T]...",
+     "Hot edges have T times the weight of the hottest (default 0.1,0.05,0.01,0.001)."},
+    {OPTION_PHI, "phi", "P",
+     "Hot contexts have P times all weight (default: that of a hot tree, or 1e-4)."},
+    {OPTION_EDGES, "edges", "N",
+     "How many of the hottest edges are correlated and drawn (default 40)."},
+    {OPTION_SCALE, "scale", "total|F",
+     "Multiply the weights of APPROX so that their sum is that of EXACT (default, except for trees "
+     "by lossy or sticky miners), or by F."},
+    {OPTION_NO_DEBUGINFOD, "no-debuginfod", NULL,
+     "Do not ask the servers in DEBUGINFOD_URLS for debug files."},
+    OPTION_TABLE_END,
 };
 
 static int parse(int argc, char **argv, struct arguments *arguments)
@@ -270,46 +286,28 @@ static int run_compare(int argc, char **argv)
 }
 
 static const char help[] =
-    "usage: cairn compare EXACT APPROX [--json] [--svg FILE] [OPTION...]\n"
-    "\n"
-    "Tells how good an approximation is: how far the contexts of profile APPROX, and their "
-    "weights,\n"
-    "are from those of EXACT, another profile of the same program.\n"
+    "Measures how good an approximation is: how far the contexts of profile APPROX, and\n"
+    "their weights, are from those of EXACT, another profile of the same program.\n"
     "\n"
     "    cairn record --track calls -o exact.out ./app\n"
-    "    cairn record --track calls -e calls:59 -o sampled.out ./app\n"
-    "    cairn compare exact.out sampled.out --svg bars.svg\n"
+    "    cairn record -e calls:59 -o sampled.out ./app\n"
+    "    cairn compare exact.out sampled.out --svg bars.svg\n";
+
+static const char notes[] =
     "\n"
-    "    --json                 everything, for programs\n"
-    "    --svg FILE             a picture: for each of the hottest edges a light bar (exact) and a "
-    "dark one\n"
-    "    --metric NAME[,NAME]   which metric (usual: the first that both have); with two names, "
-    "EXACT's and\n"
-    "                           APPROX's\n"
-    "    --threshold T[,T]...   hot edges have T times the weight of the hottest (usual:\n"
-    "                           0.1,0.05,0.01,0.001)\n"
-    "    --phi P                hot contexts have P times all weight (usual: that of a hot tree, "
-    "or 1e-4)\n"
-    "    --edges N              how many of the hottest edges are correlated and drawn (usual: "
-    "40)\n"
-    "    --scale total|F        multiply the weights of APPROX: so that all of them together are "
-    "as "
-    "much as\n"
-    "                           EXACT's (usual, but for trees by lossy or sticky miners), or by F\n"
-    "    --no-debuginfod        do not ask the servers in DEBUGINFOD_URLS for debug files\n"
-    "\n"
-    "An edge is a call in its context, its weight is what was counted there, not below. The same\n"
-    "contexts are found in both by call site and function, wherever programs were loaded; in "
-    "different\n"
-    "builds, by names and lines. If one profile followed calls and the other walked stacks, frames "
-    "that the\n"
-    "former cannot know (libraries, start-up code) are left out of the latter.\n"
-    "Exit status: 2 if the profiles are of different programs, or have no metric in common.\n";
+    "An edge is a call in its context; its weight is what was counted there, not below.\n"
+    "The same contexts are found in both by call site and function, wherever programs\n"
+    "were loaded; in different builds, by names and lines. If one profile followed calls\n"
+    "and the other walked stacks, frames that the former cannot know (libraries,\n"
+    "start-up code) are left out of the latter. The exit status is 2 if the profiles are\n"
+    "of different programs, or have no metric in common.\n";
 
 const struct command command_compare = {
     .name = "compare",
-    .summary = "tell how good an approximation is",
+    .summary = "measure how good an approximation is",
+    .usage = "EXACT APPROX [OPTION...]",
     .help = help,
+    .notes = notes,
     .options = rows,
     .prints = true,
     .run = run_compare,

@@ -146,11 +146,14 @@ static bool parse_pid(const char *text, uint32_t *pid)
 enum { OPTION_JSON = 256, OPTION_FOLDED, OPTION_PID, OPTION_NO_DEBUGINFOD };
 
 static const struct option_row rows[] = {
-    {OPTION_FOLDED, "folded", NULL},
-    {OPTION_JSON, "json", NULL},
-    {OPTION_PID, "pid", "PID"},
-    {OPTION_NO_DEBUGINFOD, "no-debuginfod", NULL},
-    {0, NULL, NULL},
+    OPTION_TITLE("Options"),
+    {OPTION_FOLDED, "folded", NULL,
+     "Print paths as main;serve;log, in brackets behind the context."},
+    {OPTION_JSON, "json", NULL, "Each context with its frames, innermost first, for programs."},
+    {OPTION_PID, "pid", "PID", "The process that contexts given as two numbers belong to."},
+    {OPTION_NO_DEBUGINFOD, "no-debuginfod", NULL,
+     "Do not ask the servers in DEBUGINFOD_URLS for debug files."},
+    OPTION_TABLE_END,
 };
 
 static int run_decode(int argc, char **argv)
@@ -178,32 +181,27 @@ static int run_decode(int argc, char **argv)
 }
 
 static const char help[] =
-    "usage: cairn decode [FILE] [CONTEXT...] [--folded] [--json] [--pid PID] [--no-debuginfod]\n"
+    "Prints the call paths behind contexts that a program asked for with\n"
+    "cairn_context(), by the profile of that run (default cairn.out). Without CONTEXT,\n"
+    "copies stdin, and prints the path of each context in it below its line.\n"
     "\n"
-    "Tells the call paths behind contexts that a program asked for with cairn_context(), by the\n"
-    "profile of that run (cairn.out if not said). Without a CONTEXT, copies its input, and tells "
-    "the\n"
-    "path of each context in it below its line.\n"
+    "    cairn decode c:9f3a01c2.1a.3.7.5e                one context\n"
+    "    cairn decode run.out <app.log                    all those in a log\n"
+    "    cairn decode run.out --folded <app.log           paths beside their contexts\n"
+    "    cairn decode run.out --pid 4711 26:12884901895   id and handle as two numbers\n";
+
+static const char notes[] =
     "\n"
-    "    cairn decode c:9f3a01c2.1a.3.7.5e            one context\n"
-    "    cairn decode run.out <app.log                all those in a log\n"
-    "    cairn decode run.out --folded <app.log       each path beside its context\n"
-    "    cairn decode run.out --pid 4711 26:12884901895   id and handle, as the program printed "
-    "them\n"
-    "\n"
-    "      --folded         paths as main;serve;log, in brackets behind the context\n"
-    "      --json           for programs: each context with its frames, innermost first\n"
-    "      --pid PID        whose context it is, of those given as two numbers\n"
-    "      --no-debuginfod  ask no server for symbols\n"
-    "\n"
-    "A context as text (cairn_context_text()) names its process itself. c:? was not known when it\n"
-    "was asked for. A thread's path goes on with that of the thread that created it.\n"
-    "Exits with 1 if a context could not be decoded.\n";
+    "A context as text (cairn_context_text()) names its process itself. c:? was not\n"
+    "known when it was asked for. A thread's path goes on with that of the thread that\n"
+    "created it. The exit status is 1 if a context could not be decoded.\n";
 
 const struct command command_decode = {
     .name = "decode",
-    .summary = "tell the call paths behind contexts in a log",
+    .summary = "print the call paths behind contexts in a log",
+    .usage = "[FILE] [CONTEXT...] [OPTION...]",
     .help = help,
+    .notes = notes,
     .options = rows,
     .prints = true,
     .run = run_decode,

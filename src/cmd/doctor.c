@@ -41,7 +41,8 @@ static void print_verdict(const struct checks *checks, const char *program)
         printf("\nRecording works: cairn record -- %s\n", program ? text_safe(program) : "COMMAND");
 }
 
-static const struct option_row rows[] = {{256, "json", NULL}, {0, NULL, NULL}};
+static const struct option_row rows[] = {
+    OPTION_TITLE("Options"), {256, "json", NULL, "The same as JSON."}, OPTION_TABLE_END};
 
 static int run_doctor(int argc, char **argv)
 {
@@ -78,20 +79,16 @@ static int run_doctor(int argc, char **argv)
 const struct command command_doctor = {
     .name = "doctor",
     .summary = "tell what works on this machine, and what to do about the rest",
-    .help = "usage: cairn doctor [PROGRAM] [--json]\n"
-            "\n"
-            "Tries what 'cairn record' needs, as this user on this machine. Each line has a mark\n"
-            "(ok, limited or no), what was found and what follows from it; the line below says\n"
-            "what to type to change that.\n"
+    .usage = "[PROGRAM] [OPTION...]",
+    .help = "Tries what 'cairn record' needs, as this user on this machine. Each line has a\n"
+            "mark (ok, limited or no), what was found and what follows from it; the line below\n"
+            "says what to type to change that.\n"
             "\n"
             "    cairn doctor              this machine and this user\n"
-            "    cairn doctor ./program    and: can it be recorded, and which names will it have\n"
-            "\n"
-            "      --json   the same as JSON\n"
-            "  -h, --help   this text\n"
-            "\n"
-            "Exit status: 0 if CPU time can be recorded (of PROGRAM, if one is named), 1 if not,\n"
-            "2 if the command line is wrong.\n",
+            "    cairn doctor ./program    and: can it be recorded, and which names will it have\n",
+    .notes = "\n"
+             "Exit status: 0 if CPU time can be recorded (of PROGRAM, if one is named), 1 if\n"
+             "not, 2 if the command line is wrong.\n",
     .options = rows,
     .prints = true,
     .run = run_doctor,

@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: MIT
 #include "cmd/event_options.h"
+#include "base/nearest.h"
 #include "cmd/numbers.h"
+#include "cmd/options.h"
+#include "cmd/other_profilers.h"
 #include <stdio.h>
 #include <string.h>
 
@@ -28,6 +31,8 @@ int set_frequency(struct parsing *parsing, const char *text)
 {
     double rate = 0;
     const char *rest = "";
+    if (!strcmp(text, "max"))
+        return MISUSE("-F takes samples per second, 1 to %d: use -F %d", RATE_MAX, RATE_MAX);
     if (!parse_number(text, &rate, &rest) || *rest)
         return MISUSE("'%s' is no rate: -F takes samples a second, 1 to %d", text, RATE_MAX);
     if (rate < 1 || rate > RATE_MAX)
@@ -76,11 +81,13 @@ int set_burst(struct record_options *options, const char *text)
 
 int set_weights(struct parsing *parsing, const char *text)
 {
+    static const char *const names[] = {"last", "all-new", NULL};
+    const int chosen = option_choice(&command_record, "--weights", text, names);
+    if (chosen < 0)
+        return STATUS_MISUSE;
     parsing->weights_given = true;
-    parsing->options->weights_all_new = !strcmp(text, "all-new");
-    if (parsing->options->weights_all_new || !strcmp(text, "last"))
-        return PROCEED;
-    return MISUSE("--weights takes last or all-new, not '%s'", text);
+    parsing->options->weights_all_new = chosen == 1;
+    return PROCEED;
 }
 
 // In the order of enum live_event.
@@ -92,6 +99,22 @@ static int add_event(struct record_options *options, enum live_event event)
         return MISUSE("-e %s is given twice", event_names[event]);
     options->events[options->event_count++] = event;
     return PROCEED;
+}
+
+static int unknown_event(const char *text, int length)
+{
+    const char *names[LIVE_EVENTS + 2] = {"calls-by-function"};
+    char name[64];
+    snprintf(name, sizeof name, "%.*s", length, text);
+    for (unsigned i = 0; i < LIVE_EVENTS; i++)
+        names[i + 1] = event_names[i];
+    const char *instead = instead_of_event(name), *near = nearest_word(name, names);
+    if (instead)
+        return MISUSE("there is no event '%s': %s; 'cairn list' shows them all", name, instead);
+    if (near)
+        return MISUSE("there is no event '%s': did you mean '%s'? 'cairn list' shows them all",
+                      name, near);
+    return MISUSE("there is no event '%s': 'cairn list' shows them all", name);
 }
 
 int set_event(struct parsing *parsing, const char *text)
@@ -112,8 +135,7 @@ int set_event(struct parsing *parsing, const char *text)
         return MISUSE("-e calls-by-function: at which of a function's calls? As in "
                       "calls-by-function:59, at every 59th");
     if (event == LIVE_EVENTS)
-        return MISUSE("unknown event '%.*s': 'cairn list' shows what can be sampled", (int)length,
-                      text);
+        return unknown_event(text, (int)length);
     if (add_event(options, event) != PROCEED)
         return STATUS_MISUSE;
     if (!text[length])

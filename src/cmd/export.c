@@ -22,28 +22,33 @@ struct arguments {
     bool fold_recursion;
 };
 
-static int unknown_format(const char *name)
+static int choose_format(const char *name, const struct export_format **format)
 {
-    char list[256] = "";
-    for (size_t i = 0; export_formats[i]; i++) {
-        strncat(list, i ? ", " : "", sizeof list - strlen(list) - 1);
-        strncat(list, export_formats[i]->name, sizeof list - strlen(list) - 1);
-    }
-    if (!name)
-        return misuse(&command_export, "export: which format? -f with one of: %s", list);
-    return misuse(&command_export, "export: there is no format '%s', but: %s", name, list);
+    const char *names[32] = {NULL};
+    for (size_t i = 0; export_formats[i] && i < 31; i++)
+        names[i] = export_formats[i]->name;
+    const int chosen = option_choice(&command_export, "-f", name, names);
+    if (chosen < 0)
+        return STATUS_MISUSE;
+    *format = export_formats[chosen];
+    return PROCEED;
 }
 
 enum { OPTION_METRIC = 256, OPTION_FOLD_RECURSION, OPTION_NO_INLINES, OPTION_NO_DEBUGINFOD };
 
 static const struct option_row rows[] = {
-    {'f', "format", "FORMAT"},
-    {'o', "output", "OUT"},
-    {OPTION_METRIC, "metric", "NAME"},
-    {OPTION_FOLD_RECURSION, "fold-recursion", NULL},
-    {OPTION_NO_INLINES, "no-inlines", NULL},
-    {OPTION_NO_DEBUGINFOD, "no-debuginfod", NULL},
-    {0, NULL, NULL},
+    OPTION_TITLE("Options"),
+    {'f', "format", "FORMAT", "Which format; see above."},
+    {'o', "output", "OUT", "Write to OUT; '-' is stdout (default)."},
+    {'i', "input", "FILE", "The profile; the same as FILE without an option."},
+    {OPTION_METRIC, "metric", "NAME", "Which metric, if there are several."},
+    {OPTION_FOLD_RECURSION, "fold-recursion", NULL,
+     "Keep a function that calls itself, directly or not, once on a path."},
+    {OPTION_NO_INLINES, "no-inlines", NULL,
+     "Count inlined functions as part of the function they were inlined into."},
+    {OPTION_NO_DEBUGINFOD, "no-debuginfod", NULL,
+     "Do not ask the servers in DEBUGINFOD_URLS for debug files."},
+    OPTION_TABLE_END,
 };
 
 static int parse(int argc, char **argv, struct arguments *arguments)
@@ -52,9 +57,11 @@ static int parse(int argc, char **argv, struct arguments *arguments)
     for (int option; (option = option_next(&scan)) != OPTION_END;) {
         switch (option) {
         case 'f':
-            arguments->format = export_find(scan.argument);
-            if (!arguments->format)
-                return unknown_format(scan.argument);
+            if (choose_format(scan.argument, &arguments->format) != PROCEED)
+                return STATUS_MISUSE;
+            break;
+        case 'i':
+            arguments->path = scan.argument;
             break;
         case 'o':
             arguments->output = strcmp(scan.argument, "-") == 0 ? NULL : scan.argument;
@@ -76,12 +83,8 @@ static int parse(int argc, char **argv, struct arguments *arguments)
         }
     }
     if (!arguments->format)
-        return unknown_format(NULL);
-    if (argc - optind > 1)
-        return misuse(&command_export, "export: one profile at a time, not '%s' as well",
-                      argv[optind + 1]);
-    arguments->path = optind < argc ? argv[optind] : DEFAULT_PROFILE;
-    return PROCEED;
+        return misuse(&command_export, "export: name the format, as -f folded");
+    return take_profile(&command_export, argc, argv, &arguments->path);
 }
 
 // What is there stays there until all is written. A pipe or a device is written to as it is.
@@ -157,30 +160,21 @@ static int run_export(int argc, char **argv)
 }
 
 static const char help[] =
-    "usage: cairn export -f FORMAT [-o OUT] [FILE] [OPTION...]\n"
-    "\n"
-    "Writes a profile (cairn.out if not said) for other tools, to stdout or to OUT.\n"
+    "Writes a profile (default cairn.out) for other tools, to stdout or to OUT.\n"
     "\n"
     "    cairn export -f folded | flamegraph.pl > flames.svg\n"
     "    cairn export -f folded -o app.folded     for speedscope.app, inferno\n"
     "\n"
     "Formats:\n"
-    "    folded    'outer;...;inner COUNT', a line per call path, functions only: a path begins "
-    "with the\n"
-    "              outermost function of its thread, as _start or clone3. COUNT is in units of "
-    "the\n"
-    "              metric (ns for cpu and wall). ';' in names becomes ':'.\n"
-    "\n"
-    "    -f, --format FORMAT\n"
-    "    -o, --output OUT      '-' is stdout\n"
-    "    --metric NAME         which metric, if there are several\n"
-    "    --fold-recursion      a function that calls itself, directly or not, is on a path once\n"
-    "    --no-inlines          inlined functions count as part of what they were inlined into\n"
-    "    --no-debuginfod       do not ask the servers in DEBUGINFOD_URLS for debug files\n";
+    "  folded    'outer;...;inner COUNT', one line per call path, functions only. A path\n"
+    "            begins with the outermost function of its thread, as _start or clone3.\n"
+    "            COUNT is in units of the metric (ns for cpu and wall). ';' in names\n"
+    "            becomes ':'.\n";
 
 const struct command command_export = {
     .name = "export",
     .summary = "write a profile for other tools, as flame graphs",
+    .usage = "-f FORMAT [-o OUT] [FILE] [OPTION...]",
     .help = help,
     .options = rows,
     .run = run_export,

@@ -34,51 +34,54 @@ static int print_info(const char *path, bool json, bool debuginfod)
 enum { OPTION_JSON = 256, OPTION_NO_DEBUGINFOD };
 
 static const struct option_row rows[] = {
-    {OPTION_JSON, "json", NULL},
-    {OPTION_NO_DEBUGINFOD, "no-debuginfod", NULL},
-    {0, NULL, NULL},
+    OPTION_TITLE("Options"),
+    {'i', "input", "FILE", "The profile; the same as FILE without an option."},
+    {OPTION_JSON, "json", NULL, "The same as JSON."},
+    {OPTION_NO_DEBUGINFOD, "no-debuginfod", NULL,
+     "Do not ask the servers in DEBUGINFOD_URLS for debug files."},
+    OPTION_TABLE_END,
 };
 
 static int run_info(int argc, char **argv)
 {
+    const char *path = NULL;
     bool json = false, debuginfod = true;
     struct option_scan scan = option_scan(&command_info, argc, argv);
     for (int option; (option = option_next(&scan)) != OPTION_END;) {
         if (option == OPTION_EXIT)
             return scan.status;
-        if (option == OPTION_JSON)
+        if (option == 'i')
+            path = scan.argument;
+        else if (option == OPTION_JSON)
             json = true;
         else
             debuginfod = false;
     }
-    if (argc - optind > 1)
-        return misuse(&command_info, "info: one profile at a time, not '%s' as well",
-                      argv[optind + 1]);
-    return print_info(optind < argc ? argv[optind] : DEFAULT_PROFILE, json, debuginfod);
+    int status = take_profile(&command_info, argc, argv, &path);
+    return status == PROCEED ? print_info(path, json, debuginfod) : status;
 }
 
-static const char help[] = "usage: cairn info [FILE] [--json] [--no-debuginfod]\n"
-                           "\n"
-                           "Tells how a recording went (cairn.out if not said): how many samples, "
-                           "how many call paths are\n"
-                           "complete, what the sampling itself cost, how large the tree is, and "
-                           "which modules have symbols.\n"
-                           "\n"
-                           "    cairn info                              for people\n"
-                           "    cairn info --json                       for programs\n"
-                           "    cairn info --json | jq .walks           the share of complete call "
-                           "paths, and why others are not\n"
-                           "\n"
-                           "A call path is complete when the walk came to the root of the thread, "
-                           "or to the marker under which\n"
-                           "the rest is known. 'lost' are signals that came while no sample could "
-                           "be taken; their time is\n"
-                           "counted with the next sample.\n";
+static const char help[] =
+    "Shows how a recording went (default cairn.out): how many samples, how many call\n"
+    "paths are complete, what the sampling itself cost, how large the tree is, and\n"
+    "which modules have symbols.\n"
+    "\n"
+    "    cairn info                       for people\n"
+    "    cairn info --json                for programs\n"
+    "    cairn info --json | jq .walks    how many paths are complete, and why not all\n";
+
+static const char notes[] =
+    "\n"
+    "A call path is complete when the walk came to the root of the thread, or to the\n"
+    "marker above which the rest is known. Samples are 'lost' when a signal came while\n"
+    "none could be taken; their time counts with the next sample.\n";
 
 const struct command command_info = {
     .name = "info",
-    .summary = "tell how a recording went: samples, completeness, cost, symbols",
+    .summary = "show how a recording went: samples, completeness, cost, symbols",
+    .usage = "[FILE] [OPTION...]",
     .help = help,
+    .notes = notes,
     .options = rows,
     .prints = true,
     .run = run_info,

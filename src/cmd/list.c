@@ -98,7 +98,8 @@ static void print_json(void)
     json_finish(&json);
 }
 
-static const struct option_row rows[] = {{256, "json", NULL}, {0, NULL, NULL}};
+static const struct option_row rows[] = {
+    OPTION_TITLE("Options"), {256, "json", NULL, "The same as JSON."}, OPTION_TABLE_END};
 
 static int run_list(int argc, char **argv)
 {
@@ -122,14 +123,9 @@ static int run_list(int argc, char **argv)
 const struct command command_list = {
     .name = "list",
     .summary = "show what can be sampled, and what works here",
-    .help = "usage: cairn list [--json]\n"
-            "\n"
-            "Lists the events of 'cairn record -e', and the ways to sample them. Each way is tried "
-            "here and now;\n"
-            "the first that works is the one that record uses.\n"
-            "\n"
-            "      --json   the same as JSON\n"
-            "  -h, --help   this text\n",
+    .usage = "[OPTION...]",
+    .help = "Lists the events of 'cairn record -e', and the ways to sample them. Each way is\n"
+            "tried here and now; 'cairn record' uses the first that works.\n",
     .options = rows,
     .prints = true,
     .run = run_list,

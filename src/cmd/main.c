@@ -2,8 +2,8 @@
 
 // `cairn`: picks the subcommand, and answers --help and --version.
 
-#include "base/nearest.h"
 #include "cmd/options.h"
+#include "cmd/other_profilers.h"
 #include <getopt.h>
 #include <stdio.h>
 #include <string.h>
@@ -17,19 +17,19 @@ const struct command *const all_commands[] = {
 
 static int unknown_command(const char *name)
 {
-    const char *names[sizeof all_commands / sizeof *all_commands] = {NULL};
-    for (size_t i = 0; all_commands[i]; i++)
-        names[i] = all_commands[i]->name;
-    const char *near = nearest_word(name, names);
-    if (near)
+    const char *instead = instead_of_command(name), *near = nearest_command(name);
+    if (instead)
+        complain("'%s' is not a cairn command: %s", name, instead);
+    else if (near)
         complain("'%s' is not a cairn command: did you mean 'cairn %s'?", name, near);
     else
-        complain("'%s' is not a cairn command: 'cairn help' lists them", name);
+        complain("'%s' is not a cairn command: run 'cairn help' for a list", name);
     return STATUS_MISUSE;
 }
 
 // Before the name of a command.
-static const struct option_row rows[] = {{'V', "version", NULL}, {0, NULL, NULL}};
+static const struct option_row rows[] = {
+    OPTION_TITLE("Options"), {'V', "version", NULL, "Print the version."}, OPTION_TABLE_END};
 
 static int print_version(void)
 {

@@ -22,10 +22,11 @@ struct arguments {
 enum { OPTION_APART = 256 };
 
 static const struct option_row rows[] = {
-    {'o', "output", "FILE"},
-    {OPTION_APART, "apart", NULL},
-    {'q', "quiet", NULL},
-    {0, NULL, NULL},
+    OPTION_TITLE("Options"),
+    {'o', "output", "FILE", "Where to write; may be one of the profiles."},
+    {OPTION_APART, "apart", NULL, "Keep the trees of every process and thread apart."},
+    {'q', "quiet", NULL, "Print nothing but errors."},
+    OPTION_TABLE_END,
 };
 
 static int parse(int argc, char **argv, struct arguments *arguments)
@@ -47,9 +48,9 @@ static int parse(int argc, char **argv, struct arguments *arguments)
         }
     }
     if (!arguments->output || !*arguments->output)
-        return misuse(&command_merge, "merge: which file to write? Say -o FILE");
+        return misuse(&command_merge, "merge: name the file to write with -o FILE");
     if (optind == argc)
-        return misuse(&command_merge, "merge: which profiles?");
+        return misuse(&command_merge, "merge: name the profiles to merge");
     arguments->paths = argv + optind;
     arguments->count = (size_t)(argc - optind);
     return PROCEED;
@@ -119,33 +120,27 @@ static int run_merge(int argc, char **argv)
 }
 
 static const char help[] =
-    "usage: cairn merge -o FILE [--apart] [-q] PROFILE...\n"
+    "Makes one profile of several: of runs, ranks or machines, or of the same program\n"
+    "measured in different ways.\n"
     "\n"
-    "Makes one profile of several: of runs, ranks or machines, or of the same program measured in\n"
-    "different ways.\n"
-    "\n"
-    "    cairn merge -o all.out rank-*.out        all ranks of a parallel run as one\n"
+    "    cairn merge -o all.out rank-*.out            all ranks of a parallel run\n"
     "    cairn merge -o both.out time.out calls.out   cost per call, on every call path\n"
-    "    cairn report both.out\n"
+    "    cairn report both.out\n";
+
+static const char notes[] =
     "\n"
-    "Metrics of the same name and unit add up; others stand side by side ('cairn report "
-    "--metric').\n"
-    "Every process stays in the list; the trees of the same program and start routine are added "
-    "up.\n"
-    "Modules are the same if their paths and build ids are. Call counts ('--track calls') are "
-    "laid\n"
-    "upon walked trees of the same build: where the latter have functions in between that were "
-    "not\n"
-    "compiled to be followed, those stay.\n"
-    "\n"
-    "    -o, --output FILE   where to; may be one of the profiles\n"
-    "    --apart             every process and thread keeps trees of its own\n"
-    "    -q, --quiet         no word on success\n";
+    "Metrics of the same name and unit are added; others stand side by side ('cairn\n"
+    "report --metric'). All processes stay in the list; the trees of the same program\n"
+    "and start routine are added. Modules are the same if their paths and build ids\n"
+    "are. Call counts ('cairn record --track calls') are laid upon walked trees of the\n"
+    "same build; frames that were walked and not followed stay in between.\n";
 
 const struct command command_merge = {
     .name = "merge",
     .summary = "make one profile of several",
+    .usage = "-o FILE [OPTION...] PROFILE...",
     .help = help,
+    .notes = notes,
     .options = rows,
     .run = run_merge,
 };

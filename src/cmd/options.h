@@ -2,18 +2,33 @@
 #ifndef CAIRN_CMD_OPTIONS_H
 #define CAIRN_CMD_OPTIONS_H
 
-// The options of a command: one table that the command line is read by, and that is searched for
-// what was meant by an option that does not exist. Options that many commands have in common
-// (--help, --color, --width, --no-pager) are in one table here, and are taken care of here.
+// The options of a command: one table that the command line is read by, that the help is printed
+// from, and that is searched for what was meant by an option that does not exist. Options that many
+// commands have in common (--help, --color, --width, --no-pager) are in one table here, and are
+// taken care of here.
 
 #include "cmd/cmd.h"
 
-// The table ends with a row without a name.
+// A row without a name is the title of those that follow; the table ends with one that has neither.
 struct option_row {
     int value; // what option_next() returns; a letter is the short form of the option, too
     const char *name;
     const char *argument; // what it takes, as "FILE"; "[=N]": may take; NULL: nothing
+    const char *help;     // one sentence or two; NULL: the help does not show it
 };
+
+#define OPTION_TITLE(title)                                                                        \
+    {                                                                                              \
+        0, NULL, NULL, title                                                                       \
+    }
+#define OPTION_ADVANCED(title)                                                                     \
+    {                                                                                              \
+        1, NULL, NULL, title                                                                       \
+    } // and all that follow; -h leaves them out
+#define OPTION_TABLE_END                                                                           \
+    {                                                                                              \
+        0, NULL, NULL, NULL                                                                        \
+    }
 
 // A command line that is being read.
 struct option_scan {
@@ -38,5 +53,13 @@ enum {
 
 // The next option that is the command's own.
 int option_next(struct option_scan *scan);
+
+// The position of an option's value among the words that it can be (ends with NULL), or -1 after
+// the user was told. `option` is how the user knows it: "--view", "-f".
+int option_choice(const struct command *command, const char *option, const char *value,
+                  const char *const *words);
+
+// Prints the options of a command, as its help shows them.
+void options_print(const struct command *command, enum help_part part);
 
 #endif

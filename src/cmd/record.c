@@ -152,7 +152,9 @@ static int run_record(int argc, char **argv)
 const struct command command_record = {
     .name = "record",
     .summary = "run a command and record its call paths",
+    .usage = record_usage,
     .help = record_help,
+    .notes = record_notes,
     .options = record_rows,
     .ends_at_word = true,
     .run = run_record,

@@ -13,72 +13,24 @@
 #define MEMORY_MIN (UINT64_C(1) << 20)
 #define MEMORY_MAX (UINT64_C(16) << 30) // what references of 31 bits to units of 8 bytes reach
 
+const char record_usage[] = "[OPTION...] [--] COMMAND [ARG...]";
+
 const char record_help[] =
-    "usage: cairn record [OPTION...] [--] COMMAND [ARG...]\n"
+    "Runs COMMAND, samples the call paths of all its threads and processes, and\n"
+    "writes a profile. Programs need not be rebuilt.\n"
     "\n"
-    "Runs COMMAND, samples the call paths of all its threads and processes, and writes a profile.\n"
+    "    cairn record ./app --its options       where the CPU time goes\n"
+    "    cairn record -e wall ./app             where time goes, waiting included\n"
+    "    cairn record -e alloc ./app            who allocates memory, and what is left\n"
+    "    cairn record -F 100 -o night.out ./app at a lower rate, into another file\n"
+    "    cairn record --track calls ./app       every call, counted\n";
+
+const char record_notes[] =
     "\n"
-    "  -e, --event EVENT[:PERIOD]  what to sample by: cpu (default) or wall; PERIOD in ns, or "
-    "with\n"
-    "                              a unit: us, ms, s; or calls, which counts every call, and\n"
-    "                              calls:N, a stack sample at every N-th call\n"
-    "                              (calls-by-function:N: at every N-th of each function);\n"
-    "                              or alloc, which counts every block that is allocated and "
-    "freed;\n"
-    "                              several: -e cpu -e alloc (report --metric NAME chooses);\n"
-    "                              'cairn list' shows what works here\n"
-    "  -F, --frequency HZ          samples a second, 1 to 10000 (default 1000)\n"
-    "  -c, --period NS             the same as a period: ns between samples (not with -F)\n"
-    "  -o, --output FILE           the profile (default cairn.out)\n"
-    "      --memory SIZE           memory for the call paths of each process (default 256M); when\n"
-    "                              it is used up, of new contexts only hot ones are kept\n"
-    "      --marker on|off         remember how far the last walk came by a marker on the stack\n"
-    "                              (default on)\n"
-    "      --per-thread            keep threads of the same start routine apart\n"
-    "      --follow-fork yes|no    profile the processes that COMMAND starts, too (default yes)\n"
-    "      --kernel yes|no         name the system calls that time goes to (default yes)\n"
-    "      --delay SEC             let SEC seconds pass before the first sample\n"
-    "      --duration SEC          sample for SEC seconds; COMMAND itself is not stopped\n"
-    "      --track walk|calls|encode\n"
-    "                              how contexts are known: by walking the stack (default), by\n"
-    "                              following every call, or as numbers that rewritten call sites\n"
-    "                              keep\n"
-    "      --calls-by WHOM         with --track calls: whose calls are followed if the program "
-    "was\n"
-    "                              not built with 'cairn cc': its own file's (program), those of\n"
-    "                              its libraries but libc, too (libraries, the default), or all;\n"
-    "                              entries: only those of functions built with 'cairn cc'\n"
-    "      --verify                with --track encode, or -e alloc: walk each time, too, and\n"
-    "                              compare\n"
-    "      --burst INTERVAL/LENGTH[,adaptive[:N]]\n"
-    "                              with -e calls: follow calls for LENGTH out of each INTERVAL, "
-    "as\n"
-    "                              20ms/2ms; adaptive: in known contexts only one time out of N "
-    "(20)\n"
-    "      --fold-recursion        with --track calls: a function that calls itself, directly or "
-    "not,\n"
-    "                              stays in one context\n"
-    "      --weights last|all-new  with -e calls:N: which edges of a sample count (default last)\n"
-    "      --random-periods        with -e calls:N: vary N\n"
-    "      --tree KIND             what is kept: full, every context (default);\n"
-    "                              hot[:PHI[,EPS]], contexts with a share of at least PHI of the\n"
-    "                              total (1e-4) and their callers, to an error of EPS (PHI/5);\n"
-    "                              bounded[:K], at most K frames of a sample (16) in a fixed\n"
-    "                              buffer; functions, no contexts, a counter per function\n"
-    "      --miner space-saving|lossy|sticky\n"
-    "                              with --tree hot: how hot contexts are found\n"
-    "      --tree-memory SIZE      with --tree bounded: the buffer of each thread (default 1M)\n"
-    "      --purge age|all         with --tree bounded: what a full buffer forgets (default age)\n"
-    "      --strict                exit with status 2 if the profile could not be written to its\n"
-    "                              end, as on a full disk, whatever COMMAND's own status is\n"
-    "      --json                  the closing summary (on stderr) as JSON\n"
-    "  -q, --quiet                 print nothing but errors\n"
-    "  -h, --help                  this text\n"
-    "\n"
-    "The exit status is COMMAND's own, 128+N if signal N killed it, 127 or 126 if it cannot be\n"
-    "found or run, and 2 if cairn cannot profile it or was misused; nothing was run then. All "
-    "that\n"
-    "cairn says goes to stderr. CAIRN_AGENT_PATH names another libcairn.so to load.\n";
+    "The exit status is COMMAND's own, 128+N if signal N killed it, 127 or 126 if it\n"
+    "cannot be found or run, and 2 if cairn cannot profile it or was misused; nothing\n"
+    "was run then. cairn prints to stderr. CAIRN_AGENT_PATH names another libcairn.so\n"
+    "to load.\n";
 
 enum {
     OPTION_MEMORY = 256,
@@ -107,36 +59,73 @@ enum {
 };
 
 const struct option_row record_rows[] = {
-    {'e', "event", "EVENT[:PERIOD]"},
-    {'F', "frequency", "HZ"},
-    {'c', "period", "NS"},
-    {'o', "output", "FILE"},
-    {OPTION_MEMORY, "memory", "SIZE"},
-    {OPTION_MARKER, "marker", "on|off"},
-    {OPTION_PER_THREAD, "per-thread", NULL},
-    {OPTION_FOLLOW_FORK, "follow-fork", "yes|no"},
-    {OPTION_KERNEL, "kernel", "yes|no"},
-    {OPTION_DELAY, "delay", "SEC"},
-    {OPTION_DURATION, "duration", "SEC"},
-    {OPTION_TRACK, "track", "walk|calls|encode"},
-    {OPTION_BURST, "burst", "INTERVAL/LENGTH[,adaptive[:N]]"},
-    {OPTION_WEIGHTS, "weights", "last|all-new"},
-    {OPTION_RANDOM_PERIODS, "random-periods", NULL},
-    {OPTION_FOLD_RECURSION, "fold-recursion", NULL},
-    {OPTION_TREE, "tree", "KIND"},
-    {OPTION_MINER, "miner", "space-saving|lossy|sticky"},
-    {OPTION_PURGE, "purge", "age|all"},
-    {OPTION_TREE_MEMORY, "tree-memory", "SIZE"},
-    {OPTION_VERIFY, "verify", NULL},
-    {OPTION_CALLS_BY, "calls-by", "WHOM"},
-    {OPTION_STRICT, "strict", NULL},
-    {OPTION_JSON, "json", NULL},
-    {'q', "quiet", NULL},
-    // For tests and measurements, and so not in the help.
-    {OPTION_SOURCE, "source", "SOURCE"},
-    {OPTION_EMPTY_HANDLER, "empty-handler", NULL},
-    {OPTION_RESTLESS, "restless", NULL},
-    {0, NULL, NULL},
+    OPTION_TITLE("Everyday options"),
+    {'e', "event", "EVENT[:PERIOD]",
+     "What to measure: cpu (default) or wall time; alloc, every block allocated and freed; calls, "
+     "every call, and calls:N, a sample at every N-th. Repeat it to record several: -e cpu -e "
+     "alloc. PERIOD is the time between samples "
+     "in ns, or with a unit: us, ms, s. 'cairn list' shows what works here."},
+    {'F', "frequency", "HZ", "Samples per second, 1 to 10000 (default 1000)."},
+    {'c', "period", "NS", "The same as a period: ns between samples. Excludes -F."},
+    {'o', "output", "FILE", "Write the profile to FILE (default cairn.out)."},
+    {OPTION_TRACK, "track", "walk|calls|encode",
+     "How call paths are found: walk the stack at each sample (default), follow every call, or "
+     "keep a number that stands for the path (experimental; costs more than sampling)."},
+    {OPTION_PER_THREAD, "per-thread", NULL, "Keep threads with the same start routine apart."},
+    {OPTION_FOLLOW_FORK, "follow-fork", "yes|no",
+     "Record the processes that COMMAND starts, too (default yes)."},
+    {OPTION_KERNEL, "kernel", "yes|no", "Name the system calls that time goes to (default yes)."},
+    {OPTION_DELAY, "delay", "SEC", "Start sampling SEC seconds after COMMAND starts."},
+    {OPTION_DURATION, "duration", "SEC", "Sample for SEC seconds. COMMAND runs on."},
+    {OPTION_JSON, "json", NULL, "Print the closing summary (on stderr) as JSON."},
+    {'q', "quiet", NULL, "Print nothing but errors."},
+    OPTION_ADVANCED("Advanced options"),
+    {OPTION_MEMORY, "memory", "SIZE",
+     "Memory for the call paths of each process (default 256M). When it is used up, new paths are "
+     "kept only if they are hot."},
+    {OPTION_STRICT, "strict", NULL,
+     "Exit with status 2 if the profile could not be written completely, as on a full disk."},
+    {OPTION_MARKER, "marker", "on|off",
+     "Mark on the stack how far the last sample walked, so that no frame is walked twice (default "
+     "on). Turn it off if the program inspects its return addresses."},
+    {OPTION_CALLS_BY, "calls-by", "WHOM",
+     "With --track calls: whose calls are followed in a program that was not built with 'cairn "
+     "cc'. program: those in its own file; libraries (default): those in its libraries except "
+     "libc, too; all; entries: only functions built with 'cairn cc'."},
+    {OPTION_BURST, "burst", "INTERVAL/LENGTH[,adaptive[:N]]",
+     "With -e calls: follow calls only for LENGTH out of each INTERVAL, as 20ms/2ms, which costs "
+     "less. adaptive: in contexts already seen, only in one burst out of N (20)."},
+    {OPTION_FOLD_RECURSION, "fold-recursion", NULL,
+     "With --track calls: a function that calls itself, directly or not, stays in one context, "
+     "which keeps the trees of deep recursion small."},
+    {OPTION_WEIGHTS, "weights", "last|all-new",
+     "With -e calls:N, a stack sample at every N-th call (calls-by-function:N: of each function): "
+     "count its innermost call only (default), or all its calls that the previous sample did not "
+     "have."},
+    {OPTION_RANDOM_PERIODS, "random-periods", NULL,
+     "With -e calls:N: vary N, so that a loop of N calls does not always hit the same one."},
+    {OPTION_TREE, "tree", "KIND",
+     "How much is kept. full (default): every call path. hot[:PHI[,EPS]]: in little memory, paths "
+     "with at least the share PHI of the total (1e-4) and their callers, with an error of at most "
+     "EPS (PHI/5). bounded[:K]: at most K frames of a sample (16), in a buffer of fixed size. "
+     "functions: one counter per function, no paths."},
+    {OPTION_MINER, "miner", "space-saving|lossy|sticky",
+     "With --tree hot: the algorithm that finds hot paths. The default, space-saving, is good "
+     "unless "
+     "you compare algorithms."},
+    {OPTION_TREE_MEMORY, "tree-memory", "SIZE",
+     "With --tree bounded: the buffer of each thread (default 1M)."},
+    {OPTION_PURGE, "purge", "age|all",
+     "With --tree bounded: a full buffer drops what was not seen for long (age, default) or "
+     "everything (all)."},
+    {OPTION_VERIFY, "verify", NULL,
+     "With --track encode or -e alloc: walk the stack each time as well and count differences."},
+    // -g is habit from perf. The rest is for tests and measurements.
+    {'g', "g", NULL, NULL},
+    {OPTION_SOURCE, "source", "SOURCE", NULL},
+    {OPTION_EMPTY_HANDLER, "empty-handler", NULL, NULL},
+    {OPTION_RESTLESS, "restless", NULL, NULL},
+    OPTION_TABLE_END,
 };
 
 #define MISUSE(...) misuse(&command_record, "record: " __VA_ARGS__)
@@ -165,51 +154,46 @@ static int set_seconds(const char *option, const char *text, uint64_t *ns)
 // yes/no and on/off are the same to us.
 static int set_switch(const char *option, const char *text, bool *value)
 {
-    if (!strcmp(text, "on") || !strcmp(text, "yes"))
-        *value = true;
-    else if (!strcmp(text, "off") || !strcmp(text, "no"))
-        *value = false;
-    else
-        return MISUSE("--%s takes on or off (yes or no), not '%s'", option, text);
+    static const char *const names[] = {"on", "off", "yes", "no", NULL};
+    const int chosen = option_choice(&command_record, option, text, names);
+    if (chosen < 0)
+        return STATUS_MISUSE;
+    *value = chosen % 2 == 0;
     return PROCEED;
 }
 
 static int set_source(struct record_options *options, const char *text)
 {
-    static const char *const names[] = {"auto", "sigtrap", "signal", "timer"}; // enum live_source
-    for (unsigned source = 0; source < sizeof names / sizeof *names; source++) {
-        if (!strcmp(text, names[source])) {
-            options->source = source;
-            return PROCEED;
-        }
-    }
-    return MISUSE("--source takes auto, sigtrap, signal or timer, not '%s'", text);
+    static const char *const names[] = {"auto", "sigtrap", "signal", "timer", NULL};
+    const int chosen = option_choice(&command_record, "--source", text, names);
+    if (chosen < 0)
+        return STATUS_MISUSE;
+    options->source = (enum live_source)chosen;
+    return PROCEED;
 }
 
 static int set_tracker(struct parsing *parsing, const char *text)
 {
+    static const char *const names[] = {"walk", "calls", "encode", NULL};
+    static const enum live_tracker trackers[] = {LIVE_TRACKER_WALK, LIVE_TRACKER_CALLS,
+                                                 LIVE_TRACKER_ENCODE};
+    const int chosen = option_choice(&command_record, "--track", text, names);
+    if (chosen < 0)
+        return STATUS_MISUSE;
+    parsing->options->tracker = trackers[chosen];
     parsing->tracker_given = true;
-    if (!strcmp(text, "encode"))
-        parsing->options->tracker = LIVE_TRACKER_ENCODE;
-    else if (!strcmp(text, "calls"))
-        parsing->options->tracker = LIVE_TRACKER_CALLS;
-    else if (!strcmp(text, "walk"))
-        parsing->options->tracker = LIVE_TRACKER_WALK;
-    else
-        return MISUSE("--track takes walk, calls or encode, not '%s'", text);
     return PROCEED;
 }
 
 static int set_calls_by(struct parsing *parsing, const char *text)
 {
-    static const char *const names[] = {"entries", "program", "libraries", "all"};
-    for (unsigned i = 0; i < sizeof names / sizeof *names; i++)
-        if (!strcmp(text, names[i])) {
-            parsing->options->calls_by = (enum live_calls_by)i;
-            parsing->options->calls_by_given = true;
-            return PROCEED;
-        }
-    return MISUSE("--calls-by takes entries, program, libraries or all, not '%s'", text);
+    static const char *const names[] = {"entries", "program", "libraries", "all", NULL};
+    const int chosen = option_choice(&command_record, "--calls-by", text, names);
+    if (chosen < 0)
+        return STATUS_MISUSE;
+    parsing->options->calls_by = (enum live_calls_by)chosen;
+    parsing->options->calls_by_given = true;
+    return PROCEED;
 }
 
 // What goes with what.
@@ -251,14 +235,14 @@ static int set_option(struct parsing *parsing, int option, char *value)
     case OPTION_MEMORY:
         return set_memory(options, value);
     case OPTION_MARKER:
-        return set_switch("marker", value, &options->marker);
+        return set_switch("--marker", value, &options->marker);
     case OPTION_PER_THREAD:
         options->per_thread = true;
         return PROCEED;
     case OPTION_FOLLOW_FORK:
-        return set_switch("follow-fork", value, &options->follow_fork);
+        return set_switch("--follow-fork", value, &options->follow_fork);
     case OPTION_KERNEL:
-        return set_switch("kernel", value, &options->kernel);
+        return set_switch("--kernel", value, &options->kernel);
     case OPTION_DELAY:
         return set_seconds("delay", value, &options->delay_ns);
     case OPTION_DURATION:
@@ -303,6 +287,8 @@ static int set_option(struct parsing *parsing, int option, char *value)
         return PROCEED;
     case OPTION_RESTLESS:
         options->restless = true;
+        return PROCEED;
+    case 'g': // call graphs are always recorded
         return PROCEED;
     case 'q':
         options->quiet = true;

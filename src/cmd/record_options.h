@@ -48,7 +48,7 @@ static inline bool record_has(const struct record_options *options, enum live_ev
 }
 
 extern const char *const event_names[LIVE_EVENTS];
-extern const char record_help[];
+extern const char record_usage[], record_help[], record_notes[];
 extern const struct option_row record_rows[];
 
 // PROCEED, or the exit status after the user has been told (help and misuse).

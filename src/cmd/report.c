@@ -40,33 +40,54 @@ enum {
 };
 
 static const struct option_row rows[] = {
-    {OPTION_VIEW, "view", "tree|callers|flat"},
-    {OPTION_BY, "by", "function|line|module|thread|process"},
-    {OPTION_METRIC, "metric", "NAME[,NAME...]"},
-    {OPTION_MIN, "min", "PCT"},
-    {OPTION_PHI, "phi", "P"},
-    {OPTION_DEPTH, "depth", "N"},
-    {OPTION_FOCUS, "focus", "RE"},
-    {OPTION_IGNORE, "ignore", "RE"},
-    {OPTION_THROUGH, "through", "RE"},
-    {OPTION_WITHOUT, "without", "RE"},
-    {OPTION_SITES, "sites", NULL},
-    {OPTION_NO_SITES, "no-sites", NULL},
-    {OPTION_LINES, "lines", NULL},
-    {OPTION_SORT, "sort", "total|self"},
-    {OPTION_PER_PROCESS, "per-process", NULL},
-    {OPTION_PER_THREAD, "per-thread", "[=start|tid]"},
-    {OPTION_PROCESS, "process", "PID"},
-    {OPTION_THREAD, "thread", "NAME|TID"},
-    {OPTION_PHASE, "phase", "RE"},
-    {OPTION_NO_INLINES, "no-inlines", NULL},
-    {OPTION_KERNEL, "kernel", "yes|no"},
-    {OPTION_FOLD_RECURSION, "fold-recursion", "[=yes|no|auto]"},
-    {OPTION_NO_FOLD, "no-fold", NULL},
-    {OPTION_NO_DEBUGINFOD, "no-debuginfod", NULL},
-    {OPTION_WIDE, "wide", NULL},
-    {OPTION_JSON, "json", NULL},
-    {0, NULL, NULL},
+    OPTION_TITLE("What is shown"),
+    {'i', "input", "FILE", "The profile; the same as FILE without an option."},
+    {OPTION_VIEW, "view", "tree|callers|flat",
+     "Each function under its callers (default), each under its callees, or a list."},
+    {OPTION_BY, "by", "function|line|module|thread|process", "A list of these."},
+    {OPTION_METRIC, "metric", "NAME[,NAME...]",
+     "One metric, or several side by side, sorted by the first. 'all' shows all; 'waiting' is wall "
+     "less cpu, if both were recorded."},
+    {OPTION_SORT, "sort", "total|self",
+     "Order by the cost with all callees, or by a function's own."},
+    {OPTION_LINES, "lines", NULL, "Below each function of a tree, the lines of its own cost."},
+    {OPTION_SITES, "sites", NULL, "Keep calls from different lines apart (default in JSON)."},
+    {OPTION_NO_SITES, "no-sites", NULL, "Merge calls from different lines (default)."},
+    {OPTION_PER_PROCESS, "per-process", NULL, "One tree for each process."},
+    {OPTION_PER_THREAD, "per-thread", "[=start|tid]",
+     "One tree for each start routine, or for each thread."},
+    {OPTION_NO_INLINES, "no-inlines", NULL,
+     "Count inlined functions as part of the function they were inlined into."},
+    {OPTION_KERNEL, "kernel", "yes|no",
+     "Show system calls (default), or count them as part of the function that made them."},
+    {OPTION_FOLD_RECURSION, "fold-recursion", "[=yes|no|auto]",
+     "Show a function that calls itself, directly or not, once on a path. auto (default): where "
+     "recursion fills the rows."},
+    OPTION_TITLE("What is selected"),
+    {OPTION_FOCUS, "focus", "RE",
+     "Only from a match down; with --view callers, only who calls it."},
+    {OPTION_THROUGH, "through", "RE", "Only paths with a match. Repeat it: all must match."},
+    {OPTION_WITHOUT, "without", "RE", "Only paths without a match. May be repeated."},
+    {OPTION_IGNORE, "ignore", "RE",
+     "Hide matching functions; their cost counts for their callers. May be repeated."},
+    {OPTION_MIN, "min", "PCT",
+     "Only what costs at least this share of what is in focus (default 0.5, more if the rows "
+     "exceed "
+     "two screens; in JSON 0)."},
+    {OPTION_DEPTH, "depth", "N", "Only N calls deep; start-up code does not count."},
+    {OPTION_PHI, "phi", "P",
+     "Only contexts with at least this share of the total, and their callers."},
+    {OPTION_PROCESS, "process", "PID", "Only this process."},
+    {OPTION_THREAD, "thread", "NAME|TID",
+     "Only these threads. NAME is a start routine, or 'main'."},
+    {OPTION_PHASE, "phase", "RE", "Only matching phases, which programs can name."},
+    OPTION_TITLE("How it is printed"),
+    {OPTION_WIDE, "wide", NULL, "Names in full length, and start-up code."},
+    {OPTION_NO_FOLD, "no-fold", NULL, "One function per row, even where calls do not branch."},
+    {OPTION_NO_DEBUGINFOD, "no-debuginfod", NULL,
+     "Do not ask the servers in DEBUGINFOD_URLS for debug files."},
+    {OPTION_JSON, "json", NULL, "Everything, for programs."},
+    OPTION_TABLE_END,
 };
 
 struct arguments {
@@ -77,22 +98,6 @@ struct arguments {
     bool by_given;
     const char *path;
 };
-
-// The position of a word in a list that ends with NULL; complains and returns -1 if it is not
-// there.
-static int choose(const char *option, const char *word, const char *const *words)
-{
-    for (int i = 0; words[i]; i++)
-        if (strcmp(word, words[i]) == 0)
-            return i;
-    char list[128] = "";
-    for (int i = 0; words[i]; i++) {
-        strncat(list, i ? ", " : "", sizeof list - strlen(list) - 1);
-        strncat(list, words[i], sizeof list - strlen(list) - 1);
-    }
-    misuse(&command_report, "report: --%s '%s' is not one of: %s", option, word, list);
-    return -1;
-}
 
 static int parse_percent(const char *text, double *percent)
 {
@@ -174,29 +179,30 @@ static int parse_choice(int option, const char *text, struct arguments *argument
     int chosen = 0;
     switch (option) {
     case OPTION_VIEW:
-        chosen = choose("view", text, views);
+        chosen = option_choice(&command_report, "--view", text, views);
         report->view = (enum report_view)chosen;
         break;
     case OPTION_BY:
-        chosen = choose("by", text, by);
+        chosen = option_choice(&command_report, "--by", text, by);
         report->by = (enum flat_by)chosen;
         arguments->by_given = true;
         break;
     case OPTION_SORT:
-        chosen = choose("sort", text, sorts);
+        chosen = option_choice(&command_report, "--sort", text, sorts);
         report->sort = chosen == 0 ? ORDER_TOTAL : ORDER_SELF;
         report->sort_given = true;
         break;
     case OPTION_KERNEL:
-        chosen = choose("kernel", text, kernel);
+        chosen = option_choice(&command_report, "--kernel", text, kernel);
         report->build.without_kernel = chosen == 1;
         break;
     case OPTION_FOLD_RECURSION:
-        chosen = text ? choose("fold-recursion", text, folds) : FOLD_YES;
+        chosen =
+            text ? option_choice(&command_report, "--fold-recursion", text, folds) : (int)FOLD_YES;
         report->fold_recursion = (enum fold_recursion)chosen;
         break;
     case OPTION_PER_THREAD:
-        chosen = text ? choose("per-thread", text, threads) : 0;
+        chosen = text ? option_choice(&command_report, "--per-thread", text, threads) : 0;
         report->build.threads = chosen == 0 ? THREADS_BY_START : THREADS_APART;
         break;
     }
@@ -207,6 +213,9 @@ static int parse_option(int option, const char *text, struct arguments *argument
 {
     struct report_options *report = &arguments->report;
     switch (option) {
+    case 'i':
+        arguments->path = text;
+        return 0;
     case OPTION_METRIC:
         report->metric = text;
         return 0;
@@ -272,10 +281,9 @@ static int parse(int argc, char **argv, struct arguments *arguments)
         if (status)
             return status;
     }
-    if (argc - optind > 1)
-        return misuse(&command_report, "report: one profile at a time, not '%s' as well",
-                      argv[optind + 1]);
-    arguments->path = optind < argc ? argv[optind] : DEFAULT_PROFILE;
+    int status = take_profile(&command_report, argc, argv, &arguments->path);
+    if (status != PROCEED)
+        return status;
     if (arguments->by_given && arguments->report.view != VIEW_FLAT)
         arguments->report.view = VIEW_FLAT; // --by says what kind of list
     arguments->report.build.ignore = arguments->ignore.patterns;
@@ -328,84 +336,39 @@ static int run_report(int argc, char **argv)
 }
 
 static const char help[] =
-    "usage: cairn report [FILE] [OPTION...]\n"
+    "Shows where the cost went, in a profile that 'cairn record' wrote (default\n"
+    "cairn.out).\n"
     "\n"
-    "Shows where the cost went in a profile that 'cairn record' made (cairn.out if not said).\n"
-    "\n"
-    "    cairn report                            the call tree, the costly paths first\n"
-    "    cairn report --view callers             the costly functions, and who called them\n"
-    "    cairn report --view callers --focus '^malloc$'   who called malloc, at what cost\n"
-    "    cairn report --by function              a list; also: line, module, thread, process\n"
+    "    cairn report                            the call tree, costly paths first\n"
+    "    cairn report --view callers             costly functions, and who called them\n"
+    "    cairn report --view callers --focus '^malloc$'   who called malloc\n"
+    "    cairn report --by function              a list; also line, module, thread\n"
     "    cairn report --metric wall,cpu,waiting  several metrics side by side\n"
-    "    cairn report --focus parse              the tree from 'parse' down, whoever called it\n"
-    "    cairn report --through read --through parse      only paths with both on them\n"
-    "    cairn report --ignore '^std::'          such functions count as part of their callers\n"
-    "    cairn report --json | jq '.nodes[0]'    everything, for programs\n"
+    "    cairn report --focus parse              from 'parse' down, whoever called it\n"
+    "    cairn report --through read --through parse      paths with both on them\n"
+    "    cairn report --ignore '^std::'          count these as part of their callers\n"
+    "    cairn report --json | jq '.nodes[0]'    everything, for programs\n";
+
+static const char notes[] =
     "\n"
-    "What is shown:\n"
-    "    --view tree|callers|flat   top-down (default), bottom-up, or a list\n"
-    "    --by function|line|module|thread|process   a list by these\n"
-    "    --lines                    under each function of a tree, the lines of its own cost\n"
-    "    --sites, --no-sites        calls from different lines apart (default in JSON), or merged\n"
-    "    --per-process              a tree for each process\n"
-    "    --per-thread[=start|tid]   a tree for each start routine, or for each thread\n"
-    "    --no-inlines               inlined functions count as part of what they were inlined "
-    "into\n"
-    "    --kernel yes|no            no: system calls count as part of what made them\n"
-    "    --fold-recursion[=yes|no|auto]   a function that calls itself, directly or not, is on a\n"
-    "                               path once; auto (default): where recursion fills the rows\n"
-    "    --metric NAME[,NAME...]    one metric, or several side by side, sorted by the first; "
-    "'all'\n"
-    "                               shows all; 'waiting' is wall less cpu, if both were recorded\n"
-    "    --sort total|self          the order of rows\n"
+    "RE is an extended regular expression that matches anywhere in a function's name,\n"
+    "or simply a part of the name.\n"
     "\n"
-    "Which part of it:\n"
-    "    --min PCT                  only what costs at least this share of what is in focus\n"
-    "                               (default 0.5, more if the rows exceed two screens; in JSON "
-    "0)\n"
-    "    --depth N                  only N calls deep; start-up code does not count\n"
-    "    --focus RE                 only from a match down; with --view callers, only who calls "
-    "it\n"
-    "    --through RE               only paths with a match; may be repeated: all must match\n"
-    "    --without RE               only paths without a match; may be repeated\n"
-    "    --ignore RE                without functions that match; their cost goes to their "
-    "callers\n"
-    "    --process PID              only this process\n"
-    "    --thread NAME|TID          only these threads; NAME is a start routine, or 'main'\n"
-    "    --phase RE                 only phases that match (programs name them)\n"
-    "    --phi P                    only contexts with at least this share of the total, and "
-    "their\n"
-    "                               callers (of hot trees: as recorded, and no less)\n"
-    "RE is an extended regular expression that matches anywhere in a function's name, or simply a\n"
-    "part of the name.\n"
-    "\n"
-    "How:\n"
-    "    --wide                     names in full length, and start-up code\n"
-    "    --no-fold                  one function a row, also where calls do not branch\n"
-    "    --no-debuginfod            do not ask the servers in DEBUGINFOD_URLS for debug files\n"
-    "    --json                     everything, for programs\n"
-    "\n"
-    "total is the cost of a function with all it calls, self that of the function alone. returns "
-    "says\n"
-    "how often a frame was seen to return between samples: more returns for the same time mean "
-    "shorter\n"
-    "calls, but they do not count calls. Where calls were counted ('cairn record --track calls', "
-    "'cairn\n"
-    "merge'), calls says how often a function was called on that path, per call what one call cost "
-    "with\n"
-    "all it calls; by --metric calls, below is a function's calls with all calls under it. Trees "
-    "that\n"
-    "forget ('cairn record --tree hot') have bounds: with 12.3 % ±0.1, the true share is between "
-    "12.2\n"
-    "and 12.3 %. On a terminal, names lose parameters, template arguments and namespaces where "
-    "they "
-    "do\n"
-    "not fit, and start-up code is left out; --wide shows all.\n";
+    "'total' is the cost of a function with all it calls, 'self' that of the function\n"
+    "alone. 'returns' counts how often a function was seen to return between samples:\n"
+    "for the same time, more returns mean shorter calls. Where calls were counted\n"
+    "('cairn record --track calls', 'cairn merge'), 'calls' is the number of calls on\n"
+    "that path, and 'per call' the cost of one with all it calls. Trees that drop cold\n"
+    "paths ('cairn record --tree hot') have bounds: with 12.3 % ±0.1, the true share\n"
+    "is between 12.2 and 12.3 %. On a terminal, names lose parameters, template arguments\n"
+    "and namespaces where they do not fit, and start-up code is left out; --wide shows all.\n";
 
 const struct command command_report = {
     .name = "report",
     .summary = "show where the cost went: call tree, callers, or a list",
+    .usage = "[FILE] [OPTION...]",
     .help = help,
+    .notes = notes,
     .options = rows,
     .prints = true,
     .run = run_report,

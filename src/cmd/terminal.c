@@ -18,7 +18,7 @@
 extern char **environ;
 
 static struct {
-    enum { COLOR_AUTO, COLOR_ALWAYS, COLOR_NEVER } color;
+    enum terminal_color color;
     bool width_given, no_pager;
     unsigned width;
 } wanted;
@@ -26,15 +26,9 @@ static struct {
 static bool tried;  // to start a pager
 static pid_t pager; // 0: none runs. Signal handlers read it; it is set while signals are blocked.
 
-int terminal_set_color(const char *when)
+void terminal_set_color(enum terminal_color color)
 {
-    static const char *const names[] = {"auto", "always", "never"};
-    for (unsigned i = 0; i < sizeof names / sizeof *names; i++)
-        if (!strcmp(when, names[i])) {
-            wanted.color = i;
-            return 0;
-        }
-    return -1;
+    wanted.color = color;
 }
 
 int terminal_set_width(const char *columns)

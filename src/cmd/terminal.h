@@ -8,9 +8,10 @@
 
 #include "base/text.h"
 
-// Each takes the value of the option; 0, or -1 if the value makes no sense.
-int terminal_set_color(const char *when); // auto, always, never
-int terminal_set_width(const char *columns);
+enum terminal_color { COLOR_AUTO, COLOR_ALWAYS, COLOR_NEVER };
+
+void terminal_set_color(enum terminal_color color);
+int terminal_set_width(const char *columns); // 0, or -1 if that is no number of columns
 void terminal_set_no_pager(void);
 
 // How to print to stdout. The answer stays the same when a pager is started.

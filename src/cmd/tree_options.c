@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT
 #include "cmd/tree_options.h"
+#include "base/nearest.h"
 #include "base/text.h"
 #include "cmd/numbers.h"
 #include "cmd/record_options.h"
@@ -119,33 +120,35 @@ int set_tree(struct tree_options_given *tree, const char *text)
             return MISUSE("--tree %s takes no number", kinds[i].name);
         return value ? kinds[i].set(tree, value) : PROCEED;
     }
-    return MISUSE("--tree takes full, hot[:PHI[,EPS]], bounded[:K] or functions, not '%s'", text);
+    static const char *const names[] = {"full", "hot", "bounded", "functions", NULL};
+    char name[32];
+    snprintf(name, sizeof name, "%.*s", (int)length, text);
+    const char *near = nearest_word(name, names);
+    return MISUSE("--tree takes full, hot[:PHI[,EPS]], bounded[:K] or functions, not '%s'%s%s%s",
+                  text, near ? ": did you mean '" : "", near ? near : "", near ? "'?" : "");
 }
 
 // In the order of enum live_miner.
-static const char *const miners[] = {"space-saving", "lossy", "sticky"};
+static const char *const miners[] = {"space-saving", "lossy", "sticky", NULL};
 
 int set_miner(struct tree_options_given *tree, const char *text)
 {
+    const int chosen = option_choice(&command_record, "--miner", text, miners);
+    if (chosen < 0)
+        return STATUS_MISUSE;
+    tree->miner = (enum live_miner)chosen;
     tree->miner_given = true;
-    for (unsigned miner = 0; miner < sizeof miners / sizeof *miners; miner++) {
-        if (!strcmp(text, miners[miner])) {
-            tree->miner = miner;
-            return PROCEED;
-        }
-    }
-    return MISUSE("--miner takes space-saving, lossy or sticky, not '%s'", text);
+    return PROCEED;
 }
 
 int set_purge(struct tree_options_given *tree, const char *text)
 {
+    static const char *const names[] = {"age", "all", NULL};
+    const int chosen = option_choice(&command_record, "--purge", text, names);
+    if (chosen < 0)
+        return STATUS_MISUSE;
+    tree->purge = chosen == 0 ? LIVE_PURGE_AGE : LIVE_PURGE_ALL;
     tree->purge_given = true;
-    if (!strcmp(text, "age"))
-        tree->purge = LIVE_PURGE_AGE;
-    else if (!strcmp(text, "all"))
-        tree->purge = LIVE_PURGE_ALL;
-    else
-        return MISUSE("--purge takes age or all, not '%s'", text);
     return PROCEED;
 }
 

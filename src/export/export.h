@@ -25,6 +25,4 @@ extern const struct export_format export_folded;
 // Ends with NULL.
 extern const struct export_format *const export_formats[];
 
-const struct export_format *export_find(const char *name); // NULL: not known
-
 #endif

@@ -193,7 +193,7 @@ class Installed(unittest.TestCase):
                 self.run_it("man", "-M", self.prefix + "/share/man", "-w", "cairn-" + name)
 
     def commands(self):
-        overview = self.run_it("cairn", "help").text.split("ommands:\n", 1)[1]
+        overview = self.run_it("cairn", "help").text
         return re.findall(r"^ {2,}(\w+) {2,}\S", overview, re.M)
 
     def offered_by_bash(self, *words):

@@ -20,9 +20,10 @@
 const struct command command_record = {
     .name = "record", .help = "usage", .options = record_rows, .ends_at_word = true};
 
-int print_command_help(const struct command *command)
+int print_command_help(const struct command *command, enum help_part part)
 {
     (void)command;
+    (void)part;
     return 0;
 }
 
@@ -209,7 +210,7 @@ static void test_misuse(void **state)
         {"-e cpu: x", "period"},
         {"-e cpu:1h x", "period"},
         {"-e cycles x", "cairn list"},
-        {"-e cp x", "unknown event"},
+        {"-e cp x", "there is no event 'cp'"},
         {"-e cpu -e wall -e cpu x", "twice"},
         {"-e calls -e calls:59 x", "twice"},
         {"-e cpu:1ms -e wall:1ms x", "one clock"},
@@ -231,8 +232,8 @@ static void test_misuse(void **state)
         {"--memory 64G x", "16G"},
         {"--memory lots x", "size"},
         {"--memory 1Q x", "size"},
-        {"--marker maybe x", "on or off"},
-        {"--follow-fork 1 x", "on or off"},
+        {"--marker maybe x", "on, off, yes or no"},
+        {"--follow-fork 1 x", "on, off, yes or no"},
         {"--delay soon x", "seconds"},
         {"--duration 0 x", "nothing"},
         {"-e calls:1 x", "whole number"},

@@ -662,10 +662,7 @@ static void test_folded(void **state)
     char *text = NULL;
     size_t bytes = 0;
     FILE *out = open_memstream(&text, &bytes);
-    const struct export_format *folded = export_find("folded");
-    assert_non_null(folded);
-    assert_null(export_find("unfolded"));
-    assert_int_equal(folded->write(out, &(struct export_input){analysis, tree, 0}), 0);
+    assert_int_equal(export_folded.write(out, &(struct export_input){analysis, tree, 0}), 0);
     fclose(out);
     assert_string_equal(text, "main 1\n"
                               "main;b 3\n"

@@ -15,9 +15,10 @@
 
 const struct command command_record = {.name = "record", .help = "usage"};
 
-int print_command_help(const struct command *command)
+int print_command_help(const struct command *command, enum help_part part)
 {
     (void)command;
+    (void)part;
     return 0;
 }
 
