@@ -21,12 +21,11 @@
 #include "profile/kind.h"
 
 struct place_in_tree {
-    uint32_t base;                 // what the frame hangs under
-    uint32_t call_file, call_line; // where it is called
-    uint32_t entry : 31;           // number of what stands at its first instruction; 0: not known
-    uint32_t counted : 1;          // its calls and returns were given to a node
-    // The node it was found to be, for the function that it was taken for.
-    uint32_t node, function;
+    uint32_t base;        // what the frame hangs under
+    uint32_t call;        // where it is called: a number for functions_line()
+    uint32_t entry : 31;  // number of what stands at its first instruction; 0: not known
+    uint32_t counted : 1; // its calls and returns were given to a node
+    uint32_t node;        // that it was found to be; its base: it is left out; CALL_NONE: not yet
 };
 
 struct builder {
@@ -45,7 +44,7 @@ struct builder {
 // Where something happens: the node, and the line in it.
 struct position {
     uint32_t node;
-    uint32_t file, line;
+    uint32_t line; // a number for functions_line()
 };
 
 // Of a call, the profile has the return address; the call itself lies before it.
@@ -165,11 +164,21 @@ static void give_counts(struct builder *builder, uint32_t frame, uint32_t node)
         builder->counts[i] = cost ? 0 : values[i];
         any |= !cost && values[i] > 0;
         if (cost)
-            builder->tree->nodes[node].returns += values[i];
+            calltree_add_returns(builder->tree, node, values[i]);
     }
     const struct function *function = calltree_function(builder->tree, node);
     if (any)
         calltree_add(builder->tree, node, function->file, function->line, builder->counts);
+}
+
+static struct call_edge edge_from(const struct builder *builder, uint32_t line, uint32_t function,
+                                  enum call_kind kind)
+{
+    const struct located *call = functions_line(builder->functions, line);
+    return (struct call_edge){.function = function,
+                              .kind = kind,
+                              .call_file = call->file,
+                              .call_line = call->line};
 }
 
 // The node of a frame. A frame that is left out has the node it hangs under.
@@ -177,18 +186,15 @@ static uint32_t frame_node(struct builder *builder, uint32_t frame, const struct
 {
     uint32_t function = frame_function(builder, frame, inside);
     struct place_in_tree *place = &builder->places[frame];
-    if (place->function == function)
+    if (place->node != CALL_NONE && place->node != place->base &&
+        builder->tree->nodes[place->node].function == function)
         return place->node;
-    place->function = function;
     if (is_left_out(builder, function)) {
         place->node = place->base;
         return place->node;
     }
     place->node = calltree_child(builder->tree, place->base,
-                                 (struct call_edge){.function = function,
-                                                    .kind = CALL_FUNCTION,
-                                                    .call_file = place->call_file,
-                                                    .call_line = place->call_line});
+                                 edge_from(builder, place->call, function, CALL_FUNCTION));
     give_counts(builder, frame, place->node);
     return place->node;
 }
@@ -199,18 +205,14 @@ static struct position enter_inlined(struct builder *builder, uint32_t node,
 {
     const struct located *located = functions_located(builder->functions, spot);
     uint32_t last = spot->count - 1;
-    struct position at = {node, located[last].file, located[last].line};
+    struct position at = {node, spot->first + last};
     for (uint32_t i = last; i-- > 0;) {
         if (is_left_out(builder, located[i].function))
             continue;
         at.node = calltree_child(builder->tree, at.node,
-                                 (struct call_edge){.function = located[i].function,
-                                                    .kind = CALL_INLINED,
-                                                    .call_file = at.file,
-                                                    .call_line = at.line});
-        at.file = located[i].file;
-        at.line = located[i].line;
-        functions_define(builder->functions, located[i].function, at.file, 0);
+                                 edge_from(builder, at.line, located[i].function, CALL_INLINED));
+        at.line = spot->first + i;
+        functions_define(builder->functions, located[i].function, located[i].file, 0);
     }
     return at;
 }
@@ -220,16 +222,17 @@ static struct position locate(struct builder *builder, uint32_t frame, place_t i
 {
     struct place_in_tree *place = &builder->places[frame];
     if (is_root(builder->from, frame))
-        return (struct position){place->node, 0, 0};
+        return (struct position){place->node, 0};
     const struct spot *spot = functions_at(builder->functions, builder->from->process, inside);
     uint32_t node = frame_node(builder, frame, spot);
     if (node == place->base) // left out: as if the caller stood at the call
-        return (struct position){node, place->call_file, place->call_line};
+        return (struct position){node, place->call};
     if (!spot)
-        return (struct position){node, 0, 0};
-    const struct located *real = real_function(builder, spot);
-    if (builder->skips && real->function != place->function) // in another frame, which is left out
-        return (struct position){node, real->file, real->line};
+        return (struct position){node, 0};
+    // In another frame, which is left out?
+    if (builder->skips &&
+        real_function(builder, spot)->function != builder->tree->nodes[node].function)
+        return (struct position){node, spot->first + spot->count - 1};
     return enter_inlined(builder, node, spot);
 }
 
@@ -289,10 +292,9 @@ static void add_frame(struct builder *builder, uint32_t index)
                                               .kind = CALL_FUNCTION});
     builder->places[index] = (struct place_in_tree){
         .base = caller.node,
-        .call_file = caller.file,
-        .call_line = caller.line,
+        .call = caller.line,
         .entry = number & INT32_MAX,
-        .function = UINT32_MAX,
+        .node = CALL_NONE,
     };
     if (entry) {
         const struct located *real = real_function(builder, entry);
@@ -315,11 +317,12 @@ static void add_statement(struct builder *builder, uint32_t index)
     struct position at = locate(builder, node->parent, node->site);
     if (!call_is_code(&builder->tree->nodes[at.node]))
         at.node = unplaced_node(builder, at.node);
-    calltree_add(builder->tree, at.node, at.file, at.line,
+    const struct located *line = functions_line(builder->functions, at.line);
+    calltree_add(builder->tree, at.node, line->file, line->line,
                  builder->from->values + (size_t)index * metrics);
     // A damaged profile may have something below a statement.
-    builder->places[index] = (struct place_in_tree){
-        .base = at.node, .call_file = at.file, .call_line = at.line, .function = UINT32_MAX};
+    builder->places[index] =
+        (struct place_in_tree){.base = at.node, .call = at.line, .node = CALL_NONE};
 }
 
 static bool has_counts(const struct builder *builder, uint32_t frame)

@@ -61,7 +61,7 @@ static void arrive(struct climb *climb, struct climber *climber, uint32_t parent
     unsigned metrics = from->metrics;
     climber->node = child_of(climb, parent, &from->nodes[climber->at]);
     calltree_add(climb->to, climber->node, 0, 0, from->self + (size_t)climber->origin * metrics);
-    climb->to->nodes[climber->node].returns += from->nodes[climber->origin].returns;
+    calltree_add_returns(climb->to, climber->node, calltree_returns(from, climber->origin));
     if (climber->outermost)
         for (unsigned i = 0; i < metrics; i++)
             climb->total[(size_t)climber->node * metrics + i] +=

@@ -3,9 +3,6 @@
 #include "analyze/calltree.h"
 #include "base/memory.h"
 
-// A node of more children is looked up by hash.
-enum { LISTED_CHILDREN = 16 };
-
 static uint32_t new_node(struct calltree *tree, struct call_node node)
 {
     tree->nodes =
@@ -32,13 +29,12 @@ void calltree_free(struct calltree *tree)
 {
     if (!tree)
         return;
-    numbering_free(&tree->by_edge);
+    child_index_free(&tree->by_edge);
     numbering_free(&tree->by_line);
     free(tree->nodes);
     free(tree->self);
     free(tree->total);
-    free(tree->newest_child);
-    free(tree->older_sibling);
+    free(tree->returns);
     free(tree->lines);
     free(tree->line_values);
     free(tree->first);
@@ -64,81 +60,32 @@ uint32_t calltree_append(struct calltree *tree, uint32_t parent, struct call_edg
                                              .call_line = edge.call_line});
 }
 
-static uint64_t hash_edge(const struct calltree *tree, uint32_t parent, struct call_edge edge)
+static uint64_t hash_edge(const struct calltree *tree, struct call_edge edge)
 {
-    uint64_t key = (uint64_t)parent << 32 | edge.function;
-    if (tree->sites)
-        key = numbering_mix(key) + ((uint64_t)edge.call_file << 32 | edge.call_line);
-    return numbering_mix(key);
+    const uint64_t function = (uint64_t)edge.function << 32;
+    return tree->sites ? numbering_mix((uint64_t)edge.call_file << 32 | edge.call_line) + function
+                       : function;
 }
 
-static bool is_edge(const struct calltree *tree, uint32_t number, struct call_edge edge)
+static bool is_edge(const struct calltree *tree, uint32_t number, uint32_t parent,
+                    struct call_edge edge)
 {
     const struct call_node *node = &tree->nodes[number];
-    return node->function == edge.function && (!tree->sites || (node->call_line == edge.call_line &&
-                                                                node->call_file == edge.call_file));
-}
-
-// The child of a node by an edge; 0: none yet, as the root is nobody's child.
-static uint32_t find_child(const struct calltree *tree, uint32_t parent, struct call_edge edge)
-{
-    if (tree->nodes[parent].fanout <= LISTED_CHILDREN) {
-        uint32_t child = parent < tree->child_capacity ? tree->newest_child[parent] : 0;
-        while (child && !is_edge(tree, child, edge))
-            child = tree->older_sibling[child];
-        return child;
-    }
-    struct numbering_cursor cursor = numbering_find(&tree->by_edge, hash_edge(tree, parent, edge));
-    for (uint32_t found; numbering_next(&tree->by_edge, &cursor, &found);)
-        if (tree->nodes[found].parent == parent && is_edge(tree, found, edge))
-            return found;
-    return 0;
-}
-
-static void *grown_with_zeroes(void *array, size_t *capacity, size_t least, size_t size)
-{
-    const size_t before = *capacity;
-    array = memory_grown(array, capacity, least, size);
-    memset((char *)array + before * size, 0, (*capacity - before) * size);
-    return array;
-}
-
-static void hash_child(struct calltree *tree, uint32_t child)
-{
-    const struct call_node *node = &tree->nodes[child];
-    const struct call_edge edge = {
-        .function = node->function, .call_file = node->call_file, .call_line = node->call_line};
-    numbering_add(&tree->by_edge, hash_edge(tree, node->parent, edge), child);
-}
-
-// Makes a node findable below its parent.
-static void link_child(struct calltree *tree, uint32_t parent, uint32_t child)
-{
-    struct call_node *node = &tree->nodes[parent];
-    if (node->fanout <= LISTED_CHILDREN) {
-        tree->newest_child = grown_with_zeroes(tree->newest_child, &tree->child_capacity,
-                                               (size_t)parent + 1, sizeof *tree->newest_child);
-        tree->older_sibling = grown_with_zeroes(tree->older_sibling, &tree->sibling_capacity,
-                                                (size_t)child + 1, sizeof *tree->older_sibling);
-        tree->older_sibling[child] = tree->newest_child[parent];
-        tree->newest_child[parent] = child;
-        if (++node->fanout > LISTED_CHILDREN)
-            for (; child; child = tree->older_sibling[child])
-                hash_child(tree, child);
-    } else {
-        hash_child(tree, child);
-    }
+    return node->parent == parent && node->function == edge.function &&
+           (!tree->sites ||
+            (node->call_line == edge.call_line && node->call_file == edge.call_file));
 }
 
 uint32_t calltree_child(struct calltree *tree, uint32_t parent, struct call_edge edge)
 {
-    uint32_t child = find_child(tree, parent, edge);
-    if (child) {
-        calltree_meet(tree, child, edge);
-        return child;
-    }
-    child = calltree_append(tree, parent, edge);
-    link_child(tree, parent, child);
+    struct child_cursor cursor = child_index_find(&tree->by_edge, parent, hash_edge(tree, edge));
+    for (uint32_t found; child_index_next(&tree->by_edge, &cursor, &found);)
+        if (is_edge(tree, found, parent, edge)) {
+            calltree_meet(tree, found, edge);
+            return found;
+        }
+    const uint32_t child = calltree_append(tree, parent, edge);
+    child_index_add(&tree->by_edge, &cursor, child);
     return child;
 }
 
@@ -178,6 +125,17 @@ void calltree_add(struct calltree *tree, uint32_t node, uint32_t file, uint32_t 
     add_values(tree->line_values + (size_t)number * tree->metrics, values, tree->metrics);
 }
 
+void calltree_add_returns(struct calltree *tree, uint32_t node, uint64_t returns)
+{
+    if (returns == 0)
+        return;
+    const size_t before = tree->returns_capacity;
+    tree->returns = memory_grown(tree->returns, &tree->returns_capacity, (size_t)node + 1,
+                                 sizeof *tree->returns);
+    memset(tree->returns + before, 0, (tree->returns_capacity - before) * sizeof *tree->returns);
+    tree->returns[node] += returns;
+}
+
 void calltree_sum(struct calltree *tree)
 {
     size_t bytes = tree->count * tree->metrics * sizeof *tree->total;
@@ -213,19 +171,10 @@ static int compare_siblings(const void *left, const void *right, void *context)
     return a < b ? -1 : 1;
 }
 
-static void forget_growth(struct calltree *tree)
-{
-    numbering_free(&tree->by_edge);
-    free(tree->newest_child);
-    free(tree->older_sibling);
-    tree->newest_child = tree->older_sibling = NULL;
-    tree->child_capacity = tree->sibling_capacity = 0;
-}
-
 void calltree_order(struct calltree *tree, unsigned metric, enum call_order order)
 {
     size_t count = tree->count;
-    forget_growth(tree);
+    child_index_free(&tree->by_edge);
     free(tree->first);
     free(tree->children);
     tree->first = memory_array(count + 2, sizeof *tree->first);

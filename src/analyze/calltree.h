@@ -15,8 +15,8 @@
 // Parents stand before their children in the array, so that one pass backwards sums totals up and
 // one pass forwards hands things down: no recursion, whatever the depth of the program's.
 
+#include "analyze/child_index.h"
 #include "analyze/functions.h"
-#include "analyze/numbering.h"
 
 enum call_kind { CALL_ROOT, CALL_PROCESS, CALL_THREAD, CALL_FUNCTION, CALL_INLINED };
 
@@ -28,9 +28,7 @@ struct call_node {
     uint32_t function;
     uint32_t call_file, call_line; // where the caller calls it; 0: not known
     uint8_t kind;                  // CALL_INLINED only if it was inlined wherever it was met
-    uint8_t fanout;                // its children, as far as calltree_child() counts them
     uint32_t recursion; // folded here: it was at most this often on a path; 0: it was not
-    uint64_t returns;   // seen by the marker
 };
 
 // The cost of one line in one node; these add up to the node's self.
@@ -48,21 +46,20 @@ struct calltree {
     uint64_t *self, *total; // metrics a node; total is valid after calltree_sum()
     size_t count, node_capacity, self_capacity;
 
+    uint64_t *returns; // by node, as far as the marker has seen any
+    size_t returns_capacity;
+
     bool keep_lines;
     struct call_line *lines;
     uint64_t *line_values; // metrics a line
     size_t line_count, line_capacity, line_values_capacity;
 
-    // While the tree grows: a child of each node, and the next one of the same parent; 0: none. A
-    // node of many children is rare, and has them in by_edge as well.
-    uint32_t *newest_child, *older_sibling;
-    size_t child_capacity, sibling_capacity;
-
     // After calltree_order(): the children of node n are children[first[n]] to children[first[n +
     // 1] - 1].
     uint32_t *first, *children;
 
-    struct numbering by_edge, by_line;
+    struct child_index by_edge; // while the tree grows
+    struct numbering by_line;
 };
 
 // A tree with a root alone.
@@ -87,6 +84,9 @@ void calltree_meet(struct calltree *tree, uint32_t node, struct call_edge edge);
 void calltree_add(struct calltree *tree, uint32_t node, uint32_t file, uint32_t line,
                   const uint64_t *values);
 
+// Adds returns that the marker has seen.
+void calltree_add_returns(struct calltree *tree, uint32_t node, uint64_t returns);
+
 // total = self + the totals of the children.
 void calltree_sum(struct calltree *tree);
 
@@ -108,6 +108,11 @@ static inline uint64_t calltree_self(const struct calltree *tree, uint32_t node,
 static inline uint64_t calltree_total(const struct calltree *tree, uint32_t node, unsigned metric)
 {
     return tree->total[(size_t)node * tree->metrics + metric];
+}
+
+static inline uint64_t calltree_returns(const struct calltree *tree, uint32_t node)
+{
+    return node < tree->returns_capacity ? tree->returns[node] : 0;
 }
 
 static inline const struct function *calltree_function(const struct calltree *tree, uint32_t node)

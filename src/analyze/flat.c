@@ -81,7 +81,7 @@ static void add_node(struct flat *flat, const struct calltree *tree, uint32_t no
         add_values(flat->self + (size_t)row * metrics, tree->self + (size_t)node * metrics,
                    metrics);
     if (flat->by == FLAT_FUNCTION)
-        flat->rows[row].returns += tree->nodes[node].returns;
+        flat->rows[row].returns += calltree_returns(tree, node);
     if (outermost)
         add_values(flat->total + (size_t)row * metrics, tree->total + (size_t)node * metrics,
                    metrics);

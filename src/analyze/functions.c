@@ -62,6 +62,9 @@ struct functions *functions_new(const struct profile *profile, struct symbols *s
     functions->files =
         memory_grown(functions->files, &functions->file_capacity, 1, sizeof *functions->files);
     functions->files[functions->file_count++] = NULL;
+    functions->located = memory_grown(functions->located, &functions->located_capacity, 1,
+                                      sizeof *functions->located);
+    functions->located[functions->located_count++] = (struct located){0};
     return functions;
 }
 
@@ -262,6 +265,11 @@ const struct spot *functions_at(const struct functions *functions, uint32_t proc
 const struct located *functions_located(const struct functions *functions, const struct spot *spot)
 {
     return functions->located + spot->first;
+}
+
+const struct located *functions_line(const struct functions *functions, uint32_t number)
+{
+    return &functions->located[number];
 }
 
 const struct function *functions_get(const struct functions *functions, uint32_t function)

@@ -33,7 +33,7 @@ struct located {
 struct spot {
     place_t begin; // where the real function begins by its symbol; 0: not known
     uint32_t count;
-    uint32_t first; // in the table of located: innermost inlined function first, the real one last
+    uint32_t first; // of its lines, that of the innermost inlined function; the real one's is last
 };
 
 struct functions;
@@ -57,6 +57,8 @@ static inline bool place_is_known(place_t place)
 }
 
 const struct located *functions_located(const struct functions *functions, const struct spot *spot);
+// A line by its number in spots; number 0 is no line.
+const struct located *functions_line(const struct functions *functions, uint32_t number);
 const struct function *functions_get(const struct functions *functions, uint32_t function);
 uint32_t functions_count(const struct functions *functions);
 // The number of a function, given when it is new.

@@ -31,7 +31,7 @@ static uint32_t copy_under(struct refining *refining, uint32_t node, uint32_t pa
         edge.call_line = old->call_line;
     }
     uint32_t copy = calltree_child(refining->to, parent, edge);
-    refining->to->nodes[copy].returns += old->returns;
+    calltree_add_returns(refining->to, copy, calltree_returns(refining->from, node));
     return copy;
 }
 
@@ -166,7 +166,7 @@ struct calltree *refine_recursion(const struct calltree *tree)
         depths[i] = depth_of(tree, depths, i);
         // Where it is called from stays what it was: outside of the recursion.
         struct call_node *folded = &refining.to->nodes[again];
-        folded->returns += node->returns;
+        calltree_add_returns(refining.to, again, calltree_returns(tree, i));
         if (node->kind != CALL_INLINED)
             folded->kind = node->kind;
         if (folded->recursion < depths[i])

@@ -314,8 +314,8 @@ static struct row_plan *plan_rows(struct report *report, struct calltree **tree,
 
 static bool has_returns(const struct calltree *tree)
 {
-    for (size_t i = 0; i < tree->count; i++)
-        if (tree->nodes[i].returns > 0)
+    for (size_t i = 0; i < tree->returns_capacity; i++)
+        if (tree->returns[i] > 0)
             return true;
     return false;
 }

@@ -133,7 +133,8 @@ static void put_node(struct tree_writer *writer, uint32_t node)
                tree->metrics);
     put_values(json, writer->options, "total", tree->total + (size_t)node * tree->metrics,
                tree->metrics);
-    put_counts(json, writer->options, call->kind == CALL_FUNCTION, call->returns,
+    put_counts(json, writer->options, call->kind == CALL_FUNCTION,
+               calltree_returns(tree, node),
                tree->self + (size_t)node * tree->metrics,
                tree->total + (size_t)node * tree->metrics, tree->metrics);
     json_put_string(json, "kind", kind_names[call->kind]);

@@ -102,7 +102,7 @@ static void add_numbers(struct tree_printer *printer, const struct plan_row *row
                            .calls = options->has_calls && call_is_code(&tree->nodes[row->node])
                                         ? tree->self[values + options->calls]
                                         : 0,
-                           .returns = tree->nodes[row->node].returns,
+                           .returns = calltree_returns(tree, row->node),
                            .where = where});
     free(where);
 }

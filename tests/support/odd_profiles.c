@@ -6,6 +6,7 @@
 //   recursion   as nodes, but as a recording writes it
 //   module      names module COUNT, and tells of no other
 //   large       COUNT contexts of a program with many functions, in the order of their first calls
+//   calls       the same by their calls: every node is a frame
 
 #include "make_profile.h"
 #include "profile/encode.h"
@@ -175,6 +176,7 @@ enum { FUNCTIONS = 4000, FUNCTION_BYTES = 256, CALLS = 8, DEEPEST = 60 };
 struct program {
     struct profile *profile;
     unsigned module, tree;
+    bool calls; // each has a count, and no statement
     uint64_t wanted;
     uint16_t callee[FUNCTIONS][CALLS];
 };
@@ -196,7 +198,9 @@ static void call(struct program *program, uint32_t parent, unsigned depth, unsig
     uint32_t frame =
         make_frame(program->profile, program->tree, parent, site, code(program, function, 0));
     const uint64_t chance = next_random();
-    for (unsigned i = 0; i < 2 && goes_on(program); i++)
+    if (program->calls)
+        program->profile->trees[program->tree].values[frame] = 1 + (chance >> 40);
+    for (unsigned i = 0; i < 2 && !program->calls && goes_on(program); i++)
         if (chance >> i & 1)
             make_statement(program->profile, program->tree, frame,
                            code(program, function, 4 + 4 * i), 1000000 + (chance >> 40));
@@ -206,11 +210,15 @@ static void call(struct program *program, uint32_t parent, unsigned depth, unsig
                  code(program, function, 20 + 10 * i));
 }
 
-static void write_large(uint64_t count, const char *path, const char *module)
+static void write_large(uint64_t count, const char *path, const char *module, bool calls)
 {
     static struct program program;
     program.wanted = count;
-    program.profile = make_profile("cpu", "ns", 1000000);
+    program.calls = calls;
+    program.profile =
+        calls ? make_profile("calls", "calls", 1) : make_profile("cpu", "ns", 1000000);
+    if (calls)
+        make_text(&program.profile->tracker, "calls");
     program.module = make_module(program.profile, module);
     program.tree = make_tree(program.profile, make_process(program.profile, 1, 0, "app"), 0);
     for (unsigned i = 0; i < FUNCTIONS; i++)
@@ -231,8 +239,8 @@ int main(int argc, char **argv)
         write_module(count, path);
     else if (strcmp(kind, "recursion") == 0)
         write_recursion(count, path);
-    else if (strcmp(kind, "large") == 0)
-        write_large(count, path, argc == 5 ? argv[4] : "/bin/no-such-program");
+    else if (strcmp(kind, "large") == 0 || strcmp(kind, "calls") == 0)
+        write_large(count, path, argc == 5 ? argv[4] : "/bin/no-such-program", *kind == 'c');
     else
         write_alike(kind, count, path);
     return 0;

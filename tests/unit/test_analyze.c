@@ -41,8 +41,8 @@ static void test_figure1(void **state)
     assert_int_equal(total(tree, "main;a"), 42);
     assert_int_equal(total(tree, "main;b"), 57);
     assert_int_equal(self(tree, "main;b;c"), 54);
-    assert_int_equal(tree->nodes[fixture_find(tree, "main;a;c")].returns, 7);
-    assert_int_equal(tree->nodes[fixture_find(tree, "main;b;c")].returns, 70);
+    assert_int_equal(calltree_returns(tree, fixture_find(tree, "main;a;c")), 7);
+    assert_int_equal(calltree_returns(tree, fixture_find(tree, "main;b;c")), 70);
     const struct call_node *c = &tree->nodes[fixture_find(tree, "main;b;c")];
     assert_int_equal(c->call_line, 33);
     assert_string_equal(functions_file(tree->functions, c->call_file), "/src/b.c");
@@ -234,7 +234,7 @@ static void test_agent_and_ignored_frames(void **state)
     assert_int_equal(self(tree, "start_thread"), 1);
     assert_int_equal(self(tree, "start_thread;work"), 2);
     assert_int_equal(tree->nodes[fixture_find(tree, "start_thread;work")].call_line, 12);
-    assert_int_equal(tree->nodes[fixture_find(tree, "start_thread;work")].returns, 6);
+    assert_int_equal(calltree_returns(tree, fixture_find(tree, "start_thread;work")), 6);
     calltree_free(tree);
     struct pattern *ignore[] = {fixture_pattern("^start_"), fixture_pattern("^nothing$")};
     tree = build(&(struct build_options){.ignore = ignore, .ignore_count = 2});
@@ -268,7 +268,7 @@ static void test_names_of_odd_frames(void **state)
     fixture_statement(lost, 0, 16);
     struct calltree *tree = build(&(struct build_options){0});
     assert_int_equal(total(tree, "main;" SIGNAL_HANDLER ";on_signal"), 1);
-    assert_int_equal(tree->nodes[fixture_find(tree, "main;" SIGNAL_HANDLER)].returns, 3);
+    assert_int_equal(calltree_returns(tree, fixture_find(tree, "main;" SIGNAL_HANDLER)), 3);
     assert_int_equal(self(tree, "main;hidden"), 2);
     assert_int_equal(self(tree, "main;m4+0x9000"), 12);
     assert_int_equal(self(tree, "main;<unknown in prog>"), 16);
@@ -318,7 +318,7 @@ static void test_focus(void **state)
     calltree_free(refined);
     refined = refine_focus(tree, fixture_pattern("^c$"));
     assert_int_equal(total(refined, "c"), 94);
-    assert_int_equal(refined->nodes[fixture_find(refined, "c")].returns, 77);
+    assert_int_equal(calltree_returns(refined, fixture_find(refined, "c")), 77);
     calltree_free(refined);
     calltree_free(tree);
     fixture_end();

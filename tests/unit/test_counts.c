@@ -54,7 +54,7 @@ static void calls_are_a_metric_of_frames(void **state)
     assert_int_equal(calltree_self(tree, fixture_find(tree, "main;b"), 0), 2);
     assert_int_equal(calltree_total(tree, fixture_find(tree, "main;b"), 0), 72);
     assert_int_equal(calltree_self(tree, fixture_find(tree, "main;b;c"), 0), 70);
-    assert_int_equal(tree->nodes[fixture_find(tree, "main;b;c")].returns, 0);
+    assert_int_equal(calltree_returns(tree, fixture_find(tree, "main;b;c")), 0);
     calltree_free(tree);
     fixture_end();
 }

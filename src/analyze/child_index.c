@@ -1,0 +1,53 @@
+// SPDX-License-Identifier: MIT
+
+#include "analyze/child_index.h"
+#include "base/memory.h"
+
+enum { LISTED_CHILDREN = 16 };
+
+struct child_cursor child_index_find(const struct child_index *index, uint32_t parent,
+                                     uint64_t edge)
+{
+    return (struct child_cursor){
+        .parent = parent,
+        .next = parent < index->capacity ? index->links[parent].newest_child : 0,
+        .hash = edge + parent,
+    };
+}
+
+bool child_index_next(const struct child_index *index, struct child_cursor *cursor, uint32_t *child)
+{
+    if (cursor->next) {
+        *child = cursor->next;
+        cursor->next = index->links[*child].older_sibling;
+        if (++cursor->listed == LISTED_CHILDREN) {
+            cursor->hash = numbering_mix(cursor->hash);
+            cursor->further = numbering_find(&index->further, cursor->hash);
+        }
+        return true;
+    }
+    return cursor->listed == LISTED_CHILDREN &&
+           numbering_next(&index->further, &cursor->further, child);
+}
+
+void child_index_add(struct child_index *index, const struct child_cursor *cursor, uint32_t child)
+{
+    if (cursor->listed == LISTED_CHILDREN) {
+        numbering_add(&index->further, cursor->hash, child);
+        return;
+    }
+    // Parents stand before their children.
+    const size_t before = index->capacity;
+    index->links =
+        memory_grown(index->links, &index->capacity, (size_t)child + 1, sizeof *index->links);
+    memset(index->links + before, 0, (index->capacity - before) * sizeof *index->links);
+    index->links[child].older_sibling = index->links[cursor->parent].newest_child;
+    index->links[cursor->parent].newest_child = child;
+}
+
+void child_index_free(struct child_index *index)
+{
+    free(index->links);
+    numbering_free(&index->further);
+    *index = (struct child_index){0};
+}
