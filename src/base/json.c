@@ -8,20 +8,55 @@
 
 void json_start(struct json *json, FILE *out)
 {
-    *json = (struct json){.out = out};
+    json->out = out;
+    json->used = json->depth = 0;
+    json->after_key = json->filled[0] = json->spread[0] = false;
+}
+
+static void flush(struct json *json)
+{
+    fwrite(json->buffer, 1, json->used, json->out);
+    json->used = 0;
+}
+
+static void put_bytes(struct json *json, const char *bytes, size_t count)
+{
+    while (count > JSON_BUFFER - json->used) {
+        const size_t part = JSON_BUFFER - json->used;
+        memcpy(json->buffer + json->used, bytes, part);
+        json->used += part;
+        bytes += part;
+        count -= part;
+        flush(json);
+    }
+    memcpy(json->buffer + json->used, bytes, count);
+    json->used += count;
+}
+
+static void put_byte(struct json *json, char byte)
+{
+    if (json->used == JSON_BUFFER)
+        flush(json);
+    json->buffer[json->used++] = byte;
+}
+
+static void put_text(struct json *json, const char *text)
+{
+    put_bytes(json, text, strlen(text));
 }
 
 void json_finish(struct json *json)
 {
     assert(json->depth == 0);
-    putc_unlocked('\n', json->out);
+    put_byte(json, '\n');
+    flush(json);
 }
 
 static void new_line(struct json *json)
 {
-    putc_unlocked('\n', json->out);
+    put_byte(json, '\n');
     for (unsigned i = 0; i < json->depth; i++)
-        fputs("  ", json->out);
+        put_text(json, "  ");
 }
 
 // What stands before a value: nothing after a key, a comma after another value.
@@ -32,18 +67,18 @@ static void before_value(struct json *json)
         return;
     }
     if (json->filled[json->depth])
-        putc_unlocked(',', json->out);
+        put_byte(json, ',');
     if (json->spread[json->depth])
         new_line(json);
     else if (json->filled[json->depth])
-        putc_unlocked(' ', json->out);
+        put_byte(json, ' ');
     json->filled[json->depth] = true;
 }
 
 static void open_level(struct json *json, char bracket, bool spread)
 {
     before_value(json);
-    putc_unlocked(bracket, json->out);
+    put_byte(json, bracket);
     assert(json->depth + 1 < JSON_DEPTH);
     json->depth++;
     json->filled[json->depth] = false;
@@ -57,7 +92,7 @@ static void close_level(struct json *json, char bracket)
     json->depth--;
     if (lines)
         new_line(json);
-    putc_unlocked(bracket, json->out);
+    put_byte(json, bracket);
 }
 
 void json_object(struct json *json)
@@ -87,21 +122,24 @@ void json_end_array(struct json *json)
 
 // Harmless characters stand for themselves; others would be harmless to programs, but not on the
 // terminal of somebody who looks at the JSON.
-static void write_escaped(FILE *out, uint32_t code)
+static void put_escaped(struct json *json, uint32_t code)
 {
+    char text[16];
     static const char shorthand[] = "\"\\\b\f\n\r\t", letters[] = "\"\\bfnrt";
     const char *found = code && code < 0x80 ? strchr(shorthand, (int)code) : NULL;
     if (found)
-        fprintf(out, "\\%c", letters[found - shorthand]);
+        snprintf(text, sizeof text, "\\%c", letters[found - shorthand]);
     else if (code < 0x10000)
-        fprintf(out, "\\u%04x", code);
+        snprintf(text, sizeof text, "\\u%04x", code);
     else
-        fprintf(out, "\\u%04x\\u%04x", 0xd7c0 + (code >> 10), 0xdc00 + (code & 0x3ff));
+        snprintf(text, sizeof text, "\\u%04x\\u%04x", 0xd7c0 + (code >> 10),
+                 0xdc00 + (code & 0x3ff));
+    put_text(json, text);
 }
 
-static void write_quoted(FILE *out, const char *text)
+static void put_quoted(struct json *json, const char *text)
 {
-    putc_unlocked('"', out);
+    put_byte(json, '"');
     const char *plain = text;
     while (*text) {
         const unsigned char byte = (unsigned char)*text;
@@ -115,22 +153,22 @@ static void write_quoted(FILE *out, const char *text)
             text += length;
             continue;
         }
-        fwrite_unlocked(plain, 1, (size_t)(text - plain), out);
+        put_bytes(json, plain, (size_t)(text - plain));
         if (length == 0)
-            fputs("\xef\xbf\xbd", out); // a byte that is no UTF-8: the replacement character
+            put_text(json, "\xef\xbf\xbd"); // a byte that is no UTF-8: the replacement character
         else
-            write_escaped(out, code);
+            put_escaped(json, code);
         plain = text += length ? length : 1;
     }
-    fwrite_unlocked(plain, 1, (size_t)(text - plain), out);
-    putc_unlocked('"', out);
+    put_bytes(json, plain, (size_t)(text - plain));
+    put_byte(json, '"');
 }
 
 void json_key(struct json *json, const char *key)
 {
     before_value(json);
-    write_quoted(json->out, key);
-    fputs_unlocked(": ", json->out);
+    put_quoted(json, key);
+    put_text(json, ": ");
     json->after_key = true;
 }
 
@@ -141,7 +179,7 @@ void json_string(struct json *json, const char *text)
         return;
     }
     before_value(json);
-    write_quoted(json->out, text);
+    put_quoted(json, text);
 }
 
 void json_unsigned(struct json *json, uint64_t value)
@@ -153,7 +191,7 @@ void json_unsigned(struct json *json, uint64_t value)
         digits[sizeof digits - ++length] = (char)('0' + value % 10);
     while (value /= 10);
     before_value(json);
-    fwrite_unlocked(digits + sizeof digits - length, 1, length, json->out);
+    put_bytes(json, digits + sizeof digits - length, length);
 }
 
 void json_real(struct json *json, double value)
@@ -163,19 +201,21 @@ void json_real(struct json *json, double value)
         return;
     }
     before_value(json);
-    fprintf(json->out, "%.10g", value);
+    char text[32];
+    snprintf(text, sizeof text, "%.10g", value);
+    put_text(json, text);
 }
 
 void json_bool(struct json *json, bool value)
 {
     before_value(json);
-    fputs_unlocked(value ? "true" : "false", json->out);
+    put_text(json, value ? "true" : "false");
 }
 
 void json_null(struct json *json)
 {
     before_value(json);
-    fputs_unlocked("null", json->out);
+    put_text(json, "null");
 }
 
 void json_put_string(struct json *json, const char *key, const char *text)

@@ -10,17 +10,23 @@
 #include <stdint.h>
 #include <stdio.h>
 
-#define JSON_DEPTH 16
+enum {
+    JSON_DEPTH = 16,
+    JSON_BUFFER = 16 << 10,
+};
 
 struct json {
     FILE *out;
+    size_t used; // of the buffer
     unsigned depth;
     bool after_key;
-    bool filled[JSON_DEPTH]; // something stands at this level already
-    bool spread[JSON_DEPTH]; // each member of this level on a line of its own
+    bool filled[JSON_DEPTH];  // something stands at this level already
+    bool spread[JSON_DEPTH];  // each member of this level on a line of its own
+    char buffer[JSON_BUFFER]; // not yet in `out`: calls of stdio take longer than what they do here
 };
 
 // Lines make the two outer levels readable and let line tools look at one member at a time.
+// Nobody else writes to `out` in between.
 void json_start(struct json *json, FILE *out);
 void json_finish(struct json *json); // the last newline
 

@@ -188,6 +188,36 @@ static void write_values(struct json *json)
     json_end_array(json);
 }
 
+static char *long_text(void)
+{
+    char *text = malloc(3 * JSON_BUFFER);
+    memset(text, 'x', 3 * JSON_BUFFER - 1);
+    text[3 * JSON_BUFFER - 1] = '\0';
+    return text;
+}
+
+static void write_long_text(struct json *json)
+{
+    char *text = long_text();
+    json_array(json);
+    json_string(json, "ab");
+    json_string(json, text);
+    json_end_array(json);
+    free(text);
+}
+
+// Longer than the writer's buffer.
+static void test_json_long_text(void **state)
+{
+    (void)state;
+    char *text = json_text(write_long_text), *expected = NULL, *inner = long_text();
+    assert_true(asprintf(&expected, "[\"ab\", \"%s\"]\n", inner) > 0);
+    assert_string_equal(text, expected);
+    free(text);
+    free(expected);
+    free(inner);
+}
+
 static void test_json_values(void **state)
 {
     (void)state;
@@ -304,11 +334,12 @@ static void test_style(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_numbers),      cmocka_unit_test(test_cut),
-        cmocka_unit_test(test_foreign_text), cmocka_unit_test(test_table),
-        cmocka_unit_test(test_wrap),         cmocka_unit_test(test_json_values),
-        cmocka_unit_test(test_json_levels),  cmocka_unit_test(test_distance),
-        cmocka_unit_test(test_nearest),      cmocka_unit_test(test_style),
+        cmocka_unit_test(test_numbers),        cmocka_unit_test(test_cut),
+        cmocka_unit_test(test_foreign_text),   cmocka_unit_test(test_table),
+        cmocka_unit_test(test_wrap),           cmocka_unit_test(test_json_values),
+        cmocka_unit_test(test_json_long_text), cmocka_unit_test(test_json_levels),
+        cmocka_unit_test(test_distance),       cmocka_unit_test(test_nearest),
+        cmocka_unit_test(test_style),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
