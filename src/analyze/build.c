@@ -175,10 +175,8 @@ static struct call_edge edge_from(const struct builder *builder, uint32_t line, 
                                   enum call_kind kind)
 {
     const struct located *call = functions_line(builder->functions, line);
-    return (struct call_edge){.function = function,
-                              .kind = kind,
-                              .call_file = call->file,
-                              .call_line = call->line};
+    return (struct call_edge){
+        .function = function, .kind = kind, .call_file = call->file, .call_line = call->line};
 }
 
 // The node of a frame. A frame that is left out has the node it hangs under.

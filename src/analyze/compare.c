@@ -130,29 +130,39 @@ static void measure_counters(struct measuring *measuring)
     }
 }
 
-static int hottest_first(const void *left, const void *right, void *context)
+static bool is_hotter(const struct compare_tree *tree, uint32_t one, uint32_t other)
 {
-    const struct compare_tree *tree = context;
-    uint32_t a = *(const uint32_t *)left, b = *(const uint32_t *)right;
-    uint64_t heat_a = tree->contexts[a].weight[EXACT], heat_b = tree->contexts[b].weight[EXACT];
-    if (heat_a != heat_b)
-        return heat_a < heat_b ? 1 : -1;
-    return a < b ? -1 : a > b;
+    const uint64_t heat = tree->contexts[one].weight[EXACT];
+    const uint64_t other_heat = tree->contexts[other].weight[EXACT];
+    return heat != other_heat ? heat > other_heat : one < other;
 }
 
+// The hottest edges, in order. There are few of these, and millions of others.
 static void find_top(struct measuring *measuring)
 {
     struct compare_result *result = measuring->result;
     const struct compare_tree *tree = measuring->tree;
-    uint32_t *order = memory_array(tree->count, sizeof *order);
-    size_t count = 0;
-    for (uint32_t i = 1; i < tree->count; i++)
-        if (tree->contexts[i].weight[EXACT] > 0)
-            order[count++] = i;
-    qsort_r(order, count, sizeof *order, hottest_first, (void *)tree);
-    result->top = order;
-    result->top_count =
-        count < measuring->options->edges ? (unsigned)count : measuring->options->edges;
+    const unsigned most = measuring->options->edges;
+    uint32_t *top = memory_array(most + 1, sizeof *top);
+    unsigned count = 0;
+    for (uint32_t i = 1; most > 0 && i < tree->count; i++) {
+        if (tree->contexts[i].weight[EXACT] == 0 ||
+            (count == most && !is_hotter(tree, i, top[most - 1])))
+            continue;
+        unsigned at = 0;
+        for (unsigned end = count; at < end;) {
+            const unsigned middle = at + (end - at) / 2;
+            if (is_hotter(tree, i, top[middle]))
+                end = middle;
+            else
+                at = middle + 1;
+        }
+        memmove(top + at + 1, top + at, (count - at) * sizeof *top);
+        top[at] = i;
+        count += count < most;
+    }
+    result->top = top;
+    result->top_count = count;
 }
 
 static double correlate(const double *x, const double *y, unsigned count)

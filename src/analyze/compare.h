@@ -14,7 +14,7 @@
 //           │                         main>b>c  1,000   1,040
 //           c                         main>d        2       -   not in the approximation: uncovered
 
-#include "analyze/numbering.h"
+#include "analyze/child_index.h"
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -39,7 +39,8 @@ struct compare_tree {
     struct compare_function *functions;
     size_t count, capacity;
     size_t function_count, function_capacity;
-    struct numbering by_edge, by_name;
+    struct child_index by_edge;
+    struct numbering by_name;
     int64_t made_up[2]; // what a side's contexts have more than there was: their errors add up
 };
 

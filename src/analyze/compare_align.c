@@ -9,6 +9,7 @@
 struct projection {
     bool *followed; // its calls were counted
     bool *left_out;
+    size_t capacity; // of followed
 };
 
 // One of the two profiles, on its way into the common tree.
@@ -219,12 +220,20 @@ static bool is_called(const struct profile *profile, const struct profile_tree *
     return !counted; // a hot tree of time: what is in it was followed
 }
 
-// Gives numbers to all functions of a profile's frames. Marks those whose calls were counted in
-// `followed`, if it is given; true if there were any.
-static bool meet_functions(struct aligning *aligning, bool *followed)
+static bool *followed_function(struct projection *projection, uint32_t function)
+{
+    const size_t before = projection->capacity;
+    projection->followed = memory_grown(projection->followed, &projection->capacity,
+                                        (size_t)function + 1, sizeof *projection->followed);
+    memset(projection->followed + before, false, projection->capacity - before);
+    return &projection->followed[function];
+}
+
+// Gives numbers to all functions of a profile's frames. Marks those whose calls were counted, if a
+// projection is given.
+static void meet_functions(struct aligning *aligning, struct projection *projection)
 {
     const struct profile *profile = aligning->analysis->profile;
-    bool any = false;
     for (unsigned t = 0; t < profile->tree_count; t++) {
         aligning->tree = &profile->trees[t];
         find_insides(aligning);
@@ -232,11 +241,10 @@ static bool meet_functions(struct aligning *aligning, bool *followed)
             if (is_root(aligning->tree, i) || aligning->tree->nodes[i].function == 0)
                 continue;
             uint32_t function = common_function(aligning, frame_function(aligning, i));
-            if (followed && is_called(profile, aligning->tree, i))
-                any = followed[function] = true;
+            if (projection && is_called(profile, aligning->tree, i))
+                *followed_function(projection, function) = true;
         }
     }
-    return any;
 }
 
 // Decides what is left out of both trees (see the header). False: nothing.
@@ -247,14 +255,15 @@ static bool project(struct projection *projection, struct aligning sides[2])
     bool by_approx = !by_exact && follows_calls(sides[APPROX].analysis->profile);
     if (!by_exact && !by_approx)
         return false;
-    for (unsigned side = 0; side < 2; side++)
-        meet_functions(&sides[side], NULL);
+    meet_functions(&sides[EXACT], by_exact ? projection : NULL);
+    meet_functions(&sides[APPROX], by_approx ? projection : NULL);
+    if (projection->capacity == 0)
+        return false;
     size_t count = alignment->tree->function_count;
+    followed_function(projection, (uint32_t)count);
     const struct compare_function *functions = alignment->tree->functions;
     bool *has_module = memory_array(alignment->module_count, sizeof *has_module);
-    projection->followed = memory_array(count, sizeof *projection->followed);
     projection->left_out = memory_array(count, sizeof *projection->left_out);
-    bool any = meet_functions(&sides[by_exact ? EXACT : APPROX], projection->followed);
     for (size_t i = 0; i < count; i++)
         if (projection->followed[i])
             has_module[functions[i].module] = true;
@@ -262,7 +271,7 @@ static bool project(struct projection *projection, struct aligning sides[2])
         projection->left_out[i] =
             !projection->followed[i] && !(by_approx && has_module[functions[i].module]);
     free(has_module);
-    return any;
+    return true;
 }
 
 static char *list_metrics(const struct profile *profile)

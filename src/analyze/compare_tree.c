@@ -43,7 +43,7 @@ void compare_tree_free(struct compare_tree *tree)
         return;
     for (size_t i = 0; i < tree->function_count; i++)
         free(tree->functions[i].name);
-    numbering_free(&tree->by_edge);
+    child_index_free(&tree->by_edge);
     numbering_free(&tree->by_name);
     free(tree->functions);
     free(tree->contexts);
@@ -53,9 +53,9 @@ void compare_tree_free(struct compare_tree *tree)
 uint32_t compare_child(struct compare_tree *tree, uint32_t parent, uint32_t site, uint32_t function,
                        enum compare_side side)
 {
-    uint64_t hash = numbering_mix(numbering_mix((uint64_t)parent << 32 | function) + site);
-    struct numbering_cursor cursor = numbering_find(&tree->by_edge, hash);
-    for (uint32_t found; numbering_next(&tree->by_edge, &cursor, &found);) {
+    const uint64_t edge = numbering_mix((uint64_t)site << 32 | function);
+    struct child_cursor cursor = child_index_find(&tree->by_edge, parent, edge);
+    for (uint32_t found; child_index_next(&tree->by_edge, &cursor, &found);) {
         struct compare_context *context = &tree->contexts[found];
         if (context->parent == parent && context->site == site && context->function == function) {
             context->has[side] = true;
@@ -68,6 +68,6 @@ uint32_t compare_child(struct compare_tree *tree, uint32_t parent, uint32_t site
     tree->contexts[number] =
         (struct compare_context){.parent = parent, .site = site, .function = function};
     tree->contexts[number].has[side] = true;
-    numbering_add(&tree->by_edge, hash, number);
+    child_index_add(&tree->by_edge, &cursor, number);
     return number;
 }

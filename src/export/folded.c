@@ -63,7 +63,7 @@ static int write_folded(FILE *out, const struct export_input *input)
         uint64_t cost = calltree_self(tree, walk.node, input->metric);
         if (cost == 0)
             continue;
-        fwrite(path.text, 1, path.length, out);
+        fwrite_unlocked(path.text, 1, path.length, out);
         fprintf(out, " %llu\n", (unsigned long long)cost);
     }
     calltree_walk_end(&walk);

@@ -30,6 +30,39 @@ static uint64_t self(const struct calltree *tree, const char *path)
     return calltree_self(tree, fixture_find(tree, path), 0);
 }
 
+enum { WIDE = 1000 };
+
+// Children beyond the first few are found in another way, and those of two nodes are kept apart.
+static void test_wide_nodes(void **state)
+{
+    (void)state;
+    fixture_start();
+    fixture_figure1();
+    struct functions *functions = fixture_analysis()->functions;
+    struct calltree *tree = calltree_new(functions, 1, "all");
+    uint32_t numbers[WIDE][2];
+    for (unsigned pass = 0; pass < 2; pass++)
+        for (unsigned i = 0; i < WIDE; i++) {
+            char name[16];
+            snprintf(name, sizeof name, "f%u", i);
+            const struct call_edge edge = {
+                .function = functions_intern(functions, name, MODULE_NONE), .kind = CALL_FUNCTION};
+            const uint32_t child = calltree_child(tree, 0, edge);
+            const uint32_t below = calltree_child(tree, 1, edge);
+            if (pass == 0) {
+                assert_int_equal(tree->nodes[child].parent, 0);
+                assert_int_equal(tree->nodes[below].parent, 1);
+                numbers[i][0] = child;
+                numbers[i][1] = below;
+            }
+            assert_int_equal(child, numbers[i][0]);
+            assert_int_equal(below, numbers[i][1]);
+        }
+    assert_int_equal(tree->count, 1 + 2 * WIDE);
+    calltree_free(tree);
+    fixture_end();
+}
+
 static void test_figure1(void **state)
 {
     (void)state;
@@ -357,9 +390,9 @@ static void test_recursion(void **state)
         assert_int_equal(total(folded, "main;sort"), 27);
         assert_int_equal(self(folded, "main;sort;less"), 3 + 5);
         assert_int_equal(self(folded, "main;sort;walk"), 6);
-        const struct call_node *node = &folded->nodes[fixture_find(folded, "main;sort")];
-        assert_int_equal(node->returns, 111);
-        assert_int_equal(node->call_line, 11); // outside of the recursion
+        const uint32_t sort = fixture_find(folded, "main;sort");
+        assert_int_equal(calltree_returns(folded, sort), 111);
+        assert_int_equal(folded->nodes[sort].call_line, 11); // outside of the recursion
         assert_int_equal(folded->line_count, 4);
         calltree_free(folded);
         calltree_free(tree);
@@ -456,6 +489,7 @@ int main(void)
         cmocka_unit_test(test_focus),
         cmocka_unit_test(test_recursion),
         cmocka_unit_test(test_callers),
+        cmocka_unit_test(test_wide_nodes),
         cmocka_unit_test(test_modules),
         cmocka_unit_test(test_odd_shapes),
     };
