@@ -86,8 +86,15 @@ static void put_counts(struct json *json, const struct show_options *options, bo
     json_end_array(json);
 }
 
+// What the JSON of each of its nodes says of a function.
+struct function_members {
+    char *text; // NULL: not made yet
+    size_t bytes;
+};
+
 struct tree_writer {
     struct json *json;
+    struct function_members *functions; // by number
     const struct calltree *tree;
     const struct show_options *options;
     uint32_t *ids; // per node
@@ -111,12 +118,32 @@ static void put_lines(struct tree_writer *writer, uint32_t node)
     json_end_array(writer->json);
 }
 
+static void put_function(struct tree_writer *writer, uint32_t number)
+{
+    struct function_members *members = &writer->functions[number];
+    if (!members->text) {
+        const struct functions *functions = writer->tree->functions;
+        const struct function *function = functions_get(functions, number);
+        FILE *out = memory_checked(open_memstream(&members->text, &members->bytes));
+        struct json json;
+        json_start(&json, out);
+        json_put_string(&json, "function", function->name);
+        json_put_string(&json, "module", functions_module(functions, function->module));
+        json_put_string(&json, "file", functions_file(functions, function->file));
+        put_known(&json, "line", function->line);
+        json_finish(&json);
+        fclose(out);
+        memory_checked(members->text);
+        members->bytes--; // the last newline
+    }
+    json_put_members(writer->json, members->text, members->bytes);
+}
+
 static void put_node(struct tree_writer *writer, uint32_t node)
 {
     const struct calltree *tree = writer->tree;
     struct json *json = writer->json;
     const struct call_node *call = &tree->nodes[node];
-    const struct function *function = calltree_function(tree, node);
     json_object(json);
     json_put_unsigned(json, "id", writer->ids[node]);
     json_key(json, "parent");
@@ -124,17 +151,13 @@ static void put_node(struct tree_writer *writer, uint32_t node)
         json_null(json);
     else
         json_unsigned(json, writer->ids[call->parent]);
-    json_put_string(json, "function", function->name);
-    json_put_string(json, "module", functions_module(tree->functions, function->module));
-    json_put_string(json, "file", functions_file(tree->functions, function->file));
-    put_known(json, "line", function->line);
+    put_function(writer, call->function);
     put_known(json, "call_line", call->call_line == LINE_SEVERAL ? 0 : call->call_line);
     put_values(json, writer->options, "self", tree->self + (size_t)node * tree->metrics,
                tree->metrics);
     put_values(json, writer->options, "total", tree->total + (size_t)node * tree->metrics,
                tree->metrics);
-    put_counts(json, writer->options, call->kind == CALL_FUNCTION,
-               calltree_returns(tree, node),
+    put_counts(json, writer->options, call->kind == CALL_FUNCTION, calltree_returns(tree, node),
                tree->self + (size_t)node * tree->metrics,
                tree->total + (size_t)node * tree->metrics, tree->metrics);
     json_put_string(json, "kind", kind_names[call->kind]);
@@ -159,6 +182,8 @@ void show_tree_json(struct json *json, const struct calltree *tree,
 {
     struct tree_writer writer = {.json = json, .tree = tree, .options = options};
     writer.ids = memory_array(tree->count, sizeof *writer.ids);
+    const size_t functions = functions_count(tree->functions);
+    writer.functions = memory_array(functions, sizeof *writer.functions);
     if (tree->keep_lines)
         writer.first_line = calltree_lines(tree, &writer.lines);
     uint32_t next = 0;
@@ -178,6 +203,9 @@ void show_tree_json(struct json *json, const struct calltree *tree,
     calltree_walk_end(&walk);
     json_end_array(json);
     free(writer.ids);
+    for (size_t i = 0; i < functions; i++)
+        free(writer.functions[i].text);
+    free(writer.functions);
     free(writer.first_line);
     free(writer.lines);
 }

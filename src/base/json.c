@@ -250,3 +250,9 @@ void json_put_words(struct json *json, const char *key, char *const *words)
         json_string(json, *words);
     json_end_array(json);
 }
+
+void json_put_members(struct json *json, const char *members, size_t bytes)
+{
+    before_value(json);
+    put_bytes(json, members, bytes);
+}

@@ -51,4 +51,7 @@ void json_put_real(struct json *json, const char *key, double value);
 void json_put_bool(struct json *json, const char *key, bool value);
 void json_put_words(struct json *json, const char *key, char *const *words); // ends with NULL
 
+// Members of an object that a writer of their own has put, which has no other level.
+void json_put_members(struct json *json, const char *members, size_t bytes);
+
 #endif
