@@ -259,6 +259,17 @@ class Programs(DoctorTest):
         subprocess.run(["musl-gcc", "-o", self.file("musl"), self.file("musl.c")], check=True)
         self.assertIn("musl", self.doctor(self.file("musl"), status=1)["program"]["finding"])
 
+    def test_the_program_is_not_run(self):
+        """Nor is a loader of its own, which could be anything."""
+        loader, mark = self.file("loader"), self.file("mark")
+        with open(loader, "w", encoding="utf-8") as file:
+            file.write(f"#!/bin/sh\ntouch {mark}\n")
+        os.chmod(loader, 0o755)
+        checks = self.doctor(self.build("-Wl,--dynamic-linker=" + loader), status=0)
+        self.assertNotIn("libraries", checks)
+        self.assertFalse(os.path.exists(mark))
+        self.assertIn("libraries", self.doctor(self.build(), status=0))
+
     @installed("node")
     def test_node(self):
         self.assertIn("--perf-basic-prof", self.doctor("node", status=0)["language"]["remedy"])

@@ -35,36 +35,43 @@ static const char *short_name(const char *path)
     return slash ? slash + 1 : path;
 }
 
-// Programs that run other programs' text: only their own functions are on the stack.
+#define NO_NAMES "an interpreter: its own C functions are shown, not those of the script"
+
+// Programs that run others' text, and what makes them name the functions in it. Versions may
+// follow: python3.11, lua5.4.
+static const struct language {
+    const char *name, *finding, *remedy;
+} languages[] = {
+    {"node", "JavaScript functions have names if node writes them down",
+     "cairn record -- node --perf-basic-prof SCRIPT"},
+    {"nodejs", "JavaScript functions have names if node writes them down",
+     "cairn record -- nodejs --perf-basic-prof SCRIPT"},
+    {"java", "methods have names if Java writes them down (JDK 17 or later)",
+     "cairn record -- java -XX:+UnlockDiagnosticVMOptions -XX:+DumpPerfMapAtExit "
+     "-XX:+PreserveFramePointer PROGRAM"},
+    {"python", "functions of a script have names if Python writes them down (3.12 or later)",
+     "cairn record -- python3 -X perf SCRIPT"},
+    {"perl", NO_NAMES, NULL},
+    {"ruby", NO_NAMES, NULL},
+    {"php", NO_NAMES, NULL},
+    {"lua", NO_NAMES, NULL},
+    {"luajit", NO_NAMES, NULL},
+    {"guile", NO_NAMES, NULL},
+};
+
 static void check_language(struct checks *checks, const char *path)
 {
-    static const struct {
-        const char *name, *finding, *remedy;
-    } languages[] = {
-        {"node", "JavaScript functions have names if node writes them down",
-         "cairn record -- node --perf-basic-prof SCRIPT"},
-        {"java", "methods have names if Java writes them down (JDK 17 or later)",
-         "cairn record -- java -XX:+UnlockDiagnosticVMOptions -XX:+DumpPerfMapAtExit "
-         "-XX:+PreserveFramePointer PROGRAM"},
-        {"python", "functions of a script have names if Python writes them down (3.12 or later)",
-         "cairn record -- python3 -X perf SCRIPT"},
-        {"perl", "an interpreter: its own C functions are shown, not those of the script", NULL},
-        {"ruby", "an interpreter: its own C functions are shown, not those of the script", NULL},
-        {"php", "an interpreter: its own C functions are shown, not those of the script", NULL},
-        {"lua", "an interpreter: its own C functions are shown, not those of the script", NULL},
-        {"guile", "an interpreter: its own C functions are shown, not those of the script", NULL},
-    };
+    const char *name = short_name(path);
     for (size_t i = 0; i < sizeof languages / sizeof *languages; i++) {
-        const size_t length = strlen(languages[i].name);
-        const char *name = short_name(path);
-        // python3.11, perl5.36.0, but no "nodelay".
-        if (strncmp(name, languages[i].name, length) ||
-            name[length + strspn(name + length, "0123456789.-jit")])
+        const struct language *language = &languages[i];
+        const size_t length = strlen(language->name);
+        if (strncmp(name, language->name, length) ||
+            name[length + strspn(name + length, "0123456789.-")])
             continue;
         struct check *check =
-            checks_add(checks, "language", CHECK_LIMITED, "%s", languages[i].finding);
-        if (languages[i].remedy)
-            check_remedy(check, "%s", languages[i].remedy);
+            checks_add(checks, "language", CHECK_LIMITED, "%s", language->finding);
+        if (language->remedy)
+            check_remedy(check, "%s", language->remedy);
     }
 }
 
@@ -116,16 +123,30 @@ static void check_libraries(struct checks *checks, const struct library_list *li
     free(bare);
 }
 
-void check_program(struct checks *checks, const struct launch *launch)
+static struct program read_program(const char *path)
 {
-    struct library_list libraries = {.paths = NULL};
     struct program program = {.kind = PROGRAM_UNKNOWN};
-    const char *path = launch->program;
     int file = open(path, O_RDONLY | O_CLOEXEC);
     if (file >= 0) {
         program_read(file, &program);
         close(file);
     }
+    return program;
+}
+
+// The loader is asked for libraries by being run, and a file can name any program as its loader.
+// Ours is trusted: it has loaded this tool.
+static bool has_our_loader(const struct program *program)
+{
+    const struct program self = read_program("/proc/self/exe");
+    return program->kind == PROGRAM_ELF && program->name[0] && !strcmp(program->name, self.name);
+}
+
+void check_program(struct checks *checks, const struct launch *launch)
+{
+    struct library_list libraries = {.paths = NULL};
+    const char *path = launch->program;
+    const struct program program = read_program(path);
     checks_add(checks, "program", CHECK_OK,
                strcmp(path, launch->path) ? "%s is a script of %s, and can be recorded"
                                           : "%s can be recorded",
@@ -133,7 +154,7 @@ void check_program(struct checks *checks, const struct launch *launch)
         ->essential = true;
     check_language(checks, path);
     check_file(checks, path);
-    if (program.kind == PROGRAM_ELF && program.name[0] && !program.has_long_name)
+    if (has_our_loader(&program))
         each_library(program.name, path, add_library, &libraries);
     if (libraries.count)
         check_libraries(checks, &libraries);
