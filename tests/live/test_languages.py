@@ -1,9 +1,11 @@
 # SPDX-License-Identifier: MIT
 """Programs whose runtime knows its stacks better than we do: they never meet what is not theirs."""
 
+import contextlib
 import json
 import os
 import random
+import shutil
 import subprocess
 import sys
 import unittest
@@ -150,6 +152,69 @@ class Real(RuntimeTest):
             # Stripped, and without unwind tables: names, lines and frames come from a table of Go's.
             module, = (module for module in profile.info["modules"] if module["path"].endswith("/gron"))
             self.assertIn(module["symbols"], ("table", "dwarf"))
+
+
+class Documented(LiveTest):
+    """What docs/languages.md tells to type."""
+
+    def write(self, name, text):
+        with open(self.file(name), "w", encoding="ascii") as file:
+            file.write(text)
+        return self.file(name)
+
+    def assert_hot(self, argv, function):
+        """Most of the time is in a function that only the language's runtime can name."""
+        def life():
+            run, profile = self.record(argv, "-F", "1000")
+            self.assertEqual(run.status, 0, run.words)
+            self.addCleanup(self.remove_maps, profile)
+            return profile
+
+        def is_below(node):
+            return node is not None and (function in node.function or is_below(node.parent))
+
+        def judge(profile):
+            self.assertGreater(sum(node.own for node in profile.nodes if is_below(node)), 0.5 * profile.total)
+
+        return self.steadily(life, judge)
+
+    @staticmethod
+    def remove_maps(profile):
+        for process in profile.info["process_list"]:
+            with contextlib.suppress(FileNotFoundError):
+                os.unlink(f"/tmp/perf-{process['pid']}.map")
+
+    @installed("go", "gcc")
+    def test_go_by_the_c_linker(self):
+        source = self.write("main.go", "package main\nfunc fib(n int) int {\n\tif n < 2 {\n\t\treturn n\n\t}\n"
+                            "\treturn fib(n-1) + fib(n-2)\n}\nfunc main() { println(fib(36)) }\n")
+        env = dict(os.environ, GOCACHE=self.file("cache"), GO111MODULE="off")
+        subprocess.run(["go", "build", "-o", self.file("alone"), source], check=True, env=env)
+        subprocess.run(["go", "build", "-ldflags", "-linkmode=external", "-o", self.file("linked"), source],
+                       check=True, env=env)
+        run = Run([CAIRN, "record", "-o", self.file("none"), self.file("alone")])
+        self.assertEqual(run.status, 2)
+        self.assertIn("go build -ldflags -linkmode=external", run.words)
+        self.assert_hot([self.file("linked")], "main.fib")
+
+    @installed("java", "javac")
+    def test_java_with_a_map(self):
+        source = self.write("Work.java", "public class Work {\n"
+                            "static int fib(int n) { return n < 2 ? n : fib(n - 1) + fib(n - 2); }\n"
+                            "public static void main(String[] args) { System.out.println(fib(40)); } }\n")
+        subprocess.run(["javac", "-d", self.folder, source], check=True)
+        profile = self.assert_hot(
+            ["java", "-XX:+UnlockDiagnosticVMOptions", "-XX:+DumpPerfMapAtExit", "-XX:+PreserveFramePointer", "-cp",
+             self.folder, "Work"], "int Work.fib")
+        self.assertGreater(profile.info["walks"]["complete_pct"], 99)
+
+    def test_python_with_a_map(self):
+        found = filter(None, (shutil.which(f"python3.{version}") for version in range(12, 20)))
+        python = next((path for path in found if Run([path, "-c", "0"]).status == 0), None)
+        if not python:
+            self.skipTest("no Python that writes maps")
+        script = self.write("work.py", "def fib(n):\n    return n if n < 2 else fib(n - 1) + fib(n - 2)\nfib(30)\n")
+        self.assert_hot([python, "-X", "perf", script], "py::fib")
 
 
 if __name__ == "__main__":
