@@ -9,6 +9,7 @@
 #include "agent/watch.h"
 #include "base/huge.h"
 #include "base/rare.h"
+#include "event/ring.h"
 #include "track/burst.h"
 #include "track/encode.h"
 #include "track/kernel_frames.h"
@@ -69,6 +70,41 @@ static ref_t find_node(struct thread *thread, void *ucontext, uint64_t weight)
     return RARE(arch_may_be_in_system_call(ucontext)) && node && agent.session->options.kernel
                ? kernel_frames_node(&agent.arena, thread->record->tree, node, ucontext)
                : node;
+}
+
+// Ticks that came while the kernel was at work for the program have one signal together, when it
+// returns, and each has left where the kernel was: the weight is shared out among them. Gives the
+// node of the last one; what it weighs is left in *weight.
+static ref_t charge_ticks(struct thread *thread, const void *ucontext, ref_t statement,
+                          uint64_t *weight)
+{
+    void *page = clock_ring(&thread->clock);
+    struct ring_sample sample;
+    unsigned ticks = 0, in_kernel = 0;
+    if (!page)
+        return statement;
+    struct ring ring = ring_begin(page);
+    const struct ring first = ring;
+    while (ring_next(&ring, &sample)) {
+        const bool here = arch_was_interrupted_at(ucontext, sample.pc);
+        ticks += here; // others came in our own code
+        in_kernel += here && sample.count;
+    }
+    ref_t node = statement;
+    for (ring = first; in_kernel && ticks && ring_next(&ring, &sample);) {
+        if (!arch_was_interrupted_at(ucontext, sample.pc))
+            continue;
+        node = kernel_frames_below(&agent.arena, thread->record->tree, statement, sample.address,
+                                   sample.count);
+        if (--ticks == 0)
+            break;
+        const uint64_t part = *weight / (ticks + 1);
+        thread_charge(thread->record, node, part);
+        thread->record->stats.cost_ns += part;
+        *weight -= part;
+    }
+    ring_finish(&first);
+    return node;
 }
 
 static void charge(struct thread *thread, ref_t node, uint64_t now, uint64_t weight)
@@ -219,7 +255,7 @@ static void take_sample(void *ucontext, enum tick tick)
         thread_move(thread);
     if (RARE(thread->record->stats.samples == MANY))
         expect_many();
-    const ref_t node = find_node(thread, ucontext, weight);
+    ref_t node = find_node(thread, ucontext, weight);
     if (RARE(!node)) {
         thread->last -= weight; // at a bad moment: the next sample carries its weight
         cpu_guess_ask_next(&thread->guess);
@@ -228,7 +264,10 @@ static void take_sample(void *ucontext, enum tick tick)
     }
     if (RARE(watch_is_on()))
         watch_sample(node, weight);
-    charge(thread, node, now, weight);
+    uint64_t rest = weight;
+    if (tick == TICK_PERIOD) // of the clock itself: it is there
+        node = charge_ticks(thread, ucontext, node, &rest);
+    charge(thread, node, now, rest);
     charge_wall(thread, node, begin);
     if (RARE(switches_are_due(&thread->switches)))
         thread_review_clock(thread, now);

@@ -119,12 +119,20 @@ static bool is_left_out(struct builder *builder, uint32_t function)
 {
     const struct function *known = functions_get(builder->functions, function);
     // Nothing of the agent is the program's doing.
-    if (known->agent || (known->kernel && builder->options->without_kernel))
+    if (known->agent || known->entry || (known->kernel && builder->options->without_kernel))
         return true;
     for (unsigned i = 0; i < builder->options->ignore_count; i++)
         if (pattern_matches(builder->options->ignore[i], builder->functions, function))
             return true;
     return false;
+}
+
+// The kernel's own function of a system call stands below the call, which has the same name.
+static bool is_same_call(const struct builder *builder, uint32_t base, uint32_t function)
+{
+    const struct function *known = functions_get(builder->functions, function);
+    return known->kernel && builder->tree->nodes[base].function == function &&
+           strncmp(known->name, "sys_", 4) == 0;
 }
 
 static const struct located *real_function(struct builder *builder, const struct spot *spot)
@@ -187,7 +195,7 @@ static uint32_t frame_node(struct builder *builder, uint32_t frame, const struct
     if (place->node != CALL_NONE && place->node != place->base &&
         builder->tree->nodes[place->node].function == function)
         return place->node;
-    if (is_left_out(builder, function)) {
+    if (is_left_out(builder, function) || is_same_call(builder, place->base, function)) {
         place->node = place->base;
         return place->node;
     }

@@ -106,6 +106,12 @@ static uint32_t same_module(const struct functions *functions, uint32_t module)
                : module;
 }
 
+static bool is_entry(const char *name)
+{
+    return strncmp(name, "entry_SYSCALL_64", 16) == 0 || strcmp(name, "do_syscall_64") == 0 ||
+           strcmp(name, "x64_sys_call") == 0;
+}
+
 uint32_t functions_intern(struct functions *functions, const char *name, uint32_t module)
 {
     module = same_module(functions, module);
@@ -125,6 +131,7 @@ uint32_t functions_intern(struct functions *functions, const char *name, uint32_
         .module = module,
         .agent = module < functions->profile->module_count && functions->module_is_agent[module],
         .kernel = module != MODULE_NONE && module == functions->kernel,
+        .entry = module != MODULE_NONE && module == functions->kernel && is_entry(name),
     };
     numbering_add(&functions->by_key, hash, number);
     return number;

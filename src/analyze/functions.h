@@ -20,6 +20,7 @@ struct function {
     uint32_t line;
     bool agent;  // belongs to libcairn.so: not a part of the program
     bool kernel; // of the kernel, or a system call
+    bool entry;  // of the kernel: leads to every system call, and says nothing
 };
 
 // One function at a place, with the line in it.

@@ -116,6 +116,15 @@ static void put_kept(struct json *json, const struct profile *profile,
     json_put_unsigned(json, "purged", totals->purged);
 }
 
+// "frames", "calls" or "none"; and why no frames.
+static void put_kernel(struct json *json, const struct profile *profile)
+{
+    const char *why = profile->kernel ? strchr(profile->kernel, ' ') : NULL;
+    json_put_string(json, "kernel", !profile->kernel ? "none" : why ? "calls" : profile->kernel);
+    if (why)
+        json_put_string(json, "kernel_note", why + 1);
+}
+
 static void put_modules(struct json *json, const struct analysis *analysis)
 {
     static const char *const qualities[] = {"none", "table", "table", "dwarf"};
@@ -355,6 +364,7 @@ void summary_print_json(FILE *out, const struct analysis *analysis,
     json_put_string(json, "tracker", profile->tracker);
     json_put_string(json, "tree", profile->tree_kind);
     put_kept(json, profile, totals);
+    put_kernel(json, profile);
     put_events(json, profile, totals);
     json_put_unsigned(json, "processes", profile->process_count);
     json_put_unsigned(json, "threads", totals->threads);

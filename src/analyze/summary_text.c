@@ -140,6 +140,13 @@ static void put_overhead(struct text_table *table, const struct profile *profile
         text_count(totals->switches).text);
 }
 
+static void put_kernel(struct text_table *table, const struct profile *profile)
+{
+    const char *why = profile->kernel ? strchr(profile->kernel, ' ') : NULL;
+    if (profile->kernel)
+        put(table, "kernel", "system calls%s%s", why ? ";" : " and frames", why ? why : "");
+}
+
 static void put_samples(struct text_table *table, const struct profile *profile,
                         const struct profile_totals *totals)
 {
@@ -174,6 +181,7 @@ static void put_samples(struct text_table *table, const struct profile *profile,
         text_duration(totals_handler_percentile(totals, 0.99)).text,
         text_percent((double)totals->handler_ns, (double)totals->cost_ns).text);
     put_overhead(table, profile, totals);
+    put_kernel(table, profile);
 }
 
 // Contexts that programs asked for.

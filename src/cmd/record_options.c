@@ -74,7 +74,9 @@ const struct option_row record_rows[] = {
     {OPTION_PER_THREAD, "per-thread", NULL, "Keep threads with the same start routine apart."},
     {OPTION_FOLLOW_FORK, "follow-fork", "yes|no",
      "Record the processes that COMMAND starts, too (default yes)."},
-    {OPTION_KERNEL, "kernel", "yes|no", "Name the system calls that time goes to (default yes)."},
+    {OPTION_KERNEL, "kernel", "yes|no",
+     "Name the system calls that time goes to, and the kernel's functions, if they may be seen "
+     "(default yes)."},
     {OPTION_DELAY, "delay", "SEC", "Start sampling SEC seconds after COMMAND starts."},
     {OPTION_DURATION, "duration", "SEC", "Sample for SEC seconds. COMMAND runs on."},
     {OPTION_JSON, "json", NULL, "Print the closing summary (on stderr) as JSON."},

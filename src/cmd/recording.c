@@ -413,6 +413,8 @@ static int start(struct recording *recording, const struct launch *launch,
         return STATUS_MISUSE;
     }
     recorder_note(recording->recorder, recording->session.note);
+    if (*recording->session.kernel)
+        recorder_kernel(recording->recorder, recording->session.kernel);
     recording->start_ns = recording->written_ns = now_ns();
     recording->update_ns = recording->start_ns + UPDATE_NS;
     uint64_t on_ns = recording->start_ns + options->delay_ns;

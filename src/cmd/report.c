@@ -59,7 +59,7 @@ static const struct option_row rows[] = {
     {OPTION_NO_INLINES, "no-inlines", NULL,
      "Count inlined functions as part of the function they were inlined into."},
     {OPTION_KERNEL, "kernel", "yes|no",
-     "Show system calls (default), or count them as part of the function that made them."},
+     "Show what the kernel does (default), or count it as part of the function it does it for."},
     {OPTION_FOLD_RECURSION, "fold-recursion", "[=yes|no|auto]",
      "Show a function that calls itself, directly or not, once on a path. auto (default): where "
      "recursion fills the rows."},

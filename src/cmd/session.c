@@ -2,6 +2,7 @@
 
 #include "cmd/session.h"
 #include "base/text.h"
+#include "cmd/kernel_access.h"
 #include "cmd/memory_limit.h"
 #include <errno.h>
 #include <stdio.h>
@@ -90,6 +91,8 @@ int session_create(struct session *session, const struct record_options *options
     shared->tool_pid = (uint32_t)getpid();
     shared->slice_bytes = session->slice_bytes = slice;
     atomic_store_explicit(&shared->memory_left, (int64_t)all, memory_order_relaxed);
+    const struct kernel_access kernel = kernel_access(options);
+    kernel_access_text(&kernel, session->kernel, sizeof session->kernel);
     shared->options = (struct live_options){
         .event = options->event,
         .also = options->also,
@@ -111,8 +114,7 @@ int session_create(struct session *session, const struct record_options *options
         .verify = options->verify,
         .restless = options->restless,
         .calls_by = options->calls_by,
-        .kernel = options->kernel && options->trees.kind == LIVE_TREE_FULL ? LIVE_KERNEL_CALLS
-                                                                           : LIVE_KERNEL_NONE,
+        .kernel = kernel.level,
         .calls_window = options->calls_window,
     };
     fill_tree_options(&shared->options, &options->trees);

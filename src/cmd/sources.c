@@ -40,6 +40,24 @@ int open_task_clock(bool sigtrap, uint64_t period_ns)
                : fd;
 }
 
+int open_kernel_chains(void)
+{
+    struct perf_event_attr attr = {
+        .type = PERF_TYPE_SOFTWARE,
+        .size = sizeof attr,
+        .config = PERF_COUNT_SW_TASK_CLOCK,
+        .sample_period = ANY_PERIOD_NS,
+        .sample_type = PERF_SAMPLE_CALLCHAIN,
+        .disabled = 1,
+        .exclude_hv = 1,
+        .exclude_callchain_user = 1,
+        .sigtrap = 1,
+        .remove_on_exec = 1,
+    };
+    long fd = syscall(SYS_perf_event_open, &attr, 0, -1, -1, PERF_FLAG_FD_CLOEXEC);
+    return fd < 0 ? -errno : (int)fd;
+}
+
 // Waiting begins and ends inside the kernel.
 int open_switches(void)
 {

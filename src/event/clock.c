@@ -2,6 +2,7 @@
 #include "event/clock.h"
 #include "base/now.h"
 #include "base/reserve.h"
+#include "event/ring.h"
 #include <errno.h>
 #include <fcntl.h>
 #include <linux/perf_event.h>
@@ -50,7 +51,7 @@ static clockid_t cpu_clock_id(pid_t thread)
 
 // Opened disabled: start_event() comes when all is set up.
 static int open_event(pid_t thread, uint64_t config, uint64_t period, bool sigtrap,
-                      bool exclude_kernel)
+                      bool exclude_kernel, bool chains)
 {
     struct perf_event_attr attributes;
     memset(&attributes, 0, sizeof attributes);
@@ -69,20 +70,46 @@ static int open_event(pid_t thread, uint64_t config, uint64_t period, bool sigtr
     } else {
         attributes.wakeup_events = 1;
     }
+    if (chains)
+        ring_ask(&attributes);
     int fd = (int)syscall(SYS_perf_event_open, &attributes, thread, -1, -1, PERF_FLAG_FD_CLOEXEC);
     return fd < 0 ? -errno : fd;
 }
 
-// Ties the event's life to a mapping instead of the descriptor, which start_event() closes.
-static void keep_event(struct thread_clock *clock, int index, int fd)
+// Pages have addresses that end in zeroes: this bit says that a ring lies behind.
+#define WITH_RING 1
+
+static void *page_of(uintptr_t tagged)
 {
-    reserve_claim(PAGE, RESERVE_SHARED);
-    void *page = mmap(reserve_hint(PAGE), PAGE, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
-    clock->pages[index] = page == MAP_FAILED ? NULL : page;
-    clock->descriptors[index] = fd;
+    return (void *)(tagged & ~(uintptr_t)WITH_RING);
+}
+
+static size_t bytes_of(uintptr_t tagged)
+{
+    return tagged & WITH_RING ? PAGE + RING_BYTES : PAGE;
+}
+
+static uintptr_t map_event(int fd, uintptr_t ring)
+{
+    const size_t bytes = bytes_of(ring);
+    reserve_claim(bytes, RESERVE_SHARED);
+    void *page = mmap(reserve_hint(bytes), bytes, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
     if (page != MAP_FAILED)
+        return (uintptr_t)page | ring;
+    reserve_release(bytes, RESERVE_SHARED);
+    return 0;
+}
+
+// Ties the event's life to a mapping instead of the descriptor, which start_event() closes.
+static void keep_event(struct thread_clock *clock, int index, int fd, bool ring)
+{
+    uintptr_t page = ring ? map_event(fd, WITH_RING) : 0;
+    if (!page)
+        page = map_event(fd, 0);
+    clock->pages[index] = page;
+    clock->descriptors[index] = fd;
+    if (page)
         return;
-    reserve_release(PAGE, RESERVE_SHARED);
     // The limit of locked memory: keep the descriptor, away from those that the program counts on.
     int high = fcntl(fd, F_DUPFD_CLOEXEC, DESCRIPTOR_FLOOR);
     if (high < 0)
@@ -95,7 +122,7 @@ static void keep_event(struct thread_clock *clock, int index, int fd)
 static void start_event(struct thread_clock *clock, int index, bool once)
 {
     const int fd = clock->descriptors[index];
-    const bool mapped = clock->pages[index] != NULL;
+    const bool mapped = clock->pages[index] != 0;
     if (fd < 0)
         return;
     // The first tick may come at once, and its handler closes the clock and opens another: closed
@@ -109,35 +136,36 @@ static void start_event(struct thread_clock *clock, int index, bool once)
 }
 
 // A CPU clock that sees the kernel's part as well, if we may ask for that.
-static int open_cpu_clock(struct thread_clock *clock, uint64_t period, bool sigtrap)
+static int open_cpu_clock(struct thread_clock *clock, uint64_t period, bool sigtrap, bool chains)
 {
-    int fd = open_event(clock->thread, PERF_COUNT_SW_TASK_CLOCK, period, sigtrap, false);
+    int fd = open_event(clock->thread, PERF_COUNT_SW_TASK_CLOCK, period, sigtrap, false, chains);
     clock->exclude_kernel = fd == -EACCES || fd == -EPERM;
     return clock->exclude_kernel
-               ? open_event(clock->thread, PERF_COUNT_SW_TASK_CLOCK, period, sigtrap, true)
+               ? open_event(clock->thread, PERF_COUNT_SW_TASK_CLOCK, period, sigtrap, true, false)
                : fd;
 }
 
 static int open_sigtrap(struct thread_clock *clock, const struct live_options *options,
                         uint64_t first)
 {
-    int fd = open_cpu_clock(clock, first, true);
+    const bool chains = options->kernel == LIVE_KERNEL_FRAMES;
+    int fd = open_cpu_clock(clock, first, true, chains);
     if (fd < 0)
         return fd;
-    keep_event(clock, 0, fd);
+    keep_event(clock, 0, fd, chains && !clock->exclude_kernel);
     if (!live_has(options, LIVE_EVENT_WALL))
         return 0;
     // A switch happens inside the kernel: without the right to watch it, waiting cannot be told.
-    fd = open_event(clock->thread, PERF_COUNT_SW_CONTEXT_SWITCHES, 1, true, false);
+    fd = open_event(clock->thread, PERF_COUNT_SW_CONTEXT_SWITCHES, 1, true, false, false);
     if (fd < 0)
         return fd;
-    keep_event(clock, 1, fd);
+    keep_event(clock, 1, fd, false);
     return 0;
 }
 
 static int open_signal(struct thread_clock *clock, uint64_t first)
 {
-    int fd = open_cpu_clock(clock, first, false);
+    int fd = open_cpu_clock(clock, first, false, false);
     if (fd < 0)
         return fd;
     struct f_owner_ex owner = {.type = F_OWNER_TID, .pid = thread_number(clock)};
@@ -147,7 +175,7 @@ static int open_signal(struct thread_clock *clock, uint64_t first)
         close_raw(fd);
         return error;
     }
-    keep_event(clock, 0, fd);
+    keep_event(clock, 0, fd, false);
     return 0;
 }
 
@@ -268,18 +296,18 @@ void clock_set(struct thread_clock *clock, const struct live_options *options, u
 }
 
 // A child of fork has not got it.
-static void forget_page(void *page, bool ours)
+static void forget_page(uintptr_t page, bool ours)
 {
     if (ours)
-        munmap(page, PAGE);
-    reserve_release(PAGE, RESERVE_SHARED);
+        munmap(page_of(page), bytes_of(page));
+    reserve_release(bytes_of(page), RESERVE_SHARED);
 }
 
 void clock_close(struct thread_clock *clock)
 {
     const bool ours = clock->process == now_process();
     for (int i = 0; i < 2; i++) {
-        void *page = __atomic_exchange_n(&clock->pages[i], NULL, __ATOMIC_RELAXED);
+        const uintptr_t page = __atomic_exchange_n(&clock->pages[i], 0, __ATOMIC_RELAXED);
         if (page)
             forget_page(page, ours);
         if (clock->descriptors[i] >= 0 && clock->source != LIVE_SOURCE_AUTO)
@@ -293,12 +321,28 @@ void clock_close(struct thread_clock *clock)
     clock->source = LIVE_SOURCE_AUTO;
 }
 
+// Its thread may be reading the ring: the event goes, and its address stays readable. Nobody unmaps
+// that again; few programs have it taken away.
+static void leave_zeroes(uintptr_t page)
+{
+    mmap(page_of(page), bytes_of(page), PROT_READ | PROT_WRITE,
+         MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED | MAP_NORESERVE, -1, 0);
+}
+
+void *clock_ring(const struct thread_clock *clock)
+{
+    const uintptr_t page = __atomic_load_n(&clock->pages[0], __ATOMIC_RELAXED);
+    return page & WITH_RING ? page_of(page) : NULL;
+}
+
 void clock_take_away(struct thread_clock *clock)
 {
     for (int i = 0; i < 2; i++) {
         // Whoever has the page unmaps it: its thread may be closing the clock at this moment.
-        void *page = __atomic_exchange_n(&clock->pages[i], NULL, __ATOMIC_RELAXED);
-        if (page)
+        const uintptr_t page = __atomic_exchange_n(&clock->pages[i], 0, __ATOMIC_RELAXED);
+        if (page & WITH_RING)
+            leave_zeroes(page);
+        else if (page)
             forget_page(page, true);
     }
     if (clock->has_timer) {

@@ -28,7 +28,7 @@ extern bool clock_forbidden;
 
 struct thread_clock {
     enum live_source source; // LIVE_SOURCE_AUTO: not open
-    void *pages[2];          // mapped perf events
+    uintptr_t pages[2];      // mapped perf events
     int descriptors[2];      // until it runs; kept only if mapping failed; -1
     timer_t timer;
     bool has_timer;
@@ -75,6 +75,9 @@ static inline bool clock_ticks_by_cpu(const struct thread_clock *clock)
     return (clock->source == LIVE_SOURCE_SIGTRAP || clock->source == LIVE_SOURCE_SIGNAL) &&
            !clock->exclude_kernel && !clock->shortened;
 }
+
+// The ring (ring.h) of the calling thread's clock; NULL: it has none. Signal-safe.
+void *clock_ring(const struct thread_clock *clock);
 
 // In another process than it was opened in, forked by whatever means, it is forgotten: that has
 // neither the event nor its page, and something else may be there by now. Signal-safe.

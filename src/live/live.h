@@ -101,7 +101,8 @@ static inline const char *live_source_name(unsigned source)
 // What is told of the kernel's work for the program, in full trees.
 enum live_kernel {
     LIVE_KERNEL_NONE,
-    LIVE_KERNEL_CALLS, // the system call
+    LIVE_KERNEL_CALLS,  // the system call
+    LIVE_KERNEL_FRAMES, // the kernel's own frames, too, where a clock can see them
 };
 
 // Whose calls are followed in a program that was not built for it.

@@ -46,6 +46,7 @@ enum chunk_type {
     CHUNK_ALLOCATIONS,
     CHUNK_CONTEXTS,
     CHUNK_OVERHEAD,
+    CHUNK_KERNEL,
     CHUNK_TYPES,
 };
 

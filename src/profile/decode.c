@@ -378,6 +378,31 @@ static bool take_state(struct loader *loader, struct cursor *cursor)
     return true;
 }
 
+// What is told of the kernel, or one of its functions.
+static bool take_kernel(struct loader *loader, struct cursor *cursor)
+{
+    struct profile *profile = loader->profile;
+    const uint64_t kind = cursor_varint(cursor);
+    if (cursor->failed || kind > KERNEL_FUNCTION)
+        return false;
+    if (kind == KERNEL_STATE)
+        return take_string(loader, cursor, &profile->kernel);
+    const uint64_t module = cursor_varint(cursor), offset = cursor_varint(cursor);
+    const uint64_t bytes = cursor_varint(cursor);
+    struct profile_function function = {.begin = place_make((unsigned)module, offset),
+                                        .bytes = bytes};
+    if (cursor->failed || module >= MODULE_LIMIT || offset >= PLACE_OFFSET_UNKNOWN ||
+        bytes > PLACE_OFFSET_UNKNOWN - offset || !take_string(loader, cursor, &function.name))
+        return false;
+    if (!loader_grow(loader, &profile->functions, profile->function_count,
+                     profile->function_count + 1u, sizeof function)) {
+        free(function.name);
+        return false;
+    }
+    profile->functions[profile->function_count++] = function;
+    return true;
+}
+
 static bool take_overhead(struct loader *loader, struct cursor *cursor)
 {
     uint64_t tick_ns = cursor_varint(cursor), switch_ns = cursor_varint(cursor);
@@ -407,7 +432,7 @@ bool loader_take(struct loader *loader, struct chunk *chunk)
         [CHUNK_RUNS] = take_runs,          [CHUNK_OVERHEAD] = take_overhead,
         [CHUNK_ANEW] = take_anew,          [CHUNK_PHASES] = take_phase,
         [CHUNK_ENCODINGS] = take_encoding, [CHUNK_ALLOCATIONS] = take_allocations,
-        [CHUNK_CONTEXTS] = contexts_take,
+        [CHUNK_CONTEXTS] = contexts_take,  [CHUNK_KERNEL] = take_kernel,
     };
     if (chunk->type >= CHUNK_TYPES || !takers[chunk->type])
         return true;

@@ -17,9 +17,10 @@ void batch_flush(struct batch *batch)
 {
     // Trees are forgotten before they are told again.
     static const uint8_t order[] = {
-        CHUNK_SESSION, CHUNK_MODULES,   CHUNK_PROCESSES,   CHUNK_TREES,    CHUNK_PHASES,
-        CHUNK_ANEW,    CHUNK_NODES,     CHUNK_VALUES,      CHUNK_NOTES,    CHUNK_STATE,
-        CHUNK_RUNS,    CHUNK_ENCODINGS, CHUNK_ALLOCATIONS, CHUNK_CONTEXTS, CHUNK_OVERHEAD,
+        CHUNK_SESSION,     CHUNK_MODULES,  CHUNK_PROCESSES, CHUNK_TREES,
+        CHUNK_PHASES,      CHUNK_ANEW,     CHUNK_NODES,     CHUNK_VALUES,
+        CHUNK_NOTES,       CHUNK_STATE,    CHUNK_RUNS,      CHUNK_ENCODINGS,
+        CHUNK_ALLOCATIONS, CHUNK_CONTEXTS, CHUNK_OVERHEAD,  CHUNK_KERNEL,
     };
     _Static_assert(sizeof order == CHUNK_TYPES - 1, "every type but the filler has its turn");
     for (unsigned i = 0; i < sizeof order; i++) {
@@ -280,6 +281,23 @@ void encode_note(struct batch *batch, const char *text)
     put_text(&batch->payload[CHUNK_NOTES], text);
 }
 
+void encode_kernel(struct batch *batch, const char *kernel)
+{
+    struct bytes *out = &batch->payload[CHUNK_KERNEL];
+    bytes_put_varint(out, KERNEL_STATE);
+    put_text(out, kernel);
+}
+
+void encode_function(struct batch *batch, const struct profile_function *function)
+{
+    struct bytes *out = &batch->payload[CHUNK_KERNEL];
+    bytes_put_varint(out, KERNEL_FUNCTION);
+    bytes_put_varint(out, place_module(function->begin));
+    bytes_put_varint(out, place_offset(function->begin));
+    bytes_put_varint(out, function->bytes);
+    put_text(out, function->name);
+}
+
 void encode_overhead(struct batch *batch, const struct profile_overhead *overhead)
 {
     struct bytes *out = &batch->payload[CHUNK_OVERHEAD];
@@ -328,6 +346,10 @@ void encode_profile(struct batch *batch, const struct profile *profile)
         encode_note(batch, profile->notes[i]);
     encode_state(batch, profile->duration_ns, profile->complete);
     encode_overhead(batch, &profile->overhead);
+    if (profile->kernel)
+        encode_kernel(batch, profile->kernel);
+    for (unsigned i = 0; i < profile->function_count; i++)
+        encode_function(batch, &profile->functions[i]);
     encode_runs(batch, profile);
     batch_flush(batch);
 }

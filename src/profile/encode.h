@@ -46,6 +46,8 @@ void encode_anew(struct batch *batch, uint32_t tree);
 void encode_values(struct batch *batch, uint32_t tree, uint32_t count, const uint32_t *indices,
                    const uint64_t *values, unsigned metrics);
 void encode_note(struct batch *batch, const char *text);
+void encode_kernel(struct batch *batch, const char *kernel);
+void encode_function(struct batch *batch, const struct profile_function *function);
 void encode_overhead(struct batch *batch, const struct profile_overhead *overhead);
 void encode_state(struct batch *batch, uint64_t duration_ns, bool complete);
 

@@ -15,6 +15,9 @@ enum {
     MOST_NOTE_BYTES = 1000,
 };
 
+// That all addresses of the kernel have, and places have not.
+#define KERNEL_BITS (~PLACE_OFFSET_UNKNOWN)
+
 struct live_reader {
     const uint8_t *memory;
     struct arena arena;
@@ -192,17 +195,37 @@ static unsigned kernel_module(struct module_table *modules)
     return module_table_id(modules, PLACE_KERNEL, strlen(PLACE_KERNEL), boot, sizeof boot);
 }
 
+// The name of a function of the kernel is told when its first address is met.
+static place_t kernel_place(struct live_reader *reader, uint64_t offset)
+{
+    struct live_sink *sink = reader->sink;
+    if (!reader->kernel)
+        reader->kernel = kernel_module(sink->modules);
+    if (offset >= PLACE_CALLS && offset != PLACE_OFFSET_UNKNOWN) {
+        if (!sink->kernel_asked)
+            sink->kernel = kernel_symbols_open();
+        sink->kernel_asked = true;
+        struct kernel_symbol *symbol =
+            sink->kernel ? kernel_symbols_find(sink->kernel, offset | KERNEL_BITS) : NULL;
+        if (symbol && !symbol->told)
+            encode_function(sink->batch, &(struct profile_function){
+                                             .begin = place_make(reader->kernel, symbol->begin),
+                                             .bytes = symbol->end - symbol->begin,
+                                             .name = (char *)symbol->name});
+        if (symbol)
+            symbol->told = true;
+    }
+    return place_make(reader->kernel, offset);
+}
+
 static place_t map_place(void *context, place_t place)
 {
     struct live_reader *reader = context;
     unsigned module = place_module(place);
     if (module < MODULE_FIRST_FILE)
         return place;
-    if (module == MODULE_KERNEL) {
-        if (!reader->kernel)
-            reader->kernel = kernel_module(reader->sink->modules);
-        return place_make(reader->kernel, place_offset(place));
-    }
+    if (module == MODULE_KERNEL)
+        return kernel_place(reader, place_offset(place));
     if (module >= reader->module_count || !reader->module_map[module])
         read_modules(reader); // met after the list was read
     if (module >= reader->module_count || !reader->module_map[module])

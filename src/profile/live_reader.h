@@ -9,6 +9,7 @@
 // read before ends the reading of that tree, with a note.
 
 #include "profile/encode.h"
+#include "profile/kernel_symbols.h"
 #include "profile/module_table.h"
 #include "profile/recorder.h"
 
@@ -39,6 +40,9 @@ struct live_sink {
     // Makes one for errors, when the first full tree begins to forget. False: there is no room.
     bool (*want_errors)(void *context);
     void *errors_context;
+    struct kernel_symbols
+        *kernel;       // read when the first address of the kernel is met; NULL: not yet,
+    bool kernel_asked; // or, if this is set, they cannot be read
 };
 
 struct live_reader;

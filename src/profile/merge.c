@@ -18,6 +18,7 @@ struct merging {
     struct profile *into;
     enum merge_processes processes;
     struct module_table modules;
+    struct place_set *named;      // functions of the kernel that are in
     struct tree_merger **mergers; // per tree of `into`, where others were added to it
     uint32_t *first_tree;         // per process of `into`
     uint32_t *next_tree;          // per tree: another one of the same process
@@ -219,6 +220,35 @@ static int map_modules(struct merging *merging)
     return 0;
 }
 
+// Functions of the kernel. Of the same boot, they are the same.
+static int take_functions(struct merging *merging)
+{
+    const struct profile *from = merging->from;
+    struct profile *into = merging->into;
+    if (from->kernel && !into->kernel && copy_text(&into->kernel, from->kernel) < 0)
+        return -ENOMEM;
+    for (unsigned i = 0; i < from->function_count; i++) {
+        const struct profile_function *function = &from->functions[i];
+        const unsigned module = place_module(function->begin);
+        if (module >= from->module_count)
+            continue;
+        const place_t begin =
+            place_make(merging->module_map[module], place_offset(function->begin));
+        if (place_set_has(merging->named, begin))
+            continue;
+        struct profile_function taken = {.begin = begin, .bytes = function->bytes};
+        if (place_set_add(merging->named, begin) < 0 ||
+            copy_text(&taken.name, function->name) < 0 ||
+            !profile_grow((void **)&into->functions, into->function_count,
+                          into->function_count + (size_t)1, sizeof taken)) {
+            free(taken.name);
+            return -ENOMEM;
+        }
+        into->functions[into->function_count++] = taken;
+    }
+    return 0;
+}
+
 static const char *program_name(const struct profile_process *process)
 {
     const char *name = process->command && process->command[0] ? process->command[0] : "";
@@ -402,6 +432,8 @@ static int take_profile(struct merging *merging, bool lay_upon)
     if (result == 0)
         result = map_modules(merging);
     if (result == 0)
+        result = take_functions(merging);
+    if (result == 0)
         result = take_processes(merging);
     if (result == 0 && lay_upon)
         result = know_functions(merging);
@@ -433,7 +465,8 @@ static int make_room(struct merging *merging, const struct profile *const *profi
     merging->mergers = calloc(trees, sizeof *merging->mergers);
     bool made = into->metrics && into->processes && into->trees && merging->first_tree &&
                 merging->next_tree && merging->mergers;
-    return made ? module_table_start(&merging->modules) : -ENOMEM;
+    merging->named = place_set_new();
+    return made && merging->named ? module_table_start(&merging->modules) : -ENOMEM;
 }
 
 // Trees that were walked come first: those of calls are laid upon them, whatever the order that the
@@ -477,6 +510,7 @@ struct profile *profile_merge(const struct profile *const *profiles, size_t coun
     for (uint32_t i = 0; merging.mergers && i < merging.into->tree_count; i++)
         tree_merger_free(merging.mergers[i]);
     free(merging.mergers);
+    place_set_free(merging.named);
     free(merging.first_tree);
     free(merging.next_tree);
     if (result == 0) {

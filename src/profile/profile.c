@@ -91,6 +91,10 @@ void profile_free(struct profile *profile)
     for (unsigned i = 0; i < profile->module_count; i++)
         free(profile->modules[i].path);
     free(profile->modules);
+    for (unsigned i = 0; i < profile->function_count; i++)
+        free(profile->functions[i].name);
+    free(profile->functions);
+    free(profile->kernel);
     for (unsigned i = 0; i < profile->process_count; i++) {
         free_words(profile->processes[i].command);
         free(profile->processes[i].contexts.sections);

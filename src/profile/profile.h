@@ -178,6 +178,13 @@ struct profile_overhead {
     uint64_t switch_ns; // what a clock adds when its thread is switched
 };
 
+// A function whose name no file tells: one of the kernel.
+struct profile_function {
+    place_t begin;
+    uint64_t bytes;
+    char *name;
+};
+
 struct profile {
     unsigned format;
     char **command; // what was recorded, NULL-terminated
@@ -192,6 +199,10 @@ struct profile {
     struct profile_metric *metrics;
     unsigned module_count;
     struct profile_module *modules;
+    unsigned function_count;
+    struct profile_function *functions; // of the kernel; a later one replaces an earlier one
+    char *kernel; // what is told of it: "frames", "calls", or "calls: " and why no frames; NULL:
+                  // nothing
     unsigned process_count;
     struct profile_process *processes;
     unsigned tree_count;

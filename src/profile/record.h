@@ -14,6 +14,9 @@ enum {
     PROCESS_HAS_COMMAND = 16,
 };
 
+// Kinds of records about the kernel.
+enum { KERNEL_STATE, KERNEL_FUNCTION };
+
 // samples .. purged, what a hot tree tells, waits, switches; without the verdicts
 enum { STATS_SUMS = 15 };
 

@@ -86,6 +86,7 @@ static void recorder_free(struct recorder *recorder)
     for (unsigned i = 0; i < recorder->note_count; i++)
         free(recorder->notes[i]);
     module_table_free(&recorder->modules);
+    kernel_symbols_free(recorder->sink.kernel);
     batch_free(&recorder->batch);
     struct profile *head = malloc(sizeof *head); // profile_free() frees its argument as well
     if (head) {
@@ -200,6 +201,11 @@ void recorder_note(struct recorder *recorder, const char *text)
 const char *recorder_noted(const struct recorder *recorder, unsigned index)
 {
     return index < recorder->note_count ? recorder->notes[index] : NULL;
+}
+
+void recorder_kernel(struct recorder *recorder, const char *kernel)
+{
+    encode_kernel(&recorder->batch, kernel);
 }
 
 void recorder_overhead(struct recorder *recorder, const struct profile_overhead *overhead)

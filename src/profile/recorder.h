@@ -78,6 +78,9 @@ void recorder_totals(const struct recorder *recorder, struct recorder_totals *to
 void recorder_note(struct recorder *recorder, const char *text); // a warning to keep in the profile
 const char *recorder_noted(const struct recorder *recorder, unsigned index); // NULL: no more
 
+// What is told of the kernel, to keep in the profile (struct profile).
+void recorder_kernel(struct recorder *recorder, const char *kernel);
+
 // What sampling costs on this machine, to keep in the profile.
 void recorder_overhead(struct recorder *recorder, const struct profile_overhead *overhead);
 

@@ -36,6 +36,7 @@ struct symbols {
     uint64_t total_heat;
     bool *hinted; // modules whose missing lines were spoken of, or not worth a word
     struct process_map *maps;
+    struct kernel_names kernel;
     struct answer **slots; // open addressing over all that was asked for
     size_t slot_count, answer_count;
     struct answer **pending;
@@ -97,6 +98,7 @@ struct symbols *symbols_new(const struct profile *profile, const struct symbols_
         if (i == MODULE_VDSO && !module->recorded->path)
             module->recorded = &vdso_module;
     }
+    kernel_names_open(&symbols->kernel, profile);
     measure_heat(symbols);
     return symbols;
 }
@@ -109,6 +111,7 @@ void symbols_free(struct symbols *symbols)
         module_close(&symbols->modules[i]);
     for (unsigned i = 0; i <= symbols->profile->process_count; i++)
         perfmap_free(&symbols->maps[i].map);
+    kernel_names_close(&symbols->kernel);
     server_disconnect(symbols->server);
     notes_free(&symbols->notes);
     free(symbols->modules);
@@ -225,8 +228,10 @@ static void answer_anonymous(struct symbols *symbols, struct answer *answer)
 
 static void answer_kernel(struct symbols *symbols, struct answer *answer)
 {
-    answer_plainly(symbols, answer, kernel_name(&symbols->pool, place_offset(answer->place)));
-    answer->symbol.function = answer->place;
+    place_t begin;
+    answer_plainly(symbols, answer,
+                   kernel_name(&symbols->kernel, &symbols->pool, answer->place, &begin));
+    answer->symbol.function = begin;
 }
 
 static bool is_kernel(const struct symbols *symbols, unsigned module)

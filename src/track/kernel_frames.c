@@ -39,3 +39,21 @@ ref_t kernel_frames_node(struct arena *arena, ref_t tree, ref_t statement, const
     const ref_t node = frame ? tree_child(arena, tree, frame, tree_edge(arena, tree, call, 0)) : 0;
     return node ? node : statement;
 }
+
+ref_t kernel_frames_below(struct arena *arena, ref_t tree, ref_t statement, const uint64_t *address,
+                          unsigned count)
+{
+    const struct edge *at = edge_of(arena, statement);
+    if (!count || at->function || !at->site || RARE(tree_forgets(arena, tree)))
+        return statement;
+    ref_t node = ((const struct node *)arena_at(arena, statement))->parent;
+    place_t site = at->site + 1; // as of a call, whose site is where it returns to
+    for (unsigned i = count; node && i-- > 0;) {
+        const place_t unknown = place_make(MODULE_KERNEL, PLACE_OFFSET_UNKNOWN);
+        node = tree_child(arena, tree, node, tree_edge(arena, tree, site, unknown));
+        site = place_make(MODULE_KERNEL, address[i]);
+    }
+    if (node)
+        node = tree_child(arena, tree, node, tree_edge(arena, tree, site, 0));
+    return node ? node : statement;
+}

@@ -81,6 +81,10 @@ bool arch_may_be_in_system_call(const void *ucontext);
 enum { ARCH_CALL_NONE = -2, ARCH_CALL_UNKNOWN = -1 };
 long arch_system_call(const void *ucontext, size_t readable);
 
+// True if the interrupted code stands at `pc`, or stood there before a call was taken back that is
+// to be made once more. Signal-safe.
+bool arch_was_interrupted_at(const void *ucontext, uintptr_t pc);
+
 // The number that is loaded before the instruction of a call; ARCH_CALL_UNKNOWN if the code around
 // it does not tell. Signal-safe.
 long arch_coded_number(const unsigned char *call, size_t readable);

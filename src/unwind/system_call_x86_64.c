@@ -183,3 +183,10 @@ long arch_system_call(const void *ucontext, size_t readable)
         return ARCH_CALL_NONE;
     return arch_coded_number(pc - CALL_BYTES, readable - CALL_BYTES);
 }
+
+bool arch_was_interrupted_at(const void *ucontext, uintptr_t pc)
+{
+    const greg_t *registers = ((const ucontext_t *)ucontext)->uc_mcontext.gregs;
+    const uintptr_t now = (uintptr_t)registers[REG_RIP];
+    return pc == now || (pc == now + CALL_BYTES && pc == (uintptr_t)registers[REG_RCX]);
+}

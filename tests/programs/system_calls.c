@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: MIT
 // Spends CPU time in system calls and beside them, and measures it itself. Prints "NAME
-// NANOSECONDS" for each kind.
+// NANOSECONDS" for each kind, and what the kernel says of user and system time.
 
 #include "common.h"
 #include <fcntl.h>
 #include <sys/random.h>
+#include <sys/resource.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
@@ -47,6 +48,11 @@ static uint64_t lap(uint64_t *last)
     return passed;
 }
 
+static unsigned long long nanoseconds(struct timeval time)
+{
+    return (unsigned long long)time.tv_sec * 1000000000 + (unsigned long long)time.tv_usec * 1000;
+}
+
 int main(void)
 {
     static const char *const names[] = {"read", "getrandom", "some", "nothing"};
@@ -66,5 +72,9 @@ int main(void)
     }
     for (unsigned i = 0; i < 4; i++)
         printf("%s %llu\n", names[i], (unsigned long long)spent[i]);
+    struct rusage used;
+    CHECK(!getrusage(RUSAGE_SELF, &used));
+    printf("user %llu\n", nanoseconds(used.ru_utime));
+    printf("system %llu\n", nanoseconds(used.ru_stime));
     return 0;
 }

@@ -5,6 +5,7 @@
 #include "base/text.h"
 #include "cmd/cmd.h"
 #include "cmd/doctor/check.h"
+#include "cmd/kernel_access.h"
 #include "cmd/launch.h"
 #include "cmd/memory_limit.h"
 #include "cmd/restriction.h"
@@ -149,36 +150,18 @@ static void check_marker(struct checks *checks)
     check_remedy(check, "GLIBC_TUNABLES=glibc.cpu.x86_shstk=off cairn record -- COMMAND");
 }
 
-// Names of kernel functions, as this user may see them: addresses are 0 where they are hidden.
-static bool kernel_has_names(void)
-{
-    FILE *file = fopen("/proc/kallsyms", "re");
-    unsigned long address = 0;
-    const bool read = file && fscanf(file, "%lx", &address) == 1;
-    char line[512];
-    for (int i = 0; read && !address && i < 100 && fgets(line, sizeof line, file); i++)
-        sscanf(line, "%lx", &address);
-    if (file)
-        fclose(file);
-    return address;
-}
-
 static void check_kernel(struct checks *checks)
 {
-    struct restriction why;
-    const bool hidden = restriction_of(LIVE_EVENT_WALL, &why); // switches happen inside of it, too
-    const bool named = kernel_has_names();
-    if (!hidden && named) {
+    const struct kernel_access access = kernel_access_here();
+    if (access.level == LIVE_KERNEL_FRAMES) {
         checks_add(checks, "kernel", CHECK_OK, "its functions can be sampled, and have names");
         return;
     }
     struct check *check = checks_add(
-        checks, "kernel", CHECK_LIMITED, "what it does for a program is not shown by function: %s",
-        hidden ? why.reason : "kernel.kptr_restrict hides the addresses in /proc/kallsyms");
-    if (hidden && why.remedy[0])
-        check_remedy(check, "%s", why.remedy);
-    else if (!hidden)
-        check_remedy(check, "sudo sysctl kernel.kptr_restrict=0");
+        checks, "kernel", CHECK_LIMITED,
+        "what it does for a program is shown by system call, not by function: %s", access.reason);
+    if (access.remedy[0])
+        check_remedy(check, "%s", access.remedy);
 }
 
 // What a container is told by, whichever engine has made it.

@@ -1,0 +1,73 @@
+// SPDX-License-Identifier: MIT
+#include "event/ring.h"
+#include <asm/perf_regs.h>
+#include <linux/perf_event.h>
+
+#define WORD sizeof(uint64_t)
+
+void ring_ask(struct perf_event_attr *attributes)
+{
+    attributes->sample_type = PERF_SAMPLE_CALLCHAIN | PERF_SAMPLE_REGS_USER;
+    attributes->sample_regs_user = UINT64_C(1) << PERF_REG_X86_IP;
+    attributes->exclude_callchain_user = 1;
+    attributes->sample_max_stack = RING_FRAMES;
+    attributes->watermark = 1; // nobody waits for it
+    attributes->wakeup_watermark = RING_BYTES;
+}
+
+static uint64_t word_at(const struct ring *ring, uint64_t at)
+{
+    const char *data = (const char *)ring->page + RING_BYTES;
+    return *(const volatile uint64_t *)(data + (at & (RING_BYTES - 1)));
+}
+
+struct ring ring_begin(void *page)
+{
+    const struct perf_event_mmap_page *head = page;
+    // Acquire: the kernel has written what lies before.
+    struct ring ring = {page, head->data_tail, __atomic_load_n(&head->data_head, __ATOMIC_ACQUIRE)};
+    if (ring.end - ring.at > RING_BYTES || ring.at % WORD || ring.end % WORD)
+        ring.at = ring.end;
+    return ring;
+}
+
+// The record's words: head, number of addresses, addresses, register's ABI, register.
+static bool read_sample(const struct ring *ring, uint64_t at, uint64_t words,
+                        struct ring_sample *sample)
+{
+    const uint64_t count = words > 1 ? word_at(ring, at + WORD) : 0;
+    if (words < 3 || count > words - 3)
+        return false;
+    sample->count = 0;
+    for (uint64_t i = 0; i < count && sample->count < RING_FRAMES; i++) {
+        const uint64_t address = word_at(ring, at + (2 + i) * WORD);
+        if (address < PERF_CONTEXT_MAX) // others say whose addresses follow
+            sample->address[sample->count++] = address;
+    }
+    const bool known = word_at(ring, at + (2 + count) * WORD) != PERF_SAMPLE_REGS_ABI_NONE;
+    if (!known || count + 4 > words)
+        return false;
+    sample->pc = word_at(ring, at + (3 + count) * WORD);
+    return true;
+}
+
+bool ring_next(struct ring *ring, struct ring_sample *sample)
+{
+    while (ring->at < ring->end) {
+        // struct perf_event_header in one word: type, misc, size.
+        const uint64_t head = word_at(ring, ring->at), at = ring->at, bytes = head >> 48;
+        if (bytes < WORD || bytes % WORD || bytes > ring->end - at)
+            return false;
+        ring->at += bytes;
+        if ((uint32_t)head == PERF_RECORD_SAMPLE && read_sample(ring, at, bytes / WORD, sample))
+            return true;
+    }
+    return false;
+}
+
+void ring_finish(const struct ring *ring)
+{
+    struct perf_event_mmap_page *head = ring->page;
+    // Release: it was read before the kernel writes there again.
+    __atomic_store_n(&head->data_tail, ring->end, __ATOMIC_RELEASE);
+}

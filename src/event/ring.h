@@ -1,0 +1,44 @@
+// SPDX-License-Identifier: MIT
+#ifndef CAIRN_EVENT_RING_H
+#define CAIRN_EVENT_RING_H
+
+// What the kernel leaves of each tick of a thread's clock in a page behind the event's own: where
+// the program was, and if the tick has met the kernel at work for it, the kernel's call chain. The
+// signal of a tick inside the kernel comes when the kernel returns; so several ticks can have left
+// something by then.
+//
+//   [ event's page | data: record, record, ...   ring of one page ]
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+struct perf_event_attr;
+
+#define RING_BYTES 4096 // of data
+#define RING_FRAMES 48  // of the kernel, that are asked for: deeper chains lack their oldest ones
+
+struct ring_sample {
+    uintptr_t pc;   // in the program
+    unsigned count; // frames of the kernel; 0: the program itself was running
+    uint64_t
+        address[RING_FRAMES]; // where the kernel was, and the return addresses above, oldest last
+};
+
+struct ring {
+    void *page;
+    uint64_t at, end;
+};
+
+// What an event must ask for.
+void ring_ask(struct perf_event_attr *attributes);
+
+// Reads what there is, from the oldest record on. Nothing is where it is said to be, until it was
+// looked at: another thread may take the pages away (zeroes are left). Signal-safe.
+struct ring ring_begin(void *page);
+bool ring_next(struct ring *ring, struct ring_sample *sample);
+
+// All that ring_begin() has seen is read. Signal-safe.
+void ring_finish(const struct ring *ring);
+
+#endif
