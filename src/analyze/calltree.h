@@ -23,12 +23,14 @@ enum call_kind { CALL_ROOT, CALL_PROCESS, CALL_THREAD, CALL_FUNCTION, CALL_INLIN
 #define CALL_NONE UINT32_MAX
 #define LINE_SEVERAL UINT32_MAX // call sites on several lines were merged
 
+#define CALL_DEEPEST ((1u << 24) - 1) // what `recursion` can say
+
 struct call_node {
     uint32_t parent; // CALL_NONE for the root, which is node 0
     uint32_t function;
     uint32_t call_file, call_line; // where the caller calls it; 0: not known
-    uint8_t kind;                  // CALL_INLINED only if it was inlined wherever it was met
-    uint32_t recursion; // folded here: it was at most this often on a path; 0: it was not
+    uint32_t kind : 8;             // CALL_INLINED only if it was inlined wherever it was met
+    uint32_t recursion : 24; // folded here: it was at most this often on a path; 0: it was not
 };
 
 // The cost of one line in one node; these add up to the node's self.

@@ -169,8 +169,9 @@ struct calltree *refine_recursion(const struct calltree *tree)
         calltree_add_returns(refining.to, again, calltree_returns(tree, i));
         if (node->kind != CALL_INLINED)
             folded->kind = node->kind;
-        if (folded->recursion < depths[i])
-            folded->recursion = depths[i];
+        const uint32_t depth = depths[i] < CALL_DEEPEST ? depths[i] : CALL_DEEPEST;
+        if (folded->recursion < depth)
+            folded->recursion = depth & CALL_DEEPEST;
         refining.image[i] = again;
     }
     free(depths);
