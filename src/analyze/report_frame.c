@@ -303,6 +303,18 @@ void report_text_head(const struct report *report)
     put_wrapped(report, TEXT_PLAIN, put_head);
 }
 
+// Rows of a tree that are not there are part of those above them; those of a list are of none.
+static void put_left_out(const struct report *report, uint64_t count, const char *more)
+{
+    const char *const verb = count == 1 ? "has" : "have", *const owner =
+                                                              count == 1 ? "its" : "their";
+    if (report->options->view == VIEW_FLAT)
+        fprintf(report->out, " %s left out; %s.\n", count == 1 ? "is" : "are", more);
+    else
+        fprintf(report->out, " %s no row of %s own: the totals above include %s; %s.\n", verb,
+                owner, count == 1 ? "it" : "them", more);
+}
+
 static void put_hidden(const struct report *report, const struct show_options *show,
                        const struct show_hidden *hidden)
 {
@@ -311,25 +323,23 @@ static void put_hidden(const struct report *report, const struct show_options *s
     bool adds_up = report->options->view == VIEW_TREE || report->options->view == VIEW_FLAT;
     double whole = (double)report->whole;
     if (hidden->small_count > 0) {
-        const bool one = hidden->small_count == 1;
         fprintf(out, "%s %s%s below %.3g %%", text_count(hidden->small_count).text,
                 report->options->view == VIEW_FLAT ? "row" : "path", plural(hidden->small_count),
                 hidden->least_percent);
-        if (hidden->library_percent > hidden->least_percent)
-            fprintf(out, " (inside of libraries: %.3g %%)", hidden->library_percent);
         if (report->focus != report->whole)
             fputs(" of these", out);
+        if (hidden->library_percent > hidden->least_percent)
+            fprintf(out, " (inside of libraries: %.3g %%)", hidden->library_percent);
         if (adds_up)
             fprintf(out, ", %s in all,", text_percent((double)hidden->small_cost, whole).text);
-        fprintf(out, " %s left out; --min 0 shows %s.\n", one ? "is" : "are", one ? "it" : "them");
+        put_left_out(report, hidden->small_count, "--min 0 shows all");
     }
     if (hidden->deep_count > 0) {
         fprintf(out, "%s path%s deeper than %u call%s", text_count(hidden->deep_count).text,
                 plural(hidden->deep_count), show->depth, plural(show->depth));
         if (adds_up)
             fprintf(out, ", %s in all,", text_percent((double)hidden->deep_cost, whole).text);
-        fprintf(out, " %s left out; a larger --depth shows more.\n",
-                hidden->deep_count == 1 ? "is" : "are");
+        put_left_out(report, hidden->deep_count, "a larger --depth shows more");
     }
 }
 

@@ -397,6 +397,7 @@ struct row_plan *row_plan_new(const struct calltree *tree, const struct show_opt
         arrange(&planner);
     }
     plan->hidden.least_percent = percent;
+    plan->raised = library > options->least_percent;
     plan->hidden.library_percent = percent;
     for (size_t i = 0; i < planner.count; i++)
         if (planner.candidates[i].inside)
@@ -420,5 +421,6 @@ void row_plan_free(struct row_plan *plan)
 
 bool row_plan_is_recursive(const struct row_plan *plan)
 {
-    return plan->hidden.recursive >= MUCH_RECURSION && plan->hidden.recursive * 4 > plan->row_count;
+    return plan->hidden.recursive >= MUCH_RECURSION &&
+           (plan->raised || plan->hidden.recursive * 4 > plan->row_count);
 }

@@ -36,6 +36,7 @@ struct row_plan {
     struct plan_link *links;
     size_t link_count, link_capacity;
     struct show_hidden hidden;
+    bool raised; // the least cost of a row, as there were too many
 };
 
 // The tree must be ordered. If the options leave the least cost of a row open, it is raised until

@@ -123,6 +123,30 @@ static bool at_part(const struct name *name)
     return kind == TOKEN_SEPARATOR || kind == TOKEN_SPACE;
 }
 
+static bool token_is(const struct token *token, const char *text)
+{
+    return (size_t)(token->end - token->begin) == strlen(text) && starts(token->begin, text);
+}
+
+// Where " as " stands in `<T as Trait>`; its end if that is not there.
+static const char *find_as(const char *begin, const char *end)
+{
+    unsigned depth = 0;
+    const char *at = begin + 1;
+    for (; at < end && (depth > 0 || !starts(at, " as ")); at++) {
+        depth += strchr("<([{", *at) != NULL;
+        depth -= depth > 0 && strchr(">)]}", *at) && at[-1] != '-';
+    }
+    return at < end ? at : end;
+}
+
+// `collect::<Vec<u8>>`: Rust may write arguments like a part of the name.
+static bool is_turbofish(const struct name *name, const char *begin, const char *end)
+{
+    return token_is(&name->tokens[name->count - 1], "::") && !starts(begin, "<impl ") &&
+           !starts(begin, "<lambda") && find_as(begin, end) == end;
+}
+
 // Reads one token; returns where it ends.
 static const char *read_token(struct name *name, const char *at)
 {
@@ -142,9 +166,13 @@ static const char *read_token(struct name *name, const char *at)
         kind = TOKEN_ARGUMENTS;
     else if (*at == '[' && (end = skip_group(at)))
         kind = TOKEN_SUFFIX;
-    else if (*at == '<' && (end = skip_group(at)))
+    else if (*at == '<' && (end = skip_group(at))) {
         kind = at_part(name) ? TOKEN_TEXT : TOKEN_ARGUMENTS;
-    else if (*at == '(' && (end = skip_group(at)))
+        if (name->count > 1 && kind == TOKEN_TEXT && is_turbofish(name, at, end)) {
+            kind = TOKEN_ARGUMENTS;
+            at = name->tokens[--name->count].begin;
+        }
+    } else if (*at == '(' && (end = skip_group(at)))
         kind = at_part(name) ? TOKEN_TEXT : TOKEN_PARAMETERS;
     else if (*at == '{' && (end = skip_group(at)))
         kind = TOKEN_TEXT;
@@ -160,11 +188,6 @@ static const char *read_token(struct name *name, const char *at)
     }
     add(name, kind, at, end);
     return end;
-}
-
-static bool token_is(const struct token *token, const char *text)
-{
-    return (size_t)(token->end - token->begin) == strlen(text) && starts(token->begin, text);
 }
 
 // A hash that rustc adds to the names of old.
@@ -268,27 +291,25 @@ static void put_lambda(FILE *out, const struct token *token)
     put(out, close, token->end);
 }
 
-// `<T as Trait>` of Rust: the paths of both go; in the end the type alone is left.
+// `<T as Trait>` and `<path::T>` of Rust: the paths go; in the end the type alone is left.
 static void put_implementation(FILE *out, const struct token *token, enum name_stage stage,
                                bool unicode)
 {
-    const char *type = token->begin + 1, *as = type;
-    unsigned depth = 0;
-    for (; as < token->end && (depth > 0 || !starts(as, " as ")); as++) {
-        depth += strchr("<([{", *as) != NULL;
-        depth -= depth > 0 && strchr(">)]}", *as) && as[-1] != '-';
-    }
-    if (as >= token->end) {
+    const char *as = find_as(token->begin, token->end);
+    const bool trait = as < token->end;
+    if (starts(token->begin, "<impl ") || !strstr(token->begin, "::")) {
         put(out, token->begin, token->end);
         return;
     }
     if (stage < NAME_TWO_PARTS)
         fputc('<', out);
-    put_shorter(out, type, as, NAME_LAST_PART, unicode);
+    put_shorter(out, token->begin + 1, trait ? as : token->end - 1, NAME_LAST_PART, unicode);
     if (stage >= NAME_TWO_PARTS)
         return;
-    fputs(" as ", out);
-    put_shorter(out, as + 4, token->end - 1, NAME_LAST_PART, unicode);
+    if (trait) {
+        fputs(" as ", out);
+        put_shorter(out, as + 4, token->end - 1, NAME_LAST_PART, unicode);
+    }
     fputc('>', out);
 }
 
@@ -343,9 +364,10 @@ bool name_is_standard(const char *name)
 {
     static const char *const standard[] = {
         "std::", "__gnu_cxx::", "__cxxabiv1::", "core::", "alloc::"};
-    name += strspn(name, "<&*[ ");
-    if (starts(name, "void "))
-        name += 5;
+    static const char *const before[] = {"<", "&", "*", "[", "(", "dyn ", "mut ", "void "};
+    for (unsigned i = 0; i < sizeof before / sizeof *before; i++)
+        if (starts(name, before[i]))
+            name += strlen(before[i]);
     for (unsigned i = 0; i < sizeof standard / sizeof *standard; i++)
         if (starts(name, standard[i]))
             return true;

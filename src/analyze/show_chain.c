@@ -16,10 +16,13 @@ struct chain {
     const struct chain_link *links;
     size_t count;
     unsigned room;
-    unsigned level; // of the names
-    bool marks;     // "[inlined]", and how deep recursion went
+    unsigned level;   // of the names
+    bool marks;       // "[inlined]", and how deep recursion went
+    unsigned *widths; // per link
     bool *kept;
-    const char **cut; // per link: what is left of its name; NULL: all
+    size_t kept_count;
+    unsigned kept_width; // with arrows, and a sign for each gap
+    const char **cut;    // per link: what is left of its name; NULL: all
 };
 
 static const char *name_of(const struct chain *chain, const struct chain_link *link)
@@ -67,45 +70,54 @@ static const char *gap_of(const struct show_options *options)
     return options->unicode ? "…" : "...";
 }
 
-// Columns of what is kept, with a sign for each gap.
-static unsigned kept_width(const struct chain *chain)
+// All names, at that level.
+static void keep_all(struct chain *chain, unsigned level)
 {
-    unsigned width = 0;
+    chain->level = level;
+    chain->kept_count = chain->count;
+    chain->kept_width = ARROW_COLUMNS * (unsigned)(chain->count - 1);
     for (size_t i = 0; i < chain->count; i++) {
-        if (chain->kept[i])
-            width += (width ? ARROW_COLUMNS : 0) + link_width(chain, i);
-        else if (i == 0 || chain->kept[i - 1])
-            width += (width ? ARROW_COLUMNS : 0) + text_width(gap_of(chain->options));
+        chain->kept[i] = true;
+        chain->widths[i] = link_width(chain, i);
+        chain->kept_width += chain->widths[i];
     }
-    return width;
 }
 
 static bool fits(const struct chain *chain)
 {
-    size_t kept = 0;
-    for (size_t i = 0; i < chain->count; i++)
-        kept += chain->kept[i];
-    return kept <= CHAIN_NAMES && (chain->room == 0 || kept_width(chain) <= chain->room);
+    return chain->kept_count <= CHAIN_NAMES &&
+           (chain->room == 0 || chain->kept_width <= chain->room);
 }
 
-static void keep_all(struct chain *chain)
+// Leaves a name out. There is one sign for a gap, however many are missing.
+static void leave_out(struct chain *chain, size_t number)
 {
-    memset(chain->kept, true, chain->count * sizeof *chain->kept);
+    if (!chain->kept[number])
+        return;
+    const unsigned gap = ARROW_COLUMNS + text_width(gap_of(chain->options));
+    const bool before = number > 0 && !chain->kept[number - 1];
+    const bool after = number + 1 < chain->count && !chain->kept[number + 1];
+    chain->kept[number] = false;
+    chain->kept_count--;
+    chain->kept_width += gap;
+    chain->kept_width -= ARROW_COLUMNS + chain->widths[number];
+    chain->kept_width -= (before ? gap : 0) + (after ? gap : 0);
 }
 
 // Leaves out functions of libraries, or those of the program, until the others fit. Downwards, the
 // last one is what the row is about, and the first ones say where it belongs; upwards, the nearest
 // callers matter most.
-static bool leave_out(struct chain *chain, bool own)
+static bool fit_without(struct chain *chain, bool own)
 {
     const size_t count = chain->count;
+    const bool upward = chain->options->upward;
     for (size_t i = 1; i < count && !fits(chain); i++) {
-        const size_t number = chain->options->upward ? count - i : i;
-        if (number + 1 < count || chain->options->upward)
-            chain->kept[number] &= chain->links[number].own != own;
+        const size_t number = upward ? count - i : i;
+        if ((number + 1 < count || upward) && chain->links[number].own == own)
+            leave_out(chain, number);
     }
-    if (!fits(chain) && !chain->options->upward && count > 1)
-        chain->kept[0] &= chain->links[0].own != own;
+    if (!fits(chain) && !upward && count > 1 && chain->links[0].own == own)
+        leave_out(chain, 0);
     return fits(chain);
 }
 
@@ -151,9 +163,8 @@ static char *text_with_cut(struct chain *chain)
     const size_t last = chain->count - 1;
     if (chain->count < 2 || chain->links[last].own || chain->options->upward)
         return NULL;
-    const unsigned others = kept_width(chain) - link_width(chain, last);
-    const unsigned taken = others + mark_width(chain, last);
-    if (taken + CUT_NAME > chain->room)
+    const unsigned taken = chain->kept_width - chain->widths[last] + mark_width(chain, last);
+    if (chain->kept_count > CHAIN_NAMES || taken + CUT_NAME > chain->room)
         return NULL;
     chain->cut[last] = name_set_fit(chain->names, chain->links[last].function, chain->room - taken);
     return kept_text(chain);
@@ -169,10 +180,11 @@ static char *text_of_two(struct chain *chain)
     if (own == last || !chain->links[own].own || chain->options->upward)
         return NULL;
     for (size_t i = 0; i < last; i++)
-        chain->kept[i] = i == own;
+        if (i != own)
+            leave_out(chain, i);
+    const unsigned names = chain->widths[own] + chain->widths[last];
     const unsigned marks = mark_width(chain, own) + mark_width(chain, last);
-    const unsigned taken =
-        kept_width(chain) - link_width(chain, own) - link_width(chain, last) + marks;
+    const unsigned taken = chain->kept_width - names + marks;
     if (taken + 2 * CUT_NAME > chain->room)
         return NULL;
     const unsigned left = chain->room - taken;
@@ -238,24 +250,25 @@ static char *several_lines(struct chain *chain)
 static char *fitted(struct chain *chain)
 {
     chain->marks = true;
-    for (chain->level = NAME_WITHOUT_PARAMETERS; chain->level <= NAME_TWO_PARTS; chain->level++)
+    for (unsigned level = NAME_WITHOUT_PARAMETERS; level <= NAME_TWO_PARTS; level++) {
+        keep_all(chain, level);
         if (fits(chain))
             return kept_text(chain);
+    }
     chain->marks = false;
     if (chain->options->to_roots && chain->count > 1)
         return several_lines(chain);
-    for (chain->level = NAME_WITHOUT_ARGUMENTS; chain->level < NAME_LEVELS; chain->level++) {
-        keep_all(chain);
-        if (fits(chain) || leave_out(chain, false))
+    for (unsigned level = NAME_WITHOUT_ARGUMENTS; level < NAME_LEVELS; level++) {
+        keep_all(chain, level);
+        if (fits(chain) || fit_without(chain, false))
             return kept_text(chain);
     }
-    chain->level = NAME_LEVELS - 1;
     char *text = text_with_cut(chain);
     if (!text)
         text = text_of_two(chain);
     if (text)
         return text;
-    return leave_out(chain, true) ? kept_text(chain) : cut_text(chain);
+    return fit_without(chain, true) ? kept_text(chain) : cut_text(chain);
 }
 
 char *chain_text(struct name_set *names, const struct chain_link *links, size_t count,
@@ -268,17 +281,19 @@ char *chain_text(struct name_set *names, const struct chain_link *links, size_t 
                           .room = room,
                           .marks = true,
                           .kept = memory_array(count, sizeof(bool)),
+                          .widths = memory_array(count, sizeof(unsigned)),
                           .cut = memory_array(count, sizeof(char *))};
-    keep_all(&chain);
     char *text;
     if (room > 0) {
         text = fitted(&chain);
     } else {
-        if (!options->wide && !leave_out(&chain, false))
-            leave_out(&chain, true);
+        keep_all(&chain, NAME_FULL);
+        if (!options->wide && !fit_without(&chain, false))
+            fit_without(&chain, true);
         text = kept_text(&chain);
     }
     free(chain.kept);
+    free(chain.widths);
     free(chain.cut);
     return text;
 }

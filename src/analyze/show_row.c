@@ -24,7 +24,7 @@ enum {
 };
 
 struct sheet_cell {
-    char *text;
+    char *text; // NULL: empty
     enum text_tone tone;
 };
 
@@ -98,10 +98,15 @@ static struct text_number self_share(const struct show_options *options, const s
     return cell;
 }
 
+static const char *text_of(const struct sheet_cell *cell)
+{
+    return cell->text ? cell->text : "";
+}
+
 static void set(struct sheet_cell *cell, enum text_tone tone, const char *text)
 {
     free(cell->text);
-    *cell = (struct sheet_cell){.text = memory_text(text), .tone = tone};
+    *cell = (struct sheet_cell){.text = *text ? memory_text(text) : NULL, .tone = tone};
 }
 
 static void set_numbers(struct sheet_cell *cells, const struct show_options *options,
@@ -142,10 +147,7 @@ void show_sheet_add(struct show_sheet *sheet, const struct show_row *row)
         memory_grown(sheet->cells, &sheet->capacity, sheet->count + COLUMNS, sizeof *sheet->cells);
     struct sheet_cell *cells = sheet->cells + sheet->count;
     sheet->count += COLUMNS;
-    for (unsigned i = 0; i < COLUMNS; i++) {
-        cells[i].text = NULL;
-        set(&cells[i], TEXT_PLAIN, "");
-    }
+    memset(cells, 0, COLUMNS * sizeof *cells);
     if (row->total)
         set_numbers(cells, sheet->options, row);
     set(&cells[COLUMN_WHERE], TEXT_DIM, text_safe(row->where));
@@ -155,7 +157,7 @@ static unsigned widest(const struct show_sheet *sheet, unsigned column)
 {
     unsigned width = 0;
     for (size_t i = column; i < sheet->count; i += COLUMNS) {
-        const unsigned cell = text_width(sheet->cells[i].text);
+        const unsigned cell = text_width(text_of(&sheet->cells[i]));
         if (cell > width)
             width = cell;
     }
@@ -231,7 +233,7 @@ void show_sheet_print(struct show_sheet *sheet, FILE *out)
     struct text_table *table = text_table_new(COLUMNS, align, sheet->head);
     for (size_t i = 0; i < sheet->count; i++) {
         const unsigned column = i % COLUMNS;
-        const char *text = sheet->without[column] ? "" : sheet->cells[i].text;
+        const char *text = sheet->without[column] ? "" : text_of(&sheet->cells[i]);
         if (column == COLUMN_WHERE)
             put_where(table, sheet, text);
         else

@@ -177,20 +177,29 @@ static void lay_out(struct tree_printer *printer)
         printer->texts[i] = row_text(printer, &plan->rows[i], room);
 }
 
+// A row, and one without numbers for each line more that its chain takes.
+static void add_lines(struct tree_printer *printer, const struct plan_row *row, const char *text)
+{
+    add_numbers(printer, row);
+    for (; (text = strchr(text, '\n')); text++)
+        show_sheet_add(printer->sheet, &(struct show_row){.where = ""});
+}
+
 static void print_rows(struct tree_printer *printer, FILE *out)
 {
     const struct row_plan *plan = printer->plan;
-    struct show_sheet *narrow = printer->sheet;
-    printer->sheet = show_sheet_like(narrow);
+    struct show_sheet *measured = printer->sheet;
+    if (printer->options->to_roots)
+        printer->sheet = show_sheet_like(measured);
     for (size_t i = 0; i < plan->row_count; i++) {
-        add_numbers(printer, &plan->rows[i]);
-        for (const char *at = printer->texts[i]; (at = strchr(at, '\n')); at++)
-            show_sheet_add(printer->sheet, &(struct show_row){.where = ""});
+        if (printer->sheet != measured)
+            add_lines(printer, &plan->rows[i], printer->texts[i]);
         name_row(printer, &plan->rows[i], printer->texts[i]);
         free(printer->texts[i]);
     }
     show_sheet_print(printer->sheet, out);
-    show_sheet_free(narrow);
+    if (printer->sheet != measured)
+        show_sheet_free(measured);
 }
 
 void show_tree(FILE *out, const struct text_style *style, const struct calltree *tree,

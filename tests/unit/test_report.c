@@ -90,14 +90,13 @@ static void test_hidden_is_said(void **state)
     struct report_options options = fixture_options();
     options.least = 41;
     char *text = fixture_report(options);
-    assert_non_null(
-        strstr(text, "1 path below 41 %, 40.0 % in all, is left out; --min 0 shows it."));
+    assert_non_null(strstr(text, "1 path below 41 %, 40.0 % in all, has no row of its own"));
     assert_non_null(strstr(text, "`- a"));
     free(text);
     options = fixture_options();
     options.depth = 2;
     text = fixture_report(options);
-    assert_non_null(strstr(text, "2 paths deeper than 2 calls, 94.0 % in all, are left out"));
+    assert_non_null(strstr(text, "2 paths deeper than 2 calls, 94.0 % in all, have no row of "));
     assert_null(strstr(text, "- c"));
     free(text);
     fixture_end();
@@ -408,8 +407,8 @@ static void test_a_report_fits_two_screens(void **state)
         assert_null(strstr(text, "f30"));
         assert_non_null(strstr(
             text, views[i] == VIEW_FLAT   ? "30 rows below 1.2 %, 33.3 % in all, are left out"
-                  : views[i] == VIEW_TREE ? "30 paths below 1.2 %, 33.3 % in all, are left out"
-                                          : "30 paths below 1.2 % are left out"));
+                  : views[i] == VIEW_TREE ? "30 paths below 1.2 %, 33.3 % in all, have no row"
+                                          : "30 paths below 1.2 % have no row"));
         free(text);
         options.least = 0.5; // as it would be
         text = fixture_report(options);
@@ -508,6 +507,10 @@ static void test_refusals(void **state)
     options.metric = "bytes";
     assert_null(fixture_report(options));
     assert_string_equal(fixture_error, "this profile has no metric 'bytes', but cpu");
+    free(fixture_error);
+    options.metric = "cpu,waiting";
+    assert_null(fixture_report(options));
+    assert_non_null(strstr(fixture_error, "waiting is wall less cpu: it needs a profile of both"));
     free(fixture_error);
     options = fixture_options();
     options.build.process = 4711;

@@ -105,6 +105,17 @@ static void stages_keep_what_tells_apart(void **state)
          {"core::ops::function::impls::<impl core::ops::function::FnOnce<A> for &F>::call_once",
           "core::ops::function::impls::<impl core::ops::function::FnOnce<A> for &F>::call_once",
           "<impl core::ops::function::FnOnce<A> for &F>::call_once", "call_once"}},
+        {"std::panicking::catch_unwind::<i32, &dyn core::ops::function::Fn<(), Output = i32>>",
+         {"std::panicking::catch_unwind::<i32, &dyn core::ops::function::Fn<(), Output = i32>>",
+          "std::panicking::catch_unwind<…>", "panicking::catch_unwind", "catch_unwind"}},
+        {"<std::sys::thread::unix::Thread>::new::thread_start",
+         {"<std::sys::thread::unix::Thread>::new::thread_start", "<Thread>::new::thread_start",
+          "new::thread_start", "thread_start"}},
+        {"<f64>::sin", {"<f64>::sin", "<f64>::sin", "f64::sin", "sin"}},
+        {"<regex::Searcher<F> as core::iter::Iterator>::next::{closure#1}",
+         {"<regex::Searcher<F> as core::iter::Iterator>::next::{closure#1}",
+          "<Searcher as Iterator>::next::{closure#1}", "Searcher::next::{closure#1}",
+          "next::{closure#1}"}},
         // Ada, D, Go
         {"ada.text_io.put_line",
          {"ada.text_io.put_line", "ada.text_io.put_line", "text_io.put_line", "put_line"}},
@@ -149,6 +160,8 @@ static void startup_code_is_known(void **state)
         "std::sys_common::backtrace::__rust_begin_short_backtrace",
         "std::sys::pal::unix::thread::Thread::new::thread_start",
         "core::ops::function::FnOnce::call_once{{vtable.shim}}",
+        "<&dyn core::ops::function::Fn<(), Output = i32> + core::marker::Sync as "
+        "core::ops::function::FnOnce<()>>::call_once",
         "<alloc::boxed::Box<F,A> as core::ops::function::FnOnce<Args>>::call_once",
     };
     static const char *const others[] = {
