@@ -380,10 +380,13 @@ static void put_incomplete(const struct report *report)
                 text_percent((double)cut, (double)walks).text, verdict_name(reason));
 }
 
-static void put_without_path(const struct report *report, const struct show_options *show)
+static void put_without_path(const struct report *report, const struct show_options *show,
+                             const struct show_hidden *hidden)
 {
-    if (report->without_path > 0 && report->without_path >= show->least &&
-        strcmp(show->unit, "ns") == 0)
+    // It has a row, unless that is too small, or what is in focus is something else.
+    const bool shown =
+        !show->to_roots && report->without_path >= show_least(show, hidden->least_percent);
+    if (report->without_path > 0 && shown && strcmp(show->unit, "ns") == 0)
         fputs(NO_PATH
               ": the time of a thread after its last sample, which is all of it if it ends "
               "before the first (-F takes more), and of the kernel at the end of a process.\n",
@@ -522,7 +525,7 @@ void report_text_foot(const struct report *report, const struct show_options *sh
     put_cut(&aside);
     put_forgotten(&aside, show);
     put_incomplete(&aside);
-    put_without_path(&aside, show);
+    put_without_path(&aside, show, hidden);
     bool column = report->options->view != VIEW_FLAT || report->options->by == FLAT_FUNCTION;
     if (hidden->returns)
         fputs("returns: how often the frame was seen to return between samples; not a count of "

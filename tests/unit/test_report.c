@@ -433,7 +433,9 @@ static void test_min_is_a_share_of_what_is_in_focus(void **state)
     struct report_options options = fixture_options();
     options.view = VIEW_CALLERS;
     options.focus = fixture_pattern("^light$");
+    fixture_statement(root, 0, 500); // of no path: it has a row where nothing is in focus
     char *text = fixture_report(options);
+    assert_null(strstr(text, "<no call path>"));
     assert_non_null(strstr(text, "light < caller"));
     free(text);
     options.view = VIEW_TREE;
