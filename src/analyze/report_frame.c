@@ -484,8 +484,13 @@ static bool is_chosen(const struct report *report, unsigned metric)
     return false;
 }
 
-static void put_other_metrics(const struct report *report)
+static void put_other_metrics(const struct report *report, unsigned shown)
 {
+    for (unsigned i = shown; i < report->metrics.count; i++)
+        fprintf(report->out, "%s%s",
+                i > shown ? ", " : "Too wide for this terminal: ", report->metrics.chosen[i].name);
+    if (shown < report->metrics.count)
+        fputs("; --wide shows all metrics, --metric NAME,NAME some.\n", report->out);
     const struct profile *profile = report->analysis->profile;
     unsigned others = 0;
     for (unsigned i = 0; i < profile->metric_count; i++)
@@ -496,7 +501,7 @@ static void put_other_metrics(const struct report *report)
     if (others && report_has_waiting(profile) && !report->metrics.waiting)
         fputs(", and so " METRIC_WAITING " (wall less cpu)", report->out);
     if (others)
-        fputs("; --metric all shows them side by side.\n", report->out);
+        fputs(" (--metric NAME, or --metric all for all side by side).\n", report->out);
 }
 
 static void put_more(const struct report *report)
@@ -535,7 +540,7 @@ void report_text_foot(const struct report *report, const struct show_options *sh
         put_per_call(&aside, show);
     put_hints(&aside);
     put_notes(&aside);
-    put_other_metrics(&aside);
+    put_other_metrics(&aside, hidden->metrics);
     fclose(aside.out);
     wrap_lines(report->out, report->style, TEXT_PLAIN, memory_checked(text));
     free(text);

@@ -81,11 +81,14 @@ static int add_named(struct report_metrics *metrics, const struct analysis *anal
 static int add_all(struct report_metrics *metrics, const struct profile *profile, char **error)
 {
     int status = 0;
-    for (unsigned i = 0; i < profile->metric_count && metrics->count < SHOW_METRICS; i++)
+    const unsigned wall = find_time(profile, "wall"), cpu = find_time(profile, "cpu");
+    for (unsigned i = 0; i < profile->metric_count && metrics->count < SHOW_METRICS; i++) {
         if (is_offered(profile, i))
             status |= add_recorded(metrics, profile, i, error);
-    if (report_has_waiting(profile) && metrics->count < SHOW_METRICS)
-        status |= add_waiting(metrics, profile, error);
+        // Beside what it is made of.
+        if (i == (wall > cpu ? wall : cpu) && metrics->count < SHOW_METRICS)
+            status |= add_waiting(metrics, profile, error);
+    }
     return status;
 }
 

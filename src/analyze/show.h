@@ -9,7 +9,7 @@
 #include "base/json.h"
 #include "base/text.h"
 
-#define SHOW_METRICS 6 // side by side
+#define SHOW_METRICS 12 // side by side
 
 struct show_metric {
     const char *name, *unit;
@@ -53,6 +53,7 @@ struct show_hidden {
     double least_percent;             // `least`, which may have been raised
     double library_percent;           // the same for functions that libraries call within
     bool returns;                     // shown: their column may have given way
+    unsigned metrics;                 // shown side by side: others had no room
 };
 
 static inline uint64_t show_least(const struct show_options *options, double percent)

@@ -197,22 +197,21 @@ static char *text_of_two(struct chain *chain)
 // One name that does not fit even if it is alone.
 static char *cut_text(const struct chain *chain)
 {
-    const size_t number = chain->options->upward ? 0 : chain->count - 1;
+    const bool upward = chain->options->upward;
+    const size_t number = upward ? 0 : chain->count - 1;
     const struct chain_link *link = &chain->links[number];
-    char *rest = link_text(chain, link, "");
-    const unsigned gap = chain->count > 1 ? ARROW_COLUMNS + text_width(gap_of(chain->options)) : 0;
-    const unsigned taken = text_width(rest) + gap;
-    free(rest);
-    const char *name =
-        name_set_fit(chain->names, link->function,
-                     chain->room > taken + CUT_NAME ? chain->room - taken : CUT_NAME);
-    char *last = link_text(chain, link, name), *text = NULL;
-    const char *dots = gap_of(chain->options);
-    const char *arrow = arrow_of(chain->options);
-    if (chain->count == 1)
+    const char *arrow = arrow_of(chain->options), *dots = gap_of(chain->options);
+    const unsigned marks = mark_width(chain, number), gap = ARROW_COLUMNS + text_width(dots);
+    const bool others = chain->count > 1 && chain->room >= marks + gap + CUT_NAME;
+    const unsigned taken = marks + (others ? gap : 0);
+    char *last = link_text(chain, link,
+                           name_set_fit(chain->names, link->function,
+                                        chain->room > taken + 4 ? chain->room - taken : 4));
+    char *text = NULL;
+    if (!others)
         return last;
-    int made = chain->options->upward ? asprintf(&text, "%s%s%s", last, arrow, dots)
-                                      : asprintf(&text, "%s%s%s", dots, arrow, last);
+    int made = upward ? asprintf(&text, "%s%s%s", last, arrow, dots)
+                      : asprintf(&text, "%s%s%s", dots, arrow, last);
     if (made < 0)
         memory_checked(NULL);
     free(last);

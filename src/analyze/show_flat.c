@@ -138,7 +138,7 @@ void show_flat(FILE *out, const struct text_style *style, const struct flat *fla
         free(name);
     }
     show_sheet_print(sheet, out);
-    hidden->returns = show_sheet_has_returns(sheet);
+    show_sheet_tell(sheet, hidden);
     show_sheet_free(sheet);
     name_set_free(names);
 }

@@ -194,13 +194,20 @@ unsigned show_sheet_lay_out(struct show_sheet *sheet, unsigned wanted)
         sheet->without[COLUMN_WHERE] = true;
         taken -= widths[COLUMN_WHERE] + GAP;
     }
+    for (unsigned i = sheet->options->metric_count; i > 1 && taken + NAME_LEAST > width; i--) {
+        sheet->without[COLUMN_METRICS + i - 2] = true;
+        taken -= widths[COLUMN_METRICS + i - 2] ? widths[COLUMN_METRICS + i - 2] + GAP : 0;
+    }
     sheet->where_columns = widths[COLUMN_WHERE] ? widths[COLUMN_WHERE] : 1;
     return width > taken + TEXT_FLEX_LEAST ? width - taken : TEXT_FLEX_LEAST;
 }
 
-bool show_sheet_has_returns(const struct show_sheet *sheet)
+void show_sheet_tell(const struct show_sheet *sheet, struct show_hidden *hidden)
 {
-    return !sheet->without[COLUMN_RETURNS] && widest(sheet, COLUMN_RETURNS) > 0;
+    hidden->returns = !sheet->without[COLUMN_RETURNS] && widest(sheet, COLUMN_RETURNS) > 0;
+    hidden->metrics = sheet->options->metric_count;
+    while (hidden->metrics > 1 && sheet->without[COLUMN_METRICS + hidden->metrics - 2])
+        hidden->metrics--;
 }
 
 void show_sheet_name(struct show_sheet *sheet, const char *name)

@@ -27,8 +27,8 @@ unsigned show_sheet_lay_out(struct show_sheet *sheet, unsigned wanted);
 // An empty sheet with the same columns, for rows that turned out to take several lines.
 struct show_sheet *show_sheet_like(const struct show_sheet *sheet);
 
-// Whether it shows returns, after the columns were chosen.
-bool show_sheet_has_returns(const struct show_sheet *sheet);
+// Whether it shows returns, and how many metrics, after the columns were chosen.
+void show_sheet_tell(const struct show_sheet *sheet, struct show_hidden *hidden);
 
 // The names of all rows, in their order: what they were without so far.
 void show_sheet_name(struct show_sheet *sheet, const char *name);

@@ -219,7 +219,7 @@ void show_tree(FILE *out, const struct text_style *style, const struct calltree 
     }
     lay_out(&printer);
     print_rows(&printer, out);
-    plan->hidden.returns = show_sheet_has_returns(printer.sheet);
+    show_sheet_tell(printer.sheet, &plan->hidden);
     show_sheet_free(printer.sheet);
     name_set_free(printer.names);
     free(printer.links);

@@ -4,7 +4,7 @@
 #include "base/text.h"
 #include <assert.h>
 
-#define COLUMNS_LIMIT 16
+#define COLUMNS_LIMIT 20
 #define GAP 2         // columns of space between columns
 #define FLEX_USUAL 64 // without a limit, longer names do not push the next column away
 

@@ -237,7 +237,7 @@ class Views(EventsTest):
             self.assertEqual(report.status, 0)
             if total:
                 others = ", ".join(other for other in totals if other != name)
-                self.assertIn(f"Recorded, too: {others} (--metric).", report.text)
+                self.assertIn(f"Recorded, too: {others}, and so waiting", report.text)
         both = os.path.join(self.folder, "both")
         merged = Run([CAIRN, "merge", "-o", both, self.path, alone])
         self.assertEqual(merged.status, 0, merged.words)

@@ -214,6 +214,8 @@ class Cpp(TextTest):
         self.assertIn("worker", text)
         self.assertEqual(self.report(self.profile, 120, "--metric", "all"),
                          self.report(self.profile, 120, "--metric", "wall,cpu,waiting"))
+        narrow = self.report(self.profile, 50, "--metric", "all")
+        self.assertRegex(narrow, r"Too wide for this terminal:.*waiting")
         waiting = self.report(self.profile, 80, "--metric", "waiting", "--view", "flat")
         self.assertIn("of waiting", waiting)
 
