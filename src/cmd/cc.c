@@ -2,6 +2,7 @@
 
 // `cairn cc`: a compiler that leaves room for a hook at the begin of every function.
 
+#include "base/json.h"
 #include "cmd/options.h"
 #include <errno.h>
 #include <fcntl.h>
@@ -227,13 +228,36 @@ static char **make_command(int argc, char **argv, const struct compiler *compile
     return command;
 }
 
+static const struct option_row rows[] = {
+    OPTION_TITLE("Options"),
+    {256, "json", NULL, "Print the command that would be run as JSON, and do not run it."},
+    OPTION_TABLE_END,
+};
+
+static void print_json(char **command, bool clang)
+{
+    struct json json;
+    json_start(&json, stdout);
+    json_object(&json);
+    json_put_string(&json, "compiler", clang ? "clang" : "gcc");
+    json_put_string(&json, "flag", ENTRY_FLAG);
+    json_put_words(&json, "command", command);
+    json_end_object(&json);
+    json_finish(&json);
+}
+
 static int run_cc(int argc, char **argv)
 {
     struct option_scan scan = option_scan(&command_cc, argc, argv);
-    if (argc > 1 && argv[1][0] == '-' && strcmp(argv[1], "-h") && strcmp(argv[1], "--help"))
+    bool json = false;
+    // Short options are the compiler's, and a long one that is not ours may be meant for it.
+    if (argc > 1 && argv[1][0] == '-' && argv[1][1] != '-' && strcmp(argv[1], "-h"))
         return misuse(&command_cc, "cc: the compiler comes first, and '%s' is an option", argv[1]);
-    if (option_next(&scan) == OPTION_EXIT)
-        return scan.status;
+    for (int option; (option = option_next(&scan)) != OPTION_END;) {
+        if (option == OPTION_EXIT)
+            return scan.status;
+        json = true;
+    }
     argc -= optind - 1;
     argv += optind - 1;
     if (argc < 2)
@@ -245,6 +269,12 @@ static int run_cc(int argc, char **argv)
         return status;
     char *assembler = compiler.clang == 0 ? find_assembler(argv + 1, words) : NULL;
     char **command = make_command(argc - 1, argv + 1, &compiler, assembler);
+    if (command && json) {
+        print_json(command, compiler.clang != 0);
+        free(command);
+        free(assembler);
+        return finish_output("cc");
+    }
     if (command)
         execvp(command[0], command);
     complain("cc: cannot run %s: %s", argv[1], strerror(errno));
@@ -254,10 +284,10 @@ static int run_cc(int argc, char **argv)
 }
 
 static const char help[] =
-    "Runs COMPILER (gcc, g++, clang, clang++) so that every function that is left after\n"
-    "inlining begins with a no-op of five or six bytes. Such a program runs as fast as\n"
-    "before; 'cairn record --track calls' turns the no-ops into hooks, and follows every\n"
-    "call.\n"
+    "Runs COMPILER (gcc, g++, clang, clang++) so that every function that is left\n"
+    "after inlining begins with a no-op of five or six bytes. Such a program runs as\n"
+    "fast as before; 'cairn record --track calls' turns the no-ops into hooks, and\n"
+    "follows every call.\n"
     "\n"
     "    cairn cc gcc -O2 -o program program.c\n"
     "    make CC='cairn cc gcc' CXX='cairn cc g++'\n"
@@ -274,9 +304,10 @@ static const char notes[] =
 const struct command command_cc = {
     .name = "cc",
     .summary = "compile a program so that its calls can be followed",
-    .usage = "COMPILER [ARG...]",
+    .usage = "[OPTION...] COMPILER [ARG...]",
     .help = help,
     .notes = notes,
+    .options = rows,
     .ends_at_word = true,
     .run = run_cc,
 };

@@ -286,8 +286,8 @@ static int run_compare(int argc, char **argv)
 }
 
 static const char help[] =
-    "Measures how good an approximation is: how far the contexts of profile APPROX, and\n"
-    "their weights, are from those of EXACT, another profile of the same program.\n"
+    "Measures how good an approximation is: how far the contexts of profile APPROX,\n"
+    "and their weights, are from those of EXACT, another profile of the same program.\n"
     "\n"
     "    cairn record --track calls -o exact.out ./app\n"
     "    cairn record -e calls:59 -o sampled.out ./app\n"
@@ -295,12 +295,12 @@ static const char help[] =
 
 static const char notes[] =
     "\n"
-    "An edge is a call in its context; its weight is what was counted there, not below.\n"
-    "The same contexts are found in both by call site and function, wherever programs\n"
-    "were loaded; in different builds, by names and lines. If one profile followed calls\n"
-    "and the other walked stacks, frames that the former cannot know (libraries,\n"
-    "start-up code) are left out of the latter. The exit status is 2 if the profiles are\n"
-    "of different programs, or have no metric in common.\n";
+    "An edge is a call in its context; its weight is what was counted there, not\n"
+    "below. The same contexts are found in both by call site and function, wherever\n"
+    "programs were loaded; in different builds, by names and lines. If one profile\n"
+    "followed calls and the other walked stacks, frames that the former cannot know\n"
+    "(libraries, start-up code) are left out of the latter. The exit status is 2 if\n"
+    "the profiles are of different programs, or have no metric in common.\n";
 
 const struct command command_compare = {
     .name = "compare",

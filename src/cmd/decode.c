@@ -182,19 +182,19 @@ static int run_decode(int argc, char **argv)
 
 static const char help[] =
     "Prints the call paths behind contexts that a program asked for with\n"
-    "cairn_context(), by the profile of that run (default cairn.out). Without CONTEXT,\n"
-    "copies stdin, and prints the path of each context in it below its line.\n"
+    "cairn_context(), by the profile of that run (default cairn.out). Without\n"
+    "CONTEXT, copies stdin, and prints the path of each context in it below its line.\n"
     "\n"
     "    cairn decode c:9f3a01c2.1a.3.7.5e                one context\n"
     "    cairn decode run.out <app.log                    all those in a log\n"
     "    cairn decode run.out --folded <app.log           paths beside their contexts\n"
-    "    cairn decode run.out --pid 4711 26:12884901895   id and handle as two numbers\n";
+    "    cairn decode run.out --pid 4711 26:12884901895   id and handle\n";
 
 static const char notes[] =
     "\n"
     "A context as text (cairn_context_text()) names its process itself. c:? was not\n"
-    "known when it was asked for. A thread's path goes on with that of the thread that\n"
-    "created it. The exit status is 1 if a context could not be decoded.\n";
+    "known when it was asked for. A thread's path goes on with that of the thread\n"
+    "that created it. The exit status is 1 if a context could not be decoded.\n";
 
 const struct command command_decode = {
     .name = "decode",

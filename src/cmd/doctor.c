@@ -81,11 +81,11 @@ const struct command command_doctor = {
     .summary = "tell what works on this machine, and what to do about the rest",
     .usage = "[PROGRAM] [OPTION...]",
     .help = "Tries what 'cairn record' needs, as this user on this machine. Each line has a\n"
-            "mark (ok, limited or no), what was found and what follows from it; the line below\n"
-            "says what to type to change that.\n"
+            "mark (ok, limited or no), what was found and what follows from it; the line\n"
+            "below says what to type to change that.\n"
             "\n"
             "    cairn doctor              this machine and this user\n"
-            "    cairn doctor ./program    and: can it be recorded, and which names will it have\n",
+            "    cairn doctor ./program    can it be recorded, and with which names\n",
     .notes = "\n"
              "Exit status: 0 if CPU time can be recorded (of PROGRAM, if one is named), 1 if\n"
              "not, 2 if the command line is wrong.\n",

@@ -5,6 +5,7 @@
 #include "export/export.h"
 #include "analyze/build.h"
 #include "analyze/refine.h"
+#include "base/json.h"
 #include "base/new_file.h"
 #include "cmd/cmd.h"
 #include "cmd/options.h"
@@ -19,7 +20,7 @@ struct arguments {
     const char *path, *output, *metric;
     struct analysis_options analysis;
     struct build_options build;
-    bool fold_recursion;
+    bool fold_recursion, json;
 };
 
 static int choose_format(const char *name, const struct export_format **format)
@@ -34,7 +35,13 @@ static int choose_format(const char *name, const struct export_format **format)
     return PROCEED;
 }
 
-enum { OPTION_METRIC = 256, OPTION_FOLD_RECURSION, OPTION_NO_INLINES, OPTION_NO_DEBUGINFOD };
+enum {
+    OPTION_METRIC = 256,
+    OPTION_FOLD_RECURSION,
+    OPTION_NO_INLINES,
+    OPTION_NO_DEBUGINFOD,
+    OPTION_JSON
+};
 
 static const struct option_row rows[] = {
     OPTION_TITLE("Options"),
@@ -48,6 +55,7 @@ static const struct option_row rows[] = {
      "Count inlined functions as part of the function they were inlined into."},
     {OPTION_NO_DEBUGINFOD, "no-debuginfod", NULL,
      "Do not ask the servers in DEBUGINFOD_URLS for debug files."},
+    {OPTION_JSON, "json", NULL, "With -o OUT: print what was written as JSON, on stdout."},
     OPTION_TABLE_END,
 };
 
@@ -72,6 +80,9 @@ static int parse(int argc, char **argv, struct arguments *arguments)
         case OPTION_FOLD_RECURSION:
             arguments->fold_recursion = true;
             break;
+        case OPTION_JSON:
+            arguments->json = true;
+            break;
         case OPTION_NO_INLINES:
             arguments->analysis.inlines = false;
             break;
@@ -84,6 +95,9 @@ static int parse(int argc, char **argv, struct arguments *arguments)
     }
     if (!arguments->format)
         return misuse(&command_export, "export: name the format, as -f folded");
+    if (arguments->json && !arguments->output)
+        return misuse(&command_export, "export: --json describes the file that was written: name "
+                                       "it with -o OUT");
     return take_profile(&command_export, argc, argv, &arguments->path);
 }
 
@@ -114,10 +128,42 @@ static int write_file(const struct arguments *arguments, const struct export_inp
     return STATUS_FAILED;
 }
 
+static uint64_t count_contexts(const struct export_input *input)
+{
+    uint64_t contexts = 0;
+    for (size_t i = 0; i < input->tree->count; i++)
+        contexts += input->tree->self[i * input->tree->metrics + input->metric] != 0;
+    return contexts;
+}
+
+static void print_json(const struct arguments *arguments, const struct export_input *input)
+{
+    const struct profile_metric *metric = &input->analysis->profile->metrics[input->metric];
+    struct stat status = {0};
+    struct json json;
+    stat(arguments->output, &status);
+    json_start(&json, stdout);
+    json_object(&json);
+    json_put_string(&json, "format", arguments->format->name);
+    json_put_string(&json, "output", arguments->output);
+    json_put_unsigned(&json, "bytes", (uint64_t)status.st_size);
+    json_put_string(&json, "metric", metric->name);
+    json_put_string(&json, "unit", metric->unit);
+    json_put_unsigned(&json, "contexts", count_contexts(input));
+    json_put_unsigned(&json, "total", input->tree->total[input->metric]);
+    json_end_object(&json);
+    json_finish(&json);
+}
+
 static int write_out(const struct arguments *arguments, const struct export_input *input)
 {
-    if (arguments->output)
-        return write_file(arguments, input);
+    if (arguments->output) {
+        const int status = write_file(arguments, input);
+        if (status || !arguments->json)
+            return status;
+        print_json(arguments, input);
+        return finish_output("export");
+    }
     arguments->format->write(stdout, input);
     return finish_output("export");
 }
@@ -166,8 +212,8 @@ static const char help[] =
     "    cairn export -f folded -o app.folded     for speedscope.app, inferno\n"
     "\n"
     "Formats:\n"
-    "  folded    'outer;...;inner COUNT', one line per call path, functions only. A path\n"
-    "            begins with the outermost function of its thread, as _start or clone3.\n"
+    "  folded    'outer;...;inner COUNT', one line per call path. A path begins\n"
+    "            with the outermost function of its thread, as _start or clone3.\n"
     "            COUNT is in units of the metric (ns for cpu and wall). ';' in names\n"
     "            becomes ':'.\n";
 

@@ -68,13 +68,13 @@ static const char help[] =
     "\n"
     "    cairn info                       for people\n"
     "    cairn info --json                for programs\n"
-    "    cairn info --json | jq .walks    how many paths are complete, and why not all\n";
+    "    cairn info --json | jq .walks    how many paths are complete\n";
 
 static const char notes[] =
     "\n"
     "A call path is complete when the walk came to the root of the thread, or to the\n"
-    "marker above which the rest is known. Samples are 'lost' when a signal came while\n"
-    "none could be taken; their time counts with the next sample.\n";
+    "marker above which the rest is known. Samples are 'lost' when a signal came\n"
+    "while none could be taken; their time counts with the next sample.\n";
 
 const struct command command_info = {
     .name = "info",

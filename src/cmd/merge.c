@@ -3,6 +3,7 @@
 // `cairn merge`
 
 #include "profile/merge.h"
+#include "base/json.h"
 #include "base/memory.h"
 #include "base/new_file.h"
 #include "base/text.h"
@@ -16,15 +17,16 @@ struct arguments {
     char **paths;
     size_t count;
     enum merge_processes processes;
-    bool quiet;
+    bool quiet, json;
 };
 
-enum { OPTION_APART = 256 };
+enum { OPTION_APART = 256, OPTION_JSON };
 
 static const struct option_row rows[] = {
     OPTION_TITLE("Options"),
     {'o', "output", "FILE", "Where to write; may be one of the profiles."},
     {OPTION_APART, "apart", NULL, "Keep the trees of every process and thread apart."},
+    {OPTION_JSON, "json", NULL, "Print what was merged as JSON, on stdout."},
     {'q', "quiet", NULL, "Print nothing but errors."},
     OPTION_TABLE_END,
 };
@@ -39,6 +41,9 @@ static int parse(int argc, char **argv, struct arguments *arguments)
             break;
         case OPTION_APART:
             arguments->processes = MERGE_APART;
+            break;
+        case OPTION_JSON:
+            arguments->json = true;
             break;
         case 'q':
             arguments->quiet = true;
@@ -56,11 +61,34 @@ static int parse(int argc, char **argv, struct arguments *arguments)
     return PROCEED;
 }
 
-static void tell(const struct arguments *arguments, const struct profile *merged)
+static uint64_t count_nodes(const struct profile *profile)
 {
     uint64_t nodes = 0;
-    for (unsigned i = 0; i < merged->tree_count; i++)
-        nodes += merged->trees[i].count;
+    for (unsigned i = 0; i < profile->tree_count; i++)
+        nodes += profile->trees[i].count;
+    return nodes;
+}
+
+static void print_json(const struct arguments *arguments, const struct profile *merged)
+{
+    struct json json;
+    json_start(&json, stdout);
+    json_object(&json);
+    json_put_string(&json, "output", arguments->output);
+    json_put_unsigned(&json, "profiles", arguments->count);
+    json_put_unsigned(&json, "processes", merged->process_count);
+    json_put_unsigned(&json, "nodes", count_nodes(merged));
+    json_key(&json, "metrics");
+    json_array(&json);
+    for (unsigned i = 0; i < merged->metric_count; i++)
+        json_string(&json, merged->metrics[i].name);
+    json_end_array(&json);
+    json_end_object(&json);
+    json_finish(&json);
+}
+
+static void print_summary(const struct arguments *arguments, const struct profile *merged)
+{
     char *metrics = NULL;
     size_t bytes = 0;
     FILE *out = memory_checked(open_memstream(&metrics, &bytes));
@@ -71,7 +99,7 @@ static void tell(const struct arguments *arguments, const struct profile *merged
     complain("%zu profile%s in %s: %s process%s, %s contexts and lines;%s", arguments->count,
              arguments->count == 1 ? "" : "s", arguments->output,
              text_count(merged->process_count).text, merged->process_count == 1 ? "" : "es",
-             text_count(nodes).text, metrics);
+             text_count(count_nodes(merged)).text, metrics);
     free(metrics);
 }
 
@@ -88,10 +116,12 @@ static int write_merged(const struct arguments *arguments, struct profile **prof
     int failed = profile_write(merged, arguments->output);
     if (failed)
         complain("merge: cannot write %s: %s", arguments->output, new_file_error(failed));
+    else if (arguments->json)
+        print_json(arguments, merged);
     else if (!arguments->quiet)
-        tell(arguments, merged);
+        print_summary(arguments, merged);
     profile_free(merged);
-    return failed ? STATUS_FAILED : 0;
+    return failed ? STATUS_FAILED : finish_output("merge");
 }
 
 static int merge(const struct arguments *arguments)
@@ -124,7 +154,7 @@ static const char help[] =
     "measured in different ways.\n"
     "\n"
     "    cairn merge -o all.out rank-*.out            all ranks of a parallel run\n"
-    "    cairn merge -o both.out time.out calls.out   cost per call, on every call path\n"
+    "    cairn merge -o both.out time.out calls.out   cost per call, on every path\n"
     "    cairn report both.out\n";
 
 static const char notes[] =
@@ -132,8 +162,8 @@ static const char notes[] =
     "Metrics of the same name and unit are added; others stand side by side ('cairn\n"
     "report --metric'). All processes stay in the list; the trees of the same program\n"
     "and start routine are added. Modules are the same if their paths and build ids\n"
-    "are. Call counts ('cairn record --track calls') are laid upon walked trees of the\n"
-    "same build; frames that were walked and not followed stay in between.\n";
+    "are. Call counts ('cairn record --track calls') are laid upon walked trees of\n"
+    "the same build; frames that were walked and not followed stay in between.\n";
 
 const struct command command_merge = {
     .name = "merge",

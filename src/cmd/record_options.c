@@ -21,7 +21,7 @@ const char record_help[] =
     "\n"
     "    cairn record ./app --its options       where the CPU time goes\n"
     "    cairn record -e wall ./app             where time goes, waiting included\n"
-    "    cairn record -e alloc ./app            who allocates memory, and what is left\n"
+    "    cairn record -e alloc ./app            who allocates memory\n"
     "    cairn record -F 100 -o night.out ./app at a lower rate, into another file\n"
     "    cairn record --track calls ./app       every call, counted\n";
 
@@ -29,8 +29,8 @@ const char record_notes[] =
     "\n"
     "The exit status is COMMAND's own, 128+N if signal N killed it, 127 or 126 if it\n"
     "cannot be found or run, and 2 if cairn cannot profile it or was misused; nothing\n"
-    "was run then. cairn prints to stderr. CAIRN_AGENT_PATH names another libcairn.so\n"
-    "to load.\n";
+    "was run then. cairn prints to stderr, when COMMAND has ended. The previous\n"
+    "profile is kept as FILE.old. CAIRN_AGENT_PATH names another libcairn.so to load.\n";
 
 enum {
     OPTION_MEMORY = 256,

@@ -8,6 +8,7 @@
 #include "cmd/session.h"
 #include "cmd/signals.h"
 #include "cmd/status.h"
+#include "profile/output.h"
 #include "profile/recorder.h"
 #include <dirent.h>
 #include <errno.h>
@@ -35,7 +36,6 @@ struct recording {
     const struct record_options *options;
     struct session session;
     struct recorder *recorder;
-    struct status_line line;
     struct session_sources sources;
     uint64_t start_ns;      // monotonic clock, as all that follow
     uint64_t update_ns;     // when to read the memory next
@@ -102,22 +102,16 @@ static const char *why_not_written(int error)
 
 static void update(struct recording *recording)
 {
-    struct recorder_totals totals;
     const uint64_t now = now_ns();
     const int error = recording->write_error = recorder_update(recording->recorder);
     if (!error)
         recording->written_ns = now;
     else if (!recording->write_failed && !recording->options->json) {
-        status_line_clear(&recording->line);
         complain("cannot write %s: %s; trying again each second", recording->options->output,
                  why_not_written(error));
     }
     recording->write_failed |= error != 0;
     session_read_sources(&recording->session, &recording->sources);
-    recorder_totals(recording->recorder, &totals);
-    if (recording->line.wanted)
-        status_line_show(&recording->line, now - recording->start_ns, &totals,
-                         file_bytes(recording->options->output));
 }
 
 // What the command has used of the processor, which it may have to share with many. If it has
@@ -315,10 +309,8 @@ static void finish(struct recording *recording, int status, int outcome)
     const struct record_options *options = recording->options;
     struct recording_summary summary;
     unsigned running = left_over_processes(recording);
-    status_line_clear(&recording->line);
-    if (recording->line.wanted && status == 128 + SIGINT)
+    if (!options->quiet && isatty(STDERR_FILENO) && status == 128 + SIGINT)
         fputc('\n', stderr); // after the "^C" that the terminal wrote
-    recording->line.wanted = false;
     summarise(recording, running, &summary);
     if (recording->sources.by[LIVE_SOURCE_SIGTRAP] && !live_event_counts(options->event) &&
         summary.elapsed_ns >= LONG_NS)
@@ -405,6 +397,7 @@ static int start(struct recording *recording, const struct launch *launch,
         complain("cannot make the shared memory: %s", strerror(-error));
         return STATUS_FAILED;
     }
+    output_keep_previous(options->output);
     recording->recorder =
         recorder_open(&description, recording->session.fd, recording->session.shared, &why);
     if (!recording->recorder) {
@@ -439,7 +432,6 @@ void run_recording(const struct record_options *options, const struct launch *la
         tell(outcome, status);
         return;
     }
-    status_line_open(&recording.line, options);
     status = wait_for_command(&recording);
     finish(&recording, status, outcome);
 }

@@ -340,7 +340,7 @@ static const char help[] =
     "cairn.out).\n"
     "\n"
     "    cairn report                            the call tree, costly paths first\n"
-    "    cairn report --view callers             costly functions, and who called them\n"
+    "    cairn report --view callers             costly functions, and their callers\n"
     "    cairn report --view callers --focus '^malloc$'   who called malloc\n"
     "    cairn report --by function              a list; also line, module, thread\n"
     "    cairn report --metric wall,cpu,waiting  several metrics side by side\n"
@@ -358,10 +358,11 @@ static const char notes[] =
     "alone. 'returns' counts how often a function was seen to return between samples:\n"
     "for the same time, more returns mean shorter calls. Where calls were counted\n"
     "('cairn record --track calls', 'cairn merge'), 'calls' is the number of calls on\n"
-    "that path, and 'per call' the cost of one with all it calls. Trees that drop cold\n"
-    "paths ('cairn record --tree hot') have bounds: with 12.3 % ±0.1, the true share\n"
-    "is between 12.2 and 12.3 %. On a terminal, names lose parameters, template arguments\n"
-    "and namespaces where they do not fit, and start-up code is left out; --wide shows all.\n";
+    "that path, and 'per call' the cost of one with all it calls. Trees that drop\n"
+    "cold paths ('cairn record --tree hot') have bounds: with 12.3 % ±0.1, the true\n"
+    "share is between 12.2 and 12.3 %. On a terminal, names lose parameters, template\n"
+    "arguments and namespaces where they do not fit, and start-up code is left out;\n"
+    "--wide shows all.\n";
 
 const struct command command_report = {
     .name = "report",

@@ -7,64 +7,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/ioctl.h>
-#include <termios.h>
-#include <unistd.h>
-
-// The line stands below the cursor, at the right, and leaves the cursor where the program had it:
-// ESC D makes room below (scrolling if need be), ESC 7 and ESC 8 save and restore the position.
-// When the program writes on, its text comes to the left of ours instead of into it.
-#define LINE_BEGIN "\033D\033[A\0337\033[B\r\033[2K"
-#define LINE_END "\0338"
-
-void status_line_open(struct status_line *line, const struct record_options *options)
-{
-    line->wanted = !options->quiet && !options->json && text_can_rewrite(stderr);
-    line->shown = false;
-    line->counts_blocks = options->event == LIVE_EVENT_ALLOC;
-}
-
-// A program that reads single keys (an editor, a pager) owns the screen: keep off it. And a process
-// group in the background must not write there at all.
-static bool terminal_is_free(void)
-{
-    struct termios mode;
-    return tcgetpgrp(STDERR_FILENO) == getpgrp() && !tcgetattr(STDERR_FILENO, &mode) &&
-           mode.c_lflag & ICANON;
-}
-
-void status_line_show(struct status_line *line, uint64_t elapsed_ns,
-                      const struct recorder_totals *totals, uint64_t file_bytes)
-{
-    char text[128];
-    struct winsize size = {0};
-    if (!line->wanted || !terminal_is_free())
-        return;
-    const bool calls = totals->samples == 0 && totals->calls > 0;
-    const char *what = calls ? "calls" : line->counts_blocks ? "allocations" : "samples";
-    int length = snprintf(
-        text, sizeof text, "[cairn] %.0f s, %s %s, %s thread%s, %u process%s, %s",
-        (double)elapsed_ns / 1e9, text_count(calls ? totals->calls : totals->samples).text, what,
-        text_count(totals->threads).text, totals->threads == 1 ? "" : "s", totals->processes,
-        totals->processes == 1 ? "" : "es", text_bytes(file_bytes).text);
-    if (ioctl(STDERR_FILENO, TIOCGWINSZ, &size) || size.ws_col < length + 2)
-        return;
-    const struct text_style style = text_style(stderr);
-    fprintf(stderr, LINE_BEGIN "\033[%dG", size.ws_col - length);
-    text_put(stderr, &style, TEXT_DIM, text);
-    fputs(LINE_END, stderr);
-    fflush(stderr);
-    line->shown = true;
-}
-
-void status_line_clear(struct status_line *line)
-{
-    if (line->shown && terminal_is_free()) {
-        fputs("\033[J", stderr);
-        fflush(stderr);
-    }
-    line->shown = false;
-}
 
 static double rate_requested(const struct record_options *options)
 {

@@ -2,23 +2,12 @@
 #ifndef CAIRN_CMD_STATUS_H
 #define CAIRN_CMD_STATUS_H
 
-// What `cairn record` says of a recording: a line while it runs, a summary when it ends. All on
-// stderr.
+// What `cairn record` says of a recording when it ends, on stderr. While it runs, the terminal is
+// the program's: cairn cannot see what the program writes there, and would write into its lines.
 
 #include "cmd/record_options.h"
 #include "cmd/session.h"
 #include "profile/recorder.h"
-
-struct status_line {
-    bool wanted; // stderr is a terminal, and the user does not mind
-    bool shown;
-    bool counts_blocks; // what is counted as samples
-};
-
-void status_line_open(struct status_line *line, const struct record_options *options);
-void status_line_show(struct status_line *line, uint64_t elapsed_ns,
-                      const struct recorder_totals *totals, uint64_t file_bytes);
-void status_line_clear(struct status_line *line);
 
 enum { SUMMARY_NOTES = 3 };
 

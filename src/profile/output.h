@@ -14,6 +14,11 @@ int output_replace(const char *path, const struct bytes *content);
 // its name. The descriptor, or -errno.
 int output_replace_and_open(const char *path, const struct bytes *content);
 
+// Before a recording replaces the profile of that name: keeps it as PATH.old, where an older one
+// may be. Links, files that are no profiles and profiles that are being recorded stay as they are,
+// at either name; so does the profile itself until it is replaced.
+void output_keep_previous(const char *path);
+
 // Writes all of it at the file's end, or takes back what was written of it. 0 or -errno.
 int output_append(int fd, const struct bytes *content);
 

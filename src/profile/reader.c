@@ -189,6 +189,7 @@ struct profile *profile_parse(const uint8_t *data, size_t size, enum profile_wri
         if (loader.out_of_memory || loader.too_large)
             break;
     }
+    const bool empty = !loader.profile->metric_count && !loader.profile->process_count;
     fill_gaps(&loader);
     if (head == HEAD_DAMAGED)
         note(&loader, "damaged: the head of the file does not match its checksum");
@@ -200,9 +201,12 @@ struct profile *profile_parse(const uint8_t *data, size_t size, enum profile_wri
     bool failed = loader.out_of_memory || scan.out_of_memory;
     bool too_large = loader.too_large || scan.too_large;
     chunk_scan_end(&scan);
-    if (!failed && !too_large)
+    if (!failed && !too_large && !empty)
         return loader.profile;
     profile_free(loader.profile);
+    if (empty && !failed && !too_large)
+        return fail(error, "%s is damaged: nothing that was recorded can be read; record again",
+                    name);
     return failed ? fail(error, "no memory to read %s", name)
                   : fail(error,
                          "%s unpacks to far more than a profile of its size holds: it is damaged, "

@@ -232,6 +232,11 @@ class BadProfiles(BadInput):
         self.readers(self.folder, says=self.folder)
         self.readers("/dev/zero", says="/dev/zero")
 
+    def test_nothing_but_a_head(self):
+        """A file that ends before anything that was recorded is damaged, not an empty recording."""
+        for size in (16, 24, 40):
+            self.readers(self.file("cut", self.good[:size]), says="is damaged: nothing that was recorded can be read")
+
     def test_truncated(self):
         """What is whole is shown, with one line on what is missing; or nothing is, with the reason."""
         for length in {1, 7, 8, 9, 15, 16, 17, 31, 32, 33, 64, 100, 200, len(self.good) // 3,

@@ -79,6 +79,8 @@ class Writers(LiveTest):
                 self.assertEqual(Run(["sh", "-c", "umask 022; exec \"$@\"", "sh", *argv]).status, 0)
                 self.assertEqual((os.stat(out).st_uid, mode(out)), (0, 0o600 if private else 0o644))
             os.unlink(out)
+            if command == "record":
+                os.unlink(out + ".old")
 
         self.each("out", test)
         self.assertEqual(os.listdir(self.folder), [])

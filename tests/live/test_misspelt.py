@@ -63,6 +63,14 @@ class Misspelt(Words):
         for options in self.options.values():
             self.assertIn("help", options)
 
+    def test_help_fits(self):
+        """At 80 columns no line is broken, and -h is a part of --help."""
+        for command in [None, *self.commands]:
+            text = Run([CAIRN, "help", *filter(None, [command])]).text
+            self.assertEqual([line for line in text.splitlines() if len(line) > 80], [])
+            short = Run([CAIRN, *filter(None, [command]), "-h"]).text.splitlines()
+            self.assertLessEqual({line for line in short if not line.startswith("Run ")}, set(text.splitlines()))
+
     def assert_nearest(self, said, word, names, pattern):
         """No other name is nearer to the word than what was said was meant."""
         match = re.search(pattern, said)

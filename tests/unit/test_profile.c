@@ -96,11 +96,8 @@ static void test_foreign_and_newer(void **state)
     for (unsigned sum = 0; sum < 2; sum++) {
         head.data[8] = FORMAT_MAJOR + 1;
         write_file(head.data, head.size);
-        if (sum == 0) { // damaged, not newer: the sum does not hold
-            struct profile *empty = read_back();
-            assert_true(says(empty, "head of the file"));
-            profile_free(empty);
-        }
+        if (sum == 0) // damaged, not newer: the sum does not hold
+            assert_refused("is damaged");
         uint32_t check = (uint32_t)XXH3_64bits(head.data, 12);
         memcpy(head.data + 12, &check, 4);
     }
