@@ -26,7 +26,8 @@ struct agent {
     struct arena arena;     // this process' slice
     struct live_process *process;
     size_t slice_mapped;
-    pid_t pid; // tells a vfork child, which shares our memory, from ourselves
+    uint64_t slice; // its number in the session
+    pid_t pid;      // tells a vfork child, which shares our memory, from ourselves
 };
 
 extern struct agent agent;

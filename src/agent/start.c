@@ -13,6 +13,7 @@
 #include "agent/thread.h"
 #include "agent/tracer.h"
 #include "base/huge.h"
+#include "base/kernel.h"
 #include "base/lock.h"
 #include "base/now.h"
 #include "base/reserve.h"
@@ -35,7 +36,9 @@
 #include <pthread.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/prctl.h>
 #include <sys/stat.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 
 #define SMALLEST_SLICE (UINT64_C(1) << 20)
@@ -148,6 +151,7 @@ static int take_slice(int fd, bool forked)
 {
     // Relaxed: the number is all that matters.
     uint64_t slice = atomic_fetch_add_explicit(&agent.session->slices, 1, memory_order_relaxed);
+    agent.slice = slice;
     off_t offset = (off_t)(LIVE_SESSION_BYTES + slice * agent.session->slice_bytes);
     size_t bytes = slice_to_map();
     struct stat status;
@@ -347,6 +351,14 @@ static void wait_for_start(int argc, char **argv)
     arm();
 }
 
+// The event that the tool has had this process make on itself. Where another process is the first
+// that we are in, it has none.
+static void end_startup_event(void)
+{
+    if (agent.slice == 0 && agent.session->startup_sampled)
+        kernel_call(SYS_prctl, PR_TASK_PERF_EVENTS_DISABLE, 0, 0);
+}
+
 static int join_session(int argc, char **argv, uint64_t charged)
 {
     const int fd = open_session_file();
@@ -376,6 +388,7 @@ static int join_session(int argc, char **argv, uint64_t charged)
         return -EBUSY;
     }
     error = arm();
+    end_startup_event();
     // What the hooks take to be put in place is none of the program's time.
     const uint64_t before = clock_now(LIVE_EVENT_CPU);
     if (!error &&

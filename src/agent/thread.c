@@ -205,16 +205,19 @@ static bool begin_later_thread(struct thread *thread)
 }
 
 // The last thing before the program's own code. What the thread did since its clock was at `began`
-// (it was made, libraries were loaded, we were set up) is no call path of the program: it goes to
-// the root.
-static void start_clock(struct thread *thread, uint64_t began)
+// is no call path of the program. Of a new program image it is the start-up, and told apart; of
+// another thread (it was made, we were set up) it goes to the root.
+static void start_clock(struct thread *thread, uint64_t began, uint64_t *startup)
 {
     const struct live_options *options = &agent.session->options;
     if (!needs_clock(options))
         return;
     const uint64_t now = event_clock(thread);
-    if (options->event == LIVE_EVENT_CPU && now > began)
-        thread_settle(thread->record, 0, now - began);
+    const uint64_t before = options->event == LIVE_EVENT_CPU && now > began ? now - began : 0;
+    if (startup)
+        *startup = before;
+    else if (before)
+        thread_settle(thread->record, 0, before);
     thread->record->charged = now;
     // What earlier owners of the tree left is charged with the next sample.
     thread->last = now - thread->last;
@@ -332,7 +335,7 @@ void thread_enter(struct thread *thread, struct unwind_bounds stack)
         encode_open((uintptr_t)thread->start, stack);
     pthread_setcancelstate(cancellable, NULL);
     if (profiled)
-        start_clock(thread, 0);
+        start_clock(thread, 0, NULL);
     errno = saved_errno;
 }
 
@@ -372,7 +375,7 @@ int thread_start_main(uint64_t began)
     if (error)
         give_up_thread(thread);
     else
-        start_clock(thread, began);
+        start_clock(thread, began, &agent.process->startup_ns);
     return error;
 }
 
@@ -383,7 +386,7 @@ void thread_begin_late(struct thread *thread)
     if (!begin_later_thread(thread))
         give_up_thread(thread);
     else
-        start_clock(thread, UINT64_MAX); // what it did before is none of our business
+        start_clock(thread, UINT64_MAX, NULL); // what it did before is none of our business
 }
 
 void thread_rest(struct thread *thread)
@@ -440,7 +443,7 @@ void thread_after_fork(void)
     if (agent.active && !begin_later_thread(thread))
         agent.active = false;
     if (agent.active)
-        start_clock(thread, 0);
+        start_clock(thread, 0, NULL);
 }
 
 uint64_t thread_charged(void)

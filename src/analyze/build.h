@@ -8,7 +8,8 @@
 #include "analyze/pattern.h"
 
 #define NO_PATH "<no call path>"
-#define DETACHED "(detached)" // stands for the callers of what a walk was cut at
+#define NO_MODULE "<no module>" // of what is no code
+#define DETACHED "(detached)"   // stands for the callers of what a walk was cut at
 
 enum thread_split { THREADS_MERGED, THREADS_BY_START, THREADS_APART };
 

@@ -212,6 +212,21 @@ void functions_want(struct functions *functions, uint32_t process, place_t place
         ask(functions, asked_for(process, place));
 }
 
+// NULL: it has the name that its module gives it.
+static const char *name_of_time(place_t place)
+{
+    switch (place) {
+    case PLACE_STARTUP:
+        return FUNCTION_STARTUP;
+    case PLACE_EXIT:
+        return FUNCTION_EXIT;
+    case PLACE_STARTUP_KERNEL:
+        return FUNCTION_KERNEL;
+    default:
+        return NULL;
+    }
+}
+
 static struct spot resolve_spot(struct functions *functions, const struct asked *asked)
 {
     const struct symbol *symbol = symbols_at(functions->symbols, asked->process, asked->place);
@@ -225,7 +240,9 @@ static struct spot resolve_spot(struct functions *functions, const struct asked 
                      functions->located_count + symbol->count, sizeof *functions->located);
     for (unsigned i = 0; i < symbol->count; i++) {
         const struct symbol_frame *frame = &symbol->frames[i];
-        const char *name = frame->function;
+        const char *name = name_of_time(asked->place);
+        if (!name)
+            name = frame->function;
         // The kernel returns from a signal handler through this function of libc; nobody calls it.
         if (strcmp(name, "__restore_rt") == 0 || strcmp(name, "__kernel_rt_sigreturn") == 0)
             name = SIGNAL_HANDLER;

@@ -52,6 +52,11 @@ const struct spot *functions_at(const struct functions *functions, uint32_t proc
 uint32_t functions_number(const struct functions *functions, uint32_t process, place_t place);
 const struct spot *functions_spot(const struct functions *functions, uint32_t number);
 
+// What is shown of a process that is no function of its program (PLACE_STARTUP and so on).
+#define FUNCTION_STARTUP "<start-up>"
+#define FUNCTION_EXIT "<exit>"
+#define FUNCTION_KERNEL "[kernel]"
+
 static inline bool place_is_known(place_t place)
 {
     return place != 0 && place_offset(place) != PLACE_OFFSET_UNKNOWN;

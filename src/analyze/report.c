@@ -174,7 +174,8 @@ static struct calltree *refined_tree(struct report *report, char **error)
         tree = exchanged(tree, refine_recursion(tree));
     if (!options->json) // programs subtract for themselves
         report_add_waiting(&report->metrics, tree);
-    report->without_path = total_of(tree, NO_PATH, report->metric);
+    for (unsigned i = 0; i < REPORT_EXPLAINED; i++)
+        report->explained[i] = total_of(tree, report_explained[i].name, report->metric);
     report->part = calltree_total(tree, 0, sorted_metric(report));
     report->focus = options->view == VIEW_CALLERS && options->focus
                         ? focus_total(tree, options->focus, sorted_metric(report))

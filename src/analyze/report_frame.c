@@ -380,17 +380,22 @@ static void put_incomplete(const struct report *report)
                 text_percent((double)cut, (double)walks).text, verdict_name(reason));
 }
 
-static void put_without_path(const struct report *report, const struct show_options *show,
-                             const struct show_hidden *hidden)
+const struct report_explained report_explained[REPORT_EXPLAINED] = {
+    {FUNCTION_STARTUP, "exec, the loader, and cairn's own start, before the first sample"},
+    {FUNCTION_EXIT, "the kernel's work after the last instruction of a process"},
+    {NO_PATH, "threads while they begin and end, and all of a thread that ends before its first "
+              "sample (-F takes more)"},
+};
+
+static void put_explained(const struct report *report, const struct show_options *show,
+                          const struct show_hidden *hidden)
 {
     // It has a row, unless that is too small, or what is in focus is something else.
-    const bool shown =
-        !show->to_roots && report->without_path >= show_least(show, hidden->least_percent);
-    if (report->without_path > 0 && shown && strcmp(show->unit, "ns") == 0)
-        fputs(NO_PATH
-              ": the time of a thread after its last sample, which is all of it if it ends "
-              "before the first (-F takes more), and of the kernel at the end of a process.\n",
-              report->out);
+    const uint64_t least = show_least(show, hidden->least_percent);
+    for (unsigned i = 0; i < REPORT_EXPLAINED && strcmp(show->unit, "ns") == 0; i++)
+        if (!show->to_roots && report->explained[i] > 0 && report->explained[i] >= least)
+            fprintf(report->out, "%s: %s.\n", report_explained[i].name,
+                    report_explained[i].meaning);
 }
 
 static void put_hints(const struct report *report)
@@ -530,7 +535,7 @@ void report_text_foot(const struct report *report, const struct show_options *sh
     put_cut(&aside);
     put_forgotten(&aside, show);
     put_incomplete(&aside);
-    put_without_path(&aside, show, hidden);
+    put_explained(&aside, show, hidden);
     bool column = report->options->view != VIEW_FLAT || report->options->by == FLAT_FUNCTION;
     if (hidden->returns)
         fputs("returns: how often the frame was seen to return between samples; not a count of "

@@ -10,6 +10,8 @@
 #include "analyze/show.h"
 #include "profile/kind.h"
 
+enum { REPORT_EXPLAINED = 3 };
+
 struct report {
     FILE *out;
     const struct text_style *style;
@@ -26,14 +28,19 @@ struct report {
     uint64_t whole;        // cost of the chosen threads and processes
     uint64_t part;         // of that, what the refinement left
     struct profile_kind kind;
-    double phi;         // share from which on contexts are shown; 0: all
-    struct hot_cut hot; // how many these are
-    uint64_t outside;   // of `whole`: what the contexts that are left have not
-    uint64_t made_up;   // what they have more than there was, by their errors
-    uint64_t purged;    // of `whole`: what the trees have forgotten
-    uint64_t detached;  // what paths have that were cut
-    uint64_t without_path;
+    double phi;                           // share from which on contexts are shown; 0: all
+    struct hot_cut hot;                   // how many these are
+    uint64_t outside;                     // of `whole`: what the contexts that are left have not
+    uint64_t made_up;                     // what they have more than there was, by their errors
+    uint64_t purged;                      // of `whole`: what the trees have forgotten
+    uint64_t detached;                    // what paths have that were cut
+    uint64_t explained[REPORT_EXPLAINED]; // what these rows have
 };
+
+// Rows that stand for no function: what they mean is said below the table.
+extern const struct report_explained {
+    const char *name, *meaning;
+} report_explained[REPORT_EXPLAINED];
 
 // -1 and *error if --process or --thread choose nothing. After names were found.
 int report_check_selection(const struct report *report, char **error);

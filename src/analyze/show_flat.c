@@ -14,7 +14,7 @@ static const char *flat_name(const struct flat *flat, const struct functions *fu
     const char *module = functions_module(functions, row->module);
     return flat->by != FLAT_MODULE ? functions_get(functions, row->function)->name
            : module                ? module
-                                   : NO_PATH;
+                                   : NO_MODULE;
 }
 
 static bool has_functions(const struct flat *flat)

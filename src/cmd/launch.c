@@ -9,6 +9,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/socket.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -135,33 +136,59 @@ static int execute(const struct launch *launch)
     return -errno;
 }
 
-pid_t launch_start(const struct launch *launch, const struct inherited *inherited,
-                   const char *session_path)
+// What the process that is to become the command talks to the recorder by.
+struct channels {
+    int report[2];  // closes by itself when the new program begins; else it brings the error
+    int startup[2]; // for the sampler; -1: there is none
+};
+
+static void become_command(const struct launch *launch, const struct inherited *inherited,
+                           const char *session_path, const struct channels *channels)
 {
-    int report[2]; // closes by itself when the new program begins; else it brings the error
-    if (pipe2(report, O_CLOEXEC))
+    int error = set_environment(launch, session_path);
+    if (channels->startup[1] >= 0)
+        startup_sampler_offer(channels->startup[1]);
+    give_back(inherited);
+    if (!error)
+        error = execute(launch);
+    ssize_t written = write(channels->report[1], &error, sizeof error);
+    _exit(written < 0 ? STATUS_FAILED : STATUS_NOT_EXECUTABLE);
+}
+
+static int wait_for_exec(pid_t pid, int report)
+{
+    int error = 0;
+    ssize_t length;
+    do
+        length = read(report, &error, sizeof error);
+    while (length < 0 && errno == EINTR);
+    if (length != sizeof error)
+        return 0;
+    waitpid(pid, NULL, 0);
+    return error;
+}
+
+pid_t launch_start(const struct launch *launch, const struct inherited *inherited,
+                   const char *session_path, struct startup_sampler *sampler)
+{
+    struct channels channels;
+    if (pipe2(channels.report, O_CLOEXEC))
         return -errno;
+    if (!sampler || socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, channels.startup))
+        channels.startup[0] = channels.startup[1] = -1;
     pid_t pid = fork();
-    if (pid == 0) {
-        int error = set_environment(launch, session_path);
-        give_back(inherited);
-        if (!error)
-            error = execute(launch);
-        ssize_t written = write(report[1], &error, sizeof error);
-        _exit(written < 0 ? STATUS_FAILED : STATUS_NOT_EXECUTABLE);
-    }
+    if (pid == 0)
+        become_command(launch, inherited, session_path, &channels);
     int error = pid < 0 ? -errno : 0;
-    close(report[1]);
-    if (pid > 0) {
-        ssize_t length;
-        do
-            length = read(report[0], &error, sizeof error);
-        while (length < 0 && errno == EINTR);
-        if (length != sizeof error)
-            error = 0;
-        else
-            waitpid(pid, NULL, 0);
+    close(channels.report[1]);
+    if (channels.startup[1] >= 0) {
+        close(channels.startup[1]);
+        if (pid > 0)
+            startup_sampler_take(sampler, pid, channels.startup[0]);
+        close(channels.startup[0]);
     }
-    close(report[0]);
+    if (pid > 0)
+        error = wait_for_exec(pid, channels.report[0]);
+    close(channels.report[0]);
     return error ? error : pid;
 }

@@ -5,6 +5,7 @@
 // Starting the command that is to be profiled: first everything that can be known to go wrong is
 // checked, so that a program which cannot be profiled is not run at all.
 
+#include "cmd/startup_sampler.h"
 #include <signal.h>
 #include <stdbool.h>
 #include <sys/resource.h>
@@ -46,7 +47,8 @@ struct inherited {
 void launch_take_over(struct inherited *inherited, const sigset_t *blocked);
 
 // Starts the command with the agent and the session. The pid, or -errno if it could not be run.
+// With a sampler, its start-up is sampled, if the kernel permits it.
 pid_t launch_start(const struct launch *launch, const struct inherited *inherited,
-                   const char *session_path);
+                   const char *session_path, struct startup_sampler *sampler);
 
 #endif

@@ -30,11 +30,13 @@
 #define LEAST_PAUSE_NS (NS_PER_S / 10) // small ones take next to nothing
 #define LONGEST_UPDATE_NS (10 * NS_PER_S)
 #define NEVER UINT64_MAX
-#define LONG_NS NS_PER_S // a recording that can bear to be followed by a measurement
+#define STARTUP_NS (3 * NS_PER_S) // where the agent has not come by then, it never will
+#define LONG_NS NS_PER_S          // a recording that can bear to be followed by a measurement
 
 struct recording {
     const struct record_options *options;
     struct session session;
+    struct startup_sampler startup;
     struct recorder *recorder;
     struct session_sources sources;
     uint64_t start_ns;      // monotonic clock, as all that follow
@@ -145,6 +147,8 @@ static void update_if_worthwhile(struct recording *recording, uint64_t now)
     recording->updated_ns = now;
     recording->pause_ns = pause < LEAST_PAUSE_NS ? 0 : pause;
     recording->used_ns = command_ns(recording);
+    if (now - recording->start_ns >= STARTUP_NS)
+        startup_sampler_close(&recording->startup);
 }
 
 // What has come due: sampling on or off, reading the memory.
@@ -413,20 +417,23 @@ static int start(struct recording *recording, const struct launch *launch,
     uint64_t on_ns = recording->start_ns + options->delay_ns;
     recording->on_ns = options->delay_ns ? on_ns : NEVER;
     recording->off_ns = options->duration_ns ? on_ns + options->duration_ns : NEVER;
-    pid_t pid = launch_start(launch, inherited, recording->session.path);
+    const bool samples_startup = recording->session.shared->startup_sampled;
+    pid_t pid = launch_start(launch, inherited, recording->session.path,
+                             samples_startup ? &recording->startup : NULL);
     if (pid < 0) {
         complain("cannot run %s: %s", options->command[0], strerror(-pid));
         recorder_close(recording->recorder);
         return pid == -ENOENT ? STATUS_NOT_FOUND : STATUS_NOT_EXECUTABLE;
     }
     recording->command = pid;
+    recorder_startup(recording->recorder, startup_sampler_read, &recording->startup);
     return 0;
 }
 
 void run_recording(const struct record_options *options, const struct launch *launch,
                    const struct inherited *inherited, int signals, int outcome)
 {
-    struct recording recording = {.options = options, .signals = signals};
+    struct recording recording = {.options = options, .signals = signals, .startup = {.event = -1}};
     int status = start(&recording, launch, inherited);
     if (status) {
         tell(outcome, status);

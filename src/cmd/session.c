@@ -118,6 +118,9 @@ int session_create(struct session *session, const struct record_options *options
         .calls_window = options->calls_window,
     };
     fill_tree_options(&shared->options, &options->trees);
+    // Where there are no contexts, there is nothing below the start-up.
+    shared->startup_sampled =
+        options->event == LIVE_EVENT_CPU && shared->options.tree != LIVE_TREE_FUNCTIONS;
     const struct tree_name kind = tree_name(&options->trees);
     memcpy(shared->tree_name, kind.text, sizeof shared->tree_name);
     strcpy(shared->agent_path, agent_path);

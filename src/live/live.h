@@ -24,7 +24,7 @@
 #include <stdint.h>
 
 #define LIVE_MAGIC UINT64_C(0x0065766c6e726963) // "cirnlve"
-#define LIVE_VERSION 6
+#define LIVE_VERSION 7
 #define LIVE_SESSION_BYTES 4096
 // Where call sites are patched, targets of calls are bound before they are made: LD_BIND_NOW, in
 // our words if the user has none of it.
@@ -191,6 +191,8 @@ struct live_session {
     char agent_path[1024];      // what LD_PRELOAD must name
     char tree_name[64];         // the kind of the trees as a profile tells it: "hot:0.0001,2e-05"
     uint64_t start_realtime_ns; // in a snapshot: when its process began
+    // 1: the first process has an event on itself, which the tool reads and the agent ends.
+    uint32_t startup_sampled;
 };
 
 #define LIVE_HANDLER_BUCKETS 128 // of handler time: 4 per power of two, see live_bucket()
@@ -377,6 +379,9 @@ struct live_process {
     _Atomic ref_t reaped;          // struct live_reaped
     _Atomic uint32_t reaped_count; // that were met: not all are told
     struct live_goodbye goodbye;   // written before end_ns
+    // CPU time between exec and the first sample that could be taken: the kernel's, the loader's,
+    // and the agent's own. Written before LIVE_RUNNING.
+    uint64_t startup_ns;
 };
 
 #define LIVE_MOST_LISTED (1 << 20) // records: a longer list bites its own tail

@@ -12,8 +12,8 @@
 #include "profile/bytes.h"
 
 enum {
-    FORMAT_MAJOR = 1, // another: older readers cannot make sense of it, and refuse
-    FORMAT_MINOR = 9, // another: older readers miss something, which they skip
+    FORMAT_MAJOR = 1,  // another: older readers cannot make sense of it, and refuse
+    FORMAT_MINOR = 10, // another: older readers miss something, which they skip
     FILE_HEAD_BYTES = 16,
     CHUNK_HEAD_BYTES = 24,
     CHUNK_MOST_RAW = 64 << 20, // a larger payload is damage

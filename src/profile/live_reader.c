@@ -3,6 +3,7 @@
 #include "profile/live_contexts.h"
 #include "profile/live_tree.h"
 #include "profile/loader.h"
+#include "profile/process_time.h"
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -34,6 +35,7 @@ struct live_reader {
     bool damaged; // a list or a tree made no sense
     bool damage_noted;
     bool over;              // its end is told: nothing comes after that
+    uint64_t outside_ns;    // of its CPU time: start-up and exit, as they are told
     struct live_sink *sink; // of the update that runs
 };
 
@@ -408,14 +410,66 @@ static struct profile_process describe(const struct live_reader *reader,
         now.samples += reader->trees[i].stats.samples;
         now.cost_ns += reader->trees[i].stats.cost_ns;
     }
+    now.cost_ns += reader->outside_ns;
     return now;
+}
+
+// The place of an address, by where modules lie now: those of the start-up have not moved.
+static place_t place_of(struct live_reader *reader, uint64_t address)
+{
+    if (!address)
+        return PLACE_STARTUP_KERNEL;
+    ref_t ref = atomic_load_explicit(&process_of(reader)->modules, memory_order_acquire);
+    const struct live_module *module;
+    for (unsigned left = MOST_LISTED; left && (module = record_at(reader, ref, sizeof *module));
+         left--) {
+        const uint64_t base = __atomic_load_n(&module->base, __ATOMIC_RELAXED);
+        if (address - base < __atomic_load_n(&module->bytes, __ATOMIC_RELAXED)) {
+            const uint32_t id = __atomic_load_n(&module->id, __ATOMIC_RELAXED);
+            return id < MODULE_LIMIT ? map_place(reader, place_make(id, address - base)) : 0;
+        }
+        ref = __atomic_load_n(&module->next, __ATOMIC_RELAXED);
+    }
+    return 0;
+}
+
+static void tell_outside(struct live_reader *reader, struct process_time *time)
+{
+    if (!time->ns || !reader->sink->times)
+        return;
+    time->pid = __atomic_load_n(&process_of(reader)->pid, __ATOMIC_RELAXED);
+    process_time_encode(time, reader->sink);
+    reader->outside_ns += time->ns;
+}
+
+static void tell_startup(struct live_reader *reader, uint32_t index)
+{
+    struct live_sink *sink = reader->sink;
+    struct process_time time = {
+        .process = index,
+        .what = PLACE_STARTUP,
+        .ns = __atomic_load_n(&process_of(reader)->startup_ns, __ATOMIC_RELAXED),
+    };
+    const uint32_t pid = __atomic_load_n(&process_of(reader)->pid, __ATOMIC_RELAXED);
+    struct startup_samples samples = {0};
+    if (sink->startup && sink->startup(sink->startup_context, pid, &samples)) {
+        for (size_t i = 0; i < samples.count; i++)
+            samples.addresses[i] = place_of(reader, samples.addresses[i]);
+        time.samples = samples.addresses;
+        time.count = samples.count;
+        time.period_ns = samples.period_ns;
+    }
+    tell_outside(reader, &time);
+    free(samples.addresses);
 }
 
 static bool tell_process(struct live_reader *reader, uint32_t index, enum live_presence presence)
 {
     struct live_sink *sink = reader->sink;
-    if (!reader->is_told)
+    if (!reader->is_told) {
         read_command(reader);
+        tell_startup(reader, index);
+    }
     struct profile_process now = describe(reader, presence);
     if (reader->is_told && same_process(&now, &reader->told))
         return false;
@@ -484,35 +538,25 @@ uint32_t live_reader_parent(const struct live_reader *reader)
     return reader->told.parent_pid;
 }
 
-// The tree of the main thread, as long as it is exact.
-static struct live_tree *main_tree(const struct live_reader *reader)
-{
-    for (unsigned i = 0; i < reader->tree_count; i++) {
-        struct live_tree *tree = &reader->trees[i];
-        const struct live_thread *thread = arena_at(&reader->arena, tree->thread);
-        // The second node of a tree is the statement without a path.
-        if (tree->tid == reader->told.pid && !tree->forgets && !tree->damaged && tree->count > 1 &&
-            !tree->is_frame[1] && __atomic_load_n(&thread->start, __ATOMIC_RELAXED) == 0)
-            return tree;
-    }
-    return NULL;
-}
-
 bool live_reader_end(struct live_reader *reader, uint32_t index, uint64_t cpu_ns,
                      struct live_sink *sink)
 {
     const struct live_process *process = process_of(reader);
-    struct live_tree *tree = main_tree(reader);
-    if (!live_reader_awaits_end(reader) || reader->damaged || !tree || !sink->times)
+    if (!live_reader_awaits_end(reader) || reader->damaged)
         return false;
-    const struct live_goodbye said = process->goodbye;          // nobody is left to change it
-    const uint64_t later = reader->told.cost_ns - said.cost_ns; // samples in destructors
-    if (later > reader->told.cost_ns || cpu_ns < said.children_ns ||
+    const struct live_goodbye said = process->goodbye; // nobody is left to change it
+    const uint64_t sampled = reader->told.cost_ns - reader->outside_ns;
+    const uint64_t later = sampled - said.cost_ns; // in destructors
+    if (later > sampled || cpu_ns < said.children_ns ||
         cpu_ns - said.children_ns <= said.cpu_ns + later)
         return false;
-    const uint64_t rest = cpu_ns - said.children_ns - said.cpu_ns - later;
+    struct process_time rest = {
+        .process = index,
+        .what = PLACE_EXIT,
+        .ns = cpu_ns - said.children_ns - said.cpu_ns - later,
+    };
     reader->sink = sink;
-    live_tree_charge_end(tree, &reader->arena, reader->bytes, index, rest, sink);
+    tell_outside(reader, &rest);
     tell_process(reader, index, PROCESS_IS_GONE);
     reader->sink = NULL;
     reader->over = true;

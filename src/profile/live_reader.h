@@ -22,6 +22,9 @@ struct live_sink {
     void *note_context;
     // A child of a process that is read has been waited for.
     void (*reaped)(void *context, uint32_t parent, uint32_t pid, uint64_t cpu_ns);
+    // Samples of a process' start-up; NULL: nobody has any.
+    bool (*startup)(void *context, uint32_t pid, struct startup_samples *samples);
+    void *startup_context;
     uint64_t retold;       // nodes whose values were told again
     uint32_t next_tree;    // index of the next tree in the profile
     uint32_t source;       // enum live_source of the first process that tells
@@ -62,8 +65,8 @@ bool live_reader_update(struct live_reader *reader, uint32_t index, uint64_t byt
                         enum live_presence presence, struct live_sink *sink);
 
 // Of one that is gone, after the last update: it has used so much in all, with what it has waited
-// for, as whoever has waited for it was told. What it had not used when it said goodbye becomes the
-// main thread's, without a path. True if anything was encoded.
+// for, as whoever has waited for it was told. What it had not used when it said goodbye is its
+// exit. True if anything was encoded.
 bool live_reader_end(struct live_reader *reader, uint32_t index, uint64_t cpu_ns,
                      struct live_sink *sink);
 

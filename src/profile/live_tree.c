@@ -475,25 +475,3 @@ bool live_tree_update(struct live_tree *tree, const struct arena *arena, uint64_
     tree->busy = news || tree->skip; // one that was not read has its turn yet
     return changed;
 }
-
-void live_tree_charge_end(struct live_tree *tree, const struct arena *arena, uint64_t bytes,
-                          uint32_t process, uint64_t ns, struct live_sink *sink)
-{
-    static const uint32_t without_path = 1; // comes right after the root
-    const struct live_thread *thread = arena_at(arena, tree->thread);
-    struct live_stats stats = tree->stats;
-    stats.cost_ns += ns;
-    stats.residue_ns += ns;
-    struct profile_tree told = {.process = process,
-                                .tid = tree->tid,
-                                .threads = tree->threads,
-                                .stats = stats,
-                                .hot = tree->hot};
-    read_phase(told.phase, arena, bytes, __atomic_load_n(&thread->phase, __ATOMIC_RELAXED));
-    encode_tree(sink->batch, tree->index, &told);
-    add_to_totals(sink->totals, &stats, &tree->stats);
-    tree->stats = stats;
-    uint64_t *values = &tree->values[(size_t)without_path * tree->width];
-    values[sink->time_metrics[0]] += ns;
-    encode_values(sink->batch, tree->index, 1, &without_path, values, tree->width);
-}

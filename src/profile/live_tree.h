@@ -52,10 +52,6 @@ bool live_tree_update(struct live_tree *tree, const struct arena *arena, uint64_
                       uint32_t process, enum live_presence presence,
                       const struct place_mapper *mapper, struct live_sink *sink);
 
-// The main thread's time after its last sample, as it comes out when the process is gone: to the
-// statement that has no path. Nothing is read of the tree afterwards.
-void live_tree_charge_end(struct live_tree *tree, const struct arena *arena, uint64_t bytes,
-                          uint32_t process, uint64_t ns, struct live_sink *sink);
 void live_tree_free(struct live_tree *tree);
 
 #endif

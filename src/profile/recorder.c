@@ -208,6 +208,14 @@ void recorder_kernel(struct recorder *recorder, const char *kernel)
     encode_kernel(&recorder->batch, kernel);
 }
 
+void recorder_startup(struct recorder *recorder,
+                      bool (*startup)(void *context, uint32_t pid, struct startup_samples *samples),
+                      void *context)
+{
+    recorder->sink.startup = startup;
+    recorder->sink.startup_context = context;
+}
+
 void recorder_overhead(struct recorder *recorder, const struct profile_overhead *overhead)
 {
     encode_overhead(&recorder->batch, overhead);

@@ -67,6 +67,19 @@ struct recorder_totals {
 struct recorder *recorder_open(const struct recorder_description *description, int fd,
                                struct live_session *session, char **error);
 
+// What a process did before its agent began: the addresses of instructions, one for each period of
+// CPU time. 0: in the kernel. To be freed.
+struct startup_samples {
+    uint64_t *addresses;
+    size_t count;
+    uint64_t period_ns;
+};
+
+// From where to get them, when the agent has begun. False: there are none of that process.
+void recorder_startup(struct recorder *recorder,
+                      bool (*startup)(void *context, uint32_t pid, struct startup_samples *samples),
+                      void *context);
+
 // Reads what has changed and appends it in one write. Cheap when nothing did. 0 or -errno.
 int recorder_update(struct recorder *recorder);
 

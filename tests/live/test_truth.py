@@ -4,9 +4,11 @@
 import math
 import os
 import shutil
+import subprocess
+import sys
 import unittest
 
-from support import CAIRN, MARKERS, LiveTest, Profile, Run, nodes_of, program
+from support import CAIRN, MARKERS, LiveTest, Profile, Run, installed, nodes_of, program
 
 
 class Figure1(LiveTest):
@@ -94,6 +96,68 @@ class CpuTime(LiveTest):
         # A timer ticks with the kernel, and its signal waits for the end of a system call: one sample beside the
         # function is 4 ms of 300, or as long as the longest call.
         self.check("-F", "1000", "--source", "timer", slack=0.15)
+
+
+class StartUp(LiveTest):
+    """What a program uses before and after its own code is named, and adds up with the rest to the kernel's books."""
+
+    CHILD = ("import resource, subprocess, sys; subprocess.run(sys.argv[1:], stdout=subprocess.DEVNULL); "
+             "used = resource.getrusage(resource.RUSAGE_CHILDREN); print(round((used.ru_utime + used.ru_stime) * 1e9))")
+    LARGE = ["clang", "--version"]  # its loader works longer than itself
+
+    @installed("clang")
+    def test_the_loader_by_its_functions(self):
+        _, profile = self.record(self.LARGE)
+        startup, = profile.named("<start-up>")
+        self.assertGreater(startup.total / profile.total, 0.2)
+        loader = sum(node.total for node in startup.children if node.module.startswith("ld-linux"))
+        self.assertGreater(loader / startup.total, 0.1)
+        self.assertIn("<exit>", [node.name for node in profile.nodes])
+        self.assertNotIn("libcairn.so", {node.module for node in profile.nodes})
+        text = subprocess.run([CAIRN, "report", "--min", "0", profile.path], capture_output=True).stdout.decode()
+        self.assertIn("<start-up>: ", text)
+        folded = subprocess.run([CAIRN, "export", "-f", "folded", profile.path], capture_output=True).stdout.decode()
+        self.assertIn("\n<start-up>;", "\n" + folded)
+
+    @installed("clang")
+    def test_each_program_image_has_its_own(self):
+        argv = [sys.executable, "-S", "-c", self.CHILD, "sh", "-c", "exec clang --version"]
+
+        def life():
+            run, profile = self.record(argv)
+            self.assertEqual(run.status, 0, run.words)
+            return run, profile
+
+        def judge(recorded):
+            run, profile = recorded
+            # Under one number, as the shell executes it.
+            clang = [process for process in profile.info["process_list"] if process["command"][0] == "clang"]
+            self.assertEqual(len(clang), 1)
+            images = [process for process in profile.info["process_list"] if process["pid"] == clang[0]["pid"]]
+            self.assertAlmostEqual(sum(process["cost_ns"] for process in images) / int(run.text), 1, delta=0.02)
+            roots = nodes_of(profile.report("--min", "0", "--per-process"))
+            for process in images:
+                if not process["forked"]:
+                    startup = [node for node in roots if node.name == "<start-up>" and f"[{process['pid']}]" in node.parent.function]
+                    self.assertGreater(startup[0].total, 0)
+
+        self.steadily(life, judge)
+
+    @installed("clang")
+    def test_without_perf_events_the_sum_is_known(self):
+        path = self.file("forbidden")
+        run = Run([program("without_perf"), CAIRN, "record", "-q", "-o", path, *self.LARGE])
+        self.assertEqual(run.status, 0, run.words)
+        profile = Profile(path)
+        startup, = profile.named("<start-up>")
+        self.assertEqual(startup.children, [])
+        self.assertGreater(startup.total / profile.total, 0.2)
+
+    def test_programs_that_the_agent_cannot_enter(self):
+        """They run as ever, and what they cost is nobody's start-up."""
+        run, profile = self.record(["sh", "-c", program("static") + "; exit 7"])
+        self.assertEqual(run.status, 7)
+        self.assertEqual(len([node for node in profile.nodes if node.name == "<start-up>"]), 1)
 
 
 class Shares(LiveTest):

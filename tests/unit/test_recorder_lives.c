@@ -95,8 +95,11 @@ static void record_end(bool say, uint64_t cpu_ns, uint64_t expected)
     struct profile *profile = read_back();
     assert_int_equal(total_cost(profile), expected);
     assert_int_equal(profile->processes[0].cost_ns, expected);
-    assert_int_equal(profile->tree_count, 1);
-    assert_int_equal(profile->trees[0].stats.residue_ns, expected - 1000);
+    assert_int_equal(profile->tree_count, expected > 1000 ? 2 : 1);
+    if (expected > 1000) {
+        assert_int_equal(profile->trees[1].nodes[1].function, PLACE_EXIT);
+        assert_int_equal(profile->trees[1].stats.residue_ns, expected - 1000);
+    }
     profile_free(profile);
     close(control[0]);
     close(control[1]);
@@ -113,6 +116,80 @@ static void test_end_is_charged(void **state)
     record_end(true, 6000, 1000); // the books do not fit
     record_end(true, 100, 1000);
     record_end(false, 7000, 1000); // killed: nobody knows
+}
+
+// Four samples of a start-up: two at one instruction, one in the kernel, one where no module is.
+static bool sample_startup(void *context, uint32_t pid, struct startup_samples *samples)
+{
+    static const uint64_t addresses[] = {0x400020, 0, 0x999000, 0x400020};
+    if (pid != *(uint32_t *)context)
+        return false;
+    samples->addresses = malloc(sizeof addresses);
+    memcpy(samples->addresses, addresses, sizeof addresses);
+    samples->count = 4;
+    samples->period_ns = 100;
+    return true;
+}
+
+// The value of the statement at a place, below a frame of that function, below another.
+static uint64_t value_at(const struct profile_tree *tree, place_t outer, place_t inner,
+                         place_t site)
+{
+    uint64_t value = 0;
+    for (uint32_t i = 1; i < tree->count; i++) {
+        const struct profile_node *node = &tree->nodes[i], *frame = &tree->nodes[node->parent];
+        if (node->function == 0 && node->site == site && node->parent > 0 &&
+            frame->function == (inner ? inner : outer) &&
+            (!inner || tree->nodes[frame->parent].function == outer))
+            value += tree->values[i];
+    }
+    return value;
+}
+
+static void record_startup(uint64_t startup_ns, uint64_t weight)
+{
+    struct fake_live live = fake_live_new(SLICE, 4);
+    struct recorder *recorder = open_recorder(&live);
+    uint32_t sampled = (uint32_t)getpid();
+    recorder_startup(recorder, sample_startup, &sampled);
+    struct fake_process first = new_process(&live, getpid(), "first");
+    fake_sample(&first, fake_thread(&first, 0), (uint64_t[]){16}, 1, 20, 1000);
+    first.process->startup_ns = startup_ns;
+    struct fake_process other = new_process(&live, getppid(), "other");
+    fake_sample(&other, fake_thread(&other, 0), (uint64_t[]){16}, 1, 20, 1000);
+    other.process->startup_ns = 70;
+    assert_int_equal(recorder_update(recorder), 0);
+    assert_int_equal(recorder_update(recorder), 0);
+    struct recorder_totals totals;
+    recorder_totals(recorder, &totals);
+    assert_int_equal(totals.cost_ns, 2000 + startup_ns + 70);
+    assert_int_equal(recorder_close(recorder), 0);
+    struct profile *profile = read_back();
+    assert_int_equal(total_cost(profile), 2000 + startup_ns + 70);
+    assert_int_equal(profile->processes[0].cost_ns, 1000 + startup_ns);
+    assert_int_equal(profile->processes[1].cost_ns, 1000 + 70);
+    uint64_t loader = 0, kernel = 0, rest = 0;
+    for (unsigned i = 0; i < profile->tree_count; i++) {
+        const struct profile_tree *tree = &profile->trees[i];
+        loader +=
+            value_at(tree, PLACE_STARTUP, place_make(3, PLACE_OFFSET_UNKNOWN), place_make(3, 0x20));
+        kernel += value_at(tree, PLACE_STARTUP, PLACE_STARTUP_KERNEL, 0);
+        rest += value_at(tree, PLACE_STARTUP, 0, 0);
+    }
+    assert_int_equal(loader, 2 * weight);
+    assert_int_equal(kernel, weight);
+    assert_int_equal(rest, startup_ns + 70 - 3 * weight);
+    profile_free(profile);
+    fake_process_free(&first);
+    fake_process_free(&other);
+    fake_live_free(&live);
+}
+
+static void test_startup_is_told_apart(void **state)
+{
+    (void)state;
+    record_startup(1000, 100);
+    record_startup(200, 50); // the samples' clock was ahead
 }
 
 // A shell that starts thousands of programs a second: each end is charged.
@@ -506,6 +583,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup(test_death_gives_memory_back, clear_folder),
         cmocka_unit_test_setup(test_end_is_charged, clear_folder),
+        cmocka_unit_test_setup(test_startup_is_told_apart, clear_folder),
         cmocka_unit_test_setup(test_many_ends_are_charged, clear_folder),
         cmocka_unit_test_setup(test_exec_ends_the_older, clear_folder),
         cmocka_unit_test_setup(test_fork_storm, clear_folder),

@@ -127,7 +127,7 @@ static void test_chains(void **state)
                  "10.0 %  10 ns  10.0 %  <no call path>\n");
     struct report_options options = fixture_options();
     char *text = fixture_report(options);
-    assert_non_null(strstr(text, "<no call path>: the time of a thread after its last sample"));
+    assert_non_null(strstr(text, "<no call path>: threads while they begin and end"));
     free(text);
     options.focus = fixture_pattern("^deep$"); // which leaves none
     text = fixture_report(options);
