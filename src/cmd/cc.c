@@ -261,7 +261,7 @@ static int run_cc(int argc, char **argv)
     argc -= optind - 1;
     argv += optind - 1;
     if (argc < 2)
-        return misuse(&command_cc, "cc: which compiler? cairn cc COMPILER [ARG...]");
+        return misuse(&command_cc, "cc: name the compiler: cairn cc COMPILER [ARG...]");
     int words = count_command(argc - 1, argv + 1);
     struct compiler compiler;
     int status = check_compiler(argv + 1, words, argv + 1 + words, &compiler);

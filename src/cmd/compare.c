@@ -161,7 +161,7 @@ static int parse(int argc, char **argv, struct arguments *arguments)
     }
     if (argc - optind != 2)
         return misuse(&command_compare,
-                      "compare: two profiles, the exact one and the approximation");
+                      "compare: name two profiles, the exact one and the approximation");
     arguments->path[EXACT] = argv[optind];
     arguments->path[APPROX] = argv[optind + 1];
     return PROCEED;

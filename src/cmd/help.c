@@ -102,7 +102,7 @@ static int run_help(int argc, char **argv)
     if (option_next(&scan) == OPTION_EXIT)
         return scan.status;
     if (argc - optind > 1)
-        return misuse(&command_help, "help: one command at a time");
+        return misuse(&command_help, "help: name one command, not '%s' as well", argv[optind + 1]);
     const char *name = optind < argc ? argv[optind] : "";
     const struct command *command = *name ? find_command(name) : &overview;
     if (command)

@@ -121,13 +121,13 @@ static int unknown_option(const struct command *command, const char *word)
     snprintf(name, sizeof name, "%.*s", (int)strcspn(bare, "="), bare);
     const int shown = (int)strcspn(word, "=");
     const char *instead = instead_of_option(command->name, name);
-    if (instead)
-        return misuse(command, "%s%sthere is no option %.*s: %s", OF(command), shown, word,
-                      instead);
     const char *near = strlen(name) > 1 ? nearest_option(command, name) : NULL;
-    if (near)
-        return misuse(command, "%s%sthere is no option %.*s: did you mean --%s?", OF(command),
-                      shown, word, near);
+    if (instead)
+        complain("%s%sthere is no option %.*s: %s", OF(command), shown, word, instead);
+    else if (near)
+        complain("%s%sthere is no option %.*s: did you mean --%s?", OF(command), shown, word, near);
+    if (instead || near)
+        return STATUS_MISUSE;
     return misuse(command, "%s%sthere is no option %.*s", OF(command), shown, word);
 }
 
@@ -256,6 +256,13 @@ static void print_option(const struct option_row *row, const struct text_style *
     wrap_print(stdout, style, TEXT_PLAIN, row->help, HELP_COLUMN);
 }
 
+static void print_title(const char *title, const struct text_style *style)
+{
+    putchar('\n');
+    text_put(stdout, style, TEXT_BOLD, title);
+    puts(":");
+}
+
 void options_print(const struct command *command, enum help_part part)
 {
     const struct option_row *tables[MOST_TABLES];
@@ -264,7 +271,7 @@ void options_print(const struct command *command, enum help_part part)
         style.width = style.width ? 100 : WRAP_USUAL_WIDTH;
     list_tables(command, tables);
     if (tables[0]->name)
-        printf("\nOptions:\n");
+        print_title("Options", &style);
     bool advanced = false;
     for (unsigned i = 0; tables[i]; i++)
         for (const struct option_row *row = tables[i]; !is_end(row); row++) {
@@ -273,7 +280,7 @@ void options_print(const struct command *command, enum help_part part)
             if (advanced && tables[i] == command->options && part == HELP_EVERYDAY)
                 break;
             if (!row->name)
-                printf("\n%s:\n", row->help);
+                print_title(row->help, &style);
             else if (row->help)
                 print_option(row, &style);
         }

@@ -322,7 +322,7 @@ int parse_record_options(int argc, char **argv, struct record_options *options)
     if (outcome != PROCEED)
         return outcome;
     if (optind >= argc)
-        return MISUSE("which command? cairn record [OPTION...] -- COMMAND [ARG...]");
+        return MISUSE("name the command to run: cairn record [OPTION...] -- COMMAND [ARG...]");
     options->command = argv + optind;
     return PROCEED;
 }

@@ -201,7 +201,7 @@ class Compiler(LiveTest):
         old = self.file("old-cc", '#!/bin/sh\ncase "$*" in *patchable*) echo "unrecognized" >&2; exit 1;; '
                         'esac\nexec gcc "$@"\n')
         os.chmod(old, 0o755)
-        for words, status, said in (([], 2, "which compiler"), (["-O2", "gcc"], 2, "compiler comes first"),
+        for words, status, said in (([], 2, "name the compiler"), (["-O2", "gcc"], 2, "compiler comes first"),
                                     (["no-such-compiler"], 127, "cannot run no-such-compiler"),
                                     (["ls", "-l"], 2, "no C compiler"),
                                     (["gcc", "-m32", "-c", "main.c"], 2, "another machine"),
