@@ -166,10 +166,12 @@ static uint32_t frame_context(struct aligning *aligning, uint32_t index, uint64_
     const struct profile_node *node = &aligning->tree->nodes[index];
     uint32_t above = aligning->context[node->parent];
     uint32_t function = frame_function(aligning, index);
-    bool agent = functions_get(aligning->analysis->functions, function)->agent;
+    const struct function *known = functions_get(aligning->analysis->functions, function);
+    // Neither the agent nor the kernel is the program: interrupts come where they like.
+    const bool foreign = known->agent || known->kernel;
     uint32_t common = common_function(aligning, function);
-    if (agent || is_left_out(aligning, common, above)) {
-        aligning->alignment->left_out[aligning->side] += !agent;
+    if (foreign || is_left_out(aligning, common, above)) {
+        aligning->alignment->left_out[aligning->side] += !foreign;
         return above;
     }
     struct compare_tree *tree = aligning->alignment->tree;

@@ -73,8 +73,14 @@ static void put_recording(struct text_table *table, const struct analysis *analy
             (!profile_is_alloc(metric) || strcmp(metric->name, "alloc") == 0))
             put_event(table, i ? "" : "event", profile, i, totals);
     }
-    put(table, "tracker", "%s, %s tree", profile->tracker ? profile->tracker : "?",
-        profile->tree_kind ? profile->tree_kind : "?");
+    const char *why = profile->kernel ? strchr(profile->kernel, ' ') : NULL;
+    put(table, "tracker", "%s, %s tree%s", profile->tracker ? profile->tracker : "?",
+        profile->tree_kind ? profile->tree_kind : "?",
+        !profile->kernel ? ""
+        : why            ? ", with system calls"
+                         : ", with the kernel's frames");
+    if (why)
+        put(table, "kernel", "%s", why + 1);
 }
 
 static void put_blocks(struct text_table *table, const char *what,
@@ -140,13 +146,6 @@ static void put_overhead(struct text_table *table, const struct profile *profile
         text_count(totals->switches).text);
 }
 
-static void put_kernel(struct text_table *table, const struct profile *profile)
-{
-    const char *why = profile->kernel ? strchr(profile->kernel, ' ') : NULL;
-    if (profile->kernel)
-        put(table, "kernel", "system calls%s%s", why ? ";" : " and frames", why ? why : "");
-}
-
 static void put_samples(struct text_table *table, const struct profile *profile,
                         const struct profile_totals *totals)
 {
@@ -181,7 +180,6 @@ static void put_samples(struct text_table *table, const struct profile *profile,
         text_duration(totals_handler_percentile(totals, 0.99)).text,
         text_percent((double)totals->handler_ns, (double)totals->cost_ns).text);
     put_overhead(table, profile, totals);
-    put_kernel(table, profile);
 }
 
 // Contexts that programs asked for.
