@@ -313,7 +313,7 @@ static void finish(struct recording *recording, int status, int outcome)
     const struct record_options *options = recording->options;
     struct recording_summary summary;
     unsigned running = left_over_processes(recording);
-    if (!options->quiet && isatty(STDERR_FILENO) && status == 128 + SIGINT)
+    if (!options->quiet && !options->json && isatty(STDERR_FILENO) && status == 128 + SIGINT)
         fputc('\n', stderr); // after the "^C" that the terminal wrote
     summarise(recording, running, &summary);
     if (recording->sources.by[LIVE_SOURCE_SIGTRAP] && !live_event_counts(options->event) &&
