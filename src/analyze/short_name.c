@@ -200,7 +200,7 @@ static bool is_hash(const struct token *token)
 // Leaves the parts of the name alone: what stands before them and behind them goes.
 static void strip(struct name *name)
 {
-    size_t begin = 0, end = name->count, parameters = name->count;
+    size_t begin = 0, end = name->count, parameters = end;
     while (parameters > 0 && name->tokens[parameters - 1].kind != TOKEN_PARAMETERS)
         parameters--;
     // Behind the last parameters there is another part, or there are qualifiers.

@@ -26,7 +26,7 @@ struct arguments {
 static int choose_format(const char *name, const struct export_format **format)
 {
     const char *names[32] = {NULL};
-    for (size_t i = 0; export_formats[i] && i < 31; i++)
+    for (size_t i = 0; i < 31 && export_formats[i]; i++)
         names[i] = export_formats[i]->name;
     const int chosen = option_choice(&command_export, "-f", name, names);
     if (chosen < 0)

@@ -33,7 +33,7 @@ static const struct command *find_command(const char *name)
 const char *nearest_command(const char *name)
 {
     const char *names[MOST_COMMANDS] = {NULL};
-    for (size_t i = 0; all_commands[i] && i < MOST_COMMANDS - 1; i++)
+    for (size_t i = 0; i < MOST_COMMANDS - 1 && all_commands[i]; i++)
         names[i] = all_commands[i]->name;
     return nearest_word(name, names);
 }

@@ -142,6 +142,13 @@ class Documents(unittest.TestCase):
                     self.assertRegex(helps[command], rf"(?<![\w-]){re.escape(name)}(?![\w-])",
                                      f"{os.path.relpath(path, SOURCE)}: cairn {command}{words}")
 
+    def test_json_everywhere(self):
+        """Every command that prints takes --json."""
+        commands_said = re.findall(r"^  (\w+) {2,}\S", Run([CAIRN, "help"]).text, re.M)
+        self.assertLessEqual({"record", "merge", "doctor"}, set(commands_said))
+        for command in set(commands_said) - {"help"}:
+            self.assertIn("--json", Run([CAIRN, "help", command]).text, command)
+
     def test_links_lead_somewhere(self):
         for path in DOCUMENTS:
             for target in re.findall(r"\]\(([^)\s]+)\)", read(path)):
