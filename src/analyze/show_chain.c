@@ -45,7 +45,7 @@ static char *link_text(const struct chain *chain, const struct chain_link *link,
         snprintf(recursion, sizeof recursion, " (recursive, to depth %u)", link->recursion);
     else if (link->recursion >= RECURSIVE)
         snprintf(recursion, sizeof recursion, " (recursive)");
-    if (asprintf(&text, "%s%s%s%s%s", link->thread ? "thread: " : "", name, times, recursion,
+    if (asprintf(&text, "%s%s%s%s", name, times, recursion,
                  link->inlined && chain->marks ? " [inlined]" : "") < 0)
         memory_checked(NULL);
     return text;

@@ -12,7 +12,7 @@ struct chain_link {
     uint32_t function;
     unsigned times;     // one after the other
     unsigned recursion; // folded: on a path this often at most
-    bool inlined, thread;
+    bool inlined;
     bool own; // code of the program itself
 };
 

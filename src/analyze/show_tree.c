@@ -34,7 +34,6 @@ static struct chain_link link_of(const struct tree_printer *printer, const struc
         .times = link->times,
         .recursion = node->recursion,
         .inlined = node->kind == CALL_INLINED,
-        .thread = node->kind == CALL_THREAD,
         .own = is_own_code(printer->tree->functions, printer->options->profile,
                            calltree_function(printer->tree, link->node)),
     };
@@ -107,12 +106,31 @@ static void add_numbers(struct tree_printer *printer, const struct plan_row *row
     free(where);
 }
 
+// Threads and processes have rows of their own, and names that are no names of functions.
+static bool is_code_row(const struct tree_printer *printer, const struct plan_row *row)
+{
+    return call_is_code(&printer->tree->nodes[row->node]);
+}
+
+static char *owner_text(const struct tree_printer *printer, uint32_t node, unsigned room)
+{
+    const char *const thread = printer->tree->nodes[node].kind == CALL_THREAD ? "thread: " : "";
+    char *text = NULL;
+    if (asprintf(&text, "%s%s", thread, calltree_function(printer->tree, node)->name) < 0)
+        memory_checked(NULL);
+    char *cut = text_cut(text, room, printer->style);
+    free(text);
+    return cut;
+}
+
 static char *row_text(const struct tree_printer *printer, const struct plan_row *row, unsigned room)
 {
     const struct calltree *tree = printer->tree;
     if (row->line == CALL_NONE) {
         const unsigned indent = indentation(printer, row->level);
         const unsigned left = room > indent + 8 ? room - indent : 8;
+        if (!is_code_row(printer, row))
+            return owner_text(printer, row->node, room ? left : 0);
         return chain_text(printer->names, printer->links + row->first_link, row->links,
                           room ? left : 0, printer->options);
     }
@@ -148,6 +166,8 @@ static unsigned wanted_columns(const struct tree_printer *printer)
     unsigned wanted = 0;
     for (size_t i = 0; i < printer->plan->row_count && wanted < NAME_WANTED; i++) {
         const struct plan_row *row = &printer->plan->rows[i];
+        if (!is_code_row(printer, row))
+            continue;
         const unsigned needed =
             indentation(printer, row->level) +
             chain_width(printer->names, printer->links + row->first_link, row->links);
@@ -215,7 +235,8 @@ void show_tree(FILE *out, const struct text_style *style, const struct calltree 
                                    .texts = memory_array(plan->row_count, sizeof(char *))};
     for (size_t i = 0; i < plan->link_count; i++) {
         printer.links[i] = link_of(&printer, &plan->links[i]);
-        name_set_add(printer.names, printer.links[i].function);
+        if (call_is_code(&tree->nodes[plan->links[i].node]))
+            name_set_add(printer.names, printer.links[i].function);
     }
     lay_out(&printer);
     print_rows(&printer, out);

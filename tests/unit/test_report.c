@@ -133,6 +133,13 @@ static void test_chains(void **state)
     text = fixture_report(options);
     assert_null(strstr(text, "<no call path>"));
     free(text);
+    // A thread that has the name of a function is none.
+    options = fixture_options();
+    options.build.threads = THREADS_BY_START;
+    text = fixture_styled_report(options, (struct text_style){.width = 80});
+    assert_non_null(strstr(text, "thread: deep\n"));
+    assert_null(strstr(text, "deep ["));
+    free(text);
     options = fixture_options();
     options.build.threads = THREADS_APART;
     options.fold = false;
