@@ -133,9 +133,8 @@ void show_flat(FILE *out, const struct text_style *style, const struct flat *fla
     }
     const unsigned room = show_sheet_lay_out(sheet, wanted < NAME_WANTED ? wanted : NAME_WANTED);
     for (size_t i = 0; i < shown; i++) {
-        char *name = row_name(flat, functions, &flat->rows[flat->order[i]], names, room, style);
-        show_sheet_name(sheet, name);
-        free(name);
+        show_sheet_name(sheet,
+                        row_name(flat, functions, &flat->rows[flat->order[i]], names, room, style));
     }
     show_sheet_print(sheet, out);
     show_sheet_tell(sheet, hidden);

@@ -24,17 +24,23 @@ enum {
 };
 
 struct sheet_cell {
-    char *text; // NULL: empty
+    struct text_number text;
     enum text_tone tone;
+};
+
+struct sheet_row {
+    struct show_row values;
+    char *where, *name; // NULL: none
 };
 
 struct show_sheet {
     const struct show_options *options;
     const struct text_style *style;
     const char *head[COLUMNS];
-    struct sheet_cell *cells; // COLUMNS a row
-    size_t count, capacity;   // cells
-    size_t named;             // rows
+    struct sheet_row *rows;
+    size_t count, capacity;
+    size_t named;             // rows that have a name
+    unsigned widest[COLUMNS]; // of the cells, without the head
     bool without[COLUMNS];    // columns that gave way
     unsigned where_columns;   // at most; 0: no limit
 };
@@ -66,16 +72,18 @@ struct show_sheet *show_sheet_like(const struct show_sheet *sheet)
 {
     struct show_sheet *empty = memory_array(1, sizeof *empty);
     *empty = *sheet;
-    empty->cells = NULL;
+    empty->rows = NULL;
     empty->count = empty->capacity = empty->named = 0;
     return empty;
 }
 
 void show_sheet_free(struct show_sheet *sheet)
 {
-    for (size_t i = 0; i < sheet->count; i++)
-        free(sheet->cells[i].text);
-    free(sheet->cells);
+    for (size_t i = 0; i < sheet->count; i++) {
+        free(sheet->rows[i].where);
+        free(sheet->rows[i].name);
+    }
+    free(sheet->rows);
     free(sheet);
 }
 
@@ -98,15 +106,9 @@ static struct text_number self_share(const struct show_options *options, const s
     return cell;
 }
 
-static const char *text_of(const struct sheet_cell *cell)
+static void set(struct sheet_cell *cell, enum text_tone tone, struct text_number text)
 {
-    return cell->text ? cell->text : "";
-}
-
-static void set(struct sheet_cell *cell, enum text_tone tone, const char *text)
-{
-    free(cell->text);
-    *cell = (struct sheet_cell){.text = *text ? memory_text(text) : NULL, .tone = tone};
+    *cell = (struct sheet_cell){.text = text, .tone = tone};
 }
 
 static void set_numbers(struct sheet_cell *cells, const struct show_options *options,
@@ -116,52 +118,60 @@ static void set_numbers(struct sheet_cell *cells, const struct show_options *opt
     const uint64_t total = row->total[options->metric], self = row->self[options->metric];
     const bool hot = whole > 0 && (double)self >= 0.05 * whole && !row->one_value;
     const bool warm = whole > 0 && (double)total >= 0.10 * whole;
-    set(&cells[COLUMN_SHARE], warm ? TEXT_WARM : TEXT_PLAIN,
-        text_percent((double)total, whole).text);
-    set(&cells[COLUMN_VALUE], TEXT_DIM, text_amount(total, options->unit).text);
+    set(&cells[COLUMN_SHARE], warm ? TEXT_WARM : TEXT_PLAIN, text_percent((double)total, whole));
+    set(&cells[COLUMN_VALUE], TEXT_DIM, text_amount(total, options->unit));
     if (!row->one_value)
-        set(&cells[COLUMN_SELF], hot ? TEXT_HOT : TEXT_PLAIN, self_share(options, row).text);
+        set(&cells[COLUMN_SELF], hot ? TEXT_HOT : TEXT_PLAIN, self_share(options, row));
     for (unsigned i = 1; i < options->metric_count; i++) {
         const struct show_metric *metric = &options->metrics[i];
         const uint64_t value = row->total[metric->index];
         set(&cells[COLUMN_METRICS + i - 1], TEXT_PLAIN,
-            value ? text_amount(value, metric->unit).text : "");
+            value ? text_amount(value, metric->unit) : (struct text_number){""});
     }
     const bool calls = options->has_calls && row->calls > 0;
     if (calls)
-        set(&cells[COLUMN_CALLS], TEXT_DIM, text_count(row->calls).text);
+        set(&cells[COLUMN_CALLS], TEXT_DIM, text_count(row->calls));
     if (calls && !options->counts_calls && total > 0) {
         const double cost = show_per_call(options, options->metric, total, row->calls);
         set(&cells[COLUMN_PER_CALL], TEXT_PLAIN,
-            text_amount((uint64_t)(cost + 0.5), options->unit).text);
+            text_amount((uint64_t)(cost + 0.5), options->unit));
     }
     // Real calls say more than returns between samples do.
     if (!options->has_calls && row->returns > 0)
-        set(&cells[COLUMN_RETURNS], TEXT_DIM, text_count(row->returns).text);
+        set(&cells[COLUMN_RETURNS], TEXT_DIM, text_count(row->returns));
     cells[COLUMN_NAME].tone = hot ? TEXT_BOLD : TEXT_PLAIN;
+}
+
+// The cells of a row but for its name and place; they hold until the next row.
+static void format_row(const struct show_sheet *sheet, const struct show_row *row,
+                       struct sheet_cell cells[COLUMNS])
+{
+    for (unsigned i = 0; i < COLUMNS; i++)
+        set(&cells[i], TEXT_PLAIN, (struct text_number){""});
+    if (row->total)
+        set_numbers(cells, sheet->options, row);
 }
 
 void show_sheet_add(struct show_sheet *sheet, const struct show_row *row)
 {
-    sheet->cells =
-        memory_grown(sheet->cells, &sheet->capacity, sheet->count + COLUMNS, sizeof *sheet->cells);
-    struct sheet_cell *cells = sheet->cells + sheet->count;
-    sheet->count += COLUMNS;
-    memset(cells, 0, COLUMNS * sizeof *cells);
-    if (row->total)
-        set_numbers(cells, sheet->options, row);
-    set(&cells[COLUMN_WHERE], TEXT_DIM, text_safe(row->where));
+    sheet->rows =
+        memory_grown(sheet->rows, &sheet->capacity, sheet->count + 1, sizeof *sheet->rows);
+    const char *where = text_safe(row->where);
+    sheet->rows[sheet->count++] =
+        (struct sheet_row){.values = *row, .where = *where ? memory_text(where) : NULL};
+    sheet->rows[sheet->count - 1].values.where = NULL; // it is the caller's
+    struct sheet_cell cells[COLUMNS];
+    format_row(sheet, row, cells);
+    for (unsigned i = 0; i < COLUMNS; i++) {
+        const unsigned width = text_width(i == COLUMN_WHERE ? where : cells[i].text.text);
+        if (width > sheet->widest[i])
+            sheet->widest[i] = width;
+    }
 }
 
 static unsigned widest(const struct show_sheet *sheet, unsigned column)
 {
-    unsigned width = 0;
-    for (size_t i = column; i < sheet->count; i += COLUMNS) {
-        const unsigned cell = text_width(text_of(&sheet->cells[i]));
-        if (cell > width)
-            width = cell;
-    }
-    const unsigned head = text_width(sheet->head[column]);
+    const unsigned width = sheet->widest[column], head = text_width(sheet->head[column]);
     return width > 0 && width < head ? head : width;
 }
 
@@ -210,10 +220,9 @@ void show_sheet_tell(const struct show_sheet *sheet, struct show_hidden *hidden)
         hidden->metrics--;
 }
 
-void show_sheet_name(struct show_sheet *sheet, const char *name)
+void show_sheet_name(struct show_sheet *sheet, char *name)
 {
-    struct sheet_cell *cell = &sheet->cells[sheet->named++ * COLUMNS + COLUMN_NAME];
-    set(cell, cell->tone, name);
+    sheet->rows[sheet->named++].name = name;
 }
 
 // The end of a long file name, with the line, says more than its beginning.
@@ -232,19 +241,43 @@ static void put_where(struct text_table *table, const struct show_sheet *sheet, 
     free(text);
 }
 
+// Columns that are empty take no memory: a tree may have very many rows.
+static unsigned used_columns(const struct show_sheet *sheet, unsigned columns[COLUMNS])
+{
+    unsigned used = 0;
+    for (unsigned i = 0; i < COLUMNS; i++)
+        if (i == COLUMN_NAME || (sheet->widest[i] > 0 && !sheet->without[i]))
+            columns[used++] = i;
+    return used;
+}
+
 void show_sheet_print(struct show_sheet *sheet, FILE *out)
 {
+    unsigned columns[COLUMNS];
+    const unsigned used = used_columns(sheet, columns);
     enum text_align align[COLUMNS];
-    for (unsigned i = 0; i < COLUMNS; i++)
-        align[i] = i == COLUMN_NAME ? TEXT_FLEX : i == COLUMN_WHERE ? TEXT_LEFT : TEXT_RIGHT;
-    struct text_table *table = text_table_new(COLUMNS, align, sheet->head);
+    const char *head[COLUMNS];
+    for (unsigned i = 0; i < used; i++) {
+        align[i] = columns[i] == COLUMN_NAME    ? TEXT_FLEX
+                   : columns[i] == COLUMN_WHERE ? TEXT_LEFT
+                                                : TEXT_RIGHT;
+        head[i] = sheet->head[columns[i]];
+    }
+    struct text_table *table = text_table_new(used, align, head);
     for (size_t i = 0; i < sheet->count; i++) {
-        const unsigned column = i % COLUMNS;
-        const char *text = sheet->without[column] ? "" : text_of(&sheet->cells[i]);
-        if (column == COLUMN_WHERE)
-            put_where(table, sheet, text);
-        else
-            text_table_cell(table, sheet->cells[i].tone, text);
+        const struct sheet_row *row = &sheet->rows[i];
+        struct sheet_cell cells[COLUMNS];
+        format_row(sheet, &row->values, cells);
+        for (unsigned j = 0; j < used; j++) {
+            const struct sheet_cell *cell = &cells[columns[j]];
+            if (columns[j] == COLUMN_WHERE)
+                put_where(table, sheet, row->where ? row->where : "");
+            else
+                text_table_cell(table, cell->tone,
+                                columns[j] != COLUMN_NAME ? cell->text.text
+                                : row->name               ? row->name
+                                                          : "");
+        }
     }
     text_table_print(table, out, sheet->style);
     text_table_free(table);

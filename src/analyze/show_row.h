@@ -8,7 +8,7 @@
 #include "analyze/show.h"
 
 struct show_row {
-    const uint64_t *total, *self; // per metric of the tree; NULL: none are shown
+    const uint64_t *total, *self; // per metric of the tree, which keeps them; NULL: none are shown
     uint64_t calls, returns;
     const char *where;
     bool one_value; // self is no other number than total
@@ -30,8 +30,8 @@ struct show_sheet *show_sheet_like(const struct show_sheet *sheet);
 // Whether it shows returns, and how many metrics, after the columns were chosen.
 void show_sheet_tell(const struct show_sheet *sheet, struct show_hidden *hidden);
 
-// The names of all rows, in their order: what they were without so far.
-void show_sheet_name(struct show_sheet *sheet, const char *name);
+// The names of all rows, in their order: what they were without so far. The sheet frees them.
+void show_sheet_name(struct show_sheet *sheet, char *name);
 void show_sheet_print(struct show_sheet *sheet, FILE *out);
 void show_sheet_free(struct show_sheet *sheet);
 

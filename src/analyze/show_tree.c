@@ -156,7 +156,6 @@ static void name_row(struct tree_printer *printer, const struct plan_row *row, c
         fprintf(out, "%s%s", past && row->level == 0 ? "  " : "", part);
         fclose(out);
         show_sheet_name(printer->sheet, memory_checked(name));
-        free(name);
     }
 }
 
