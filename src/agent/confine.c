@@ -153,6 +153,14 @@ static long dispatch_call(const unsigned long argument[5])
     return result;
 }
 
+// A prctl() that has returned: it may have named the calling thread.
+static long see_name(long result, const unsigned long argument[5])
+{
+    if ((int)argument[0] == PR_SET_NAME && !result && thread_self && !agent_in_vfork_child())
+        thread_set_name(thread_self, (const char *)argument[1]);
+    return result;
+}
+
 static bool is_prctl(long number, const unsigned long argument[5], int option)
 {
     return number == SYS_prctl && (int)argument[0] == option;
@@ -166,9 +174,11 @@ long confine_call(long number, const unsigned long argument[5])
         return dispatch_call(argument);
     if (is_prctl(number, argument, PR_SET_TSC) && argument[1] == PR_TSC_SIGSEGV)
         now_without_counter();
-    if (!confines(number, argument, &everybody, &filter))
-        return syscall_next(number, argument[0], argument[1], argument[2], argument[3],
-                            argument[4]);
+    if (!confines(number, argument, &everybody, &filter)) {
+        const long result =
+            syscall_next(number, argument[0], argument[1], argument[2], argument[3], argument[4]);
+        return number == SYS_prctl ? see_name(result, argument) : result;
+    }
     const struct given_up given = give_up(filter, everybody);
     const long result =
         syscall_next(number, argument[0], argument[1], argument[2], argument[3], argument[4]);
@@ -191,5 +201,6 @@ INTERPOSED int prctl(int option, ...)
     va_end(list);
     if (option == PR_SET_SECCOMP || option == PR_SET_TSC || option == PR_SET_SYSCALL_USER_DISPATCH)
         return (int)confine_call(SYS_prctl, argument);
-    return REAL(prctl)(option, argument[1], argument[2], argument[3], argument[4]);
+    return (int)see_name(REAL(prctl)(option, argument[1], argument[2], argument[3], argument[4]),
+                         argument);
 }

@@ -266,6 +266,7 @@ static void stop_thread(struct thread *thread)
                       clock_now(event) - end); // our own work is no call path of the program
     }
     close_tracker(thread);
+    thread_name_record(thread);
     thread_leave_record(thread);
 }
 
@@ -314,6 +315,7 @@ static bool know_thread(struct thread *thread, struct unwind_bounds stack)
 {
     thread->id = (pid_t)syscall(SYS_gettid);
     thread->stack = stack;
+    thread->handle = pthread_self();
     thread_self = thread;
     signals_open_thread(thread);
     signal_stack_open(thread);
@@ -474,7 +476,7 @@ void thread_move_now(void)
     sigfillset(&all);
     REAL(pthread_sigmask)(SIG_SETMASK, &all, &before);
     struct live_thread *record = thread_record(thread);
-    if (record) {
+    if (record && record != thread->record) {
         thread_leave_record(thread);
         close_tracker(thread);
         thread->record = record;

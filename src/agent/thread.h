@@ -13,6 +13,7 @@
 #include "track/trail.h"
 #include "track/trigger.h"
 #include "track/walk.h"
+#include <pthread.h>
 
 #define THREAD_PHASES 16 // that may be within each other
 
@@ -58,7 +59,12 @@ struct thread {
     // The phases that it has begun (phase.h), innermost last; deeper ones are only counted.
     uint32_t phase_depth;
     uint16_t phases[THREAD_PHASES];
-    uint16_t record_phase;        // of the tree that it has
+    // Of the tree that it has; PHASE_UNSURE: it must be looked at again. Relaxed: the owner writes
+    // it, and whoever names the thread, after the name.
+    _Atomic uint16_t record_phase;
+    uint64_t record_samples;      // that the tree had before it
+    char name[THREAD_NAME_BYTES]; // that the program gave it; empty: none
+    pthread_t handle;             // what the program knows it by
     struct thread *newer, *older; // among those that are alive: thread_list.c
     struct thread *next;          // in the pool of unused ones
 };
@@ -131,6 +137,11 @@ bool thread_list_add(struct thread *thread);
 void thread_list_remove(struct thread *thread);
 void thread_list_after_fork(void);
 
+// The program has named a thread: the calling one, or one that may not have begun yet. Not
+// signal-safe, but for the calling one.
+void thread_set_name(struct thread *thread, const char *name);
+void thread_list_set_name(pthread_t handle, const char *name);
+
 // The recording begins, or goes on after a pause, in all threads. In normal context.
 void thread_list_begin_all(void);
 
@@ -156,7 +167,10 @@ void thread_wake(struct thread *thread);
 // routine has left, or a new one. NULL: no memory. Signal-safe.
 struct live_thread *thread_record(struct thread *thread);
 
-// Whether the thread should have another tree by now: another phase, or a purge. Signal-safe.
+#define PHASE_UNSURE UINT16_MAX
+
+// Whether the thread should have another tree by now: another phase, another name, or a purge.
+// Signal-safe.
 bool thread_is_misplaced(const struct thread *thread);
 
 // Gives it that, with the walk tracker. In its own handler.
@@ -165,6 +179,10 @@ void thread_move(struct thread *thread);
 // The same at once for the calling thread where calls are followed; nothing elsewhere, where the
 // next sample does it. In normal context.
 void thread_move_now(void);
+
+// It ends, and no tick finds it any more: what it has done counts under its name, if nobody else
+// has had its tree.
+void thread_name_record(struct thread *thread);
 
 // Gives its tree back.
 void thread_leave_record(struct thread *thread);

@@ -22,6 +22,42 @@ static bool enter(void)
     return !pthread_mutex_trylock(&lock) || (!agent_in_vfork_child() && !pthread_mutex_lock(&lock));
 }
 
+// Names of threads that have not begun: who makes a thread may name it at once. The oldest goes
+// when there are more.
+#define EARLY_NAMES 16
+
+static struct early_name {
+    pthread_t handle;
+    char name[THREAD_NAME_BYTES]; // empty: not in use
+} early_names[EARLY_NAMES];
+static unsigned early_count; // that there ever were
+
+static void take_early_name(struct thread *thread)
+{
+    for (unsigned i = 0; i < EARLY_NAMES && i < early_count; i++)
+        if (early_names[i].name[0] && pthread_equal(early_names[i].handle, thread->handle)) {
+            thread_set_name(thread, early_names[i].name);
+            early_names[i].name[0] = 0;
+        }
+}
+
+void thread_list_set_name(pthread_t handle, const char *name)
+{
+    if (!enter())
+        return;
+    struct thread *thread = newest;
+    while (thread && !pthread_equal(thread->handle, handle))
+        thread = thread->older;
+    if (thread) {
+        thread_set_name(thread, name);
+    } else {
+        struct early_name *early = &early_names[early_count++ % EARLY_NAMES];
+        early->handle = handle;
+        strncpy(early->name, name, sizeof early->name - 1);
+    }
+    pthread_mutex_unlock(&lock);
+}
+
 bool thread_list_add(struct thread *thread)
 {
     if (!enter())
@@ -31,6 +67,7 @@ bool thread_list_add(struct thread *thread)
     if (newest)
         newest->newer = thread;
     newest = thread;
+    take_early_name(thread);
     // Under the lock: either a start of the recording finds the thread, or the thread finds it.
     const bool active = agent.active;
     pthread_mutex_unlock(&lock);
@@ -133,6 +170,7 @@ void thread_list_wake_all(void)
 void thread_list_after_fork(void)
 {
     pthread_mutex_init(&lock, NULL);
+    early_count = 0;
     newest = thread_self;
     if (newest)
         newest->older = newest->newer = NULL;

@@ -5,13 +5,24 @@
 #include "agent/real.h"
 #include "loadmap/loadmap.h"
 #include <signal.h>
+#include <string.h>
 #include <sys/syscall.h>
 #include <unistd.h>
+
+// Trees with names, beyond which a thread of another name has that of its start routine: programs
+// may name each thread after what it does.
+#define MOST_NAMED 512
 
 static bool is_like(const struct live_thread *record, const struct live_thread *like)
 {
     return record->start == like->start && record->phase == like->phase &&
            atomic_load_explicit(&record->generation, memory_order_relaxed) == like->generation;
+}
+
+// There is one main thread, whatever it is called.
+static bool is_named_like(const struct live_thread *record, const struct live_thread *like)
+{
+    return !record->start || thread_name_same_pool(record->name, like->name);
 }
 
 // With a tree for each thread: only one that it had itself, in another phase.
@@ -22,20 +33,42 @@ static bool may_share(const struct thread *thread, const struct live_thread *rec
             record->first_ns >= thread->begun_ns);
 }
 
+// Acquire: the tree is as its last owner left it.
+static bool take_unowned(struct live_thread *record)
+{
+    uint32_t unowned = 0;
+    return atomic_compare_exchange_strong_explicit(&record->owned, &unowned, 1,
+                                                   memory_order_acquire, memory_order_relaxed);
+}
+
+// Takes the name away if it is one too many.
+static void bound_names(struct live_thread *like)
+{
+    uint32_t left = LIVE_MOST_LISTED, named = 0;
+    const struct live_thread *record;
+    for (ref_t ref = atomic_load_explicit(&agent.process->threads, memory_order_acquire);
+         (record = live_listed(&agent.arena, ref, sizeof *record, &left)); ref = record->next) {
+        named += record->name[0] != 0;
+        if (is_like(record, like) && is_named_like(record, like))
+            return;
+    }
+    if (named >= MOST_NAMED)
+        memset(like->name, 0, sizeof like->name);
+}
+
+enum record_name { SAME_POOL, ANY_NAME };
+
 // A tree that a thread with the same start routine has left, or NULL.
-static struct live_thread *reuse_record(const struct thread *thread, const struct live_thread *like)
+static struct live_thread *reuse_record(const struct thread *thread, const struct live_thread *like,
+                                        enum record_name name)
 {
     uint32_t left = LIVE_MOST_LISTED;
     struct live_thread *record;
     for (ref_t ref = atomic_load_explicit(&agent.process->threads, memory_order_acquire);
-         (record = live_listed(&agent.arena, ref, sizeof *record, &left)); ref = record->next) {
-        uint32_t unowned = 0;
-        // Acquire: the tree is as its last owner left it.
-        if (is_like(record, like) && may_share(thread, record) &&
-            atomic_compare_exchange_strong_explicit(&record->owned, &unowned, 1,
-                                                    memory_order_acquire, memory_order_relaxed))
+         (record = live_listed(&agent.arena, ref, sizeof *record, &left)); ref = record->next)
+        if (is_like(record, like) && (name == ANY_NAME || is_named_like(record, like)) &&
+            may_share(thread, record) && take_unowned(record))
             return record;
-    }
     return NULL;
 }
 
@@ -83,26 +116,70 @@ static struct live_thread *new_record(const struct live_thread *like)
     record->start = like->start;
     record->phase = like->phase;
     record->generation = like->generation;
+    memcpy(record->name, like->name, sizeof record->name);
     record->first_ns = clock_now(LIVE_EVENT_WALL);
     atomic_store_explicit(&record->owned, 1, memory_order_relaxed);
     live_push(&agent.process->threads, &record->next, ref);
     return record;
 }
 
-struct live_thread *thread_record(struct thread *thread)
+// What the thread's tree must be like.
+static struct live_thread wanted(const struct thread *thread, phase_t phase)
 {
-    const phase_t phase = phase_of(thread);
-    const struct live_thread like = {
+    struct live_thread like = {
         .start = thread->start ? loadmap_place((uintptr_t)thread->start) : 0,
         .phase = phase_record(phase),
         .generation = atomic_load_explicit(&agent.generation, memory_order_relaxed),
     };
-    struct live_thread *record = reuse_record(thread, &like);
-    if (!record)
+    memcpy(like.name, thread->name, sizeof like.name);
+    like.name[sizeof like.name - 1] = 0; // it may be written this moment
+    return like;
+}
+
+static void name_record(struct live_thread *record, const struct live_thread *like)
+{
+    // Threads that share a tree are told by what their names have in common.
+    if (record->name[0] && record->start && !thread_name_equals(record->name, like->name))
+        thread_name_pool(record->name, like->name);
+    else if (like->name[0])
+        memcpy(record->name, like->name, sizeof record->name);
+}
+
+// The tree that the thread has will do: it is of that name, or of none and nobody else's.
+static bool may_stay(const struct live_thread *record, const struct live_thread *like)
+{
+    const bool own =
+        !record->name[0] && atomic_load_explicit(&record->threads, memory_order_relaxed) == 1;
+    return is_like(record, like) && (is_named_like(record, like) || own);
+}
+
+struct live_thread *thread_record(struct thread *thread)
+{
+    const phase_t phase = phase_of(thread);
+    // Before the name is read: whoever names the thread meanwhile makes it unsure again.
+    atomic_store_explicit(&thread->record_phase, (uint16_t)phase, memory_order_seq_cst);
+    struct live_thread like = wanted(thread, phase), *record = thread->record;
+    if (record && is_like(record, &like) && is_named_like(record, &like)) {
+        name_record(record, &like);
+        return record;
+    }
+    if (like.name[0])
+        bound_names(&like);
+    record = reuse_record(thread, &like, SAME_POOL);
+    if (!record && thread->record && may_stay(thread->record, &like))
+        record = thread->record;
+    // A thread that begins has no name yet, and will most likely be of the same pool as the last
+    // one of its start routine. If it is not, its first sample moves it.
+    if (!record && !thread->record && !like.name[0] &&
+        (record = reuse_record(thread, &like, ANY_NAME)))
+        atomic_store_explicit(&thread->record_phase, PHASE_UNSURE, memory_order_relaxed);
+    else if (record)
+        name_record(record, &like);
+    else
         record = new_record(&like);
     if (!record)
         return NULL;
-    thread->record_phase = (uint16_t)phase;
+    thread->record_samples = record->stats.samples;
     // Relaxed: for readers that want to know.
     if (atomic_exchange_explicit(&record->tid, (uint32_t)thread->id, memory_order_relaxed) !=
         (uint32_t)thread->id)
@@ -112,7 +189,7 @@ struct live_thread *thread_record(struct thread *thread)
 
 bool thread_is_misplaced(const struct thread *thread)
 {
-    return thread->record_phase != phase_of(thread) ||
+    return atomic_load_explicit(&thread->record_phase, memory_order_relaxed) != phase_of(thread) ||
            atomic_load_explicit(&thread->record->generation, memory_order_relaxed) !=
                atomic_load_explicit(&agent.generation, memory_order_relaxed);
 }
@@ -126,8 +203,10 @@ void thread_leave_record(struct thread *thread)
 
 // Leaves one tree for the other. What an earlier owner of that left is charged with the next
 // sample.
-static void take_record(struct thread *thread, struct live_thread *record)
+static void take_record(struct thread *thread, struct live_thread *record, uint64_t samples)
 {
+    if (thread->record->stats.samples == samples) // it was never seen there
+        atomic_fetch_sub_explicit(&thread->record->threads, 1, memory_order_relaxed);
     thread->record->pending = thread->record->pending_wall = 0;
     thread->record->last_node = 0;
     thread_leave_record(thread);
@@ -144,11 +223,22 @@ void thread_move(struct thread *thread)
     // At a bad moment, while the marker's stub or backtrace() is at work: the next sample will do.
     if (thread->calls || thread->trigger || walker->in_stub || walker->suspended)
         return;
+    const uint64_t samples = thread->record_samples;
     struct live_thread *record = thread_record(thread);
-    if (!record)
+    if (!record || record == thread->record)
         return; // no memory: it stays where it is
-    take_record(thread, record);
+    take_record(thread, record, samples);
     walk_turn_to(walker, record->tree, &record->stats);
+}
+
+void thread_name_record(struct thread *thread)
+{
+    if (atomic_load_explicit(&thread->record_phase, memory_order_relaxed) != PHASE_UNSURE)
+        return;
+    struct live_thread like = wanted(thread, phase_of(thread));
+    bound_names(&like);
+    if (like.name[0] && may_stay(thread->record, &like))
+        name_record(thread->record, &like);
 }
 
 // Charges a cost that no sample came for to where the last sample was; to the root, if there never

@@ -19,12 +19,13 @@
 
 #include "base/arena.h"
 #include "base/place.h"
+#include "base/thread_name.h"
 #include "base/verdict.h"
 #include <stdatomic.h>
 #include <stdint.h>
 
 #define LIVE_MAGIC UINT64_C(0x0065766c6e726963) // "cirnlve"
-#define LIVE_VERSION 7
+#define LIVE_VERSION 8
 #define LIVE_SESSION_BYTES 4096
 // Where call sites are patched, targets of calls are bound before they are made: LD_BIND_NOW, in
 // our words if the user has none of it.
@@ -234,9 +235,9 @@ struct live_phase {
     char text[]; // followed by a zero
 };
 
-// A tree and who writes it. When a thread ends, the next one with the same start routine goes on
-// with its tree (unless per_thread), so short threads by the million need few trees. A thread in
-// another phase has another tree.
+// A tree and who writes it. When a thread ends, the next one with the same start routine and a name
+// of the same pool (base/thread_name.h) goes on with its tree (unless per_thread), so short threads
+// by the million need few trees. A thread in another phase has another tree.
 struct live_thread {
     ref_t next;
     ref_t tree;
@@ -247,6 +248,9 @@ struct live_thread {
     _Atomic uint32_t owned;      // 1 while a thread uses it
     _Atomic uint64_t threads;    // how many threads have used it
     uint64_t first_ns;           // CLOCK_MONOTONIC of first use
+    // That the program gave to the owner, or the pool of the names of several; empty: none. The
+    // owner writes; a reader may see half of a new one, and all of it the next time.
+    char name[THREAD_NAME_BYTES];
     // For the agent alone: up to where the owner's clock is charged, and what the last sample was
     // charged to; and, while nobody owns the tree, what its last owners had since their last
     // samples. The next owner's clock goes on from there.

@@ -300,19 +300,37 @@ static bool take_tree(struct loader *loader, struct cursor *cursor)
     return take_stats(cursor, &tree->stats, &tree->hot);
 }
 
+// A text about a tree, which is NULL if it is not sound.
+static struct profile_tree *take_tree_text(struct loader *loader, struct cursor *cursor,
+                                           char **text)
+{
+    uint32_t index = cursor_varint32(cursor);
+    *text = NULL;
+    if (cursor->failed || !loader_has_tree(loader, index) || !take_string(loader, cursor, text))
+        return NULL;
+    return &loader->profile->trees[index];
+}
+
 // The phase that a tree is of.
 static bool take_phase(struct loader *loader, struct cursor *cursor)
 {
-    uint32_t index = cursor_varint32(cursor);
-    char *name = NULL;
-    if (cursor->failed || !loader_has_tree(loader, index) || !take_string(loader, cursor, &name))
-        return false;
-    char *phase = loader->profile->trees[index].phase;
-    memset(phase, 0, PROFILE_PHASE_BYTES);
-    for (size_t i = 0; i < PROFILE_PHASE_BYTES - 1 && name[i]; i++)
-        phase[i] = name[i];
-    free(name);
-    return true;
+    char *text;
+    struct profile_tree *tree = take_tree_text(loader, cursor, &text);
+    if (tree)
+        strncpy(tree->phase, text, sizeof tree->phase - 1);
+    free(text);
+    return tree;
+}
+
+// The name of a tree's threads.
+static bool take_name(struct loader *loader, struct cursor *cursor)
+{
+    char *text;
+    struct profile_tree *tree = take_tree_text(loader, cursor, &text);
+    if (tree)
+        strncpy(tree->name, text, sizeof tree->name - 1);
+    free(text);
+    return tree;
 }
 
 // What was counted in a process.
@@ -433,6 +451,7 @@ bool loader_take(struct loader *loader, struct chunk *chunk)
         [CHUNK_ANEW] = take_anew,          [CHUNK_PHASES] = take_phase,
         [CHUNK_ENCODINGS] = take_encoding, [CHUNK_ALLOCATIONS] = take_allocations,
         [CHUNK_CONTEXTS] = contexts_take,  [CHUNK_KERNEL] = take_kernel,
+        [CHUNK_NAMES] = take_name,
     };
     if (chunk->type >= CHUNK_TYPES || !takers[chunk->type])
         return true;

@@ -17,10 +17,10 @@ void batch_flush(struct batch *batch)
 {
     // Trees are forgotten before they are told again.
     static const uint8_t order[] = {
-        CHUNK_SESSION,     CHUNK_MODULES,  CHUNK_PROCESSES, CHUNK_TREES,
-        CHUNK_PHASES,      CHUNK_ANEW,     CHUNK_NODES,     CHUNK_VALUES,
-        CHUNK_NOTES,       CHUNK_STATE,    CHUNK_RUNS,      CHUNK_ENCODINGS,
-        CHUNK_ALLOCATIONS, CHUNK_CONTEXTS, CHUNK_OVERHEAD,  CHUNK_KERNEL,
+        CHUNK_SESSION,  CHUNK_MODULES, CHUNK_PROCESSES, CHUNK_TREES,       CHUNK_PHASES,
+        CHUNK_NAMES,    CHUNK_ANEW,    CHUNK_NODES,     CHUNK_VALUES,      CHUNK_NOTES,
+        CHUNK_STATE,    CHUNK_RUNS,    CHUNK_ENCODINGS, CHUNK_ALLOCATIONS, CHUNK_CONTEXTS,
+        CHUNK_OVERHEAD, CHUNK_KERNEL,
     };
     _Static_assert(sizeof order == CHUNK_TYPES - 1, "every type but the filler has its turn");
     for (unsigned i = 0; i < sizeof order; i++) {
@@ -168,6 +168,15 @@ static void put_stats(struct bytes *out, const struct live_stats *stats,
     }
 }
 
+static void put_tree_text(struct batch *batch, enum chunk_type type, uint32_t index,
+                          const char *text)
+{
+    if (!text[0])
+        return;
+    bytes_put_varint(&batch->payload[type], index);
+    put_text(&batch->payload[type], text);
+}
+
 void encode_tree(struct batch *batch, uint32_t index, const struct profile_tree *tree)
 {
     struct bytes *out = &batch->payload[CHUNK_TREES];
@@ -179,10 +188,8 @@ void encode_tree(struct batch *batch, uint32_t index, const struct profile_tree 
         bytes_put_varint(out, place_offset(tree->start));
     bytes_put_varint(out, tree->threads);
     put_stats(out, &tree->stats, &tree->hot);
-    if (!tree->phase[0])
-        return;
-    bytes_put_varint(&batch->payload[CHUNK_PHASES], index);
-    put_text(&batch->payload[CHUNK_PHASES], tree->phase);
+    put_tree_text(batch, CHUNK_PHASES, index, tree->phase);
+    put_tree_text(batch, CHUNK_NAMES, index, tree->name);
 }
 
 // Column by column: like stands beside like, which is what makes it compress.

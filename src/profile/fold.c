@@ -214,8 +214,7 @@ static struct destination *find_destination(struct destination *list, size_t cou
                                             const struct profile_tree *tree, uint32_t process)
 {
     for (size_t i = 0; i < count; i++)
-        if (list[i].process == process && profile->trees[list[i].tree].start == tree->start &&
-            strcmp(profile->trees[list[i].tree].phase, tree->phase) == 0)
+        if (list[i].process == process && profile_same_threads(&profile->trees[list[i].tree], tree))
             return &list[i];
     return NULL;
 }
@@ -261,6 +260,7 @@ static int move_trees(struct fold *fold, uint32_t *goes_to)
         if (!to->merger)
             to->merger = tree_merger_new(&profile->trees[to->tree], profile->metric_count);
         result = to->merger ? tree_merger_add(to->merger, tree) : -ENOMEM;
+        profile_join_names(&profile->trees[to->tree], tree);
         goes_to[i] = to->tree;
     }
     for (size_t i = 0; i < count; i++)

@@ -414,7 +414,8 @@ static bool is_news(const struct live_tree *tree, const struct profile_tree *tol
 {
     return memcmp(&told->stats, &tree->stats, sizeof told->stats) != 0 ||
            memcmp(&told->hot, &tree->hot, sizeof told->hot) != 0 || told->tid != tree->tid ||
-           told->threads != tree->threads || tree->index == LIVE_TREE_UNWRITTEN;
+           told->threads != tree->threads || strcmp(told->name, tree->name) != 0 ||
+           tree->index == LIVE_TREE_UNWRITTEN;
 }
 
 // The name of a phase, as far as it is fit to be shown.
@@ -428,6 +429,13 @@ static void read_phase(char *to, const struct arena *arena, uint64_t bytes, ref_
         return;
     for (uint32_t i = 0; i < length; i++)
         to[i] = phase->text[i] < ' ' || phase->text[i] == 0x7f ? '?' : phase->text[i];
+}
+
+// Bytes as they are: whoever shows a name makes it fit to be shown.
+static void read_name(char *to, const struct live_thread *thread)
+{
+    for (size_t i = 0; i < THREAD_NAME_BYTES - 1; i++)
+        to[i] = __atomic_load_n(&thread->name[i], __ATOMIC_RELAXED);
 }
 
 bool live_tree_update(struct live_tree *tree, const struct arena *arena, uint64_t bytes,
@@ -456,6 +464,7 @@ bool live_tree_update(struct live_tree *tree, const struct arena *arena, uint64_
     place_t start = __atomic_load_n(&thread->start, __ATOMIC_RELAXED);
     told.start = start ? mapper->map(mapper->context, start) : 0;
     read_phase(told.phase, arena, bytes, __atomic_load_n(&thread->phase, __ATOMIC_RELAXED));
+    read_name(told.name, thread);
     const bool news = is_news(tree, &told);
     if (news) {
         if (tree->index == LIVE_TREE_UNWRITTEN)
@@ -466,6 +475,7 @@ bool live_tree_update(struct live_tree *tree, const struct arena *arena, uint64_
         tree->hot = told.hot;
         tree->tid = told.tid;
         tree->threads = told.threads;
+        memcpy(tree->name, told.name, sizeof tree->name);
     }
     // Returns are counted after the last sample too: one more look when the samples have stopped.
     // Calls are counted at any time.

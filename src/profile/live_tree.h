@@ -23,6 +23,7 @@ struct live_tree {
     struct profile_hot hot;
     uint32_t tid;
     uint64_t threads;
+    char name[THREAD_NAME_BYTES];
     uint32_t count;   // nodes that are in the profile
     unsigned width;   // values of each
     uint64_t *values; // count * width, as in the profile

@@ -359,8 +359,7 @@ static uint32_t destination(const struct merging *merging, const struct profile_
     if (merging->processes == MERGE_APART)
         return NONE;
     uint32_t at = merging->first_tree[tree->process];
-    while (at != NONE && (merging->into->trees[at].start != tree->start ||
-                          strcmp(merging->into->trees[at].phase, tree->phase) != 0))
+    while (at != NONE && !profile_same_threads(&merging->into->trees[at], tree))
         at = merging->next_tree[at];
     return at;
 }
@@ -368,6 +367,7 @@ static uint32_t destination(const struct merging *merging, const struct profile_
 static int add_tree(struct merging *merging, uint32_t to, const struct profile_tree *tree)
 {
     struct profile_tree *into = &merging->into->trees[to];
+    profile_join_names(into, tree);
     if (merging->known && into->count > 0) {
         // It grows behind the merger's back.
         tree_merger_free(merging->mergers[to]);

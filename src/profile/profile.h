@@ -165,6 +165,7 @@ struct profile_tree {
     place_t start;                   // start routine; 0: main thread
     uint64_t threads;                // that shared it
     char phase[PROFILE_PHASE_BYTES]; // that the program named (include/cairn.h); empty: none
+    char name[THREAD_NAME_BYTES];    // of its threads, or their pool; empty: the program gave none
     uint32_t count;
     struct profile_node *nodes; // parents before children, the root first
     uint64_t *values;           // count * metric_count: costs, calls or returns, see above
@@ -226,6 +227,13 @@ void profile_free(struct profile *profile);
 // The names of its phases, each once, with what is given between them; NULL if there are none. To
 // be freed.
 char *profile_phases(const struct profile *profile, const char *between);
+
+// Whether threads of two trees do the same: they have a start routine, a phase and a pool of names
+// in common. Main threads are alike whatever they are called.
+bool profile_same_threads(const struct profile_tree *one, const struct profile_tree *other);
+
+// Names a tree for its own threads and those of another one, which was added to it.
+void profile_join_names(struct profile_tree *into, const struct profile_tree *tree);
 
 // Writes a whole profile at once, compressed: to a temporary file beside path that then replaces
 // it. 0 or -errno.

@@ -179,3 +179,19 @@ char *profile_phases(const struct profile *profile, const char *between)
     }
     return all;
 }
+
+bool profile_same_threads(const struct profile_tree *one, const struct profile_tree *other)
+{
+    return one->start == other->start && strcmp(one->phase, other->phase) == 0 &&
+           (!one->start || thread_name_same_pool(one->name, other->name));
+}
+
+void profile_join_names(struct profile_tree *into, const struct profile_tree *tree)
+{
+    if (thread_name_equals(into->name, tree->name))
+        return;
+    if (thread_name_same_pool(into->name, tree->name))
+        thread_name_pool(into->name, tree->name);
+    else
+        memset(into->name, 0, sizeof into->name);
+}

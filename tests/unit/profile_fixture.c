@@ -32,6 +32,8 @@ struct profile *sample_profile(void)
         make_statement(profile, tree, frame, 0, 17); // unplaced
         profile->trees[tree].stats.handler_histogram[40] = 5;
         profile->trees[tree].stats.lost = i;
+        if (i)
+            strcpy(profile->trees[tree].name, i == 1 ? "worker-*" : "fifteen letters");
     }
     make_note(profile, "a note");
     return profile;
@@ -54,6 +56,7 @@ static void assert_same_tree(const struct profile_tree *a, const struct profile_
 {
     assert_int_equal(a->process, b->process);
     assert_int_equal(a->tid, b->tid);
+    assert_string_equal(a->name, b->name);
     assert_true(a->start == b->start && a->threads == b->threads && a->count == b->count);
     for (uint32_t i = 0; i < a->count; i++)
         assert_true(a->nodes[i].parent == b->nodes[i].parent &&

@@ -136,6 +136,27 @@ static void other_builds_stay_apart(void **state)
     profile_free(merged);
 }
 
+static void threads_of_a_pool_add_up(void **state)
+{
+    (void)state;
+    struct profile *one = small(0, 1, "app"), *other = small(0, 100, "app");
+    strcpy(one->trees[0].name, "main"); // the first thread: whatever it is called
+    strcpy(one->trees[1].name, "worker-1");
+    strcpy(other->trees[1].name, "worker-2");
+    struct profile *merged = merge2(one, other);
+    assert_int_equal(merged->tree_count, 2);
+    assert_string_equal(merged->trees[0].name, "");
+    assert_string_equal(merged->trees[1].name, "worker-*");
+    assert_int_equal(merged->trees[1].threads, 2);
+    profile_free(merged);
+    strcpy(other->trees[1].name, "loader");
+    merged = merge2(one, other);
+    assert_int_equal(merged->tree_count, 3);
+    profile_free(merged);
+    profile_free(one);
+    profile_free(other);
+}
+
 static void processes_can_stay_apart(void **state)
 {
     (void)state;
@@ -484,6 +505,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(runs_of_a_program_add_up),
         cmocka_unit_test(other_builds_stay_apart),
+        cmocka_unit_test(threads_of_a_pool_add_up),
         cmocka_unit_test(processes_can_stay_apart),
         cmocka_unit_test(different_metrics_stand_side_by_side),
         cmocka_unit_test(too_many_metrics_are_refused),

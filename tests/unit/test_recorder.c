@@ -111,6 +111,33 @@ static void test_modules_of_two_processes(void **state)
     fake_live_free(&live);
 }
 
+// A thread may be named at any time, and by a program that scribbles.
+static void test_names(void **state)
+{
+    (void)state;
+    struct fake_live live = fake_live_new(SLICE, 4);
+    struct fake_process process = new_process(&live, getpid(), "app");
+    struct live_thread *thread = fake_thread(&process, place_make(3, 99));
+    fake_sample(&process, thread, (uint64_t[]){0x100}, 1, 0x104, 5);
+    struct recorder *recorder = open_recorder(&live);
+    assert_int_equal(recorder_update(recorder), 0);
+    struct profile *profile = read_back();
+    assert_string_equal(profile->trees[0].name, "");
+    profile_free(profile);
+    strcpy(thread->name, "worker-1"); // and nothing else is new
+    assert_int_equal(recorder_update(recorder), 0);
+    profile = read_back();
+    assert_string_equal(profile->trees[0].name, "worker-1");
+    profile_free(profile);
+    memset(thread->name, 'x', sizeof thread->name);
+    assert_int_equal(recorder_close(recorder), 0);
+    profile = read_back();
+    assert_string_equal(profile->trees[0].name, "xxxxxxxxxxxxxxx");
+    profile_free(profile);
+    fake_process_free(&process);
+    fake_live_free(&live);
+}
+
 static void assert_refused(struct fake_live *live, const char *words)
 {
     char *error = NULL;
@@ -268,6 +295,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup(test_growth, clear_folder),
         cmocka_unit_test_setup(test_modules_of_two_processes, clear_folder),
+        cmocka_unit_test_setup(test_names, clear_folder),
         cmocka_unit_test_setup(test_what_is_not_overwritten, clear_folder),
         cmocka_unit_test_setup(test_replaced_while_recording, clear_folder),
         cmocka_unit_test_setup(test_compacts_on_the_way, clear_folder),
