@@ -17,6 +17,7 @@
 // may have been called by a function that is not, and that one has no frame.
 
 #include "analyze/build.h"
+#include "analyze/names.h"
 #include "base/memory.h"
 #include "profile/kind.h"
 
@@ -59,49 +60,12 @@ static bool is_root(const struct profile_tree *tree, uint32_t node)
     return tree->nodes[node].parent >= node;
 }
 
-// The name of a tree's threads: that of their start routine.
-static const char *thread_name(struct functions *functions, const struct profile_tree *tree)
-{
-    if (tree->start == 0)
-        return "main thread";
-    const struct spot *spot = functions_at(functions, tree->process, tree->start);
-    if (!spot)
-        return "thread";
-    const struct located *last = functions_located(functions, spot) + spot->count - 1;
-    return functions_get(functions, last->function)->name;
-}
-
-static bool is_chosen_process(const struct profile *profile, const struct profile_tree *tree,
-                              const struct build_options *options)
-{
-    return options->process == 0 || (tree->process < profile->process_count &&
-                                     profile->processes[tree->process].pid == options->process);
-}
-
-bool build_selects(struct functions *functions, const struct profile *profile,
-                   const struct profile_tree *tree, const struct build_options *options)
-{
-    if (!is_chosen_process(profile, tree, options))
-        return false;
-    if (options->tid != 0 && tree->tid != options->tid)
-        return false;
-    if (options->phase && (!tree->phase[0] ||
-                           !pattern_matches(options->phase, functions,
-                                            functions_intern(functions, tree->phase, MODULE_NONE))))
-        return false;
-    if (!options->thread)
-        return true;
-    const char *name = thread_name(functions, tree);
-    return pattern_matches(options->thread, functions,
-                           functions_intern(functions, name, MODULE_NONE));
-}
-
 void build_resolve(struct functions *functions, const struct profile *profile,
                    const struct build_options *options)
 {
     for (unsigned t = 0; t < profile->tree_count; t++) {
         const struct profile_tree *tree = &profile->trees[t];
-        if (!is_chosen_process(profile, tree, options))
+        if (!build_selects_process(functions, profile, tree->process, options))
             continue;
         functions_want(functions, tree->process, tree->start);
         for (uint32_t i = 0; i < tree->count; i++) {
@@ -112,6 +76,13 @@ void build_resolve(struct functions *functions, const struct profile *profile,
             functions_want(functions, tree->process, node->function);
         }
     }
+    functions_resolve(functions);
+}
+
+void build_resolve_starts(struct functions *functions, const struct profile *profile)
+{
+    for (unsigned t = 0; t < profile->tree_count; t++)
+        functions_want(functions, profile->trees[t].process, profile->trees[t].start);
     functions_resolve(functions);
 }
 
@@ -242,38 +213,37 @@ static struct position locate(struct builder *builder, uint32_t frame, place_t i
     return enter_inlined(builder, node, spot);
 }
 
+// The group of a process or a thread, with its number if these are told apart.
+static uint32_t named_node(struct builder *builder, uint32_t parent, enum call_kind kind,
+                           const char *text, uint32_t number)
+{
+    char *name = NULL;
+    if ((number ? asprintf(&name, "%s [%u]", text, number) : asprintf(&name, "%s", text)) < 0)
+        memory_checked(NULL);
+    const uint32_t function = functions_intern(builder->functions, name, MODULE_NONE);
+    free(name);
+    return calltree_child(builder->tree, parent,
+                          (struct call_edge){.function = function, .kind = kind});
+}
+
 static uint32_t group_node(struct builder *builder)
 {
     const struct profile_tree *from = builder->from;
+    const struct names *names = functions_names(builder->functions);
+    const enum thread_split threads = builder->options->threads;
     uint32_t node = 0;
-    char *name = NULL;
-    if (builder->options->per_process && from->process < builder->profile->process_count) {
-        const struct profile_process *process = &builder->profile->processes[from->process];
-        const char *program = process->command && process->command[0] ? process->command[0] : "?";
-        const char *argument = process->command && process->command[0] ? process->command[1] : NULL;
-        if (asprintf(&name, "%s%s%.40s [%u]", last_part(program), argument ? " " : "",
-                     argument ? argument : "", process->pid) < 0)
-            memory_checked(NULL);
-        node = calltree_child(
-            builder->tree, node,
-            (struct call_edge){.function = functions_intern(builder->functions, name, MODULE_NONE),
-                               .kind = CALL_PROCESS});
-        free(name);
-    }
-    if (builder->options->threads == THREADS_MERGED)
+    if (from->process >= builder->profile->process_count)
+        ; // damaged
+    else if (builder->options->processes == PROCESSES_BY_PROGRAM)
+        node = named_node(builder, node, CALL_PROCESS, names_program(names, from->process), 0);
+    else if (builder->options->processes == PROCESSES_APART)
+        node = named_node(builder, node, CALL_PROCESS, names_process(names, from->process),
+                          builder->profile->processes[from->process].pid);
+    if (threads == THREADS_MERGED)
         return node;
-    const char *routine = thread_name(builder->functions, from);
-    int made = builder->options->threads == THREADS_APART
-                   ? asprintf(&name, "%s [%u]", routine, from->tid)
-                   : asprintf(&name, "%s", routine);
-    if (made < 0)
-        memory_checked(NULL);
-    node = calltree_child(
-        builder->tree, node,
-        (struct call_edge){.function = functions_intern(builder->functions, name, MODULE_NONE),
-                           .kind = CALL_THREAD});
-    free(name);
-    return node;
+    return named_node(builder, node, CALL_THREAD,
+                      build_thread_name(builder->functions, builder->profile, from, threads),
+                      threads == THREADS_APART ? from->tid : 0);
 }
 
 // In a bounded tree: where a walk was cut. What nobody called has no site.

@@ -11,10 +11,12 @@
 #define NO_MODULE "<no module>" // of what is no code
 #define DETACHED "(detached)"   // stands for the callers of what a walk was cut at
 
-enum thread_split { THREADS_MERGED, THREADS_BY_START, THREADS_APART };
+// By name is as names.h has it: pools together, and the start routine of threads without a name.
+enum thread_split { THREADS_MERGED, THREADS_BY_NAME, THREADS_BY_START, THREADS_APART };
+enum process_split { PROCESSES_MERGED, PROCESSES_BY_PROGRAM, PROCESSES_APART };
 
 struct build_options {
-    bool per_process;
+    enum process_split processes;
     enum thread_split threads;
     bool sites; // see struct calltree
     bool lines;
@@ -25,17 +27,41 @@ struct build_options {
     uint32_t process;      // a pid; 0: all
     uint32_t tid;          // 0: all
     struct pattern *phase; // by its name; NULL: all, and what is in none
-    struct pattern
-        *thread; // by the name of the start routine ("main thread" for the first); NULL: all
+    // By name, pool or start routine ("main thread" for the first); NULL: all.
+    struct pattern *thread;
+    struct pattern *process_name; // by name or command; NULL: all
 };
+
+// Something was chosen.
+static inline bool build_is_part(const struct build_options *options)
+{
+    return options->process || options->tid || options->phase || options->thread ||
+           options->process_name;
+}
 
 // Asks for everything the trees mention and resolves it. Once, before trees are built.
 void build_resolve(struct functions *functions, const struct profile *profile,
                    const struct build_options *options);
 
+// The same for the start routines of threads alone, where that is all that is shown.
+void build_resolve_starts(struct functions *functions, const struct profile *profile);
+
 // The merged tree, summed. Its root is named by the command.
 struct calltree *build_calltree(struct functions *functions, const struct profile *profile,
                                 const struct build_options *options);
+
+// The name of the threads of a tree, or of their pool; that of the start routine for those that
+// have none. It holds until the next call.
+const char *build_thread_name(struct functions *functions, const struct profile *profile,
+                              const struct profile_tree *tree, enum thread_split split);
+
+// -1 and one line in *error, to be freed, if the options choose nothing: it says what there is.
+// After names were found.
+int build_check(struct functions *functions, const struct profile *profile,
+                const struct build_options *options, char **error);
+
+bool build_selects_process(struct functions *functions, const struct profile *profile,
+                           uint32_t process, const struct build_options *options);
 
 // Whether a tree belongs to what the options choose.
 bool build_selects(struct functions *functions, const struct profile *profile,

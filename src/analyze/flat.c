@@ -48,6 +48,7 @@ static uint32_t row_of_node(struct flat *flat, const struct calltree *tree, uint
         return row_number(flat, (struct flat_row){.module = function->module});
     case FLAT_THREAD:
     case FLAT_PROCESS:
+    case FLAT_PROGRAM:
         if (call->kind != (flat->by == FLAT_THREAD ? CALL_THREAD : CALL_PROCESS))
             return CALL_NONE;
         return row_number(flat, (struct flat_row){.function = call->function});
@@ -86,7 +87,7 @@ static void add_node(struct flat *flat, const struct calltree *tree, uint32_t no
         add_values(flat->total + (size_t)row * metrics, tree->total + (size_t)node * metrics,
                    metrics);
     // A thread or process is not called: all its cost is its own.
-    if (flat->by == FLAT_THREAD || flat->by == FLAT_PROCESS)
+    if (flat_is_by_owner(flat->by))
         add_values(flat->self + (size_t)row * metrics, tree->total + (size_t)node * metrics,
                    metrics);
 }

@@ -2,12 +2,18 @@
 #ifndef CAIRN_ANALYZE_FLAT_H
 #define CAIRN_ANALYZE_FLAT_H
 
-// A tree seen as a list: cost by function, line, module, thread or process. `total` counts every
-// sample once for each function (line, ...) on its path, however often that recurs.
+// A tree seen as a list: cost by function, line, module, thread, process or program. `total` counts
+// every sample once for each function (line, ...) on its path, however often that recurs.
 
 #include "analyze/calltree.h"
 
-enum flat_by { FLAT_FUNCTION, FLAT_LINE, FLAT_MODULE, FLAT_THREAD, FLAT_PROCESS };
+enum flat_by { FLAT_FUNCTION, FLAT_LINE, FLAT_MODULE, FLAT_THREAD, FLAT_PROCESS, FLAT_PROGRAM };
+
+// Its rows are no functions: what they cost is all their own.
+static inline bool flat_is_by_owner(enum flat_by by)
+{
+    return by == FLAT_THREAD || by == FLAT_PROCESS || by == FLAT_PROGRAM;
+}
 
 struct flat_row {
     uint32_t function; // FUNCTION_NONE where a row is no function (a module)

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
 
 #include "analyze/functions.h"
+#include "analyze/names.h"
 #include "analyze/numbering.h"
 #include "base/memory.h"
 
@@ -38,6 +39,8 @@ struct functions {
 
     struct located *located;
     size_t located_count, located_capacity;
+
+    struct names *names; // made when they are asked for
 };
 
 const char *last_part(const char *path)
@@ -84,6 +87,7 @@ void functions_free(struct functions *functions)
     free(functions->asked);
     free(functions->spots);
     free(functions->located);
+    names_free(functions->names);
     free(functions->module_is_agent);
     free(functions);
 }
@@ -322,4 +326,11 @@ const char *functions_module(const struct functions *functions, uint32_t module)
     if (module >= functions->profile->module_count || !functions->profile->modules[module].path)
         return NULL;
     return last_part(functions->profile->modules[module].path);
+}
+
+const struct names *functions_names(struct functions *functions)
+{
+    if (!functions->names)
+        functions->names = names_new(functions->profile);
+    return functions->names;
 }

@@ -77,4 +77,7 @@ const char *functions_module(const struct functions *functions,
                              uint32_t module); // last part of its path
 const char *last_part(const char *path);       // after the last slash
 
+// What the threads and processes of the profile are called.
+const struct names *functions_names(struct functions *functions);
+
 #endif

@@ -2,6 +2,7 @@
 
 #include "analyze/report.h"
 #include "analyze/callers.h"
+#include "analyze/process_tree.h"
 #include "analyze/report_frame.h"
 #include "analyze/row_plan.h"
 #include "analyze/show.h"
@@ -38,9 +39,11 @@ static struct build_options tree_options(const struct report_options *options)
     if (options->view == VIEW_FLAT) {
         // A line's total is what its calls cost: they must be told apart.
         build.lines = build.sites = options->by == FLAT_LINE;
-        build.per_process = options->by == FLAT_PROCESS;
+        build.processes = options->by == FLAT_PROCESS   ? PROCESSES_APART
+                          : options->by == FLAT_PROGRAM ? PROCESSES_BY_PROGRAM
+                                                        : PROCESSES_MERGED;
         if (options->by == FLAT_THREAD && build.threads == THREADS_MERGED)
-            build.threads = THREADS_BY_START;
+            build.threads = THREADS_BY_NAME;
         else if (options->by != FLAT_THREAD)
             build.threads = THREADS_MERGED;
     }
@@ -150,11 +153,17 @@ static struct calltree *refined_tree(struct report *report, char **error)
 {
     const struct report_options *options = report->options;
     struct build_options build = tree_options(options);
-    analysis_resolve(report->analysis, &build);
-    if (report_check_selection(report, error) < 0)
+    if (options->view == VIEW_PROCESSES)
+        build_resolve_starts(report->analysis->functions, report->analysis->profile);
+    else
+        analysis_resolve(report->analysis, &build);
+    struct functions *functions = report->analysis->functions;
+    const struct profile *profile = report->analysis->profile;
+    if (build_check(functions, profile, &build, error) < 0)
         return NULL;
-    struct calltree *tree =
-        build_calltree(report->analysis->functions, report->analysis->profile, &build);
+    struct calltree *tree = options->view == VIEW_PROCESSES
+                                ? process_tree(functions, profile, &build)
+                                : build_calltree(functions, profile, &build);
     sum_whole(report, tree);
     sum_waiting(report, tree);
     report->detached = total_of(tree, DETACHED, report->metric);
@@ -222,6 +231,7 @@ static struct show_options show_options(const struct report *report)
         .may_raise = options->least < 0 && !options->json,
         .depth = options->depth,
         .order = report->order,
+        .head = options->view == VIEW_PROCESSES ? "process" : "function",
         .fold = options->fold,
         .wide = options->wide,
         .brief = report->style->width != 0 && options->fold && !options->wide,
@@ -242,9 +252,8 @@ static enum call_order usual_order(const struct report_options *options)
 {
     if (options->sort_given)
         return options->sort;
-    bool whole_rows =
-        options->view == VIEW_FLAT && (options->by == FLAT_THREAD || options->by == FLAT_PROCESS);
-    if (options->view == VIEW_TREE || whole_rows)
+    bool whole_rows = options->view == VIEW_FLAT && flat_is_by_owner(options->by);
+    if (options->view == VIEW_TREE || options->view == VIEW_PROCESSES || whole_rows)
         return ORDER_TOTAL;
     // Who calls a function is asked for all that it costs; a list of hot spots is not.
     return options->view == VIEW_CALLERS && options->focus ? ORDER_TOTAL : ORDER_SELF;

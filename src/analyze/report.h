@@ -10,7 +10,7 @@
 #include "analyze/refine.h"
 #include "base/text.h"
 
-enum report_view { VIEW_TREE, VIEW_CALLERS, VIEW_FLAT };
+enum report_view { VIEW_TREE, VIEW_CALLERS, VIEW_FLAT, VIEW_PROCESSES };
 
 // In trees; a list has each function once anyway. By default where it would fill the rows of a
 // text.

@@ -29,91 +29,13 @@ static struct sums sum_up(const struct report *report)
             sums.verdicts[v] += tree->stats.verdicts[v];
         sums.threads += tree->threads;
     }
-    const struct build_options *build = &report->options->build;
-    if (!build->process && !build->tid && !build->thread && !build->phase) {
+    if (!build_is_part(&report->options->build)) {
         // Threads that were never sampled left no tree.
         sums.threads = 0;
         for (unsigned i = 0; i < profile->process_count; i++)
             sums.threads += profile->processes[i].thread_starts;
     }
     return sums;
-}
-
-static bool selects_any(const struct report *report, const struct build_options *build)
-{
-    const struct profile *profile = report->analysis->profile;
-    for (unsigned i = 0; i < profile->tree_count; i++)
-        if (build_selects(report->analysis->functions, profile, &profile->trees[i], build))
-            return true;
-    return false;
-}
-
-// Why a process is not there to be shown.
-static char *explain_process(const struct profile *profile, uint32_t pid)
-{
-    char *text = NULL;
-    int made = -1;
-    for (unsigned i = 0; i < profile->process_count && made < 0; i++) {
-        const struct profile_process *process = &profile->processes[i];
-        if (process->pid != pid)
-            continue;
-        if (process->merged_into < profile->process_count)
-            made = asprintf(&text,
-                            "process %u was folded into process %u of the same program while "
-                            "recording: try --process %u",
-                            pid, profile->processes[process->merged_into].pid,
-                            profile->processes[process->merged_into].pid);
-        else
-            made = asprintf(&text, "process %u was not sampled: it was too short or idle", pid);
-    }
-    if (made < 0)
-        made = asprintf(&text,
-                        "process %u is not in this profile: 'cairn report --by process' lists them",
-                        pid);
-    return made < 0 ? memory_checked(NULL) : text;
-}
-
-static char *explain_phase(const struct profile *profile, const struct pattern *phase)
-{
-    char *text = NULL;
-    char *names = profile_phases(profile, "', '");
-    if (names &&
-        asprintf(&text, "no phase matches '%s': there are '%s'", pattern_text(phase), names) < 0)
-        text = NULL;
-    else if (!names)
-        text = strdup("this profile has no phases: programs name them with cairn_phase_begin()");
-    free(names);
-    return memory_checked(text);
-}
-
-int report_check_selection(const struct report *report, char **error)
-{
-    const struct build_options *build = &report->options->build;
-    if (selects_any(report, build) ||
-        (!build->process && !build->tid && !build->thread && !build->phase))
-        return 0;
-    struct build_options process_only = {.process = build->process};
-    if (build->process && !selects_any(report, &process_only)) {
-        *error = explain_process(report->analysis->profile, build->process);
-        return -1;
-    }
-    struct build_options phase_only = {.phase = build->phase};
-    if (build->phase && !selects_any(report, &phase_only)) {
-        *error = explain_phase(report->analysis->profile, build->phase);
-        return -1;
-    }
-    int made =
-        build->tid ? asprintf(error,
-                              "thread %u is not in this profile: 'cairn report --by thread "
-                              "--per-thread=tid' lists them",
-                              build->tid)
-        : !build->thread
-            ? asprintf(error, "nothing is in that phase and process")
-            : asprintf(error, "no thread starts in '%s': 'cairn report --by thread' lists them",
-                       pattern_text(build->thread));
-    if (made < 0)
-        memory_checked(NULL);
-    return -1;
 }
 
 static const char *what_sees_more(const struct profile_metric *metric)
@@ -131,7 +53,7 @@ static const char *plural(uint64_t count)
 static void put_view(const struct report *report)
 {
     const struct report_options *options = report->options;
-    static const char *const by[] = {"function", "line", "module", "thread", "process"};
+    static const char *const by[] = {"function", "line", "module", "thread", "process", "program"};
     const char *metric = text_safe(report->metrics.chosen[0].name);
     bool counts_calls = profile_counts_calls(&report->analysis->profile->metrics[report->metric]);
     if (options->view == VIEW_TREE && report->kind.functions)
@@ -144,6 +66,10 @@ static void put_view(const struct report *report)
         fprintf(report->out,
                 "callers by %s: under each function who called it; all costs are that function's",
                 metric);
+    else if (options->view == VIEW_PROCESSES)
+        fprintf(report->out,
+                "processes by %s: each under the one that started it; total is with all below",
+                metric);
     else
         fprintf(report->out, "%s by %s, sorted by %s", metric, by[options->by],
                 report->order == ORDER_SELF ? "self" : "total");
@@ -154,17 +80,16 @@ static void put_selection(const struct report *report)
 {
     const struct report_options *options = report->options;
     FILE *out = report->out;
-    const char *whole = options->build.process || options->build.tid || options->build.thread ||
-                                options->build.phase
-                            ? "what was chosen"
-                            : "the total";
+    const char *whole = build_is_part(&options->build) ? "what was chosen" : "the total";
     if (options->build.process)
         fprintf(out, "only process %u\n", options->build.process);
     if (options->build.tid)
         fprintf(out, "only thread %u\n", options->build.tid);
+    if (options->build.process_name)
+        fprintf(out, "only processes like '%s'\n",
+                text_safe(pattern_text(options->build.process_name)));
     if (options->build.thread)
-        fprintf(out, "only threads that start in '%s'\n",
-                text_safe(pattern_text(options->build.thread)));
+        fprintf(out, "only threads like '%s'\n", text_safe(pattern_text(options->build.thread)));
     for (unsigned i = 0; i < options->build.ignore_count; i++)
         fprintf(out, "without functions like '%s': their cost is their callers'\n",
                 text_safe(pattern_text(options->build.ignore[i])));
@@ -277,6 +202,7 @@ static void put_head(const struct report *report)
         return;
     }
     put_few(report, sums.samples);
+    report_text_names(report);
     put_view(report);
     put_selection(report);
     fputc('\n', report->out);
@@ -320,7 +246,7 @@ static void put_hidden(const struct report *report, const struct show_options *s
 {
     FILE *out = report->out;
     // Costs of hidden paths add up only where nothing is counted twice.
-    bool adds_up = report->options->view == VIEW_TREE || report->options->view == VIEW_FLAT;
+    bool adds_up = report->options->view != VIEW_CALLERS;
     double whole = (double)report->whole;
     if (hidden->small_count > 0) {
         fprintf(out, "%s %s%s below %.3g %%", text_count(hidden->small_count).text,
@@ -401,7 +327,7 @@ static void put_explained(const struct report *report, const struct show_options
 static void put_hints(const struct report *report)
 {
     const struct profile *profile = report->analysis->profile;
-    bool by_process = report->options->build.per_process ||
+    bool by_process = report->options->build.processes == PROCESSES_APART ||
                       (report->options->view == VIEW_FLAT && report->options->by == FLAT_PROCESS);
     uint64_t folded = 0;
     for (unsigned i = 0; by_process && i < profile->process_count; i++)
@@ -516,8 +442,11 @@ static void put_more(const struct report *report)
         "down), --lines, 'cairn help report'.\n",
         "More: --focus NAME (who calls one function), --view tree, 'cairn help report'.\n",
         "More: --by line, --by module, --view callers --focus NAME, 'cairn help report'.\n",
+        "More: --process NAME (one of them), --by program, --per-process, 'cairn help report'.\n",
     };
-    bool list = report->kind.functions; // whatever the view: there are no callers to be shown
+    bool list = report->kind.functions &&
+                report->options->view !=
+                    VIEW_PROCESSES; // whatever the view: there are no callers to be shown
     fputs(list ? "More: --by module, 'cairn help report'.\n" : more[report->options->view],
           report->out);
 }
@@ -536,7 +465,8 @@ void report_text_foot(const struct report *report, const struct show_options *sh
     put_forgotten(&aside, show);
     put_incomplete(&aside);
     put_explained(&aside, show, hidden);
-    bool column = report->options->view != VIEW_FLAT || report->options->by == FLAT_FUNCTION;
+    bool column = report->options->view == VIEW_TREE || report->options->view == VIEW_CALLERS ||
+                  report->options->by == FLAT_FUNCTION;
     if (hidden->returns)
         fputs("returns: how often the frame was seen to return between samples; not a count of "
               "calls.\n",
@@ -554,8 +484,8 @@ void report_text_foot(const struct report *report, const struct show_options *sh
 
 void report_json_head(const struct report *report, struct json *json)
 {
-    static const char *const views[] = {"tree", "callers", "flat"};
-    static const char *const by[] = {"function", "line", "module", "thread", "process"};
+    static const char *const views[] = {"tree", "callers", "flat", "processes"};
+    static const char *const by[] = {"function", "line", "module", "thread", "process", "program"};
     const struct profile *profile = report->analysis->profile;
     struct sums sums = sum_up(report);
     char *few = few_samples(&profile->metrics[report->metric], sums.samples);
@@ -587,6 +517,7 @@ void report_json_head(const struct report *report, struct json *json)
     json_put_unsigned(json, "purged", report->purged);   // what trees have forgotten
     // What contexts have in all beyond the whole, by their errors.
     json_put_unsigned(json, "made_up", report->made_up);
+    report_json_names(report, json);
     json_key(json, "notes");
     json_array(json);
     if (few)

@@ -42,12 +42,13 @@ extern const struct report_explained {
     const char *name, *meaning;
 } report_explained[REPORT_EXPLAINED];
 
-// -1 and *error if --process or --thread choose nothing. After names were found.
-int report_check_selection(const struct report *report, char **error);
-
 void report_text_head(const struct report *report);
 void report_text_foot(const struct report *report, const struct show_options *show,
                       const struct show_hidden *hidden);
+
+// Who had the cost: the threads by name, the processes by program (report_names.c).
+void report_text_names(const struct report *report);
+void report_json_names(const struct report *report, struct json *json);
 void report_json_head(const struct report *report, struct json *json);
 
 #endif

@@ -28,6 +28,7 @@ struct show_options {
     bool may_raise;        // it was not said: a report of text raises it to fit two screens
     unsigned depth;        // levels that are shown; 0: all
     enum call_order order; // the cost that `least` looks at
+    const char *head;      // of the names in a tree
     bool fold;             // a chain of calls without branches takes one row
     bool wide;             // nothing is cut
     bool brief;            // for a terminal: start-up code and long names are cut

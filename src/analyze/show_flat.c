@@ -64,13 +64,12 @@ static void add_row(struct show_sheet *sheet, const struct flat *flat,
                       ? memory_text("")
                       : show_where(functions, by_line ? row->file : function->file,
                                    by_line ? row->line : function->line, row->module);
-    show_sheet_add(
-        sheet, &(struct show_row){.total = flat->total + values,
-                                  .self = flat->self + values,
-                                  .one_value = flat->by == FLAT_THREAD || flat->by == FLAT_PROCESS,
-                                  .calls = flat_calls(flat, options, number),
-                                  .returns = row->returns,
-                                  .where = where});
+    show_sheet_add(sheet, &(struct show_row){.total = flat->total + values,
+                                             .self = flat->self + values,
+                                             .one_value = flat_is_by_owner(flat->by),
+                                             .calls = flat_calls(flat, options, number),
+                                             .returns = row->returns,
+                                             .where = where});
     free(where);
 }
 
@@ -115,7 +114,8 @@ void show_flat(FILE *out, const struct text_style *style, const struct flat *fla
                const struct functions *functions, const struct show_options *options,
                struct show_hidden *hidden)
 {
-    static const char *const heads[] = {"function", "function", "module", "thread", "process"};
+    static const char *const heads[] = {"function", "function", "module",
+                                        "thread",   "process",  "program"};
     double percent = 0;
     const size_t shown = shown_rows(flat, options, &percent);
     *hidden = count_hidden(flat, options, shown);

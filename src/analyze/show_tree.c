@@ -186,7 +186,7 @@ static unsigned guides_for(unsigned room)
 static void lay_out(struct tree_printer *printer)
 {
     const struct row_plan *plan = printer->plan;
-    printer->sheet = show_sheet_new(printer->options, printer->style, "function");
+    printer->sheet = show_sheet_new(printer->options, printer->style, printer->options->head);
     for (size_t i = 0; i < plan->row_count; i++)
         add_numbers(printer, &plan->rows[i]);
     printer->guides = GUIDES;

@@ -15,6 +15,10 @@ void summary_print(FILE *out, const struct text_style *style, const struct analy
 void summary_print_json(FILE *out, const struct analysis *analysis,
                         const struct profile_totals *totals);
 
+// Programs, processes and threads, where there are several.
+void summary_print_owners(FILE *out, const struct text_style *style,
+                          const struct analysis *analysis);
+
 // What was allocated, with the alloc event: sums over all contexts.
 struct summary_alloc {
     bool has[ALLOC_METRICS]; // trees that forget know the first alone

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
 
 #include "analyze/hot.h"
+#include "analyze/names.h"
 #include "analyze/sampling_cost.h"
 #include "analyze/summary.h"
 #include "base/json.h"
@@ -147,8 +148,10 @@ static void put_modules(struct json *json, const struct analysis *analysis)
     json_end_array(json);
 }
 
-static void put_processes(struct json *json, const struct profile *profile)
+static void put_processes(struct json *json, const struct analysis *analysis)
 {
+    const struct profile *profile = analysis->profile;
+    const struct names *names = functions_names(analysis->functions);
     json_key(json, "process_list");
     json_spread_array(json);
     for (unsigned i = 0; i < profile->process_count; i++) {
@@ -157,6 +160,8 @@ static void put_processes(struct json *json, const struct profile *profile)
         json_put_unsigned(json, "pid", process->pid);
         json_put_unsigned(json, "parent_pid", process->parent_pid);
         json_put_words(json, "command", process->command);
+        json_put_string(json, "program", names_program(names, i));
+        json_put_string(json, "name", names_process(names, i));
         json_put_bool(json, "forked", process->forked);
         json_put_bool(json, "ended", process->ended);
         json_put_unsigned(json, "duration_ns",
@@ -170,8 +175,10 @@ static void put_processes(struct json *json, const struct profile *profile)
     json_end_array(json);
 }
 
-static void put_thread_list(struct json *json, const struct profile *profile)
+static void put_thread_list(struct json *json, const struct analysis *analysis)
 {
+    const struct profile *profile = analysis->profile;
+    build_resolve_starts(analysis->functions, profile);
     json_key(json, "tree_list");
     json_spread_array(json);
     for (unsigned i = 0; i < profile->tree_count; i++) {
@@ -182,6 +189,10 @@ static void put_thread_list(struct json *json, const struct profile *profile)
             tree->process < profile->process_count ? profile->processes[tree->process].pid : 0);
         json_put_unsigned(json, "tid", tree->tid);
         json_put_unsigned(json, "threads", tree->threads);
+        // What the program called them, or null; and what they begin with.
+        json_put_string(json, "name", names_thread(functions_names(analysis->functions), i));
+        json_put_string(json, "start",
+                        build_thread_name(analysis->functions, profile, tree, THREADS_BY_START));
         json_put_string(json, "phase", tree->phase[0] ? tree->phase : NULL);
         json_put_unsigned(json, "nodes", tree->count);
         json_put_unsigned(json, "samples", tree->stats.samples);
@@ -387,8 +398,8 @@ void summary_print_json(FILE *out, const struct analysis *analysis,
     put_asked(json, totals);
     put_alloc(json, profile, totals);
     put_modules(json, analysis);
-    put_processes(json, profile);
-    put_thread_list(json, profile);
+    put_processes(json, analysis);
+    put_thread_list(json, analysis);
     json_key(json, "notes");
     json_array(json);
     const char *note;

@@ -9,8 +9,6 @@
 #include <string.h>
 #include <time.h>
 
-#define PROCESSES_SHOWN 10
-
 // A row of the list: what it is, how much, and what that means.
 static void put(struct text_table *table, const char *what, const char *format, ...)
     __attribute__((format(printf, 3, 4)));
@@ -321,52 +319,6 @@ static void print_modules(FILE *out, const struct text_style *style,
     text_table_free(table);
 }
 
-static int compare_processes(const void *left, const void *right)
-{
-    const struct profile_process *a = *(struct profile_process *const *)left;
-    const struct profile_process *b = *(struct profile_process *const *)right;
-    if (a->cost_ns != b->cost_ns)
-        return a->cost_ns < b->cost_ns ? 1 : -1;
-    return a < b ? -1 : a > b;
-}
-
-static void print_processes(FILE *out, const struct text_style *style,
-                            const struct profile *profile)
-{
-    static const enum text_align align[] = {TEXT_RIGHT, TEXT_RIGHT, TEXT_RIGHT, TEXT_RIGHT,
-                                            TEXT_FLEX};
-    const bool alloc = profile_samples_blocks(profile);
-    const char *const head[] = {"pid", alloc ? "bytes" : "time", alloc ? "blocks" : "samples",
-                                "threads", "process"};
-    if (profile->process_count < 2)
-        return;
-    const struct profile_process **sorted = memory_array(profile->process_count, sizeof *sorted);
-    for (unsigned i = 0; i < profile->process_count; i++)
-        sorted[i] = &profile->processes[i];
-    qsort(sorted, profile->process_count, sizeof *sorted, compare_processes);
-    struct text_table *table = text_table_new(5, align, head);
-    for (unsigned i = 0; i < profile->process_count && i < PROCESSES_SHOWN; i++) {
-        const struct profile_process *process = sorted[i];
-        char pid[16];
-        snprintf(pid, sizeof pid, "%u", process->pid);
-        char *command = analysis_command(process->command);
-        text_table_cell(table, TEXT_PLAIN, pid);
-        text_table_cell(table, TEXT_PLAIN,
-                        text_amount(process->cost_ns, alloc ? "bytes" : "ns").text);
-        text_table_cell(table, TEXT_PLAIN, text_count(process->samples).text);
-        text_table_cell(table, TEXT_PLAIN, text_count(process->thread_starts).text);
-        text_table_cell(table, TEXT_PLAIN, command);
-        free(command);
-    }
-    free(sorted);
-    fputc('\n', out);
-    text_table_print(table, out, style);
-    text_table_free(table);
-    if (profile->process_count > PROCESSES_SHOWN)
-        fprintf(out, "and %u more: 'cairn report --by process'\n",
-                profile->process_count - PROCESSES_SHOWN);
-}
-
 void summary_print(FILE *out, const struct text_style *style, const struct analysis *analysis,
                    const struct profile_totals *totals)
 {
@@ -382,7 +334,7 @@ void summary_print(FILE *out, const struct text_style *style, const struct analy
     put_sizes(table, analysis->profile, totals);
     text_table_print(table, out, style);
     text_table_free(table);
-    print_processes(out, style, analysis->profile);
+    summary_print_owners(out, style, analysis);
     fputc('\n', out);
     print_modules(out, style, analysis);
     const char *note;

@@ -7,9 +7,9 @@
 #include "analyze/refine.h"
 #include "base/json.h"
 #include "base/new_file.h"
-#include "cmd/cmd.h"
 #include "cmd/options.h"
 #include "cmd/replace.h"
+#include "cmd/selection.h"
 #include <errno.h>
 #include <getopt.h>
 #include <stdlib.h>
@@ -37,10 +37,14 @@ static int choose_format(const char *name, const struct export_format **format)
 
 enum {
     OPTION_METRIC = 256,
+    OPTION_PROCESS,
+    OPTION_THREAD,
+    OPTION_PER_PROCESS,
+    OPTION_PER_THREAD,
     OPTION_FOLD_RECURSION,
     OPTION_NO_INLINES,
     OPTION_NO_DEBUGINFOD,
-    OPTION_JSON
+    OPTION_JSON,
 };
 
 static const struct option_row rows[] = {
@@ -49,6 +53,14 @@ static const struct option_row rows[] = {
     {'o', "output", "OUT", "Write to OUT; '-' is stdout (default)."},
     {'i', "input", "FILE", "The profile; the same as FILE without an option."},
     {OPTION_METRIC, "metric", "NAME", "Which metric, if there are several."},
+    {OPTION_PROCESS, "process", "RE|PID",
+     "Only these processes. RE is for the program and its arguments."},
+    {OPTION_THREAD, "thread", "RE|TID",
+     "Only these threads. RE is for names and start routines; 'main' is the main thread."},
+    {OPTION_PER_PROCESS, "per-process", "[=pid|program]",
+     "Begin paths with the process, or with its program."},
+    {OPTION_PER_THREAD, "per-thread", "[=name|start|tid]",
+     "Begin paths with the thread's name, its start routine, or name and number."},
     {OPTION_FOLD_RECURSION, "fold-recursion", NULL,
      "Keep a function that calls itself, directly or not, once on a path."},
     {OPTION_NO_INLINES, "no-inlines", NULL,
@@ -62,6 +74,7 @@ static const struct option_row rows[] = {
 static int parse(int argc, char **argv, struct arguments *arguments)
 {
     struct option_scan scan = option_scan(&command_export, argc, argv);
+    int status = 0;
     for (int option; (option = option_next(&scan)) != OPTION_END;) {
         switch (option) {
         case 'f':
@@ -83,6 +96,18 @@ static int parse(int argc, char **argv, struct arguments *arguments)
         case OPTION_JSON:
             arguments->json = true;
             break;
+        case OPTION_PROCESS:
+            status = selection_process(&command_export, scan.argument, &arguments->build);
+            break;
+        case OPTION_THREAD:
+            status = selection_thread(&command_export, scan.argument, &arguments->build);
+            break;
+        case OPTION_PER_PROCESS:
+            status = selection_per_process(&command_export, scan.argument, &arguments->build);
+            break;
+        case OPTION_PER_THREAD:
+            status = selection_per_thread(&command_export, scan.argument, &arguments->build);
+            break;
         case OPTION_NO_INLINES:
             arguments->analysis.inlines = false;
             break;
@@ -92,6 +117,8 @@ static int parse(int argc, char **argv, struct arguments *arguments)
         default:
             return scan.status;
         }
+        if (status)
+            return status;
     }
     if (!arguments->format)
         return misuse(&command_export, "export: name the format, as -f folded");
@@ -168,31 +195,39 @@ static int write_out(const struct arguments *arguments, const struct export_inpu
     return finish_output("export");
 }
 
+static int export_tree(const struct arguments *arguments, struct analysis *analysis,
+                       unsigned metric)
+{
+    struct calltree *tree =
+        build_calltree(analysis->functions, analysis->profile, &arguments->build);
+    if (arguments->fold_recursion) {
+        struct calltree *folded = refine_recursion(tree);
+        calltree_free(tree);
+        tree = folded;
+    }
+    calltree_order(tree, metric, ORDER_TOTAL);
+    const int status = write_out(
+        arguments, &(struct export_input){.analysis = analysis, .tree = tree, .metric = metric});
+    calltree_free(tree);
+    return status;
+}
+
 static int export_profile(const struct arguments *arguments)
 {
     char *error = NULL;
     struct analysis analysis;
     if (analysis_open(&analysis, arguments->path, &arguments->analysis, &error) < 0)
         return misuse_of_file(error);
-    int status;
     int metric = analysis_metric(&analysis, arguments->metric, &error);
-    if (metric < 0) {
-        status = misuse(&command_export, "export: %s", error);
+    if (metric >= 0)
+        analysis_resolve(&analysis, &arguments->build);
+    int status = STATUS_MISUSE;
+    if (metric < 0 ||
+        build_check(analysis.functions, analysis.profile, &arguments->build, &error) < 0) {
+        complain("export: %s", error);
         free(error);
     } else {
-        analysis_resolve(&analysis, &arguments->build);
-        struct calltree *tree =
-            build_calltree(analysis.functions, analysis.profile, &arguments->build);
-        if (arguments->fold_recursion) {
-            struct calltree *folded = refine_recursion(tree);
-            calltree_free(tree);
-            tree = folded;
-        }
-        calltree_order(tree, (unsigned)metric, ORDER_TOTAL);
-        status = write_out(arguments, &(struct export_input){.analysis = &analysis,
-                                                             .tree = tree,
-                                                             .metric = (unsigned)metric});
-        calltree_free(tree);
+        status = export_tree(arguments, &analysis, (unsigned)metric);
     }
     analysis_close(&analysis);
     return status;
@@ -202,7 +237,10 @@ static int run_export(int argc, char **argv)
 {
     struct arguments arguments = {.analysis = {.inlines = true, .debuginfod = true}};
     int status = parse(argc, argv, &arguments);
-    return status == PROCEED ? export_profile(&arguments) : status;
+    if (status == PROCEED)
+        status = export_profile(&arguments);
+    selection_free(&arguments.build);
+    return status;
 }
 
 static const char help[] =

@@ -4,8 +4,8 @@
 
 #include "analyze/report.h"
 #include "base/memory.h"
-#include "cmd/cmd.h"
 #include "cmd/options.h"
+#include "cmd/selection.h"
 #include "cmd/terminal.h"
 #include <errno.h>
 #include <getopt.h>
@@ -42,9 +42,10 @@ enum {
 static const struct option_row rows[] = {
     OPTION_TITLE("What is shown"),
     {'i', "input", "FILE", "The profile; the same as FILE without an option."},
-    {OPTION_VIEW, "view", "tree|callers|flat",
-     "Each function under its callers (default), each under its callees, or a list."},
-    {OPTION_BY, "by", "function|line|module|thread|process", "A list of these."},
+    {OPTION_VIEW, "view", "tree|callers|flat|processes",
+     "Each function under its callers (default), each under its callees, a list, or each process "
+     "under the one that started it."},
+    {OPTION_BY, "by", "function|line|module|thread|process|program", "A list of these."},
     {OPTION_METRIC, "metric", "NAME[,NAME...]",
      "One metric, or several side by side, sorted by the first. 'all' shows all; 'waiting' is wall "
      "less cpu, if both were recorded."},
@@ -53,9 +54,11 @@ static const struct option_row rows[] = {
     {OPTION_LINES, "lines", NULL, "Below each function of a tree, the lines of its own cost."},
     {OPTION_SITES, "sites", NULL, "Keep calls from different lines apart (default in JSON)."},
     {OPTION_NO_SITES, "no-sites", NULL, "Merge calls from different lines (default)."},
-    {OPTION_PER_PROCESS, "per-process", NULL, "One tree for each process."},
-    {OPTION_PER_THREAD, "per-thread", "[=start|tid]",
-     "One tree for each start routine, or for each thread."},
+    {OPTION_PER_PROCESS, "per-process", "[=pid|program]",
+     "One tree for each process, or for each program."},
+    {OPTION_PER_THREAD, "per-thread", "[=name|start|tid]",
+     "One tree for each thread name (pools together, as 'worker-*'; threads without a name by "
+     "their start routine), for each start routine, or for each thread."},
     {OPTION_NO_INLINES, "no-inlines", NULL,
      "Count inlined functions as part of the function they were inlined into."},
     {OPTION_KERNEL, "kernel", "yes|no",
@@ -77,9 +80,10 @@ static const struct option_row rows[] = {
     {OPTION_DEPTH, "depth", "N", "Only N calls deep; start-up code does not count."},
     {OPTION_PHI, "phi", "P",
      "Only contexts with at least this share of the total, and their callers."},
-    {OPTION_PROCESS, "process", "PID", "Only this process."},
-    {OPTION_THREAD, "thread", "NAME|TID",
-     "Only these threads. NAME is a start routine, or 'main'."},
+    {OPTION_PROCESS, "process", "RE|PID",
+     "Only these processes. RE is for the program and its arguments."},
+    {OPTION_THREAD, "thread", "RE|TID",
+     "Only these threads. RE is for names and start routines; 'main' is the main thread."},
     {OPTION_PHASE, "phase", "RE", "Only matching phases, which programs can name."},
     OPTION_TITLE("How it is printed"),
     {OPTION_WIDE, "wide", NULL, "Names in full length, and start-up code."},
@@ -124,55 +128,22 @@ static int parse_share(const char *text, double *share)
     return 0;
 }
 
-static int parse_number(const char *option, const char *text, uint32_t *number)
-{
-    char *end;
-    errno = 0;
-    unsigned long value = strtoul(text, &end, 10);
-    if (end == text || *end || errno || *text == '-' || value == 0 || value > INT32_MAX)
-        return misuse(&command_report, "report: --%s '%s' is not a positive number", option, text);
-    *number = (uint32_t)value;
-    return 0;
-}
-
-static int parse_pattern(const char *option, const char *text, struct pattern **pattern)
-{
-    char *error = NULL;
-    struct pattern *made = pattern_new(text, &error);
-    if (made) {
-        pattern_free(*pattern);
-        *pattern = made;
-        return 0;
-    }
-    int status = misuse(&command_report, "report: --%s: %s", option, error);
-    free(error);
-    return status;
-}
-
 static int parse_list(const char *option, const char *text, struct pattern_list *list)
 {
     if (list->count == REFINE_LIMIT)
         return misuse(&command_report, "report: --%s at most %d times; use 'one|other'", option,
                       REFINE_LIMIT);
-    int status = parse_pattern(option, text, &list->patterns[list->count]);
+    int status = selection_pattern(&command_report, option, text, &list->patterns[list->count]);
     list->count += status == 0;
     return status;
 }
 
-static int parse_thread(const char *text, struct build_options *build)
-{
-    if (text[strspn(text, "0123456789")] == '\0')
-        return parse_number("thread", text, &build->tid);
-    return parse_pattern("thread", strcmp(text, "main") == 0 ? "^main thread$" : text,
-                         &build->thread);
-}
-
 static int parse_choice(int option, const char *text, struct arguments *arguments)
 {
-    static const char *const views[] = {"tree", "callers", "flat", NULL};
-    static const char *const by[] = {"function", "line", "module", "thread", "process", NULL};
+    static const char *const views[] = {"tree", "callers", "flat", "processes", NULL};
+    static const char *const by[] = {"function", "line",    "module", "thread",
+                                     "process",  "program", NULL};
     static const char *const sorts[] = {"total", "self", NULL};
-    static const char *const threads[] = {"start", "tid", NULL};
     static const char *const kernel[] = {"yes", "no", NULL};
     static const char *const folds[] = {"auto", "yes", "no", NULL}; // enum fold_recursion
     struct report_options *report = &arguments->report;
@@ -201,10 +172,6 @@ static int parse_choice(int option, const char *text, struct arguments *argument
             text ? option_choice(&command_report, "--fold-recursion", text, folds) : (int)FOLD_YES;
         report->fold_recursion = (enum fold_recursion)chosen;
         break;
-    case OPTION_PER_THREAD:
-        chosen = text ? option_choice(&command_report, "--per-thread", text, threads) : 0;
-        report->build.threads = chosen == 0 ? THREADS_BY_START : THREADS_APART;
-        break;
     }
     return chosen < 0 ? STATUS_MISUSE : 0;
 }
@@ -224,9 +191,9 @@ static int parse_option(int option, const char *text, struct arguments *argument
     case OPTION_PHI:
         return parse_share(text, &report->phi);
     case OPTION_DEPTH:
-        return parse_number("depth", text, &report->depth);
+        return selection_number(&command_report, "depth", text, &report->depth);
     case OPTION_FOCUS:
-        return parse_pattern("focus", text, &report->focus);
+        return selection_pattern(&command_report, "focus", text, &report->focus);
     case OPTION_IGNORE:
         return parse_list("ignore", text, &arguments->ignore);
     case OPTION_THROUGH:
@@ -243,14 +210,15 @@ static int parse_option(int option, const char *text, struct arguments *argument
         report->build.lines = true;
         return 0;
     case OPTION_PER_PROCESS:
-        report->build.per_process = true;
-        return 0;
+        return selection_per_process(&command_report, text, &report->build);
+    case OPTION_PER_THREAD:
+        return selection_per_thread(&command_report, text, &report->build);
     case OPTION_PROCESS:
-        return parse_number("process", text, &report->build.process);
+        return selection_process(&command_report, text, &report->build);
     case OPTION_PHASE:
-        return parse_pattern("phase", text, &report->build.phase);
+        return selection_pattern(&command_report, "phase", text, &report->build.phase);
     case OPTION_THREAD:
-        return parse_thread(text, &report->build);
+        return selection_thread(&command_report, text, &report->build);
     case OPTION_NO_INLINES:
         arguments->analysis.inlines = false;
         return 0;
@@ -330,8 +298,8 @@ static int run_report(int argc, char **argv)
         pattern_free(arguments.report.without.patterns[i]);
     }
     pattern_free(arguments.report.focus);
-    pattern_free(arguments.report.build.thread);
     pattern_free(arguments.report.build.phase);
+    selection_free(&arguments.report.build);
     return status;
 }
 
@@ -343,6 +311,7 @@ static const char help[] =
     "    cairn report --view callers             costly functions, and their callers\n"
     "    cairn report --view callers --focus '^malloc$'   who called malloc\n"
     "    cairn report --by function              a list; also line, module, thread\n"
+    "    cairn report --view processes           processes, each under its parent\n"
     "    cairn report --metric wall,cpu,waiting  several metrics side by side\n"
     "    cairn report --focus parse              from 'parse' down, whoever called it\n"
     "    cairn report --through read --through parse      paths with both on them\n"
@@ -351,8 +320,8 @@ static const char help[] =
 
 static const char notes[] =
     "\n"
-    "RE is an extended regular expression that matches anywhere in a function's name,\n"
-    "or simply a part of the name.\n"
+    "RE is an extended regular expression that matches anywhere in a name, or simply a\n"
+    "part of the name.\n"
     "\n"
     "'total' is the cost of a function with all it calls, 'self' that of the function\n"
     "alone. 'returns' counts how often a function was seen to return between samples:\n"

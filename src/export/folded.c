@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: MIT
 
-// The flame graph convention: a line per call path, `outer;...;inner COUNT`. Functions only: a path
-// begins with the outermost function of its thread (_start, clone3), and COUNT is in units of the
-// metric, so that all counts together are the recorded cost.
+// The flame graph convention: a line per call path, `outer;...;inner COUNT`. A path begins with the
+// outermost function of its thread (_start, clone3), after the process and the thread if the tree
+// has these, and COUNT is in units of the metric, so that all counts together are the recorded
+// cost.
 
 #include "base/memory.h"
 #include "base/text.h"
@@ -48,7 +49,7 @@ static int write_folded(FILE *out, const struct export_input *input)
     struct calltree_walk walk;
     calltree_walk_start(&walk, tree);
     for (enum walk_event event; (event = calltree_walk_next(&walk)) != WALK_END;) {
-        if (!call_is_code(&tree->nodes[walk.node]))
+        if (tree->nodes[walk.node].kind == CALL_ROOT)
             continue;
         const struct function *function = calltree_function(tree, walk.node);
         if (event == WALK_LEAVE) {

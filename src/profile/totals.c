@@ -188,8 +188,8 @@ bool profile_same_threads(const struct profile_tree *one, const struct profile_t
 
 void profile_join_names(struct profile_tree *into, const struct profile_tree *tree)
 {
-    if (thread_name_equals(into->name, tree->name))
-        return;
+    if (thread_name_equals(into->name, tree->name) || !tree->threads)
+        return; // time outside of samples is the main thread's, whatever that is called
     if (thread_name_same_pool(into->name, tree->name))
         thread_name_pool(into->name, tree->name);
     else

@@ -88,7 +88,8 @@ class HostileNames(LiveTest):
 
     def test_report(self):
         for how in (("--view", "tree"), ("--view", "callers"), ("--view", "flat"), ("--by", "line"), ("--by", "module"),
-                    ("--by", "thread"), ("--by", "process"), ("--lines", "--sites"), ("--per-process",),
+                    ("--by", "thread"), ("--by", "process"), ("--by", "program"), ("--view", "processes"),
+                    ("--process", EVIL), ("--lines", "--sites"), ("--per-process",),
                     ("--per-thread=tid",), ("--wide", "--no-fold"), ("--through", "F|s"), ("--json",),
                     ("--view", "flat", "--json"), ("--phase", "."), ("--metric", EVIL), ("--metric", "x"),
                     ("--focus", EVIL), ("--thread", EVIL), ("--phase", EVIL), ("--min", EVIL)):

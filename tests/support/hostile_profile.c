@@ -25,6 +25,7 @@ int main(int argc, char **argv)
         const place_t start = i ? place_make(module, 0x5000) : 0;
         const unsigned tree = make_tree(profile, process, start);
         snprintf(profile->trees[tree].phase, sizeof profile->trees[tree].phase, "%s", text);
+        memcpy(profile->trees[tree].name, text, strnlen(text, THREAD_NAME_BYTES - 1));
         uint32_t node = 0;
         for (uint32_t frame = 1; frame <= 6; frame++) {
             const unsigned in = frame % 2 ? MODULE_ANONYMOUS : module;

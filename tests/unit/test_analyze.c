@@ -102,7 +102,8 @@ static void test_threads_and_processes_merge(void **state)
     assert_int_equal(total(tree, "worker"), 25);
     calltree_free(tree);
 
-    tree = build(&(struct build_options){.per_process = true, .threads = THREADS_BY_START});
+    tree =
+        build(&(struct build_options){.processes = PROCESSES_APART, .threads = THREADS_BY_START});
     assert_int_equal(total(tree, "prog [100];main thread;main"), 100);
     assert_int_equal(total(tree, "prog [100];worker;worker"), 20);
     assert_int_equal(total(tree, "child [200];main thread;worker"), 5);
@@ -469,7 +470,7 @@ static void test_odd_shapes(void **state)
     fixture_statement(root, place_make(MODULE_LIMIT, 1), 8);                 // no such module
     fixture_frame(root, place_make(MODULE_LIMIT, 0), place_make(900, 5), 3); // only returns
     fixture_analysis()->profile->trees[0].process = 9;
-    struct calltree *tree = build(&(struct build_options){.per_process = true});
+    struct calltree *tree = build(&(struct build_options){.processes = PROCESSES_APART});
     assert_int_equal(calltree_total(tree, 0, 0), 15);
     calltree_free(tree);
     fixture_end();

@@ -524,7 +524,7 @@ static void test_refusals(void **state)
     options = fixture_options();
     options.build.process = 4711;
     assert_null(fixture_report(options));
-    assert_non_null(strstr(fixture_error, "process 4711 is not in this profile"));
+    assert_non_null(strstr(fixture_error, "process 4711 is not in this profile, which has prog"));
     free(fixture_error);
     fixture_process(4711, "idle");
     assert_null(fixture_report(options));
@@ -537,7 +537,7 @@ static void test_refusals(void **state)
     options = fixture_options();
     options.build.thread = fixture_pattern("nobody");
     assert_null(fixture_report(options));
-    assert_non_null(strstr(fixture_error, "no thread starts in 'nobody'"));
+    assert_non_null(strstr(fixture_error, "no thread matches 'nobody': there are main thread"));
     fixture_end();
 }
 
@@ -667,7 +667,7 @@ static void test_folded(void **state)
     place_t strange = fixture_function(PROGRAM, 0x6000, "strange;name", 1);
     fixture_statement(fixture_frame(fixture_tree(strange, 101), 0, strange, 0), strange, 7);
     fixture_statement(0, 0, 5);
-    struct build_options options = {.per_process = false};
+    struct build_options options = {0};
     analysis_resolve(analysis, &options);
     struct calltree *tree = build_calltree(analysis->functions, analysis->profile, &options);
     calltree_order(tree, 0, ORDER_TOTAL);
