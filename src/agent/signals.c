@@ -30,6 +30,10 @@ static struct sigaction believed[OURS];
 // that happen).
 static uint8_t hidden_in_action[_NSIG];
 
+// A handler that wants an alternate stack was installed before we were ready. Relaxed: read once,
+// when constructors of libraries have run, by the thread that runs them.
+static _Atomic bool early_handlers;
+
 // What it has installed for others that want an alternate stack: the kernel enters ours instead,
 // and the signal is led on from there. Read and written as those above.
 static struct sigaction wrapped[_NSIG];
@@ -336,8 +340,10 @@ static bool wants_stack(const struct sigaction *action)
 int signals_start(void)
 {
     int error = install_handlers();
-    // Libraries may have been before us.
-    for (int signal = 1; signal < _NSIG && !error; signal++) {
+    // Libraries may have been before us. Those of a program that was started with us in it have
+    // called our sigaction().
+    const bool any = !agent.session || atomic_load_explicit(&early_handlers, memory_order_relaxed);
+    for (int signal = 1; signal < _NSIG && any && !error; signal++) {
         struct sigaction action;
         if (index_of(signal) < 0 && !REAL(sigaction)(signal, NULL, &action) && wants_stack(&action))
             install_wrapped(signal, &action, NULL);
@@ -451,6 +457,8 @@ static int believe(int index, const struct sigaction *action, struct sigaction *
 INTERPOSED int sigaction(int signal, const struct sigaction *action, struct sigaction *before)
 {
     int index = index_of(signal);
+    if (!agent.armed && action && action->sa_flags & SA_ONSTACK)
+        atomic_store_explicit(&early_handlers, true, memory_order_relaxed);
     if (!agent.armed || signal < 1 || signal >= _NSIG || agent_in_vfork_child())
         return REAL(sigaction)(signal, action, before);
     if (index >= 0)

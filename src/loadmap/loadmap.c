@@ -118,17 +118,15 @@ static const char *path_of(const char *name, const struct image *image)
 {
     if (name[0] == '/' && strlen(name) < PATH_MAX)
         return strcpy(scratch.path, name);
+    // Unless the loader was run as a program, which then runs another.
+    if (name[0] == 0 && getauxval(AT_BASE) && maps_read_link("/proc/self/exe", scratch.path))
+        return scratch.path;
     if (maps_read_path(image->ref.start, image->first_end, scratch.path))
         return scratch.path;
     if (maps_read(&scratch.maps, image->ref.start) && scratch.maps.path[0])
         return scratch.maps.path;
-    if (name[0] == 0) {
-        long got = syscall(SYS_readlink, "/proc/self/exe", scratch.path, sizeof scratch.path - 1);
-        if (got > 0) {
-            scratch.path[got] = 0;
-            return scratch.path;
-        }
-    }
+    if (name[0] == 0 && maps_read_link("/proc/self/exe", scratch.path))
+        return scratch.path;
     return strncpy(scratch.path, name[0] ? name : "[main]", sizeof scratch.path - 1);
 }
 

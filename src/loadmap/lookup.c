@@ -5,9 +5,10 @@
 #include <dlfcn.h>
 
 struct search {
-    const char *name;
+    const char *const *names;
+    unsigned count;
     bool beyond_us; // RTLD_NEXT
-    bool found;     // in the executable
+    uint64_t found; // by bits: names that a module has, or may have
 };
 
 static bool read_symbols(const struct dl_phdr_info *info, struct dynamic *dynamic)
@@ -17,43 +18,65 @@ static bool read_symbols(const struct dl_phdr_info *info, struct dynamic *dynami
     return dynamic_read(dynamic, &image.ref, info->dlpi_addr, info->dlpi_phdr, info->dlpi_phnum);
 }
 
-static int may_have(struct dl_phdr_info *info, size_t size, void *data)
+static void look_into(const struct dynamic *dynamic, struct search *search)
 {
-    (void)size;
-    const struct search *search = data;
-    struct dynamic dynamic;
-    if (!read_symbols(info, &dynamic) ||
-        (search->beyond_us && dynamic_holds(&dynamic, (uintptr_t)lookup_symbol, 1)))
-        return 0;
-    // Without a table of the kind that is known here, nobody can say.
-    return !dynamic.hash || dynamic_exports(&dynamic, search->name);
+    for (unsigned i = 0; i < search->count; i++) {
+        const uint64_t bit = UINT64_C(1) << i;
+        // Without a table of the kind that is known here, nobody can say.
+        if (!(search->found & bit) &&
+            (!dynamic->hash || dynamic_exports(dynamic, search->names[i])))
+            search->found |= bit;
+    }
 }
 
-// The first one that is told of is the executable.
-static int first_has(struct dl_phdr_info *info, size_t size, void *data)
+static int look_into_module(struct dl_phdr_info *info, size_t size, void *data)
 {
     (void)size;
     struct search *search = data;
     struct dynamic dynamic;
-    search->found = read_symbols(info, &dynamic) && dynamic_exports(&dynamic, search->name);
+    if (read_symbols(info, &dynamic) &&
+        !(search->beyond_us && dynamic_holds(&dynamic, (uintptr_t)lookup_symbol, 1)))
+        look_into(&dynamic, search);
+    return 0;
+}
+
+// The first one that is told of is the executable.
+static int look_into_first(struct dl_phdr_info *info, size_t size, void *data)
+{
+    (void)size;
+    struct search *search = data;
+    struct dynamic dynamic;
+    if (read_symbols(info, &dynamic) && dynamic.hash)
+        look_into(&dynamic, search);
     return 1;
 }
 
 bool lookup_in_executable(const char *name)
 {
-    struct search search = {.name = name};
-    dl_iterate_phdr(first_has, &search);
-    return search.found;
+    struct search search = {.names = &name, .count = 1};
+    dl_iterate_phdr(look_into_first, &search);
+    return search.found != 0;
+}
+
+void lookup_symbols(void *handle, const char *const *names, void **found, unsigned count)
+{
+    struct search search = {.names = names, .count = count, .beyond_us = handle == RTLD_NEXT};
+    bool any_missed = false;
+    dl_iterate_phdr(look_into_module, &search);
+    for (unsigned i = 0; i < count; i++) {
+        found[i] = search.found >> i & 1 ? dlsym(handle, names[i]) : NULL;
+        any_missed |= search.found >> i & 1 && !found[i];
+    }
+    // Not for the program to hear of. What is told once is forgotten.
+    if (any_missed) {
+        dlerror();
+        dlerror();
+    }
 }
 
 void *lookup_symbol(void *handle, const char *name)
 {
-    struct search search = {.name = name, .beyond_us = handle == RTLD_NEXT};
-    void *found = dl_iterate_phdr(may_have, &search) ? dlsym(handle, name) : NULL;
-    // Not for the program to hear of. What is told once is forgotten.
-    if (!found) {
-        dlerror();
-        dlerror();
-    }
+    void *found;
+    lookup_symbols(handle, &name, &found, 1);
     return found;
 }

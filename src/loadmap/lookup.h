@@ -10,6 +10,11 @@
 // signal-safe.
 void *lookup_symbol(void *handle, const char *name);
 
+// The same for several names at once, NULL for those that are not there: all modules are looked at
+// once. At most LOOKUP_MOST.
+#define LOOKUP_MOST 64
+void lookup_symbols(void *handle, const char *const *names, void **found, unsigned count);
+
 // Whether the executable itself has such a function, and not just a way to that of a library.
 bool lookup_in_executable(const char *name);
 

@@ -184,6 +184,13 @@ static char *put_hex(char *text, uint64_t value)
     return text;
 }
 
+bool maps_read_link(const char *link, char path[PATH_MAX])
+{
+    const long got = syscall(SYS_readlink, link, path, PATH_MAX - 1);
+    path[got > 0 ? got : 0] = 0;
+    return is_file(path);
+}
+
 bool maps_read_path(uintptr_t start, uintptr_t end, char path[PATH_MAX])
 {
     static const char folder[] = "/proc/self/map_files/";
@@ -191,7 +198,5 @@ bool maps_read_path(uintptr_t start, uintptr_t end, char path[PATH_MAX])
     char *text = put_hex(mempcpy(link, folder, sizeof folder - 1), start);
     *text++ = '-';
     *put_hex(text, end) = 0;
-    const long got = syscall(SYS_readlink, link, path, PATH_MAX - 1);
-    path[got > 0 ? got : 0] = 0;
-    return is_file(path);
+    return maps_read_link(link, path);
 }

@@ -51,6 +51,8 @@ bool maps_read(struct maps_reader *reader, uintptr_t address);
 // The file that is mapped from `start` to `end`, and neither less nor more. False: there is no such
 // mapping, or of no file. One system call, however many mappings there are.
 bool maps_read_path(uintptr_t start, uintptr_t end, char path[PATH_MAX]);
+// The same of a link below /proc.
+bool maps_read_link(const char *link, char path[PATH_MAX]);
 
 // Takes one line (without its end); for maps_read, and for tests. State: see maps_begin/maps_end.
 void maps_begin(struct maps_reader *reader);

@@ -40,6 +40,7 @@ static const char *const names[] = {
 };
 
 #define NAME_COUNT (sizeof names / sizeof *names)
+_Static_assert(NAME_COUNT <= LOOKUP_MOST, "looked up at once");
 
 // Written once before the first sample, then only read.
 static place_t functions[NAME_COUNT];
@@ -72,10 +73,11 @@ void forbidden_start(void)
     agent_module = place_module(loadmap_place((uintptr_t)&forbidden_start));
     uintptr_t loader = getauxval(AT_BASE);
     loader_module = loader ? place_module(loadmap_place(loader)) : MODULE_NONE;
+    // RTLD_NEXT: the real ones, not what the agent interposes.
+    void *addresses[NAME_COUNT];
+    lookup_symbols(RTLD_NEXT, names, addresses, NAME_COUNT);
     for (size_t i = 0; i < NAME_COUNT; i++) {
-        // RTLD_NEXT: the real ones, not what the agent interposes.
-        void *address = lookup_symbol(RTLD_NEXT, names[i]);
-        functions[i] = address ? loadmap_place((uintptr_t)address) : 0;
+        functions[i] = addresses[i] ? loadmap_place((uintptr_t)addresses[i]) : 0;
         if (!functions[i])
             continue;
         if (!first_function || functions[i] < first_function)
