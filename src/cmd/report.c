@@ -320,8 +320,8 @@ static const char help[] =
 
 static const char notes[] =
     "\n"
-    "RE is an extended regular expression that matches anywhere in a name, or simply a\n"
-    "part of the name.\n"
+    "RE is an extended regular expression that matches anywhere in a name, or simply\n"
+    "a part of the name.\n"
     "\n"
     "'total' is the cost of a function with all it calls, 'self' that of the function\n"
     "alone. 'returns' counts how often a function was seen to return between samples:\n"

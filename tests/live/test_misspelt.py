@@ -59,7 +59,7 @@ class Words(LiveTest):
 class Misspelt(Words):
     def test_the_help_names_them(self):
         self.assertIn("record", self.commands)
-        self.assertEqual(self.options["report"]["view"], ["tree", "callers", "flat"])
+        self.assertEqual(self.options["report"]["view"], ["tree", "callers", "flat", "processes"])
         for options in self.options.values():
             self.assertIn("help", options)
 
