@@ -316,10 +316,13 @@ const struct report_explained report_explained[REPORT_EXPLAINED] = {
 static void put_explained(const struct report *report, const struct show_options *show,
                           const struct show_hidden *hidden)
 {
-    // It has a row, unless that is too small, or what is in focus is something else.
+    // It has a row, unless that is too small, rows are no functions, or something else is in focus.
+    const bool functions = report->options->view != VIEW_FLAT ||
+                           report->options->by == FLAT_FUNCTION || report->options->by == FLAT_LINE;
     const uint64_t least = show_least(show, hidden->least_percent);
     for (unsigned i = 0; i < REPORT_EXPLAINED && strcmp(show->unit, "ns") == 0; i++)
-        if (!show->to_roots && report->explained[i] > 0 && report->explained[i] >= least)
+        if (functions && !show->to_roots && report->explained[i] > 0 &&
+            report->explained[i] >= least)
             fprintf(report->out, "%s: %s.\n", report_explained[i].name,
                     report_explained[i].meaning);
 }
