@@ -133,6 +133,12 @@ static void test_chains(void **state)
     text = fixture_report(options);
     assert_null(strstr(text, "<no call path>"));
     free(text);
+    options = fixture_options();
+    options.view = VIEW_FLAT;
+    options.by = FLAT_THREAD; // which has no such row
+    text = fixture_report(options);
+    assert_null(strstr(text, "<no call path>"));
+    free(text);
     // A thread that has the name of a function is none.
     options = fixture_options();
     options.build.threads = THREADS_BY_START;
