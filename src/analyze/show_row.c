@@ -225,7 +225,8 @@ void show_sheet_name(struct show_sheet *sheet, char *name)
     sheet->rows[sheet->named++].name = name;
 }
 
-// The end of a long file name, with the line, says more than its beginning.
+// The end of a long file name, with the line, says more than its beginning; of a module, the
+// beginning does.
 static void put_where(struct text_table *table, const struct show_sheet *sheet, const char *where)
 {
     const unsigned width = text_width(where), most = sheet->where_columns;
@@ -233,9 +234,12 @@ static void put_where(struct text_table *table, const struct show_sheet *sheet, 
         text_table_cell(table, TEXT_DIM, where);
         return;
     }
-    const char *dots = sheet->options->unicode ? "…" : "...";
+    const struct text_style style = {.unicode = sheet->options->unicode};
+    const char *dots = style.unicode ? "…" : "...";
     char *text = NULL;
-    if (asprintf(&text, "%s%s", dots, text_skip(where, width - most + text_width(dots))) < 0)
+    if (!strchr(where, ':'))
+        text = text_cut(where, most, &style);
+    else if (asprintf(&text, "%s%s", dots, text_skip(where, width - most + text_width(dots))) < 0)
         memory_checked(NULL);
     text_table_cell(table, TEXT_DIM, text);
     free(text);

@@ -3,13 +3,24 @@
 #include "base/memory.h"
 #include <string.h>
 
+// The next word of *rest. A number stays with its percent sign.
+static char *next_word(char **rest)
+{
+    char *word = strsep(rest, " ");
+    while (*rest && **rest == '%') {
+        (*rest)[-1] = ' ';
+        strsep(rest, " ");
+    }
+    return word;
+}
+
 void wrap_print(FILE *out, const struct text_style *style, enum text_tone tone, const char *text,
                 unsigned indent)
 {
     const unsigned width = style->width ? style->width : WRAP_USUAL_WIDTH;
     char *words = memory_checked(strdup(text_safe(text))), *rest = words;
     char *line = memory_array(strlen(words) + 1, 1);
-    for (char *word; (word = strsep(&rest, " "));) {
+    for (char *word; (word = next_word(&rest));) {
         if (*line && indent + text_width(line) + 1 + text_width(word) > width) {
             text_put(out, style, tone, line);
             fprintf(out, "\n%*s", (int)indent, "");
@@ -30,7 +41,7 @@ static void put_wrapped_line(FILE *out, const struct text_style *style, enum tex
 {
     char *words = memory_text(line), *rest = words;
     unsigned used = 0;
-    for (const char *word; (word = strsep(&rest, " "));) {
+    for (const char *word; (word = next_word(&rest));) {
         const unsigned width = text_width(text_safe(word));
         if (used > 0 && style->width && used + 1 + width > style->width) {
             fputs("\n  ", out);

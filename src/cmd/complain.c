@@ -4,6 +4,7 @@
 // do.
 
 #include "base/text.h"
+#include "base/wrap.h"
 #include "cmd/cmd.h"
 #include "cmd/terminal.h"
 #include <errno.h>
@@ -11,18 +12,38 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
-// One write: what a program that is still running says must not get between.
+// One write: what a program that is still running says must not get between. A file or pipe has the
+// line whole.
+static void put_line(const char *line)
+{
+    struct text_style style = text_style(stderr);
+    char *text = NULL;
+    size_t bytes;
+    if (!isatty(STDERR_FILENO))
+        style.width = 0;
+    style.colour = false;
+    FILE *buffer = open_memstream(&text, &bytes);
+    if (!buffer)
+        return;
+    wrap_lines(buffer, &style, TEXT_PLAIN, line);
+    if (fclose(buffer) == 0)
+        fputs(text, stderr);
+    free(text);
+}
+
 static void complain_list(const char *format, va_list arguments, const char *command)
 {
-    char *text = NULL;
+    char *text = NULL, *line = NULL;
     if (vasprintf(&text, format, arguments) < 0)
         return;
-    if (command)
-        fprintf(stderr, "cairn: %s (see 'cairn help%s%s')\n", text_safe(text), *command ? " " : "",
-                command);
-    else
-        fprintf(stderr, "cairn: %s\n", text_safe(text));
+    const int made = command ? asprintf(&line, "cairn: %s (see 'cairn help%s%s')", text_safe(text),
+                                        *command ? " " : "", command)
+                             : asprintf(&line, "cairn: %s", text_safe(text));
+    if (made >= 0)
+        put_line(line);
+    free(line);
     free(text);
 }
 

@@ -138,11 +138,12 @@ static void print_why_empty(const struct record_options *options,
 
 static void print_calls(const struct recorder_totals *totals)
 {
-    fprintf(stderr, "cairn: %s call%s in %s context%s (%s), %s thread%s, %u process%s\n",
-            text_count(totals->calls).text, totals->calls == 1 ? "" : "s",
-            text_count(totals->frames).text, totals->frames == 1 ? "" : "s",
-            text_bytes(totals->tree_bytes).text, text_count(totals->threads).text,
-            totals->threads == 1 ? "" : "s", totals->processes, totals->processes == 1 ? "" : "es");
+    complain("%s call%s in %s context%s (%s), %s thread%s, %u process%s",
+             text_count(totals->calls).text, totals->calls == 1 ? "" : "s",
+             text_count(totals->frames).text, totals->frames == 1 ? "" : "s",
+             text_bytes(totals->tree_bytes).text, text_count(totals->threads).text,
+             totals->threads == 1 ? "" : "s", totals->processes,
+             totals->processes == 1 ? "" : "es");
 }
 
 static struct sampling_cost cost_of(const struct recording_summary *summary)
@@ -159,15 +160,15 @@ static void print_samples(const struct record_options *options,
     uint64_t walks = totals->complete + totals->incomplete;
     const bool wall_beside =
         options->event == LIVE_EVENT_CPU && record_has(options, LIVE_EVENT_WALL);
-    fprintf(stderr, "cairn: %s sample%s of %s %s%s time in %s thread%s, %u process%s; %s lost\n",
-            text_count(totals->samples).text, totals->samples == 1 ? "" : "s",
-            text_duration(totals->cost_ns).text, options->event_name,
-            wall_beside ? " and of wall" : "", text_count(totals->threads).text,
-            totals->threads == 1 ? "" : "s", totals->processes, totals->processes == 1 ? "" : "es",
-            text_count(totals->lost).text);
-    fprintf(stderr, "cairn: %.2f %% complete contexts; %s\n",
-            walks ? 100.0 * (double)totals->complete / (double)walks : 100.0,
-            sampling_cost_text(&cost, totals->cost_ns).text);
+    complain("%s sample%s of %s %s%s time in %s thread%s, %u process%s; %s lost",
+             text_count(totals->samples).text, totals->samples == 1 ? "" : "s",
+             text_duration(totals->cost_ns).text, options->event_name,
+             wall_beside ? " and of wall" : "", text_count(totals->threads).text,
+             totals->threads == 1 ? "" : "s", totals->processes, totals->processes == 1 ? "" : "es",
+             text_count(totals->lost).text);
+    complain("%.2f %% complete contexts; %s",
+             walks ? 100.0 * (double)totals->complete / (double)walks : 100.0,
+             sampling_cost_text(&cost, totals->cost_ns).text);
 }
 
 // Peaks of several processes are not of one moment: the highest is told, not their sum.
@@ -179,10 +180,10 @@ static const char *whose_peak(const struct recorder_totals *totals)
 // Blocks, where the samples are another event's.
 static void print_blocks_beside(const struct recorder_totals *totals)
 {
-    fprintf(stderr, "cairn: %s allocated in %s block%s, %s live at the end, at most %s%s\n",
-            text_bytes(totals->block_bytes).text, text_count(totals->blocks).text,
-            totals->blocks == 1 ? "" : "s", text_bytes(totals->live_bytes).text,
-            text_bytes(totals->peak_bytes).text, whose_peak(totals));
+    complain("%s allocated in %s block%s, %s live at the end, at most %s%s",
+             text_bytes(totals->block_bytes).text, text_count(totals->blocks).text,
+             totals->blocks == 1 ? "" : "s", text_bytes(totals->live_bytes).text,
+             text_bytes(totals->peak_bytes).text, whose_peak(totals));
 }
 
 static void print_unheld(const struct recorder_totals *totals)
@@ -196,15 +197,14 @@ static void print_unheld(const struct recorder_totals *totals)
 static void print_blocks(const struct recorder_totals *totals)
 {
     uint64_t walks = totals->complete + totals->incomplete;
-    fprintf(stderr,
-            "cairn: %s allocated in %s block%s, %s live at the end, at most %s%s; %s thread%s, %u "
-            "process%s; %.2f %% complete contexts\n",
-            text_bytes(totals->cost_ns).text, text_count(totals->samples).text,
-            totals->samples == 1 ? "" : "s", text_bytes(totals->live_bytes).text,
-            text_bytes(totals->peak_bytes).text, whose_peak(totals),
-            text_count(totals->threads).text, totals->threads == 1 ? "" : "s", totals->processes,
-            totals->processes == 1 ? "" : "es",
-            walks ? 100.0 * (double)totals->complete / (double)walks : 100.0);
+    complain("%s allocated in %s block%s, %s live at the end, at most %s%s; %s thread%s, %u "
+             "process%s; %.2f %% complete contexts",
+             text_bytes(totals->cost_ns).text, text_count(totals->samples).text,
+             totals->samples == 1 ? "" : "s", text_bytes(totals->live_bytes).text,
+             text_bytes(totals->peak_bytes).text, whose_peak(totals),
+             text_count(totals->threads).text, totals->threads == 1 ? "" : "s", totals->processes,
+             totals->processes == 1 ? "" : "es",
+             walks ? 100.0 * (double)totals->complete / (double)walks : 100.0);
 }
 
 static void print_lines(const struct record_options *options,
@@ -224,9 +224,8 @@ static void print_lines(const struct record_options *options,
     if (totals->calls)
         print_calls(totals);
     if (options->trigger && totals->calls)
-        fprintf(stderr,
-                "cairn: the calls are an estimate, by stack samples at one call out of %s\n",
-                text_count(options->call_period).text);
+        complain("the calls are an estimate, by stack samples at one call out of %s",
+                 text_count(options->call_period).text);
     if (counts && totals->lost)
         complain("%s calls were made by signal handlers at moments when none can be counted",
                  text_count(totals->lost).text);

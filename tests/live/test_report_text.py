@@ -266,6 +266,8 @@ class Real(TextTest):
         for view in ("tree", "callers", "flat"):
             self.assert_fits(profile, "--view", view)
         self.assert_told_apart(profile, "--view", "flat")
+        # Of a library with a long name, the beginning says most.
+        self.assertRegex(self.report(profile, 64, "--view", "tree", "--min", "0.1"), r"(?m) (libpython3|ld-linux)\S*…$")
 
     @installed("perl")
     def test_title(self):

@@ -158,6 +158,19 @@ class TerminalTest(LiveTest):
         self.assertIn("next: cairn report written.out", words)
         self.assertNotIn("\033", words)
 
+    def test_words_fit(self):
+        """What cairn says of a recording wraps at words; a number stays with its percent sign."""
+        terminal = Terminal([CAIRN, "record", "-o", "fits.out", program("shares")], self.folder, columns=42)
+        self.assertEqual(terminal.end(), 0)
+        self.assertLessEqual(max(map(len, terminal.seen.splitlines())), 42, terminal.seen)
+        self.assertNotRegex(terminal.seen, r"(?m)^\s*%")
+        self.assertRegex(" ".join(terminal.seen.split()), r"cairn: 100\.00 % complete contexts; cost of ")
+
+    def test_misuse_fits(self):
+        terminal = Terminal([CAIRN, "record", "-e", "cpuu", "true"], self.folder, columns=50)
+        self.assertEqual(terminal.end(), 2)
+        self.assertLessEqual(max(map(len, terminal.seen.splitlines())), 50, terminal.seen)
+
     def test_interrupt(self):
         """Ctrl-C ends the program, not the recording of it."""
         self.file("loop", "echo begun\nwhile :; do :; done\n")

@@ -149,6 +149,8 @@ static void test_wrap(void **state)
         {"an unbreakable word", "an\n    unbreakable\n    word\n", 8, 4},
         {"\033[1m", "\\x1b[1m\n", 0, 0}, // foreign text
         {"", "\n", 20, 2},
+        {"it costs 0.7 %, or", "it costs\n0.7 %, or\n", 12, 0}, // a number and its sign
+        {"% alone", "% alone\n", 12, 0},
     };
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         char *text = wrapped(cases[i].words, cases[i].width, cases[i].indent);
