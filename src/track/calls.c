@@ -127,9 +127,12 @@ static bool enter_by_memo(struct calls_thread *calls, uintptr_t *slot, uintptr_t
 enum known { KNOWN_NOT, KNOWN, KNOWN_SETTLE };
 
 // Whether the long way has the room that it needs below a slot. On an alternate stack of the
-// program's it may not: what is called there is not counted then.
+// program's, or a segmented one, it may not: what is called there is not counted then.
 static bool has_room(uintptr_t slot)
 {
+    const uintptr_t limit = arch_segment_limit();
+    if (limit && slot - limit < LONG_WAY_BYTES)
+        return false;
     return !stack_holds(&stack_alternate, slot) || slot - stack_alternate.low >= LONG_WAY_BYTES;
 }
 
