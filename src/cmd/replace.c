@@ -14,31 +14,51 @@ static bool is_stdout(const struct stat *status)
            own.st_ino == status->st_ino;
 }
 
-// Through the stream to the file, which stays open.
-static int write_to(int fd, FILE **out, int (*write)(FILE *out, const void *content),
-                    const void *content)
+// A file behind a stream. A stream says only that a write failed, and errno may be another call's
+// by then.
+struct sink {
+    int fd, error;
+};
+
+static ssize_t write_to_sink(void *cookie, const char *bytes, size_t count)
 {
-    *out = fdopen(fd, "w");
-    if (!*out)
+    struct sink *sink = cookie;
+    for (size_t done = 0; done < count;) {
+        const ssize_t written = write(sink->fd, bytes + done, count - done);
+        if (written < 0 && errno == EINTR)
+            continue;
+        if (written <= 0) {
+            sink->error = written < 0 ? -errno : -EIO;
+            return 0;
+        }
+        done += (size_t)written;
+    }
+    return (ssize_t)count;
+}
+
+// Through a stream to the file, which stays open.
+static int write_to(int fd, int (*write)(FILE *out, const void *content), const void *content)
+{
+    struct sink sink = {.fd = fd};
+    FILE *out = fopencookie(&sink, "w", (cookie_io_functions_t){.write = write_to_sink});
+    if (!out)
         return -errno;
-    errno = 0;
-    const int error = write(*out, content);
-    if (error)
-        return errno ? -errno : error; // who writes to a stream knows that it failed, and not why
-    return fflush(*out) ? -errno : 0;
+    int error = write(out, content);
+    if (fclose(out) && !error)
+        error = -EIO;
+    return sink.error ? sink.error : error;
 }
 
 static int write_in_place(const char *path, const struct stat *status,
                           int (*write)(FILE *out, const void *content), const void *content)
 {
-    FILE *out = NULL;
     const int fd = is_stdout(status) ? fcntl(STDOUT_FILENO, F_DUPFD_CLOEXEC, 3)
                                      : open(path, O_WRONLY | O_CLOEXEC | O_NOCTTY);
     if (fd < 0)
         return -errno;
-    int error = write_to(fd, &out, write, content);
-    if (out ? fclose(out) : close(fd))
-        error = error ? error : -errno;
+    const int error = write_to(fd, write, content);
+    if (close(fd) && !error)
+        return -errno;
     return error;
 }
 
@@ -49,12 +69,11 @@ int replace_file(const char *path, int (*write)(FILE *out, const void *content),
     if (!stat(path, &status) && (!S_ISREG(status.st_mode) || is_stdout(&status)))
         return write_in_place(path, &status, write, content);
     struct new_file file;
-    FILE *out = NULL;
     int error = new_file_open(&file, path, 0666);
     if (error)
         return error;
-    error = write_to(file.fd, &out, write, content);
+    error = write_to(file.fd, write, content);
     error = new_file_end(&file, error, NEW_FILE_ON_DISK);
-    out ? fclose(out) : close(file.fd);
+    close(file.fd);
     return error;
 }
