@@ -167,8 +167,10 @@ static uint32_t frame_context(struct aligning *aligning, uint32_t index, uint64_
     uint32_t above = aligning->context[node->parent];
     uint32_t function = frame_function(aligning, index);
     const struct function *known = functions_get(aligning->analysis->functions, function);
-    // Neither the agent nor the kernel is the program: interrupts come where they like.
-    const bool foreign = known->agent || known->kernel;
+    // Neither the agent nor the kernel is the program: interrupts come where they like. Start-up is
+    // one context: the few samples of the loader have no function entries to be told apart by.
+    const bool foreign = known->agent || known->kernel ||
+                         aligning->tree->nodes[node->parent].function == PLACE_STARTUP;
     uint32_t common = common_function(aligning, function);
     if (foreign || is_left_out(aligning, common, above)) {
         aligning->alignment->left_out[aligning->side] += !foreign;

@@ -232,13 +232,12 @@ void report_text_head(const struct report *report)
 // Rows of a tree that are not there are part of those above them; those of a list are of none.
 static void put_left_out(const struct report *report, uint64_t count, const char *more)
 {
-    const char *const verb = count == 1 ? "has" : "have", *const owner =
-                                                              count == 1 ? "its" : "their";
+    const bool one = count == 1;
     if (report->options->view == VIEW_FLAT)
-        fprintf(report->out, " %s left out; %s.\n", count == 1 ? "is" : "are", more);
+        fprintf(report->out, " %s left out; %s.\n", one ? "is" : "are", more);
     else
-        fprintf(report->out, " %s no row of %s own: the totals above include %s; %s.\n", verb,
-                owner, count == 1 ? "it" : "them", more);
+        fprintf(report->out, " %s no row of %s own: the totals above include %s; %s.\n",
+                one ? "has" : "have", one ? "its" : "their", one ? "it" : "them", more);
 }
 
 static void put_hidden(const struct report *report, const struct show_options *show,
@@ -248,7 +247,11 @@ static void put_hidden(const struct report *report, const struct show_options *s
     // Costs of hidden paths add up only where nothing is counted twice.
     bool adds_up = report->options->view != VIEW_CALLERS;
     double whole = (double)report->whole;
-    if (hidden->small_count > 0) {
+    if (hidden->small_count > 0 && hidden->least_percent <= 0) {
+        // A list by self with --min 0: what is missing only calls others.
+        fprintf(out, "%s row%s without cost of their own: --sort total shows them.\n",
+                text_count(hidden->small_count).text, plural(hidden->small_count));
+    } else if (hidden->small_count > 0) {
         fprintf(out, "%s %s%s below %.3g %%", text_count(hidden->small_count).text,
                 report->options->view == VIEW_FLAT ? "row" : "path", plural(hidden->small_count),
                 hidden->least_percent);
@@ -441,8 +444,8 @@ static void put_other_metrics(const struct report *report, unsigned shown)
 static void put_more(const struct report *report)
 {
     static const char *const more[] = {
-        "More: --view callers (who calls the costly functions), --focus NAME (from a function "
-        "down), --lines, 'cairn help report'.\n",
+        ("More: --view callers (who calls the costly functions), --focus NAME (from a function "
+         "down), --lines, 'cairn help report'.\n"),
         "More: --focus NAME (who calls one function), --view tree, 'cairn help report'.\n",
         "More: --by line, --by module, --view callers --focus NAME, 'cairn help report'.\n",
         "More: --process NAME (one of them), --by program, --per-process, 'cairn help report'.\n",

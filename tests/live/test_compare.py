@@ -335,7 +335,7 @@ class BadInput(Together):
         _, one = self.record([program("shares")], "-F", "1000")
         out = self.file("out")
         self.refuse("merge", one.path, says="-o")
-        self.refuse("merge", "-o", out, says="which profiles")
+        self.refuse("merge", "-o", out, says="name the profiles to merge")
         self.refuse("merge", "-o", out, one.path, self.file("missing"), says="no profile")
         self.refuse("merge", "-o", out, self.file("foreign", "x" * 100), says="foreign")
         self.assertFalse(os.path.exists(out))

@@ -197,6 +197,13 @@ class Cpp(TextTest):
         for view in ("tree", "callers", "flat"):
             self.assertLessEqual(len(names(self.report(self.profile, 80, "--view", view))), 41, view)
 
+    def test_nothing_is_below_zero(self):
+        """With --min 0, a list lacks only functions that cost nothing themselves, and says so."""
+        text = self.report(self.profile, 80, "--view", "flat", "--min", "0")
+        self.assertNotIn("below 0 %", text)
+        self.assertRegex(text, r"\n\d+ rows? without cost of their own: --sort total shows them\.\n")
+        self.assertNotIn("--sort total", self.report(self.profile, 80, "--view", "flat", "--min", "0", "--sort", "total"))
+
     def test_names_differ(self):
         self.assert_told_apart(self.profile)
         self.assert_told_apart(self.profile, "--view", "flat")
