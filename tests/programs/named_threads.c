@@ -8,15 +8,16 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-#define UNITS 20000 // some tens of milliseconds
+#define UNITS 40000 // microseconds of the thread's own time, however slow the processor is
 
 static volatile uint64_t sink;
 static unsigned units = UNITS; // of a thread's work
 
 static NOIPA void work(unsigned units)
 {
-    sink += burn(sink, units);
-    NO_TAIL_CALL();
+    const uint64_t end = thread_cpu_ns() + units * UINT64_C(1000);
+    while (thread_cpu_ns() < end)
+        sink += burn(sink, 50);
 }
 
 // Named as runtimes do it: C++ and Java by the first, Rust by the second, others by a system call.
@@ -78,7 +79,7 @@ static int run_turns(void)
 static int run_unique(void)
 {
     static const char letters[] = "abcdefghijklmnopqrstuvwxyz";
-    units = 200;
+    units = 400;
     for (unsigned i = 0; i < 2000; i++) {
         char name[16];
         snprintf(name, sizeof name, "job %c%c%c", letters[i % 26], letters[i / 26 % 26],
