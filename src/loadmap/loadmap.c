@@ -450,11 +450,15 @@ static bool is_gone(const struct table_module *module, uint32_t number)
                                  : module->seen < number;
 }
 
-static void drop_gone(uint32_t number)
+// What the loader tells of an object is freed when another thread unloads it. The loader does that
+// under the lock that it holds while it calls back, so the first call back is the moment to ask.
+static int drop_gone(struct dl_phdr_info *info, size_t size, void *context)
 {
+    (void)info, (void)size;
+    const uint32_t number = *(const uint32_t *)context;
     bool dropped = false;
     if (lock_take(&lock))
-        return;
+        return 1;
     for (unsigned i = 0; i < table_count();) {
         if (is_gone(table_at(i), number)) {
             table_remove(i);
@@ -466,6 +470,7 @@ static void drop_gone(uint32_t number)
     if (dropped)
         atomic_fetch_add(&loadmap_generation_count, 1);
     lock_release(&lock);
+    return 1;
 }
 
 void loadmap_after_unload(void)
@@ -484,7 +489,7 @@ void loadmap_after_unload(void)
         // unloads comes here with the loader's lock held.
         if (!loader_can_be_asked())
             dl_iterate_phdr(mark_loaded, &number);
-        drop_gone(number);
+        dl_iterate_phdr(drop_gone, &number);
     }
     gate_open();
     errno = saved;
