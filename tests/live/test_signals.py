@@ -10,6 +10,7 @@ from support import MARKERS, STORM, LiveTest, installed, program
 GRAPH = {
     "": "blocked_thread sender",
     "main": "run_show run_masks run_inherit run_blocked run_sigprof run_sigtrap run_sigwait run_signalfd run_by_number run_nested run_vfork",
+    "run_vfork": "mask_by_bits",
     "signal_work": "burn",
     "*": "signal_work nest raise_all reset_handlers trap_by_number trap tick some_handler show_mask print_set print_mask print_pending print_dispositions "
          "clock_ns",
