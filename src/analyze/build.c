@@ -19,6 +19,7 @@
 #include "analyze/build.h"
 #include "analyze/names.h"
 #include "base/memory.h"
+#include "base/text.h"
 #include "profile/kind.h"
 
 struct place_in_tree {

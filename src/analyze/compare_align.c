@@ -4,6 +4,7 @@
 #include "analyze/compare_modules.h"
 #include "analyze/hot.h"
 #include "base/memory.h"
+#include "base/text.h"
 
 // What the tree of calls can have; by common function.
 struct projection {

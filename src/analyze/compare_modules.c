@@ -3,6 +3,7 @@
 #include "analyze/compare_modules.h"
 #include "analyze/numbering.h"
 #include "base/memory.h"
+#include "base/text.h"
 
 static const char *file_name(const struct profile_module *module)
 {

@@ -4,6 +4,7 @@
 #include "analyze/names.h"
 #include "analyze/numbering.h"
 #include "base/memory.h"
+#include "base/text.h"
 
 struct asked {
     place_t place;
@@ -42,12 +43,6 @@ struct functions {
 
     struct names *names; // made when they are asked for
 };
-
-const char *last_part(const char *path)
-{
-    const char *slash = strrchr(path, '/');
-    return slash && slash[1] ? slash + 1 : path;
-}
 
 struct functions *functions_new(const struct profile *profile, struct symbols *symbols)
 {

@@ -75,7 +75,6 @@ void functions_define(struct functions *functions, uint32_t function, uint32_t f
 const char *functions_file(const struct functions *functions, uint32_t file); // NULL for 0
 const char *functions_module(const struct functions *functions,
                              uint32_t module); // last part of its path
-const char *last_part(const char *path);       // after the last slash
 
 // What the threads and processes of the profile are called.
 const struct names *functions_names(struct functions *functions);

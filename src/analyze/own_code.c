@@ -2,6 +2,7 @@
 
 #include "analyze/own_code.h"
 #include "analyze/short_name.h"
+#include "base/text.h"
 
 static bool is_below(const char *path, const char *folder)
 {

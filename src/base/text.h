@@ -49,6 +49,8 @@ bool text_can_rewrite(FILE *out);
 const char *text_safe(const char *text);
 enum { TEXT_SAFE_KEPT = 16 };
 
+const char *last_part(const char *path); // of a path: after the last slash
+
 unsigned text_width(const char *text);                   // columns on a screen
 const char *text_skip(const char *text, unsigned width); // behind so many columns, or one more
 

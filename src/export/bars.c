@@ -3,6 +3,7 @@
 #include "export/bars.h"
 #include "analyze/name_set.h"
 #include "base/memory.h"
+#include "base/text.h"
 #include <errno.h>
 #include <math.h>
 

@@ -206,6 +206,13 @@ class LiveTest(unittest.TestCase):
         cls.addClassCleanup(case.doCleanups)
         return case
 
+    @classmethod
+    def record_for_all(cls, name):
+        """A profile of a test program, cls.profile, for all tests of a class."""
+        case = cls.for_all()
+        run, cls.profile = case.record([program(name)])
+        case.assertEqual(run.status, 0, run.words)
+
     def file(self, name, content=None):
         """The path of a file in the test's folder, made with this content if there is some."""
         path = os.path.join(self.folder, name)

@@ -12,9 +12,7 @@ class JsonTest(LiveTest):
     @classmethod
     def setUpClass(cls):
         super().setUpClass()
-        case = cls.for_all()
-        run, cls.profile = case.record([program("shares")])
-        case.assertEqual(run.status, 0, run.words)
+        cls.record_for_all("shares")
 
     def answer(self, *argv):
         run = Run([CAIRN, *argv], cwd=self.folder)

@@ -78,9 +78,7 @@ class TerminalTest(LiveTest):
     @classmethod
     def setUpClass(cls):
         super().setUpClass()
-        case = cls.for_all()
-        run, cls.profile = case.record([program("shares")])
-        case.assertEqual(run.status, 0, run.words)
+        cls.record_for_all("shares")
 
     def report(self, *options, **environment):
         terminal = Terminal([CAIRN, "report", self.profile.path, *options], self.folder, **environment)
@@ -199,9 +197,7 @@ class PagerTest(LiveTest):
     @classmethod
     def setUpClass(cls):
         super().setUpClass()
-        case = cls.for_all()
-        run, cls.profile = case.record([program("shares")])
-        case.assertEqual(run.status, 0, run.words)
+        cls.record_for_all("shares")
 
     def setUp(self):
         super().setUp()

@@ -29,12 +29,6 @@ static bool add_library(void *context, const char *path)
     return true;
 }
 
-static const char *short_name(const char *path)
-{
-    const char *slash = strrchr(path, '/');
-    return slash ? slash + 1 : path;
-}
-
 #define NO_NAMES "an interpreter: its own C functions are shown, not those of the script"
 
 // Programs that run others' text, and what makes them name the functions in it. Versions may
@@ -61,7 +55,7 @@ static const struct language {
 
 static void check_language(struct checks *checks, const char *path)
 {
-    const char *name = short_name(path);
+    const char *name = last_part(path);
     for (size_t i = 0; i < sizeof languages / sizeof *languages; i++) {
         const struct language *language = &languages[i];
         const size_t length = strlen(language->name);
@@ -80,11 +74,11 @@ static void check_file(struct checks *checks, const char *path)
     const enum file_names names = file_names(path);
     if (names == NAMES_AND_LINES) {
         checks_add(checks, "names", CHECK_OK, "%s has names, lines and inlined functions",
-                   short_name(path));
+                   last_part(path));
         return;
     }
     struct check *check =
-        checks_add(checks, "names", CHECK_LIMITED, "%s %s", short_name(path),
+        checks_add(checks, "names", CHECK_LIMITED, "%s %s", last_part(path),
                    names == NAMES_ALL        ? "has names for its functions, but no lines"
                    : names == NAMES_EXPORTED ? "is stripped: only exported functions have names"
                                              : "cannot be read: its functions have no names");
@@ -104,7 +98,7 @@ static void check_libraries(struct checks *checks, const struct library_list *li
     FILE *out = open_memstream(&list, &bytes);
     for (size_t i = 0; i < libraries->count; i++)
         if (file_names(libraries->paths[i]) != NAMES_AND_LINES) {
-            fprintf(out, "%s%s", count ? ", " : "", short_name(libraries->paths[i]));
+            fprintf(out, "%s%s", count ? ", " : "", last_part(libraries->paths[i]));
             bare[count++] = libraries->paths[i];
         }
     fclose(out);
