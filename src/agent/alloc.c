@@ -390,8 +390,6 @@ int alloc_start(void)
         return error;
     alloc.keeps = agent.session->options.tree == LIVE_TREE_FULL;
     alloc.beside = agent.session->options.event != LIVE_EVENT_ALLOC;
-    if (alloc.keeps && !alloc.beside && agent.session->options.tracker == LIVE_TRACKER_ENCODE)
-        encode_weigh();
     alloc.rootless =
         tree_unplaced(&agent.arena, record->tree, tree_root(&agent.arena, record->tree));
     noting = 0;

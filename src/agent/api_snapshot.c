@@ -115,6 +115,23 @@ static int copy_trees(struct picture *picture)
     return error;
 }
 
+// The calls that created threads: steps never change.
+static int copy_creations(struct picture *picture)
+{
+    const struct live_creations *from = &agent.process->creations;
+    struct live_creations *to = &picture->process->creations;
+    const uint32_t count = atomic_load_explicit(&from->count, memory_order_acquire);
+    const size_t bytes = LIVE_CREATION_BLOCK * sizeof(struct live_creation_step);
+    for (uint32_t i = 0; i * LIVE_CREATION_BLOCK < count && i < LIVE_CREATION_BLOCKS; i++) {
+        const void *block = arena_find(&agent.arena, from->blocks[i], bytes);
+        to->blocks[i] = block ? copy_record(picture, block, bytes) : 0;
+        if (!to->blocks[i])
+            return -ENOMEM;
+    }
+    atomic_store_explicit(&to->count, count, memory_order_relaxed);
+    return 0;
+}
+
 static void describe(struct picture *picture)
 {
     struct live_process *to = picture->process;
@@ -196,6 +213,9 @@ static int take(struct picture *picture)
         return error;
     describe(picture);
     error = copy_trees(picture);
+    // After the trees, as the modules: the calls that they name are there by now.
+    if (!error)
+        error = copy_creations(picture);
     if (!error)
         error = api_copy_contexts(&picture->arena, &picture->process->contexts);
     // After the trees: what they name is on the lists by now.

@@ -24,6 +24,7 @@
 #include "track/asked.h"
 #include "track/burst.h"
 #include "track/calls_sites.h"
+#include "track/creation.h"
 #include "track/encode.h"
 #include "track/forbidden.h"
 #include "track/marker.h"
@@ -111,6 +112,15 @@ static void unmap_slice(void *memory, size_t bytes, enum reserve_kind kind)
     reserve_release(bytes, kind);
 }
 
+// Each call that creates threads has trees of its own. Those that forget are large from the start;
+// those of functions have no paths.
+static uint32_t most_creations(const struct live_options *options)
+{
+    if (!options || options->tree == LIVE_TREE_FUNCTIONS)
+        return 0;
+    return options->tree == LIVE_TREE_FULL ? 128 : 16;
+}
+
 static void settle_in(void *memory, size_t bytes, bool forked)
 {
     agent.process = memory;
@@ -129,6 +139,7 @@ static void settle_in(void *memory, size_t bytes, bool forked)
     phase_forget_records();
     describe_process(agent.process, forked);
     asked_start(&agent.arena, &agent.process->contexts);
+    creation_start(&agent.arena, &agent.process->creations, most_creations(options));
 }
 
 static int take_own_slice(bool forked)
@@ -299,7 +310,7 @@ static int follow_calls(void)
                             ? calls_start(options->calls_by, follows_exactly(options),
                                           &agent.process->encode, (uintptr_t)signals_hand_on)
                             : trigger_start();
-    if (functions < 0 && options->calls_by != LIVE_CALLS_BY_ENTRIES) {
+    if (functions < 0 && options->calls_by != LIVE_BY_ENTRIES) {
         agent_note("call sites cannot be rewritten in a process: its calls were not followed");
         return 0;
     }
@@ -397,9 +408,7 @@ static int join_session(int argc, char **argv, uint64_t charged)
     if (!error)
         error = thread_start_main(charged + clock_now(LIVE_EVENT_CPU) - before);
     if (!error && agent.session->options.tracker == LIVE_TRACKER_ENCODE &&
-        !unwinding_has_memory() &&
-        encode_start(&agent.process->encode, agent.session->options.verify,
-                     agent.session->options.restless))
+        !unwinding_has_memory() && encode_start(&agent.process->encode, &agent.session->options))
         agent_note("call sites cannot be rewritten in a process: its stacks were walked");
     if (!error && live_has(&agent.session->options, LIVE_EVENT_ALLOC))
         error = alloc_start();
@@ -462,6 +471,7 @@ static void join_as_child(struct live_process *parent, const struct arena *paren
     calls_sites_after_fork(&agent.process->encode);
     copy_command(parent, parent_arena);
     copy_modules(parent_arena, atomic_load_explicit(&parent->modules, memory_order_acquire));
+    creation_after_fork(parent_arena, &parent->creations);
     thread_after_fork();
     if (live_has(&agent.session->options, LIVE_EVENT_ALLOC) && alloc_start())
         agent_note("a child of fork has no memory to follow its allocations");

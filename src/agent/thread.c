@@ -9,6 +9,7 @@
 #include "base/reserve.h"
 #include "loadmap/loadmap.h"
 #include "track/burst.h"
+#include "track/creation.h"
 #include "track/encode_here.h"
 #include "unwind/arch.h"
 #include <errno.h>
@@ -328,7 +329,8 @@ void thread_enter(struct thread *thread, struct unwind_bounds stack)
     // A cancellation that waits already must strike in the program's code, not in ours.
     int cancellable;
     pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &cancellable);
-    asked_begin_thread((uintptr_t)thread->start, thread->creator);
+    creation_current = thread->creator;
+    asked_begin_thread((uintptr_t)thread->start);
     const bool profiled = know_thread(thread, stack) && begin_later_thread(thread);
     if (!profiled && agent.active)
         give_up_thread(thread);
@@ -430,6 +432,7 @@ void thread_after_fork(void)
     if (!thread)
         return;
     thread->id = (pid_t)syscall(SYS_gettid);
+    thread->creator = creation_current;
     if (!atomic_load_explicit(&thread->begun, memory_order_relaxed))
         return;
     // The parent's clock is not ours. The marker on our copy of the stack goes.

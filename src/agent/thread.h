@@ -45,7 +45,7 @@ struct thread {
     void *(*start)(void *);
     void *argument;
     size_t stack_bytes;
-    struct asked_value creator; // the context that created it, where numbers tell it
+    uint32_t creator; // the call that created it (track/creation.h)
     pid_t id;
     struct unwind_bounds stack;
     struct unwind_bounds signal_stack; // stays with the record: signal_stack.c
@@ -158,6 +158,10 @@ void thread_list_wake_all(void);
 // The context of the calling thread, for a function of ours that returns to pc, with the stack
 // pointer at sp, and the frame pointer as it was: the long way, if need be. Signal-safe.
 struct asked_value thread_context(uintptr_t pc, uintptr_t sp, uintptr_t bp);
+
+// The calling thread creates another one, by a function of ours that returns as above: the number
+// of that call.
+uint32_t thread_creation(uintptr_t pc, uintptr_t sp, uintptr_t bp);
 
 // What these do with each: for a thread that may be another one than the caller.
 void thread_begin_late(struct thread *thread);

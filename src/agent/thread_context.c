@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: MIT
-// The calling context of a thread, as a value.
+// The calling context of a thread: as a value, and when it creates another one.
 
 #include "agent/thread.h"
+#include "track/creation.h"
 #include <errno.h>
 
 struct asked_value thread_context(uintptr_t pc, uintptr_t sp, uintptr_t bp)
@@ -17,4 +18,21 @@ struct asked_value thread_context(uintptr_t pc, uintptr_t sp, uintptr_t bp)
         value = asked_here(&place);
     errno = saved_errno;
     return value;
+}
+
+uint32_t thread_creation(uintptr_t pc, uintptr_t sp, uintptr_t bp)
+{
+    const int saved_errno = errno;
+    if (!agent.active || agent_in_vfork_child())
+        return 0;
+    const struct thread *thread = thread_self;
+    const uint32_t number = creation_note(&(struct creation_place){
+        .pc = pc,
+        .sp = sp,
+        .bp = bp,
+        .stack = thread ? thread->stack : (struct unwind_bounds){0},
+        .root = asked_root(),
+    });
+    errno = saved_errno;
+    return number;
 }

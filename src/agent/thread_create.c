@@ -53,9 +53,7 @@ static size_t stack_bytes_of(const pthread_attr_t *attributes)
 static void prepare_thread(struct thread *thread, void *(*start)(void *), void *argument,
                            const pthread_attr_t *attributes, const uintptr_t *frame)
 {
-    // Only where that costs little: numbers are at hand.
-    thread->creator = encode_current ? thread_context(frame[1], (uintptr_t)(frame + 2), frame[0])
-                                     : (struct asked_value){0};
+    thread->creator = thread_creation(frame[1], (uintptr_t)(frame + 2), frame[0]);
     thread->start = start;
     thread->argument = argument;
     thread->stack_bytes = stack_bytes_of(attributes);
@@ -70,7 +68,7 @@ pthread_create(pthread_t *id, const pthread_attr_t *attributes, void *(*start)(v
     if (!thread)
         return REAL(pthread_create)(id, attributes, start, argument);
     prepare_thread(thread, start, argument, attributes, __builtin_frame_address(0));
-    encode_expect_threads(__builtin_frame_address(0));
+    encode_expect_threads();
     int error = REAL(pthread_create)(
         id, attributes, thread_end_is_noticed() ? thread_entry : noticed_entry, thread);
     if (error)
@@ -106,7 +104,7 @@ thrd_create(thrd_t *id, thrd_start_t start, void *argument)
     if (!thread)
         return REAL(thrd_create)(id, start, argument);
     prepare_thread(thread, (void *)start, argument, NULL, __builtin_frame_address(0));
-    encode_expect_threads(__builtin_frame_address(0));
+    encode_expect_threads();
     int error = REAL(thrd_create)(
         id, thread_end_is_noticed() ? c11_thread_entry : noticed_c11_entry, thread);
     if (error != thrd_success)

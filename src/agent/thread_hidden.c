@@ -14,10 +14,10 @@
 // The frame must be there to be walked from.
 #define MAKES_THREADS INTERPOSED __attribute__((optimize("no-omit-frame-pointer")))
 
-static void expect_threads(const void *frame)
+static void expect_threads(void)
 {
     if (agent.armed)
-        encode_expect_threads(frame);
+        encode_expect_threads();
 }
 
 // The program's function is called with nearly all signals blocked, ours among them: from now on no
@@ -33,7 +33,7 @@ static void expect_blocked_signals(void)
 MAKES_THREADS int timer_create(clockid_t clock, struct sigevent *event, timer_t *timer)
 {
     if (event && event->sigev_notify == SIGEV_THREAD) {
-        expect_threads(__builtin_frame_address(0));
+        expect_threads();
         expect_blocked_signals();
     }
     return REAL(timer_create)(clock, event, timer);
@@ -42,13 +42,13 @@ MAKES_THREADS int timer_create(clockid_t clock, struct sigevent *event, timer_t 
 MAKES_THREADS int mq_notify(mqd_t queue, const struct sigevent *event)
 {
     if (event && event->sigev_notify == SIGEV_THREAD)
-        expect_threads(__builtin_frame_address(0));
+        expect_threads();
     return REAL(mq_notify)(queue, event);
 }
 
 MAKES_THREADS int getaddrinfo_a(int mode, struct gaicb *list[], int count, struct sigevent *event)
 {
-    expect_threads(__builtin_frame_address(0));
+    expect_threads();
     return REAL(getaddrinfo_a)(mode, list, count, event);
 }
 
@@ -59,12 +59,12 @@ MAKES_THREADS int getaddrinfo_a(int mode, struct gaicb *list[], int count, struc
     type name##_entry64 arguments __asm__(#name "64");                                             \
     MAKES_THREADS type name##_entry arguments                                                      \
     {                                                                                              \
-        expect_threads(__builtin_frame_address(0));                                                \
+        expect_threads();                                                                          \
         return REAL(name) passed;                                                                  \
     }                                                                                              \
     MAKES_THREADS type name##_entry64 arguments                                                    \
     {                                                                                              \
-        expect_threads(__builtin_frame_address(0));                                                \
+        expect_threads();                                                                          \
         return REAL(name) passed;                                                                  \
     }
 

@@ -16,6 +16,7 @@
 static bool is_like(const struct live_thread *record, const struct live_thread *like)
 {
     return record->start == like->start && record->phase == like->phase &&
+           record->creator == like->creator &&
            atomic_load_explicit(&record->generation, memory_order_relaxed) == like->generation;
 }
 
@@ -115,6 +116,7 @@ static struct live_thread *new_record(const struct live_thread *like)
         return NULL;
     record->start = like->start;
     record->phase = like->phase;
+    record->creator = like->creator;
     record->generation = like->generation;
     memcpy(record->name, like->name, sizeof record->name);
     record->first_ns = clock_now(LIVE_EVENT_WALL);
@@ -129,6 +131,7 @@ static struct live_thread wanted(const struct thread *thread, phase_t phase)
     struct live_thread like = {
         .start = thread->start ? loadmap_place((uintptr_t)thread->start) : 0,
         .phase = phase_record(phase),
+        .creator = thread->creator,
         .generation = atomic_load_explicit(&agent.generation, memory_order_relaxed),
     };
     memcpy(like.name, thread->name, sizeof like.name);

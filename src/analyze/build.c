@@ -17,6 +17,7 @@
 // may have been called by a function that is not, and that one has no frame.
 
 #include "analyze/build.h"
+#include "analyze/creation_path.h"
 #include "analyze/names.h"
 #include "base/memory.h"
 #include "base/text.h"
@@ -25,8 +26,10 @@
 struct place_in_tree {
     uint32_t base;        // what the frame hangs under
     uint32_t call;        // where it is called: a number for functions_line()
-    uint32_t entry : 31;  // number of what stands at its first instruction; 0: not known
+    uint32_t entry : 29;  // number of what stands at its first instruction; 0: not known
     uint32_t counted : 1; // its calls and returns were given to a node
+    uint32_t begins : 1; // no frame, but where a thread begins: a root, or the call that created it
+    uint32_t started : 1; // the first frame of a thread whose creator is known
     uint32_t node;        // that it was found to be; its base: it is left out; CALL_NONE: not yet
 };
 
@@ -38,9 +41,10 @@ struct builder {
     const struct profile_tree *from;
     struct place_in_tree *places; // per node of `from`
     size_t capacity;
-    uint64_t *counts; // of one frame: its calls and what bounds them, 0 for costs
-    bool bounded;     // paths may have been cut
-    bool skips;       // frames may be left out of a path
+    uint64_t *counts;             // of one frame: its calls and what bounds them, 0 for costs
+    struct known_functions known; // on the paths of creators
+    bool bounded;                 // paths may have been cut
+    bool skips;                   // frames may be left out of a path
 };
 
 // Where something happens: the node, and the line in it.
@@ -61,6 +65,29 @@ static bool is_root(const struct profile_tree *tree, uint32_t node)
     return tree->nodes[node].parent >= node;
 }
 
+// The places of a tree's nodes.
+static void want_nodes(struct functions *functions, const struct profile_tree *tree)
+{
+    for (uint32_t i = 0; i < tree->count; i++) {
+        const struct profile_node *node = &tree->nodes[i];
+        const bool statement = node->function == 0;
+        functions_want(functions, tree->process, statement ? node->site : call_place(node->site));
+        functions_want(functions, tree->process, node->function);
+    }
+}
+
+// The places of the path on which its threads were created.
+static void want_creator(struct functions *functions, const struct profile *profile,
+                         const struct profile_tree *tree)
+{
+    struct profile_tree path = creation_path(profile, tree, &(struct known_functions){0});
+    for (uint32_t i = 1; i < path.count; i++) {
+        functions_want(functions, tree->process, call_place(path.nodes[i].site));
+        functions_want(functions, tree->process, path.nodes[i].function);
+    }
+    free(path.nodes);
+}
+
 void build_resolve(struct functions *functions, const struct profile *profile,
                    const struct build_options *options)
 {
@@ -69,21 +96,19 @@ void build_resolve(struct functions *functions, const struct profile *profile,
         if (!build_selects_process(functions, profile, tree->process, options))
             continue;
         functions_want(functions, tree->process, tree->start);
-        for (uint32_t i = 0; i < tree->count; i++) {
-            const struct profile_node *node = &tree->nodes[i];
-            bool statement = node->function == 0;
-            functions_want(functions, tree->process,
-                           statement ? node->site : call_place(node->site));
-            functions_want(functions, tree->process, node->function);
-        }
+        want_nodes(functions, tree);
+        if (options->across_threads)
+            want_creator(functions, profile, tree);
     }
     functions_resolve(functions);
 }
 
 void build_resolve_starts(struct functions *functions, const struct profile *profile)
 {
-    for (unsigned t = 0; t < profile->tree_count; t++)
+    for (unsigned t = 0; t < profile->tree_count; t++) {
         functions_want(functions, profile->trees[t].process, profile->trees[t].start);
+        want_creator(functions, profile, &profile->trees[t]);
+    }
     functions_resolve(functions);
 }
 
@@ -171,8 +196,9 @@ static uint32_t frame_node(struct builder *builder, uint32_t frame, const struct
         place->node = place->base;
         return place->node;
     }
-    place->node = calltree_child(builder->tree, place->base,
-                                 edge_from(builder, place->call, function, CALL_FUNCTION));
+    const enum call_kind kind = place->started ? CALL_STARTED : CALL_FUNCTION;
+    place->node =
+        calltree_child(builder->tree, place->base, edge_from(builder, place->call, function, kind));
     give_counts(builder, frame, place->node);
     return place->node;
 }
@@ -199,8 +225,8 @@ static struct position enter_inlined(struct builder *builder, uint32_t node,
 static struct position locate(struct builder *builder, uint32_t frame, place_t inside)
 {
     struct place_in_tree *place = &builder->places[frame];
-    if (is_root(builder->from, frame))
-        return (struct position){place->node, 0};
+    if (place->begins)
+        return (struct position){place->node, place->call};
     const struct spot *spot = functions_at(builder->functions, builder->from->process, inside);
     uint32_t node = frame_node(builder, frame, spot);
     if (node == place->base) // left out: as if the caller stood at the call
@@ -254,6 +280,13 @@ static bool is_detached(const struct builder *builder, uint32_t index)
     return builder->bounded && is_root(builder->from, node->parent) && node->site == PLACE_UNKNOWN;
 }
 
+// Whether a frame below that node is where a thread begins that somebody has created.
+static bool is_started(const struct builder *builder, uint32_t parent)
+{
+    const struct place_in_tree *place = &builder->places[parent];
+    return place->begins && call_is_code(&builder->tree->nodes[place->node]);
+}
+
 static void add_frame(struct builder *builder, uint32_t index)
 {
     const struct profile_node *node = &builder->from->nodes[index];
@@ -270,8 +303,10 @@ static void add_frame(struct builder *builder, uint32_t index)
     builder->places[index] = (struct place_in_tree){
         .base = caller.node,
         .call = caller.line,
-        .entry = number & INT32_MAX,
+        .entry = number & ((1u << 29) - 1),
         .node = CALL_NONE,
+        .counted = !builder->from->values,
+        .started = is_started(builder, node->parent),
     };
     if (entry) {
         const struct located *real = real_function(builder, entry);
@@ -292,7 +327,7 @@ static void add_statement(struct builder *builder, uint32_t index)
     const struct profile_node *node = &builder->from->nodes[index];
     unsigned metrics = builder->profile->metric_count;
     struct position at = locate(builder, node->parent, node->site);
-    if (!call_is_code(&builder->tree->nodes[at.node]))
+    if (!call_is_code(&builder->tree->nodes[at.node]) || builder->places[node->parent].begins)
         at.node = unplaced_node(builder, at.node);
     const struct located *line = functions_line(builder->functions, at.line);
     calltree_add(builder->tree, at.node, line->file, line->line,
@@ -311,16 +346,49 @@ static bool has_counts(const struct builder *builder, uint32_t frame)
     return false;
 }
 
-static void add_tree(struct builder *builder, const struct profile_tree *from)
+static void begin_tree(struct builder *builder, const struct profile_tree *from)
 {
     builder->from = from;
     builder->places =
         memory_grown(builder->places, &builder->capacity, from->count, sizeof *builder->places);
-    uint32_t group = group_node(builder);
+}
+
+static struct place_in_tree beginning(struct position at)
+{
+    return (struct place_in_tree){.base = at.node, .call = at.line, .node = at.node, .begins = 1};
+}
+
+// Where the threads of a tree begin: below the call that created them, if that is asked for.
+static struct position add_creator(struct builder *builder, const struct profile_tree *of)
+{
+    struct position at = {group_node(builder), 0};
+    if (!builder->options->across_threads || !of->creator)
+        return at;
+    struct profile_tree path = creation_path(builder->profile, of, &builder->known);
+    begin_tree(builder, &path);
+    builder->places[0] = beginning(at);
+    for (uint32_t i = 1; i < path.count; i++) {
+        const struct profile_node *node = &path.nodes[i];
+        if (node->function) {
+            add_frame(builder, i);
+            continue;
+        }
+        at = locate(builder, node->parent, call_place(node->site));
+        builder->places[i] = beginning(at);
+    }
+    free(path.nodes);
+    return at;
+}
+
+static void add_tree(struct builder *builder, const struct profile_tree *from)
+{
+    builder->from = from;
+    const struct position begin = add_creator(builder, from);
+    begin_tree(builder, from);
     for (uint32_t i = 0; i < from->count; i++) {
         const struct profile_node *node = &from->nodes[i];
         if (is_root(from, i))
-            builder->places[i] = (struct place_in_tree){.base = group, .node = group};
+            builder->places[i] = beginning(begin);
         else if (node->function == 0)
             add_statement(builder, i);
         else
@@ -344,6 +412,7 @@ struct calltree *build_calltree(struct functions *functions, const struct profil
         .options = options,
         .tree = calltree_new(functions, profile->metric_count, command),
         .counts = memory_array(profile->metric_count, sizeof *builder.counts),
+        .known = options->across_threads ? known_functions(profile) : (struct known_functions){0},
         .bounded = profile_kind(profile).bounded,
         .skips = profile->tracker && strstr(profile->tracker, "calls"),
     };
@@ -354,6 +423,7 @@ struct calltree *build_calltree(struct functions *functions, const struct profil
             add_tree(&builder, &profile->trees[t]);
     free(builder.places);
     free(builder.counts);
+    known_functions_free(&builder.known);
     calltree_sum(builder.tree);
     return builder.tree;
 }

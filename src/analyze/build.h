@@ -21,6 +21,7 @@ struct build_options {
     bool sites; // see struct calltree
     bool lines;
     bool without_kernel; // its cost goes to those it worked for
+    bool across_threads; // trees of threads hang below the calls that created these
     // Frames that match are left out: their cost goes to their callers.
     struct pattern **ignore;
     unsigned ignore_count;

@@ -45,7 +45,7 @@ void calltree_free(struct calltree *tree)
 void calltree_meet(struct calltree *tree, uint32_t number, struct call_edge edge)
 {
     struct call_node *node = &tree->nodes[number];
-    if (edge.kind != CALL_INLINED)
+    if (edge.kind != CALL_INLINED && node->kind != CALL_STARTED)
         node->kind = (uint8_t)edge.kind;
     if (node->call_line != edge.call_line || node->call_file != edge.call_file)
         node->call_line = LINE_SEVERAL;

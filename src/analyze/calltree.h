@@ -18,7 +18,8 @@
 #include "analyze/child_index.h"
 #include "analyze/functions.h"
 
-enum call_kind { CALL_ROOT, CALL_PROCESS, CALL_THREAD, CALL_FUNCTION, CALL_INLINED };
+// CALL_STARTED is a function that a thread began in, below the call that created the thread.
+enum call_kind { CALL_ROOT, CALL_PROCESS, CALL_THREAD, CALL_FUNCTION, CALL_INLINED, CALL_STARTED };
 
 #define CALL_NONE UINT32_MAX
 #define LINE_SEVERAL UINT32_MAX // call sites on several lines were merged
@@ -124,7 +125,7 @@ static inline const struct function *calltree_function(const struct calltree *tr
 
 static inline bool call_is_code(const struct call_node *node)
 {
-    return node->kind == CALL_FUNCTION || node->kind == CALL_INLINED;
+    return node->kind >= CALL_FUNCTION;
 }
 
 // A walk over an ordered tree that sees every node twice: when it is entered, and when all below it

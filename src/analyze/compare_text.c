@@ -95,11 +95,6 @@ static struct text_number correlation(double value)
     return number;
 }
 
-static const char *plural(uint64_t count)
-{
-    return count == 1 ? "" : "s";
-}
-
 static void print_sides(FILE *out, const struct text_style *style,
                         const struct comparison *comparison)
 {
@@ -120,7 +115,7 @@ static void print_sides(FILE *out, const struct text_style *style,
             fprintf(out, "%s of %s", text_amount(result->total[side], metric->unit).text,
                     text_safe(metric->name));
         fprintf(out, " in %s context%s", text_count(result->contexts[side]).text,
-                plural(result->contexts[side]));
+                text_plural(result->contexts[side]));
         if (side == APPROX && fabs(result->scale - 1) > 0.0005)
             fprintf(out, ", taken times %.4g", result->scale);
         fputc('\n', out);
@@ -147,7 +142,7 @@ static void print_ground(FILE *out, const struct comparison *comparison)
                     "%s frame%s of functions whose calls were not followed, as those of "
                     "libraries, left out of %s.\n",
                     text_count(alignment->left_out[side]).text,
-                    alignment->left_out[side] == 1 ? "" : "s", sides[side]);
+                    text_plural(alignment->left_out[side]), sides[side]);
         if (outside > 0)
             fprintf(out, "%s of %s lies outside of all functions compared, and does not count.\n",
                     text_amount(outside, metric->unit).text, sides[side]);
@@ -185,7 +180,7 @@ static void print_measures(FILE *out, const struct text_style *style,
         "hot contexts that are not taken to be hot");
     put(table, "counter error", TEXT_PLAIN, percent(result->error.avg).text,
         "on average, in the weight of %s hot context%s", text_count(result->error.contexts).text,
-        plural(result->error.contexts));
+        text_plural(result->error.contexts));
     put(table, "", TEXT_PLAIN, percent(result->error.max).text, "at most");
     if (result->false_error.contexts)
         put(table, "", TEXT_PLAIN, percent(result->false_error.avg).text,

@@ -38,6 +38,19 @@ static uint64_t hash_text(uint64_t hash, const char *text)
     return numbering_mix(hash + 1);
 }
 
+// The name of the file if a word is a path, and not a script, an option, an address or an
+// assignment.
+static const char *file_name(const char *word)
+{
+    return word[0] == '-' || strpbrk(word, " \t\n:=") ? word : last_part(word);
+}
+
+// Of that name, apart from words that are the same.
+static uint64_t hash_file(uint64_t program, const char *word)
+{
+    return hash_text(~program, file_name(word));
+}
+
 static const char *program_of(const struct profile *profile, uint32_t process)
 {
     char **command = process < profile->process_count ? profile->processes[process].command : NULL;
@@ -72,8 +85,10 @@ static void count_words(struct words *words, const struct profile *profile)
         const uint64_t program = hash_text(0, program_of(profile, i));
         char **command = profile->processes[i].command;
         count_word(words, program, i);
-        for (unsigned w = 1; command && command[0] && command[w]; w++)
+        for (unsigned w = 1; command && command[0] && command[w]; w++) {
             count_word(words, hash_text(program, command[w]), i);
+            count_word(words, hash_file(program, command[w]), i);
+        }
     }
 }
 
@@ -93,12 +108,22 @@ static unsigned put_short(FILE *out, const char *word, const char *ellipsis)
     return width < WORD_COLUMNS ? width : WORD_COLUMNS;
 }
 
+// A word before it was the same, or a path that ends in it: "cc1 src/a.c -dumpbase a.c".
 static bool is_repeated(char **command, unsigned word)
 {
     for (unsigned before = 1; before < word; before++)
-        if (strcmp(command[before], command[word]) == 0)
+        if (strcmp(command[before], command[word]) == 0 ||
+            strcmp(last_part(command[before]), command[word]) == 0)
             return true;
     return false;
+}
+
+// A path is told by the name of its file, if no other path ends in that.
+static const char *telling_part(struct words *words, uint64_t program, const char *word)
+{
+    const uint32_t paths = find_word(words, hash_text(program, word))->processes;
+    const uint32_t files = find_word(words, hash_file(program, word))->processes;
+    return files == paths ? file_name(word) : word;
 }
 
 // Its words that some other process of the program does not have; all of them if there are none.
@@ -123,12 +148,13 @@ static char *process_name(struct words *words, const struct names *names, uint32
             left_out = true;
             continue;
         }
-        if (columns + text_width(command[w]) > NAME_COLUMNS && columns > WORD_COLUMNS / 2) {
+        const char *shown = any ? telling_part(words, program_hash, command[w]) : command[w];
+        if (columns + text_width(shown) > NAME_COLUMNS && columns > WORD_COLUMNS / 2) {
             fprintf(out, " %s", names->ellipsis);
             break;
         }
         fprintf(out, "%s%s ", left_out ? " " : "", left_out ? names->ellipsis : "");
-        columns += put_short(out, command[w], names->ellipsis) + 1 + 2 * left_out;
+        columns += put_short(out, shown, names->ellipsis) + 1 + 2 * left_out;
         left_out = false;
     }
     fclose(out);

@@ -10,10 +10,11 @@
 //
 // A process is named by its program and by what tells it apart from others of that program:
 //
-//   /usr/lib/gcc/cc1 -quiet -O2 foo.c -o /tmp/cc1.s        cc1 … foo.c … /tmp/cc1.s
-//   /usr/lib/gcc/cc1 -quiet -O2 bar.c -o /tmp/cc2.s        cc1 … bar.c … /tmp/cc2.s
+//   /usr/lib/gcc/cc1 -quiet -O2 foo.c -o /tmp/cc1.s        cc1 … foo.c … cc1.s
+//   /usr/lib/gcc/cc1 -quiet -O2 bar.c -o /tmp/cc2.s        cc1 … bar.c … cc2.s
 //
-// If nothing does, or there is no other, it is named by its whole command.
+// Of a path, the name of the file is enough, unless others end in the same. If nothing tells it
+// apart, or there is no other, it is named by its whole command.
 
 #include "profile/profile.h"
 

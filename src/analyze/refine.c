@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
 
 #include "analyze/refine.h"
+#include "analyze/short_name.h"
 #include "base/memory.h"
 
 #define CYCLE_LIMIT 4096 // functions between two calls of the same one
@@ -149,15 +150,26 @@ static uint32_t depth_of(const struct calltree *tree, const uint32_t *depths, ui
     return 2;
 }
 
+// Whether a function runs before the own code of a thread, below the call that created the thread:
+// it is on the path once for each of these, and does not call itself.
+static bool starts_thread(const struct calltree *tree, const bool *starts, uint32_t node)
+{
+    return (tree->nodes[node].kind == CALL_STARTED || starts[tree->nodes[node].parent]) &&
+           call_is_code(&tree->nodes[node]) && name_is_startup(calltree_function(tree, node)->name);
+}
+
 struct calltree *refine_recursion(const struct calltree *tree)
 {
     struct refining refining = start(tree);
     uint32_t *depths = memory_array(tree->count, sizeof *depths);
+    bool *starts = memory_array(tree->count, sizeof *starts);
     for (uint32_t i = 1; i < tree->count; i++) {
         const struct call_node *node = &tree->nodes[i];
         uint32_t parent = refining.image[node->parent];
-        uint32_t again =
-            call_is_code(node) ? same_above(refining.to, parent, node->function) : CALL_NONE;
+        starts[i] = starts_thread(tree, starts, i);
+        uint32_t again = call_is_code(node) && !starts[i]
+                             ? same_above(refining.to, parent, node->function)
+                             : CALL_NONE;
         depths[i] = 1;
         if (again == CALL_NONE) {
             refining.image[i] = copy_under(&refining, i, parent, false);
@@ -167,7 +179,7 @@ struct calltree *refine_recursion(const struct calltree *tree)
         // Where it is called from stays what it was: outside of the recursion.
         struct call_node *folded = &refining.to->nodes[again];
         calltree_add_returns(refining.to, again, calltree_returns(tree, i));
-        if (node->kind != CALL_INLINED)
+        if (node->kind != CALL_INLINED && folded->kind != CALL_STARTED)
             folded->kind = node->kind;
         const uint32_t depth = depths[i] < CALL_DEEPEST ? depths[i] : CALL_DEEPEST;
         if (folded->recursion < depth)
@@ -175,6 +187,7 @@ struct calltree *refine_recursion(const struct calltree *tree)
         refining.image[i] = again;
     }
     free(depths);
+    free(starts);
     move_cost(&refining, NULL);
     return finish(&refining);
 }

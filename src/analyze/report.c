@@ -129,7 +129,7 @@ static struct calltree *exchanged(struct calltree *old, struct calltree *new)
 // The metric of a tree's nodes that rows are sorted by.
 static unsigned sorted_metric(const struct report *report)
 {
-    return report->options->json ? report->metric : report->metrics.chosen[0].index;
+    return report->metrics.chosen[0].index;
 }
 
 // What all matches cost together: each path counts once.
@@ -181,8 +181,7 @@ static struct calltree *refined_tree(struct report *report, char **error)
     report->folded = options->fold_recursion == FOLD_YES && options->view != VIEW_FLAT;
     if (report->folded)
         tree = exchanged(tree, refine_recursion(tree));
-    if (!options->json) // programs subtract for themselves
-        report_add_waiting(&report->metrics, tree);
+    report_add_waiting(&report->metrics, tree);
     for (unsigned i = 0; i < REPORT_EXPLAINED; i++)
         report->explained[i] = total_of(tree, report_explained[i].name, report->metric);
     report->part = calltree_total(tree, 0, sorted_metric(report));
@@ -287,7 +286,7 @@ static struct calltree *turned_around(const struct calltree *tree, struct report
                                       .cut = &report->cut,
                                       .focus = options->focus};
     struct calltree *callers_of = callers_tree(tree, &callers);
-    if (report->metrics.waiting && !options->json) {
+    if (report->metrics.waiting) {
         report_renew_waiting(&report->metrics, callers_of);
         calltree_order(callers_of, show->metric, report->order);
     }
@@ -366,29 +365,38 @@ static int print_tree(struct report *report, struct calltree **tree, struct show
     return 0;
 }
 
-static int print_flat(struct report *report, const struct calltree *tree, struct show_options *show,
-                      char **error)
+static int print_flat(struct report *report, const struct calltree *tree,
+                      const struct show_options *tree_show, char **error)
 {
     const struct report_options *options = report->options;
     const struct functions *functions = report->analysis->functions;
     if (report->whole > 0 && options->focus && tree->count == 1)
         return no_match(error, "no function on the recorded paths matches", options->focus);
     struct flat *flat = flat_new(tree, options->by);
-    if (!options->json)
-        report_renew_flat(&report->metrics, flat);
-    flat_order(flat, functions, show->metric, report->order);
-    show->has_returns = show->returns && has_returns(tree);
-    show->has_error = show->has_error && has_cost(tree, show->error);
+    report_renew_flat(&report->metrics, flat, tree);
+    struct name_sums owners = {0};
+    struct show_options show = *tree_show;
+    if (options->by == FLAT_THREAD && options->build.threads == THREADS_MERGED)
+        owners = name_sums_threads(report->analysis->functions, report->analysis->profile,
+                                   &options->build, report->tree_wholes);
+    else if (options->by == FLAT_PROGRAM)
+        owners = name_sums_programs(report->analysis->functions, report->analysis->profile,
+                                    &options->build, report->tree_wholes);
+    show.owners = &owners;
+    flat_order(flat, functions, show.metric, report->order);
+    show.has_returns = show.returns && has_returns(tree);
+    show.has_error = show.has_error && has_cost(tree, show.error);
     if (options->json) {
-        print_json(report, show, tree, flat);
+        print_json(report, &show, tree, flat);
     } else {
         report_text_head(report);
         if (report->whole > 0) {
             struct show_hidden hidden;
-            show_flat(report->out, report->style, flat, functions, show, &hidden);
-            report_text_foot(report, show, &hidden);
+            show_flat(report->out, report->style, flat, functions, &show, &hidden);
+            report_text_foot(report, &show, &hidden);
         }
     }
+    name_sums_free(&owners);
     flat_free(flat);
     return 0;
 }
@@ -399,6 +407,8 @@ int report_print(FILE *out, const struct text_style *style, struct analysis *ana
     struct report report = {.out = out, .style = style, .analysis = analysis, .options = options};
     if (report_choose_metrics(&report.metrics, analysis, options->metric, error) < 0)
         return -1;
+    if (options->json) // which tells all metrics
+        report_want_waiting(&report.metrics, analysis->profile);
     report.metric = report.metrics.recorded;
     report.order = usual_order(options);
     report.runs = memory_array(analysis->profile->metric_count + 1, sizeof *report.runs);

@@ -37,18 +37,34 @@ struct report {
     uint64_t explained[REPORT_EXPLAINED]; // what these rows have
 };
 
+// Counts over the chosen threads and processes.
+struct report_sums {
+    uint64_t samples, threads, processes;
+    uint64_t verdicts[VERDICT_COUNT];
+};
+
+struct report_sums report_sum_up(const struct report *report);
+
 // Rows that stand for no function: what they mean is said below the table.
 extern const struct report_explained {
     const char *name, *meaning;
 } report_explained[REPORT_EXPLAINED];
 
+// What to record for more samples than there are of a metric; ends its line.
+const char *report_sees_more(const struct profile_metric *metric);
+
+// Prints what a function says, wrapped to the width of the report.
+void report_put_wrapped(const struct report *report, enum text_tone tone,
+                        void (*say)(const struct report *));
+
+// Above the table (report_head.c), and below it (report_foot.c).
 void report_text_head(const struct report *report);
+void report_json_head(const struct report *report, struct json *json);
 void report_text_foot(const struct report *report, const struct show_options *show,
                       const struct show_hidden *hidden);
 
 // Who had the cost: the threads by name, the processes by program (report_names.c).
 void report_text_names(const struct report *report);
 void report_json_names(const struct report *report, struct json *json);
-void report_json_head(const struct report *report, struct json *json);
 
 #endif

@@ -49,11 +49,16 @@ static int add_recorded(struct report_metrics *metrics, const struct profile *pr
                       error);
 }
 
-static int add_waiting(struct report_metrics *metrics, const struct profile *profile, char **error)
+void report_want_waiting(struct report_metrics *metrics, const struct profile *profile)
 {
-    metrics->waiting = true;
+    metrics->waiting = report_has_waiting(profile);
     metrics->wall = find_time(profile, "wall");
     metrics->cpu = find_time(profile, "cpu");
+}
+
+static int add_waiting(struct report_metrics *metrics, const struct profile *profile, char **error)
+{
+    report_want_waiting(metrics, profile);
     return add_metric(
         metrics,
         (struct show_metric){.name = METRIC_WAITING, .unit = "ns", .index = profile->metric_count},
@@ -127,6 +132,11 @@ static void renew(const struct report_metrics *metrics, uint64_t *values, size_t
     }
 }
 
+static void limit(uint64_t *value, uint64_t most)
+{
+    *value = *value < most ? *value : most;
+}
+
 void report_renew_waiting(const struct report_metrics *metrics, struct calltree *tree)
 {
     if (!metrics->waiting)
@@ -134,14 +144,31 @@ void report_renew_waiting(const struct report_metrics *metrics, struct calltree 
     renew(metrics, tree->self, tree->count, tree->metrics);
     renew(metrics, tree->total, tree->count, tree->metrics);
     renew(metrics, tree->line_values, tree->line_count, tree->metrics);
+    // By the same chance, a part may wait longer than the whole that it is of.
+    const unsigned stride = tree->metrics;
+    uint64_t *total = tree->total + stride - 1, *self = tree->self + stride - 1;
+    uint64_t *lines = tree->line_values + stride - 1;
+    for (size_t i = 0; i < tree->count; i++) {
+        if (tree->nodes[i].parent != CALL_NONE)
+            limit(&total[i * stride], total[(size_t)tree->nodes[i].parent * stride]);
+        limit(&self[i * stride], total[i * stride]);
+    }
+    for (size_t i = 0; i < tree->line_count; i++)
+        limit(&lines[i * stride], self[(size_t)tree->lines[i].node * stride]);
 }
 
-void report_renew_flat(const struct report_metrics *metrics, struct flat *flat)
+void report_renew_flat(const struct report_metrics *metrics, struct flat *flat,
+                       const struct calltree *tree)
 {
     if (!metrics->waiting)
         return;
     renew(metrics, flat->self, flat->count, flat->metrics);
     renew(metrics, flat->total, flat->count, flat->metrics);
+    const unsigned stride = flat->metrics;
+    for (size_t i = 0; i < flat->count; i++) {
+        limit(&flat->total[(i + 1) * stride - 1], calltree_total(tree, 0, stride - 1));
+        limit(&flat->self[(i + 1) * stride - 1], flat->total[(i + 1) * stride - 1]);
+    }
 }
 
 static uint64_t *widened(uint64_t *values, size_t count, unsigned stride)

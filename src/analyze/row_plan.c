@@ -48,13 +48,14 @@ static bool is_small(uint64_t cost, uint64_t least)
     return cost < least || cost == 0;
 }
 
-// Code that is the same in every program, before what was written for this one. `main` of a program
-// in Rust is such code, too.
+// Code that is the same in every program, before what was written for this one, or for a thread of
+// it. `main` of a program in Rust is such code, too.
 static bool is_startup(const struct planner *planner, uint32_t node, const struct candidate *parent)
 {
     const struct calltree *tree = planner->tree;
     if (!call_is_code(&tree->nodes[node]) ||
-        (call_is_code(&tree->nodes[parent->node]) && !parent->startup))
+        (call_is_code(&tree->nodes[parent->node]) && !parent->startup &&
+         tree->nodes[node].kind != CALL_STARTED))
         return false;
     const char *name = calltree_function(tree, node)->name;
     if (strcmp(name, "main") == 0 && tree->first[node] < tree->first[node + 1])
@@ -80,14 +81,16 @@ static void add_candidate(struct planner *planner, uint32_t node, uint32_t paren
     planner->candidates[planner->count++] = candidate;
 }
 
-// Callers end with start-up code: what has no other callers above it.
+// Callers end with start-up code: what has no other callers above it, but for the creator of a
+// thread.
 static void find_startup_upward(struct planner *planner)
 {
     for (size_t i = planner->count; i-- > 1;) {
         struct candidate *candidate = &planner->candidates[i];
         const char *name = calltree_function(planner->tree, candidate->node)->name;
-        candidate->startup =
-            candidate->parent != 0 && candidate->children == 0 && name_is_startup(name);
+        const bool started = planner->tree->nodes[candidate->node].kind == CALL_STARTED;
+        candidate->startup = candidate->parent != 0 && (candidate->children == 0 || started) &&
+                             name_is_startup(name);
         if (!candidate->startup)
             planner->candidates[candidate->parent].children++;
     }

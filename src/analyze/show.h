@@ -6,6 +6,7 @@
 
 #include "analyze/calltree.h"
 #include "analyze/flat.h"
+#include "analyze/name_sums.h"
 #include "base/json.h"
 #include "base/text.h"
 
@@ -43,7 +44,8 @@ struct show_options {
     bool has_error;        // a metric bounds the error of the chosen one,
     unsigned error;        // and that is its index
     bool unicode;
-    const struct profile *profile; // what kinds its metrics are of
+    const struct profile *profile;  // what kinds its metrics are of
+    const struct name_sums *owners; // of a list by thread or program: how many each row stands for
 };
 
 // What was not shown, and what was.

@@ -6,6 +6,7 @@
 #include "analyze/show_row.h"
 #include "base/memory.h"
 
+#define FEW_ROWS 2
 #define NAME_WANTED 48 // if names have that many columns, nothing else has to give way
 
 static const char *flat_name(const struct flat *flat, const struct functions *functions,
@@ -22,11 +23,29 @@ static bool has_functions(const struct flat *flat)
     return flat->by == FLAT_FUNCTION || flat->by == FLAT_LINE;
 }
 
+// Of a row that stands for several threads or processes: "worker-* (8)". To be freed.
+static char *owner_name(const char *name, const struct show_options *options)
+{
+    char *text = NULL;
+    for (size_t i = 0; options->owners && i < options->owners->count; i++) {
+        const struct name_sum *owner = &options->owners->sums[i];
+        if (owner->members > 1 && strcmp(owner->name, name) == 0 &&
+            asprintf(&text, "%s (%s)", name, text_count(owner->members).text) < 0)
+            memory_checked(NULL);
+    }
+    return text ? text : memory_text(name);
+}
+
 static char *row_name(const struct flat *flat, const struct functions *functions,
                       const struct flat_row *row, struct name_set *names, unsigned room,
-                      const struct text_style *style)
+                      const struct show_options *options, const struct text_style *style)
 {
     const char *name = flat_name(flat, functions, row);
+    if (flat_is_by_owner(flat->by)) {
+        char *owner = owner_name(name, options), *fitted = text_cut(owner, room, style);
+        free(owner);
+        return fitted;
+    }
     const char *inlined = row->inlined ? " [inlined]" : "";
     const char *full = text_safe(name);
     if (room > 0 && text_width(full) + text_width(inlined) > room)
@@ -79,6 +98,16 @@ static uint64_t cost_of(const struct flat *flat, const struct show_options *opti
     return values[(size_t)row * flat->metrics + options->metric];
 }
 
+// Rows that cost something beyond those that are shown, if they are few: to say that they are left
+// out takes as much room as they do.
+static size_t few_left(const struct flat *flat, const struct show_options *options, size_t shown)
+{
+    size_t left = 0;
+    while (shown + left < flat->count && cost_of(flat, options, flat->order[shown + left]) > 0)
+        left++;
+    return left <= FEW_ROWS ? left : 0;
+}
+
 // How many rows cost enough: they come first.
 static size_t shown_rows(const struct flat *flat, const struct show_options *options,
                          double *percent)
@@ -95,7 +124,7 @@ static size_t shown_rows(const struct flat *flat, const struct show_options *opt
         while (shown > 0 && cost_of(flat, options, flat->order[shown - 1]) < least)
             shown--;
     }
-    return shown;
+    return options->may_raise ? shown + few_left(flat, options, shown) : shown;
 }
 
 static struct show_hidden count_hidden(const struct flat *flat, const struct show_options *options,
@@ -133,8 +162,8 @@ void show_flat(FILE *out, const struct text_style *style, const struct flat *fla
     }
     const unsigned room = show_sheet_lay_out(sheet, wanted < NAME_WANTED ? wanted : NAME_WANTED);
     for (size_t i = 0; i < shown; i++) {
-        show_sheet_name(sheet,
-                        row_name(flat, functions, &flat->rows[flat->order[i]], names, room, style));
+        show_sheet_name(sheet, row_name(flat, functions, &flat->rows[flat->order[i]], names, room,
+                                        options, style));
     }
     show_sheet_print(sheet, out);
     show_sheet_tell(sheet, hidden);

@@ -4,7 +4,8 @@
 #include "base/memory.h"
 #include "profile/kind.h"
 
-static const char *const kind_names[] = {"root", "process", "thread", "function", "inlined"};
+static const char *const kind_names[] = {"root",     "process", "thread",
+                                         "function", "inlined", "started"};
 
 static void put_known(struct json *json, const char *key, uint64_t value)
 {
@@ -18,7 +19,8 @@ static void put_known(struct json *json, const char *key, uint64_t value)
 // Errors are told apart from what they bound.
 static bool is_told(const struct show_options *options, unsigned metric)
 {
-    return !profile_is_error(&options->profile->metrics[metric]);
+    return metric >= options->profile->metric_count || // made of others
+           !profile_is_error(&options->profile->metrics[metric]);
 }
 
 static void put_values(struct json *json, const struct show_options *options, const char *key,
@@ -46,9 +48,10 @@ static void put_errors(struct json *json, const struct show_options *options, co
     }
     json_array(json);
     for (unsigned i = 0; i < metrics; i++) {
-        const unsigned error = profile_error_of(options->profile, i);
+        const unsigned known = options->profile->metric_count;
+        const unsigned error = i < known ? profile_error_of(options->profile, i) : known;
         if (is_told(options, i))
-            json_unsigned(json, error < metrics ? self[error] : 0);
+            json_unsigned(json, error < known ? self[error] : 0);
     }
     json_end_array(json);
 }
@@ -157,8 +160,8 @@ static void put_node(struct tree_writer *writer, uint32_t node)
                tree->metrics);
     put_values(json, writer->options, "total", tree->total + (size_t)node * tree->metrics,
                tree->metrics);
-    put_counts(json, writer->options, call->kind == CALL_FUNCTION, calltree_returns(tree, node),
-               tree->self + (size_t)node * tree->metrics,
+    put_counts(json, writer->options, call->kind == CALL_FUNCTION || call->kind == CALL_STARTED,
+               calltree_returns(tree, node), tree->self + (size_t)node * tree->metrics,
                tree->total + (size_t)node * tree->metrics, tree->metrics);
     json_put_string(json, "kind", kind_names[call->kind]);
     if (tree->keep_lines)

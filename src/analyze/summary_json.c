@@ -1,11 +1,13 @@
 // SPDX-License-Identifier: MIT
 
+#include "analyze/creation_path.h"
 #include "analyze/hot.h"
 #include "analyze/names.h"
 #include "analyze/sampling_cost.h"
 #include "analyze/summary.h"
 #include "base/json.h"
 #include <inttypes.h>
+#include <stdlib.h>
 
 static void put_events(struct json *json, const struct profile *profile,
                        const struct profile_totals *totals)
@@ -175,6 +177,32 @@ static void put_processes(struct json *json, const struct analysis *analysis)
     json_end_array(json);
 }
 
+// The functions on the path that created the threads of a tree, the outermost first; null: not
+// known, or the main thread.
+static void put_creator(struct json *json, const struct analysis *analysis,
+                        const struct profile_tree *tree)
+{
+    struct profile_tree path = creation_path(analysis->profile, tree, &(struct known_functions){0});
+    json_key(json, "created_by");
+    if (path.count == 1)
+        json_null(json);
+    else
+        json_array(json);
+    for (uint32_t i = 1; i < path.count; i++) {
+        const struct spot *spot =
+            functions_at(analysis->functions, tree->process, path.nodes[i].function);
+        const struct located *last =
+            spot ? functions_located(analysis->functions, spot) + spot->count - 1 : NULL;
+        const struct function *function =
+            last ? functions_get(analysis->functions, last->function) : NULL;
+        if (path.nodes[i].function && !(function && function->agent))
+            json_string(json, function ? function->name : "<unknown>");
+    }
+    if (path.count > 1)
+        json_end_array(json);
+    free(path.nodes);
+}
+
 static void put_thread_list(struct json *json, const struct analysis *analysis)
 {
     const struct profile *profile = analysis->profile;
@@ -194,6 +222,7 @@ static void put_thread_list(struct json *json, const struct analysis *analysis)
         json_put_string(json, "start",
                         build_thread_name(analysis->functions, profile, tree, THREADS_BY_START));
         json_put_string(json, "phase", tree->phase[0] ? tree->phase : NULL);
+        put_creator(json, analysis, tree);
         json_put_unsigned(json, "nodes", tree->count);
         json_put_unsigned(json, "samples", tree->stats.samples);
         json_put_unsigned(json, "cost_ns", tree->stats.cost_ns);
@@ -306,8 +335,14 @@ static void put_encoding(struct json *json, const struct profile *profile,
     json_put_unsigned(json, "verified", encode->verified);
     json_put_unsigned(json, "mismatches", encode->mismatches);
     json_put_unsigned(json, "bytes", encode->bytes);
-    json_put_unsigned(json, "frozen", encode->frozen);
-    json_put_unsigned(json, "rests", encode->rests);
+    json_put_unsigned(json, "stopped", encode->stopped);
+    json_put_unsigned(json, "samples_direct", encode->direct);
+    json_put_unsigned(json, "samples_from_leaf", encode->from_leaf);
+    json_put_unsigned(json, "samples_climbed", encode->climbed);
+    json_put_unsigned(json, "pushes", encode->pushes);
+    json_put_unsigned(json, "pushes_recursion", encode->pushes_recursion);
+    json_put_unsigned(json, "pushes_overflow", encode->pushes_overflow);
+    json_put_unsigned(json, "pushes_open", encode->pushes_open);
     json_put_unsigned(json, "samples_in_hooks", encode->in_hooks);
     json_put_unsigned(json, "samples_outside", encode->outside);
     json_put_unsigned(json, "samples_undecoded", encode->undecoded);

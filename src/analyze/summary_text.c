@@ -63,7 +63,7 @@ static void put_recording(struct text_table *table, const struct analysis *analy
     put(table, "recorded", "%s, for %s%s", when, text_duration(profile->duration_ns).text,
         profile->complete ? "" : " (cut off, or still going on)");
     put(table, "processes", "%s, with %s thread%s", text_count(profile->process_count).text,
-        text_count(totals->threads).text, totals->threads == 1 ? "" : "s");
+        text_count(totals->threads).text, text_plural(totals->threads));
     for (unsigned i = 0; i < profile->metric_count; i++) {
         const struct profile_metric *metric = &profile->metrics[i];
         // "alloc" is one event, that has all its metrics.
@@ -86,7 +86,7 @@ static void put_blocks(struct text_table *table, const char *what,
 {
     if (alloc->has[bytes] && alloc->has[bytes + 1])
         put(table, what, "%s in %s block%s", text_bytes(alloc->sum[bytes]).text,
-            text_count(alloc->sum[bytes + 1]).text, alloc->sum[bytes + 1] == 1 ? "" : "s");
+            text_count(alloc->sum[bytes + 1]).text, text_plural(alloc->sum[bytes + 1]));
 }
 
 // What was allocated. Of trees that forget, the process knows more than they do.
@@ -199,7 +199,7 @@ static void put_sites(struct text_table *table, const struct live_encode *sites)
 {
     put(table, "call sites", "%s patched, of %s functions in %s file%s; %s more that call back",
         text_count(sites->sites_patched).text, text_count(sites->functions).text,
-        text_count(sites->modules).text, sites->modules == 1 ? "" : "s",
+        text_count(sites->modules).text, text_plural(sites->modules),
         text_count(sites->callbacks).text);
     put(table, "", "%s left as they are, of which %s jumps by a table; %s cost a signal each time",
         text_count(sites->sites_skipped).text, text_count(sites->tables).text,
@@ -212,8 +212,15 @@ static void put_sites(struct text_table *table, const struct live_encode *sites)
             text_count(sites->late).text);
 }
 
+static uint64_t per_second(uint64_t count, const struct profile *profile)
+{
+    return profile->duration_ns ? (uint64_t)((double)count * 1e9 / (double)profile->duration_ns)
+                                : 0;
+}
+
 // What the encode tracker did.
-static void put_encoding(struct text_table *table, const struct profile_totals *totals)
+static void put_encoding(struct text_table *table, const struct profile *profile,
+                         const struct profile_totals *totals)
 {
     const struct live_encode *encode = &totals->encode;
     if (!encode->functions)
@@ -228,12 +235,19 @@ static void put_encoding(struct text_table *table, const struct profile_totals *
         text_duration(encode->reencode_ns).text);
     put(table, "", "%s sites patched, %s left alone%s", text_count(encode->sites_patched).text,
         text_count(encode->sites_skipped).text,
-        encode->frozen ? "; not encoded anew since there were threads" : "");
-    if (encode->rests)
-        put(table, "", "rested %s times, when walks were cheaper", text_count(encode->rests).text);
+        encode->stopped ? "; stopped, since an unwinder remembers the stack's tables" : "");
+    put(table, "",
+        "%s pushes a second: %s by recursion, %s by ids that overflow, %s by unsettled jumps",
+        text_count(per_second(encode->pushes, profile)).text,
+        text_count(per_second(encode->pushes_recursion, profile)).text,
+        text_count(per_second(encode->pushes_overflow, profile)).text,
+        text_count(per_second(encode->pushes_open, profile)).text);
     put(table, "", "%s samples told by a known number, %s by a new one, %s by a walk",
         text_count(encode->decoded).text, text_count(encode->confirmed).text,
         text_count(encode->walked).text);
+    put(table, "", "%s told where they were, %s from leaf functions, %s from further away",
+        text_count(encode->direct).text, text_count(encode->from_leaf).text,
+        text_count(encode->climbed).text);
     put(table, "", "%s numbers compared with a walk, %s of them wrong",
         text_count(encode->verified).text, text_count(encode->mismatches).text);
 }
@@ -329,7 +343,7 @@ void summary_print(FILE *out, const struct text_style *style, const struct analy
     put_phases(table, analysis->profile);
     put_alloc(table, analysis->profile, totals);
     put_samples(table, analysis->profile, totals);
-    put_encoding(table, totals);
+    put_encoding(table, analysis->profile, totals);
     put_asked(table, totals);
     put_sizes(table, analysis->profile, totals);
     text_table_print(table, out, style);

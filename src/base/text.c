@@ -101,12 +101,6 @@ bool text_can_rewrite(FILE *out)
     return fd >= 0 && isatty(fd) && terminal && *terminal && strcmp(terminal, "dumb") != 0;
 }
 
-const char *last_part(const char *path)
-{
-    const char *slash = strrchr(path, '/');
-    return slash && slash[1] ? slash + 1 : path;
-}
-
 bool text_parse_width(const char *text, unsigned *width)
 {
     char *end;

@@ -10,6 +10,7 @@
 #include <stddef.h>
 #include <stdint.h>
 #include <stdio.h>
+#include <string.h>
 
 // Returned by value, so that `text_count(n).text` can stand in an argument list.
 struct text_number {
@@ -49,7 +50,18 @@ bool text_can_rewrite(FILE *out);
 const char *text_safe(const char *text);
 enum { TEXT_SAFE_KEPT = 16 };
 
-const char *last_part(const char *path); // of a path: after the last slash
+// Of a path: what follows the last slash; all of it, if nothing does.
+static inline const char *last_part(const char *path)
+{
+    const char *slash = strrchr(path, '/');
+    return slash && slash[1] ? slash + 1 : path;
+}
+
+// The ending of a noun that is counted: "1 sample", "2 samples".
+static inline const char *text_plural(uint64_t count)
+{
+    return count == 1 ? "" : "s";
+}
 
 unsigned text_width(const char *text);                   // columns on a screen
 const char *text_skip(const char *text, unsigned width); // behind so many columns, or one more

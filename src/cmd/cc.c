@@ -3,6 +3,7 @@
 // `cairn cc`: a compiler that leaves room for a hook at the begin of every function.
 
 #include "base/json.h"
+#include "base/text.h"
 #include "cmd/options.h"
 #include <errno.h>
 #include <fcntl.h>
@@ -32,8 +33,7 @@ static bool is_launcher(const char *word)
 {
     static const char *const names[] = {"ccache", "sccache",  "distcc", "icecc",
                                         "pump",   "colorgcc", "env",    NULL};
-    const char *slash = strrchr(word, '/');
-    const char *name = slash ? slash + 1 : word;
+    const char *name = last_part(word);
     for (size_t i = 0; names[i]; i++)
         if (!strcmp(name, names[i]))
             return true;

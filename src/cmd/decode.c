@@ -4,6 +4,7 @@
 
 #include "analyze/decoding.h"
 #include "base/memory.h"
+#include "base/text.h"
 #include "cmd/cmd.h"
 #include "cmd/decode_show.h"
 #include "cmd/options.h"
@@ -127,7 +128,7 @@ static int run(const struct decode_options *options)
         status = STATUS_FAILED;
     if (failed && status == 0) {
         complain("decode: %" PRIu64 " context%s could not be decoded by %s", failed,
-                 failed == 1 ? "" : "s", options->path);
+                 text_plural(failed), options->path);
         status = STATUS_FAILED;
     }
     profile_free(profile);

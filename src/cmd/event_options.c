@@ -179,7 +179,7 @@ static int combine_window(struct record_options *options)
         return PROCEED;
     if (options->burst_interval_ns)
         return MISUSE("--%s and --burst exclude each other", name);
-    if (options->calls_by != LIVE_CALLS_BY_ENTRIES)
+    if (options->calls_by != LIVE_BY_ENTRIES)
         return MISUSE("--%s goes with programs built with 'cairn cc', not with --calls-by", name);
     options->calls_window = true;
     return PROCEED;

@@ -41,8 +41,10 @@ enum {
     OPTION_THREAD,
     OPTION_PER_PROCESS,
     OPTION_PER_THREAD,
+    OPTION_ACROSS_THREADS,
     OPTION_FOLD_RECURSION,
     OPTION_NO_INLINES,
+    OPTION_KERNEL,
     OPTION_NO_DEBUGINFOD,
     OPTION_JSON,
 };
@@ -61,10 +63,14 @@ static const struct option_row rows[] = {
      "Begin paths with the process, or with its program."},
     {OPTION_PER_THREAD, "per-thread", "[=name|start|tid]",
      "Begin paths with the thread's name, its start routine, or name and number."},
+    {OPTION_ACROSS_THREADS, "across-threads", NULL,
+     "Begin paths of a thread with the path that created it."},
     {OPTION_FOLD_RECURSION, "fold-recursion", NULL,
      "Keep a function that calls itself, directly or not, once on a path."},
     {OPTION_NO_INLINES, "no-inlines", NULL,
      "Count inlined functions as part of the function they were inlined into."},
+    {OPTION_KERNEL, "kernel", "yes|no",
+     "Show what the kernel does (default), or count it as part of the function it does it for."},
     {OPTION_NO_DEBUGINFOD, "no-debuginfod", NULL,
      "Do not ask the servers in DEBUGINFOD_URLS for debug files."},
     {OPTION_JSON, "json", NULL, "With -o OUT: print what was written as JSON, on stdout."},
@@ -108,6 +114,12 @@ static int parse(int argc, char **argv, struct arguments *arguments)
         case OPTION_PER_THREAD:
             status = selection_per_thread(&command_export, scan.argument, &arguments->build);
             break;
+        case OPTION_KERNEL:
+            status = selection_kernel(&command_export, scan.argument, &arguments->build);
+            break;
+        case OPTION_ACROSS_THREADS:
+            arguments->build.across_threads = true;
+            break;
         case OPTION_NO_INLINES:
             arguments->analysis.inlines = false;
             break;
@@ -125,7 +137,8 @@ static int parse(int argc, char **argv, struct arguments *arguments)
     if (arguments->json && !arguments->output)
         return misuse(&command_export, "export: --json describes the file that was written: name "
                                        "it with -o OUT");
-    return take_profile(&command_export, argc, argv, &arguments->path);
+    status = selection_check(&command_export, &arguments->build);
+    return status ? status : take_profile(&command_export, argc, argv, &arguments->path);
 }
 
 // What is there stays there until all is written. A pipe or a device is written to as it is.
@@ -218,6 +231,7 @@ static int export_profile(const struct arguments *arguments)
     struct analysis analysis;
     if (analysis_open(&analysis, arguments->path, &arguments->analysis, &error) < 0)
         return misuse_of_file(error);
+    selection_warn(&command_export, analysis.profile, &arguments->build);
     int metric = analysis_metric(&analysis, arguments->metric, &error);
     if (metric >= 0)
         analysis_resolve(&analysis, &arguments->build);

@@ -137,8 +137,7 @@ int choose_calls(const char *path, struct record_options *options)
     const enum finding finding = options->calls_by_given ? PLAIN : look_at_program(path);
     const bool needs_entries = options->trigger || options->burst_interval_ns;
     if (!options->calls_by_given && !needs_entries)
-        options->calls_by =
-            finding == INSTRUMENTED ? LIVE_CALLS_BY_ENTRIES : LIVE_CALLS_BY_LIBRARIES;
+        options->calls_by = finding == INSTRUMENTED ? LIVE_BY_ENTRIES : LIVE_BY_LIBRARIES;
     // A script may run programs of any kind.
     if (needs_entries && finding == PLAIN) {
         complain("%s needs a program built for it, and neither %s nor a library of it is: build it "
@@ -146,8 +145,7 @@ int choose_calls(const char *path, struct record_options *options)
                  options->trigger ? "a stack sample at calls" : "--burst", path);
         return STATUS_MISUSE;
     }
-    const char *why =
-        options->calls_by == LIVE_CALLS_BY_ENTRIES ? NULL : why_sites_cannot_be_patched();
+    const char *why = options->calls_by == LIVE_BY_ENTRIES ? NULL : why_sites_cannot_be_patched();
     if (!why)
         return 0;
     complain("cannot follow the calls of %s by its call sites: %s; build it with CC='cairn cc gcc' "

@@ -3,6 +3,7 @@
 // Which files can be run, and which of those can have the agent preloaded. Every refusal says why.
 
 #include "base/program.h"
+#include "base/text.h"
 #include "cmd/cmd.h"
 #include "cmd/launch.h"
 #include <errno.h>
@@ -119,8 +120,7 @@ static int check_privileges(struct launch *launch, const char *path)
 
 static bool is_loader(const char *path)
 {
-    const char *slash = strrchr(path, '/');
-    const char *name = slash ? slash + 1 : path;
+    const char *name = last_part(path);
     return !strncmp(name, "ld-", 3) || !strncmp(name, "ld.so", 5);
 }
 

@@ -97,7 +97,7 @@ static void print_summary(const struct arguments *arguments, const struct profil
     fclose(out);
     memory_checked(metrics);
     complain("%zu profile%s in %s: %s process%s, %s contexts and lines;%s", arguments->count,
-             arguments->count == 1 ? "" : "s", arguments->output,
+             text_plural(arguments->count), arguments->output,
              text_count(merged->process_count).text, merged->process_count == 1 ? "" : "es",
              text_count(count_nodes(merged)).text, metrics);
     free(metrics);

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT
 #include "cmd/overhead.h"
+#include "base/now.h"
 #include "cmd/sources.h"
 #include <fcntl.h>
 #include <linux/perf_event.h>
@@ -9,7 +10,6 @@
 #include <string.h>
 #include <sys/ioctl.h>
 #include <sys/wait.h>
-#include <time.h>
 #include <unistd.h>
 
 enum {
@@ -29,19 +29,12 @@ static void on_tick(int number)
     ticks++;
 }
 
-static uint64_t clock_ns(clockid_t clock)
-{
-    struct timespec now;
-    clock_gettime(clock, &now);
-    return (uint64_t)now.tv_sec * 1000000000 + (uint64_t)now.tv_nsec;
-}
-
 static uint64_t spin(unsigned rounds)
 {
-    const uint64_t start = clock_ns(CLOCK_THREAD_CPUTIME_ID);
+    const uint64_t start = now_ns(CLOCK_THREAD_CPUTIME_ID);
     for (unsigned i = 0; i < rounds; i++)
         sink += i;
-    return clock_ns(CLOCK_THREAD_CPUTIME_ID) - start;
+    return now_ns(CLOCK_THREAD_CPUTIME_ID) - start;
 }
 
 // The events that the agent would open for a thread. False: they are not permitted.
@@ -123,7 +116,7 @@ struct partner {
 // What both have used: the kernel charges a part of each switch to the one that comes.
 static uint64_t used(const struct partner *partner)
 {
-    return clock_ns(CLOCK_THREAD_CPUTIME_ID) + clock_ns(partner->clock);
+    return now_ns(CLOCK_THREAD_CPUTIME_ID) + now_ns(partner->clock);
 }
 
 static uint64_t exchange(const struct partner *partner, char how)

@@ -120,8 +120,7 @@ static int run_record(int argc, char **argv)
         complain("this 'cairn record' is itself recorded by another one: %s is recorded here, and "
                  "not there",
                  options.command[0]);
-    launch.bind_now =
-        options.tracker == LIVE_TRACKER_ENCODE || options.calls_by != LIVE_CALLS_BY_ENTRIES;
+    launch.bind_now = options.tracker == LIVE_TRACKER_ENCODE || options.calls_by != LIVE_BY_ENTRIES;
 
     struct inherited inherited;
     sigset_t watched;

@@ -51,6 +51,7 @@ enum {
     OPTION_FOLD_RECURSION,
     OPTION_VERIFY,
     OPTION_CALLS_BY,
+    OPTION_ENCODE_BY,
     OPTION_STRICT,
     OPTION_JSON,
     OPTION_SOURCE,
@@ -94,6 +95,10 @@ const struct option_row record_rows[] = {
      "With --track calls: whose calls are followed in a program that was not built with 'cairn "
      "cc'. program: those in its own file; libraries (default): those in its libraries except "
      "libc, too; all; entries: only functions built with 'cairn cc'."},
+    {OPTION_ENCODE_BY, "encode-by", "WHOM",
+     "With --track encode: whose functions take part. program: those in its own file; libraries "
+     "(default): those in its libraries except libc, too; all. Contexts in other functions are "
+     "told by those that called them."},
     {OPTION_BURST, "burst", "INTERVAL/LENGTH[,adaptive[:N]]",
      "With -e calls: follow calls only for LENGTH out of each INTERVAL, as 20ms/2ms, which costs "
      "less. adaptive: in contexts already seen, only in one burst out of N (20)."},
@@ -193,8 +198,19 @@ static int set_calls_by(struct parsing *parsing, const char *text)
     const int chosen = option_choice(&command_record, "--calls-by", text, names);
     if (chosen < 0)
         return STATUS_MISUSE;
-    parsing->options->calls_by = (enum live_calls_by)chosen;
+    parsing->options->calls_by = (enum live_by)chosen;
     parsing->options->calls_by_given = true;
+    return PROCEED;
+}
+
+static int set_encode_by(struct parsing *parsing, const char *text)
+{
+    static const char *const names[] = {"program", "libraries", "all", NULL};
+    const int chosen = option_choice(&command_record, "--encode-by", text, names);
+    if (chosen < 0)
+        return STATUS_MISUSE;
+    parsing->options->encode_by = (enum live_by)(LIVE_BY_PROGRAM + chosen);
+    parsing->options->encode_by_given = true;
     return PROCEED;
 }
 
@@ -206,7 +222,9 @@ static int combine(struct parsing *parsing)
         return STATUS_MISUSE;
     if (options->calls_by_given && options->tracker != LIVE_TRACKER_CALLS)
         return MISUSE("--calls-by goes with --track calls: it says whose calls are followed");
-    if (options->calls_by != LIVE_CALLS_BY_ENTRIES && options->burst_interval_ns)
+    if (options->encode_by_given && options->tracker != LIVE_TRACKER_ENCODE)
+        return MISUSE("--encode-by goes with --track encode: it says whose functions take part");
+    if (options->calls_by != LIVE_BY_ENTRIES && options->burst_interval_ns)
         return MISUSE("--burst goes with programs built with 'cairn cc', not with --calls-by");
     if (options->verify && options->tracker != LIVE_TRACKER_ENCODE &&
         !record_has(options, LIVE_EVENT_ALLOC))
@@ -276,6 +294,8 @@ static int set_option(struct parsing *parsing, int option, char *value)
         return PROCEED;
     case OPTION_CALLS_BY:
         return set_calls_by(parsing, value);
+    case OPTION_ENCODE_BY:
+        return set_encode_by(parsing, value);
     case OPTION_STRICT:
         options->strict = true;
         return PROCEED;
@@ -307,6 +327,7 @@ int parse_record_options(int argc, char **argv, struct record_options *options)
         .output = DEFAULT_PROFILE,
         .memory = UINT64_C(256) << 20,
         .marker = true,
+        .encode_by = LIVE_BY_LIBRARIES,
         .kernel = true,
         .follow_fork = true,
     };

@@ -23,8 +23,10 @@ struct record_options {
     uint64_t burst_interval_ns, burst_length_ns; // 0: calls are followed all the time
     uint32_t burst_one_in;
     bool calls_window; // calls are followed after the delay, for the duration
-    enum live_calls_by calls_by;
+    enum live_by calls_by;
     bool calls_by_given; // else the program decides
+    enum live_by encode_by;
+    bool encode_by_given;
     uint64_t period_ns;
     const char *output;
     uint64_t memory; // bytes a process may use for its trees

@@ -2,6 +2,7 @@
 
 #include "cmd/recording.h"
 #include "base/new_file.h"
+#include "base/now.h"
 #include "base/text.h"
 #include "cmd/descendants.h"
 #include "cmd/overhead.h"
@@ -56,18 +57,6 @@ struct recording {
     bool stop;           // asked to end while waiting for left-over processes
 };
 
-static uint64_t clock_ns(clockid_t clock)
-{
-    struct timespec now;
-    clock_gettime(clock, &now);
-    return (uint64_t)now.tv_sec * NS_PER_S + (uint64_t)now.tv_nsec;
-}
-
-static uint64_t now_ns(void)
-{
-    return clock_ns(CLOCK_MONOTONIC);
-}
-
 static uint64_t time_ns(struct timeval time)
 {
     return (uint64_t)time.tv_sec * NS_PER_S + (uint64_t)time.tv_usec * 1000;
@@ -104,7 +93,7 @@ static const char *why_not_written(int error)
 
 static void update(struct recording *recording)
 {
-    const uint64_t now = now_ns();
+    const uint64_t now = now_ns(CLOCK_MONOTONIC);
     const int error = recording->write_error = recorder_update(recording->recorder);
     if (!error)
         recording->written_ns = now;
@@ -121,13 +110,12 @@ static void update(struct recording *recording)
 static uint64_t command_ns(const struct recording *recording)
 {
     struct recorder_totals totals;
-    struct timespec used;
     clockid_t clock;
     recorder_totals(recording->recorder, &totals);
-    if (recording->ended || totals.processes > 1 ||
-        clock_getcpuclockid(recording->command, &clock) || clock_gettime(clock, &used))
-        return now_ns();
-    return (uint64_t)used.tv_sec * NS_PER_S + (uint64_t)used.tv_nsec;
+    if (recording->ended || totals.processes > 1 || clock_getcpuclockid(recording->command, &clock))
+        return now_ns(CLOCK_MONOTONIC);
+    const uint64_t used = now_ns(clock);
+    return used ? used : now_ns(CLOCK_MONOTONIC);
 }
 
 static bool was_read_lately(const struct recording *recording, uint64_t now)
@@ -141,9 +129,9 @@ static void update_if_worthwhile(struct recording *recording, uint64_t now)
     recording->update_ns = now + UPDATE_NS;
     if (was_read_lately(recording, now))
         return;
-    const uint64_t start = clock_ns(CLOCK_PROCESS_CPUTIME_ID);
+    const uint64_t start = now_ns(CLOCK_PROCESS_CPUTIME_ID);
     update(recording);
-    const uint64_t pause = (clock_ns(CLOCK_PROCESS_CPUTIME_ID) - start) * UPDATE_PART;
+    const uint64_t pause = (now_ns(CLOCK_PROCESS_CPUTIME_ID) - start) * UPDATE_PART;
     recording->updated_ns = now;
     recording->pause_ns = pause < LEAST_PAUSE_NS ? 0 : pause;
     recording->used_ns = command_ns(recording);
@@ -154,7 +142,7 @@ static void update_if_worthwhile(struct recording *recording, uint64_t now)
 // What has come due: sampling on or off, reading the memory.
 static void do_what_is_due(struct recording *recording)
 {
-    uint64_t now = now_ns();
+    uint64_t now = now_ns(CLOCK_MONOTONIC);
     if (now >= recording->on_ns) {
         session_set_recording(&recording->session, true);
         recording->on_ns = NEVER;
@@ -201,7 +189,7 @@ static void wait_a_while(struct recording *recording)
 {
     struct pollfd source = {.fd = recording->signals, .events = POLLIN};
     uint64_t due = earliest(recording->update_ns, earliest(recording->on_ns, recording->off_ns));
-    uint64_t now = now_ns();
+    uint64_t now = now_ns(CLOCK_MONOTONIC);
     struct timespec pause = {0};
     if (due > now) {
         pause.tv_sec = (time_t)((due - now) / NS_PER_S);
@@ -253,7 +241,7 @@ static void summarise(struct recording *recording, unsigned running,
 {
     *summary = (struct recording_summary){
         .sources = recording->sources,
-        .elapsed_ns = now_ns() - recording->start_ns,
+        .elapsed_ns = now_ns(CLOCK_MONOTONIC) - recording->start_ns,
         .cpu_ns = recording->cpu_ns,
         .running = running,
         .refused = session_refused(&recording->session),
@@ -412,7 +400,7 @@ static int start(struct recording *recording, const struct launch *launch,
     recorder_note(recording->recorder, recording->session.note);
     if (*recording->session.kernel)
         recorder_kernel(recording->recorder, recording->session.kernel);
-    recording->start_ns = recording->written_ns = now_ns();
+    recording->start_ns = recording->written_ns = now_ns(CLOCK_MONOTONIC);
     recording->update_ns = recording->start_ns + UPDATE_NS;
     uint64_t on_ns = recording->start_ns + options->delay_ns;
     recording->on_ns = options->delay_ns ? on_ns : NEVER;

@@ -27,6 +27,7 @@ enum {
     OPTION_SORT,
     OPTION_PER_PROCESS,
     OPTION_PER_THREAD,
+    OPTION_ACROSS_THREADS,
     OPTION_PROCESS,
     OPTION_THREAD,
     OPTION_PHASE,
@@ -59,6 +60,8 @@ static const struct option_row rows[] = {
     {OPTION_PER_THREAD, "per-thread", "[=name|start|tid]",
      "One tree for each thread name (pools together, as 'worker-*'; threads without a name by "
      "their start routine), for each start routine, or for each thread."},
+    {OPTION_ACROSS_THREADS, "across-threads", NULL,
+     "Each thread below the call that created it, whose cost includes the thread's."},
     {OPTION_NO_INLINES, "no-inlines", NULL,
      "Count inlined functions as part of the function they were inlined into."},
     {OPTION_KERNEL, "kernel", "yes|no",
@@ -144,7 +147,6 @@ static int parse_choice(int option, const char *text, struct arguments *argument
     static const char *const by[] = {"function", "line",    "module", "thread",
                                      "process",  "program", NULL};
     static const char *const sorts[] = {"total", "self", NULL};
-    static const char *const kernel[] = {"yes", "no", NULL};
     static const char *const folds[] = {"auto", "yes", "no", NULL}; // enum fold_recursion
     struct report_options *report = &arguments->report;
     int chosen = 0;
@@ -162,10 +164,6 @@ static int parse_choice(int option, const char *text, struct arguments *argument
         chosen = option_choice(&command_report, "--sort", text, sorts);
         report->sort = chosen == 0 ? ORDER_TOTAL : ORDER_SELF;
         report->sort_given = true;
-        break;
-    case OPTION_KERNEL:
-        chosen = option_choice(&command_report, "--kernel", text, kernel);
-        report->build.without_kernel = chosen == 1;
         break;
     case OPTION_FOLD_RECURSION:
         chosen =
@@ -213,12 +211,17 @@ static int parse_option(int option, const char *text, struct arguments *argument
         return selection_per_process(&command_report, text, &report->build);
     case OPTION_PER_THREAD:
         return selection_per_thread(&command_report, text, &report->build);
+    case OPTION_ACROSS_THREADS:
+        report->build.across_threads = true;
+        return 0;
     case OPTION_PROCESS:
         return selection_process(&command_report, text, &report->build);
     case OPTION_PHASE:
         return selection_pattern(&command_report, "phase", text, &report->build.phase);
     case OPTION_THREAD:
         return selection_thread(&command_report, text, &report->build);
+    case OPTION_KERNEL:
+        return selection_kernel(&command_report, text, &report->build);
     case OPTION_NO_INLINES:
         arguments->analysis.inlines = false;
         return 0;
@@ -254,6 +257,13 @@ static int parse(int argc, char **argv, struct arguments *arguments)
         return status;
     if (arguments->by_given && arguments->report.view != VIEW_FLAT)
         arguments->report.view = VIEW_FLAT; // --by says what kind of list
+    if (arguments->by_given && arguments->report.by == FLAT_THREAD &&
+        arguments->report.build.across_threads)
+        return misuse(&command_report,
+                      "report: --by thread shows threads apart: leave out --across-threads");
+    status = selection_check(&command_report, &arguments->report.build);
+    if (status)
+        return status;
     arguments->report.build.ignore = arguments->ignore.patterns;
     arguments->report.build.ignore_count = arguments->ignore.count;
     // In JSON every node has its call line; for people that is one row too many.
@@ -268,6 +278,7 @@ static int print_report(const struct arguments *arguments)
     struct analysis analysis;
     if (analysis_open(&analysis, arguments->path, &arguments->analysis, &error) < 0)
         return misuse_of_file(error);
+    selection_warn(&command_report, analysis.profile, &arguments->report.build);
     terminal_use_pager();
     struct text_style style = terminal_style();
     if (arguments->report.wide)
@@ -312,8 +323,10 @@ static const char help[] =
     "    cairn report --view callers --focus '^malloc$'   who called malloc\n"
     "    cairn report --by function              a list; also line, module, thread\n"
     "    cairn report --view processes           processes, each under its parent\n"
+    "    cairn report --across-threads           threads below their creators\n"
     "    cairn report --metric wall,cpu,waiting  several metrics side by side\n"
     "    cairn report --focus parse              from 'parse' down, whoever called it\n"
+    "    cairn report --view callers --focus '^sys_'      system calls, by caller\n"
     "    cairn report --through read --through parse      paths with both on them\n"
     "    cairn report --ignore '^std::'          count these as part of their callers\n"
     "    cairn report --json | jq '.nodes[0]'    everything, for programs\n";

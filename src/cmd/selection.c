@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
 
 #include "cmd/selection.h"
+#include "analyze/creation_path.h"
 #include "cmd/options.h"
 #include <errno.h>
 #include <stdlib.h>
@@ -72,6 +73,34 @@ int selection_per_thread(const struct command *command, const char *text,
         return STATUS_MISUSE;
     build->threads = splits[chosen];
     return 0;
+}
+
+int selection_kernel(const struct command *command, const char *text, struct build_options *build)
+{
+    static const char *const words[] = {"yes", "no", NULL};
+    const int chosen = option_choice(command, "--kernel", text, words);
+    if (chosen < 0)
+        return STATUS_MISUSE;
+    build->without_kernel = chosen == 1;
+    return 0;
+}
+
+int selection_check(const struct command *command, const struct build_options *build)
+{
+    if (!build->across_threads || build->threads == THREADS_MERGED)
+        return 0;
+    return misuse(command,
+                  "%s: --across-threads shows threads below the calls that created them, "
+                  "--per-thread apart: choose one",
+                  command->name);
+}
+
+void selection_warn(const struct command *command, const struct profile *profile,
+                    const struct build_options *build)
+{
+    if (build->across_threads && !creation_is_told(profile))
+        complain("%s: this profile does not tell which calls created its threads: they stay apart",
+                 command->name);
 }
 
 void selection_free(struct build_options *build)

@@ -114,6 +114,7 @@ int session_create(struct session *session, const struct record_options *options
         .verify = options->verify,
         .restless = options->restless,
         .calls_by = options->calls_by,
+        .encode_by = options->encode_by,
         .kernel = kernel.level,
         .calls_window = options->calls_window,
     };

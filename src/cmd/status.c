@@ -124,8 +124,8 @@ static void print_why_empty(const struct record_options *options,
     else if (options->event == LIVE_EVENT_CALLS)
         complain("no call was followed: %s ran no function that %s; see --calls-by",
                  options->command[0],
-                 options->calls_by == LIVE_CALLS_BY_ENTRIES ? "was built with 'cairn cc'"
-                                                            : "could be followed");
+                 options->calls_by == LIVE_BY_ENTRIES ? "was built with 'cairn cc'"
+                                                      : "could be followed");
     else if (options->event == LIVE_EVENT_ALLOC)
         complain("no allocation was seen: %s made none, or has an allocator of its own",
                  options->command[0]);
@@ -139,11 +139,10 @@ static void print_why_empty(const struct record_options *options,
 static void print_calls(const struct recorder_totals *totals)
 {
     complain("%s call%s in %s context%s (%s), %s thread%s, %u process%s",
-             text_count(totals->calls).text, totals->calls == 1 ? "" : "s",
-             text_count(totals->frames).text, totals->frames == 1 ? "" : "s",
+             text_count(totals->calls).text, text_plural(totals->calls),
+             text_count(totals->frames).text, text_plural(totals->frames),
              text_bytes(totals->tree_bytes).text, text_count(totals->threads).text,
-             totals->threads == 1 ? "" : "s", totals->processes,
-             totals->processes == 1 ? "" : "es");
+             text_plural(totals->threads), totals->processes, totals->processes == 1 ? "" : "es");
 }
 
 static struct sampling_cost cost_of(const struct recording_summary *summary)
@@ -161,10 +160,10 @@ static void print_samples(const struct record_options *options,
     const bool wall_beside =
         options->event == LIVE_EVENT_CPU && record_has(options, LIVE_EVENT_WALL);
     complain("%s sample%s of %s %s%s time in %s thread%s, %u process%s; %s lost",
-             text_count(totals->samples).text, totals->samples == 1 ? "" : "s",
+             text_count(totals->samples).text, text_plural(totals->samples),
              text_duration(totals->cost_ns).text, options->event_name,
              wall_beside ? " and of wall" : "", text_count(totals->threads).text,
-             totals->threads == 1 ? "" : "s", totals->processes, totals->processes == 1 ? "" : "es",
+             text_plural(totals->threads), totals->processes, totals->processes == 1 ? "" : "es",
              text_count(totals->lost).text);
     complain("%.2f %% complete contexts; %s",
              walks ? 100.0 * (double)totals->complete / (double)walks : 100.0,
@@ -182,7 +181,7 @@ static void print_blocks_beside(const struct recorder_totals *totals)
 {
     complain("%s allocated in %s block%s, %s live at the end, at most %s%s",
              text_bytes(totals->block_bytes).text, text_count(totals->blocks).text,
-             totals->blocks == 1 ? "" : "s", text_bytes(totals->live_bytes).text,
+             text_plural(totals->blocks), text_bytes(totals->live_bytes).text,
              text_bytes(totals->peak_bytes).text, whose_peak(totals));
 }
 
@@ -200,9 +199,9 @@ static void print_blocks(const struct recorder_totals *totals)
     complain("%s allocated in %s block%s, %s live at the end, at most %s%s; %s thread%s, %u "
              "process%s; %.2f %% complete contexts",
              text_bytes(totals->cost_ns).text, text_count(totals->samples).text,
-             totals->samples == 1 ? "" : "s", text_bytes(totals->live_bytes).text,
+             text_plural(totals->samples), text_bytes(totals->live_bytes).text,
              text_bytes(totals->peak_bytes).text, whose_peak(totals),
-             text_count(totals->threads).text, totals->threads == 1 ? "" : "s", totals->processes,
+             text_count(totals->threads).text, text_plural(totals->threads), totals->processes,
              totals->processes == 1 ? "" : "es",
              walks ? 100.0 * (double)totals->complete / (double)walks : 100.0);
 }

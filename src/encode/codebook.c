@@ -71,23 +71,29 @@ void codebook_free(struct codebook *codebook)
     *codebook = (struct codebook){0};
 }
 
+static bool is_kind(uint64_t kind)
+{
+    return kind == EDGE_CALL || kind == EDGE_INDIRECT || kind == EDGE_SILENT_JUMP ||
+           kind == EDGE_SILENT_CALL;
+}
+
 static int read_edge(struct graph *graph, struct source *source, uint32_t *before)
 {
     uint32_t caller = take_near(source, *before, graph->function_count);
     uint32_t callee = take_near(source, caller, graph->function_count);
     uint64_t distance = take_signed(source);
     uint64_t kind = take(source);
-    if (source->failed || kind % 8 >= EDGE_KINDS || kind / 8 > (EDGE_LOOPS | EDGE_UNENCODED))
+    const uint64_t flags = kind / 8;
+    kind %= 8;
+    if (source->failed || (flags & ~(uint64_t)EDGE_UNENCODED) || !is_kind(kind))
         return -EBADMSG;
     place_t site = graph_function(graph, caller)->entry + distance;
-    uint32_t known = kind % 8 == EDGE_OUTSIDE ? graph_find_outside(graph, site, callee)
-                                              : graph_find_edge(graph, site, callee);
-    if (known != GRAPH_NONE)
+    if (graph_find_edge(graph, site, callee) != GRAPH_NONE)
         return -EBADMSG;
-    uint32_t edge =
-        graph_new_edge(graph, site, caller, callee, (enum edge_kind)(kind % 8), kind / 8);
+    uint32_t edge = graph_add_edge(graph, site, caller, callee, (enum edge_kind)kind);
     if (edge == GRAPH_NONE)
         return -ENOMEM;
+    graph_edge(graph, edge)->flags = (uint8_t)flags;
     *before = caller;
     return graph_edge(graph, edge)->caller == caller ? 0 : -EBADMSG;
 }
@@ -117,28 +123,27 @@ static int read_graph(struct codebook *codebook, struct source *source)
     return status < 0 || !source->failed ? status : -EBADMSG;
 }
 
-int codebook_keep(struct codebook *codebook, struct dictionary *dictionary)
+// Dictionaries come in the order of their stamps.
+static int keep(struct codebook *codebook, struct dictionary *dictionary)
 {
     uint32_t count = codebook->dictionary_count;
     if (count > 0) {
         const struct dictionary *newest =
             *(struct dictionary **)series_at(&codebook->dictionaries, count - 1);
         if (dictionary->stamp <= newest->stamp)
-            return -EINVAL;
+            return -EBADMSG;
     }
     if (!series_reach(&codebook->dictionaries, codebook->pool, count))
         return -ENOMEM;
     *(struct dictionary **)series_at(&codebook->dictionaries, count) = dictionary;
     codebook->dictionary_bytes += dictionary->bytes;
-    // Readers in other threads see the pointer once they see the count.
-    __atomic_store_n(&codebook->dictionary_count, count + 1, __ATOMIC_RELEASE);
+    codebook->dictionary_count++;
     return 0;
 }
 
-// The lists of a dictionary, put together from those of the one before and what has changed.
+// The lists of a dictionary.
 struct lists {
     const struct graph *graph;
-    const struct dictionary *previous; // or NULL
     uint32_t functions, edges_known;
     uint32_t *first, *edges;     // see struct dictionary_plan
     uint32_t count;              // edges so far
@@ -173,47 +178,29 @@ static bool add_edge(struct lists *lists, uint32_t function, uint32_t edge)
     return true;
 }
 
-// The lists of functions [from, to) as they were; then `to` begins.
-static bool copy_lists(struct lists *lists, uint32_t from, uint32_t to)
-{
-    const struct dictionary *previous = lists->previous;
-    bool sound = true;
-    for (uint32_t f = from; f < to && sound; f++) {
-        lists->first[f] = lists->count;
-        if (!previous || f >= previous->functions)
-            continue;
-        const struct dictionary_function *into = &previous->function[f];
-        lists->reserved[f] = into->reserved;
-        lists->has_no_own[f] = into->has_no_own;
-        for (uint32_t i = into->first; i < into->first + into->count && sound; i++)
-            sound = previous->step[i].edge == GRAPH_NONE ||
-                    (previous->step[i].edge < lists->edges_known &&
-                     add_edge(lists, f, previous->step[i].edge));
-    }
-    lists->first[to] = lists->count;
-    return sound;
-}
-
 static bool read_lists(struct lists *lists, struct source *source)
 {
-    uint32_t next = 0;
-    for (uint32_t changed = take_count(source); changed > 0; changed--) {
+    uint32_t next = 0; // function whose list begins next
+    for (uint32_t count = take_count(source); count > 0; count--) {
         uint64_t gap = take(source);
-        if (source->failed || gap >= (uint64_t)lists->functions - next ||
-            !copy_lists(lists, next, next + (uint32_t)gap))
+        if (source->failed || gap >= (uint64_t)lists->functions - next)
             return false;
-        uint32_t function = next + (uint32_t)gap, before = 0;
-        uint64_t count = take(source);
-        lists->reserved[function] = count & 1;
-        lists->has_no_own[function] = count >> 1 & 1;
-        for (count /= 4; count > 0; count--) {
+        const uint32_t function = next + (uint32_t)gap;
+        while (next <= function)
+            lists->first[next++] = lists->count;
+        uint64_t edges = take(source);
+        uint32_t before = 0;
+        lists->reserved[function] = edges & 1;
+        lists->has_no_own[function] = edges >> 1 & 1;
+        for (edges /= 4; edges > 0; edges--) {
             before = take_near(source, before, lists->edges_known);
             if (source->failed || !add_edge(lists, function, before))
                 return false;
         }
-        next = function + 1;
     }
-    return !source->failed && copy_lists(lists, next, lists->functions);
+    while (next <= lists->functions)
+        lists->first[next++] = lists->count;
+    return !source->failed;
 }
 
 static int build_from(struct codebook *codebook, struct lists *lists, struct source *source,
@@ -244,27 +231,22 @@ static int build_from(struct codebook *codebook, struct lists *lists, struct sou
     else if (made->bytes > codebook->dictionary_limit - codebook->dictionary_bytes)
         status = -ENOMEM;
     if (status == 0)
-        status = codebook_keep(codebook, made);
+        status = keep(codebook, made);
     if (status < 0)
         dictionary_free(&codebook->graph, made);
-    return status == -EINVAL ? -EBADMSG : status;
+    return status;
 }
 
 static int read_dictionary(struct codebook *codebook, struct source *source)
 {
     uint32_t stamp = take_below(source, UINT64_C(1) << 32);
-    uint32_t back = take_below(source, (uint64_t)stamp + 1);
+    take_below(source, 1); // no other dictionary that it builds on
     struct lists lists = {.graph = &codebook->graph};
     lists.functions = take_below(source, codebook->graph.function_count + 1ull);
     lists.edges_known = take_below(source, codebook->graph.edge_count + 1ull);
     uint64_t max_id = take(source);
     if (source->failed)
         return -EBADMSG;
-    if (back > 0) {
-        lists.previous = codebook_dictionary(codebook, stamp - back);
-        if (!lists.previous)
-            return -EBADMSG;
-    }
     int status = lists_init(&lists) ? 0 : -ENOMEM;
     if (status == 0)
         status = build_from(codebook, &lists, source, stamp, max_id);
@@ -368,7 +350,7 @@ int codebook_read(struct codebook *codebook, const uint8_t *data, size_t size)
 
 const struct dictionary *codebook_dictionary(const struct codebook *codebook, uint32_t stamp)
 {
-    uint32_t first = 0, end = __atomic_load_n(&codebook->dictionary_count, __ATOMIC_ACQUIRE);
+    uint32_t first = 0, end = codebook->dictionary_count;
     while (first < end) {
         uint32_t middle = first + (end - first) / 2;
         const struct dictionary *dictionary =
@@ -381,19 +363,4 @@ const struct dictionary *codebook_dictionary(const struct codebook *codebook, ui
             end = middle;
     }
     return NULL;
-}
-
-int64_t codebook_decode(const struct codebook *codebook, uint64_t id, uint64_t handle,
-                        uint32_t function, struct cc_entry *stack, uint32_t stack_limit,
-                        uint32_t *path, uint32_t limit, struct intern_origin *origin)
-{
-    struct context context;
-    int status = intern_context(&codebook->intern, id, handle, function, stack, stack_limit,
-                                &context, origin);
-    if (status < 0)
-        return status;
-    const struct dictionary *dictionary = codebook_dictionary(codebook, handle_stamp(handle));
-    if (!dictionary)
-        return -EBADMSG;
-    return context_decode(&codebook->graph, dictionary, &context, path, limit);
 }

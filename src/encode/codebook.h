@@ -3,8 +3,7 @@
 #define CAIRN_ENCODE_CODEBOOK_H
 
 // All that is needed to decode the contexts of a process: its call graph, the dictionaries by
-// stamp, the interned stacks. In the process it is built as the program runs; after its death it is
-// read from what serial.h wrote. Any bytes are safe.
+// stamp, the interned stacks. It is read from what serial.h wrote; any bytes are safe.
 
 #include "encode/serial.h"
 
@@ -25,17 +24,7 @@ void codebook_free(struct codebook *codebook);                    // and closes 
 // Adds whole sections. 0, -ENOMEM, -EBADMSG: what came before the damage is kept.
 int codebook_read(struct codebook *codebook, const uint8_t *data, size_t size);
 
-// Keeps a dictionary, whose stamp is newer than all others. 0, -ENOMEM, -EINVAL.
-int codebook_keep(struct codebook *codebook, struct dictionary *dictionary);
-
-// Signal-safe, while another thread keeps more.
+// NULL: there is none.
 const struct dictionary *codebook_dictionary(const struct codebook *codebook, uint32_t stamp);
-
-// The path of a context (id, handle, place of its function), in the way of context_decode();
-// *origin: where its thread comes from, to be decoded in turn if origin->handle is not 0. `stack`
-// is scratch.
-int64_t codebook_decode(const struct codebook *codebook, uint64_t id, uint64_t handle,
-                        uint32_t function, struct cc_entry *stack, uint32_t stack_limit,
-                        uint32_t *path, uint32_t limit, struct intern_origin *origin);
 
 #endif

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 #include "encode/decode.h"
-#include "encode/ways.h"
+#include "encode/silent_path.h"
 #include <errno.h>
 
 struct decoding {
@@ -11,7 +11,7 @@ struct decoding {
     uint32_t edges;
     uint64_t id;
     uint32_t function;
-    bool confirmed;
+    enum silent_kinds kinds; // SILENT_JUMPS: the context is confirmed
 };
 
 static int emit(struct decoding *decoding, uint32_t edge)
@@ -27,15 +27,12 @@ static int decode_silent(struct decoding *decoding, uint32_t head)
 {
     if (head >= graph_functions(decoding->graph))
         return -EBADMSG;
-    uint32_t edges[WAYS];
-    struct ways ways = {.graph = decoding->graph,
-                        .kind = decoding->confirmed ? WAYS_OF_JUMPS : EDGE_SILENT_JUMP};
-    ways_from_function(&ways, head);
-    int count = ways_find(&ways, decoding->function, edges);
+    uint32_t edges[SILENT_MOST];
+    int count = silent_path(decoding->graph, decoding->kinds, head, decoding->function, edges);
     if (count < 0)
         return -EBADMSG;
     for (int i = 1; i <= count; i++) {
-        if (emit(decoding, edges[WAYS - i]) < 0)
+        if (emit(decoding, edges[SILENT_MOST - i]) < 0)
             return -ENOSPC;
     }
     return 0;
@@ -47,16 +44,14 @@ static int decode_head(struct decoding *decoding, uint32_t head)
 {
     if (decoding->id != 0 || head >= graph_functions(decoding->graph))
         return -EBADMSG;
-    if (decoding->confirmed)
+    if (decoding->kinds == SILENT_JUMPS)
         return decode_silent(decoding, head);
-    uint32_t edges[WAYS];
-    struct ways ways = {.graph = decoding->graph, .kind = EDGE_SILENT_JUMP};
-    ways_from_function(&ways, head);
-    ways_find(&ways, GRAPH_NONE, edges);
-    for (uint32_t i = 0; i < ways.count; i++)
-        if (dictionary_find(decoding->dictionary, ways.way[i].function, 0))
+    struct silent_search search;
+    const bool all = silent_search_all(&search, decoding->graph, head);
+    for (uint32_t i = 0; i < search.count; i++)
+        if (dictionary_find(decoding->dictionary, search.reached[i].function, 0))
             return -EBADMSG;
-    return ways.count < WAYS ? decode_silent(decoding, head) : -EBADMSG;
+    return all ? decode_silent(decoding, head) : -EBADMSG;
 }
 
 // The sub-path from its head, with its id there, to the function. Encoded edges make no circle, so
@@ -79,33 +74,28 @@ static int decode_part(struct decoding *decoding, uint32_t head, uint64_t id)
     return 0;
 }
 
-// The entry below which a sub-path goes on; its edge if it is sound.
-static const struct graph_edge *entry_edge(const struct decoding *decoding,
-                                           const struct cc_entry *entry)
+static uint64_t number_in(const struct context *context, uint32_t function, uint64_t id)
 {
-    if (entry->edge >= decoding->edges)
-        return NULL;
-    const struct graph_edge *edge = graph_edge(decoding->graph, entry->edge);
-    if (edge_keeps_function(edge) && entry->count >= graph_functions(decoding->graph))
-        return NULL;
-    return edge;
+    return id_number(id, function < context->open_count && context->open[function]);
 }
 
 static int64_t decode(const struct graph *graph, const struct dictionary *dictionary,
-                      const struct context *context, uint32_t *path, uint32_t limit, bool confirmed)
+                      const struct context *context, uint32_t *path, uint32_t limit,
+                      enum silent_kinds kinds)
 {
     struct decoding decoding = {.graph = graph,
                                 .dictionary = dictionary,
                                 .path = path,
                                 .at = limit,
                                 .edges = graph_edges(graph),
-                                .id = context->id,
+                                .id = number_in(context, context->function, context->id),
                                 .function = context->function,
-                                .confirmed = confirmed};
+                                .kinds = kinds};
     uint32_t depth = context->depth, repeated = 0; // of the entry on top: how often it was decoded
     for (;;) {
         const struct cc_entry *top = depth > 0 ? &context->stack[depth - 1] : NULL;
-        const struct graph_edge *edge = top ? entry_edge(&decoding, top) : NULL;
+        const struct graph_edge *edge =
+            top && top->edge < decoding.edges ? graph_edge(graph, top->edge) : NULL;
         // A sub-path that began with an unencoded edge says so by the range of its id.
         if ((top != NULL) != (decoding.id > dictionary->max_id) || (top && !edge))
             return -EBADMSG;
@@ -120,10 +110,9 @@ static int64_t decode(const struct graph *graph, const struct dictionary *dictio
             return limit - decoding.at;
         if (emit(&decoding, top->edge) < 0)
             return -ENOSPC;
-        decoding.id = top->id;
-        bool keeps = edge_keeps_function(edge);
-        decoding.function = keeps ? top->count : edge->caller;
-        if (!keeps && repeated < top->count) {
+        decoding.id = number_in(context, edge->caller, top->id);
+        decoding.function = edge->caller;
+        if (repeated < top->count) {
             repeated++;
         } else {
             repeated = 0;
@@ -135,24 +124,13 @@ static int64_t decode(const struct graph *graph, const struct dictionary *dictio
 int64_t context_decode(const struct graph *graph, const struct dictionary *dictionary,
                        const struct context *context, uint32_t *path, uint32_t limit)
 {
-    return decode(graph, dictionary, context, path, limit, false);
+    return decode(graph, dictionary, context, path, limit, SILENT_ALL);
 }
 
 int64_t context_decode_confirmed(const struct graph *graph, const struct dictionary *dictionary,
                                  const struct context *context, uint32_t *path, uint32_t limit)
 {
-    return decode(graph, dictionary, context, path, limit, true);
-}
-
-int64_t context_translate(struct machine *machine, uint32_t function, const struct dictionary *old,
-                          const struct numbering *numbering, uint32_t *path, uint32_t limit)
-{
-    struct context context = context_of(machine, function);
-    int64_t count = context_decode(numbering->graph, old, &context, path, limit);
-    if (count < 0)
-        return count;
-    int status = machine_replay(machine, numbering, path + limit - count, (uint32_t)count);
-    return status < 0 ? status : count;
+    return decode(graph, dictionary, context, path, limit, SILENT_JUMPS);
 }
 
 uint32_t path_to_walk(const struct graph *graph, const uint32_t *path, uint32_t count,
@@ -162,9 +140,8 @@ uint32_t path_to_walk(const struct graph *graph, const uint32_t *path, uint32_t 
     for (uint32_t i = 0; i < count; i++) {
         const struct graph_edge *edge = graph_edge(graph, path[i]);
         place_t function = graph_function(graph, edge->callee)->entry;
-        if (!edge_is_tail(edge))
-            frames[made++] =
-                (struct walked){graph_site(graph, edge->site)->place, function, path[i]};
+        if (edge->kind != EDGE_SILENT_JUMP)
+            frames[made++] = (struct walked){graph_site(graph, edge->site)->place, function};
         else if (made > 0)
             frames[made - 1].function = function;
     }

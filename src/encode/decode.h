@@ -6,7 +6,7 @@
 // of it) and the dictionary of the context's stamp; signal-safe, and safe for any input: a context
 // that cannot be is -EBADMSG.
 
-#include "encode/machine.h"
+#include "encode/numbering.h"
 
 struct context {
     uint64_t id;
@@ -14,19 +14,22 @@ struct context {
     uint32_t depth;
     uint32_t root;     // the function that the thread began in
     uint32_t function; // where it was
+    // By function, whether it is open (state.h), as far as that is known; NULL: none is.
+    const uint8_t *open;
+    uint32_t open_count;
 };
 
-static inline struct context context_of(const struct machine *machine, uint32_t function)
+static inline struct context context_of(const struct context_state *state, uint32_t function)
 {
-    return (struct context){machine->id, machine->stack, machine->depth, machine->root, function};
+    return (struct context){.id = state->id,
+                            .stack = state->stack,
+                            .depth = state->depth,
+                            .root = state->root,
+                            .function = function};
 }
 
 // The edges from the root to the function: fills the *end* of path[0 .. limit) and returns how many
 // there are, so that they begin at path[limit - result]. -ENOSPC: more than limit. -EBADMSG.
-//
-// Tail calls are edges like the others. One that loops (EDGE_LOOPS) need not begin where the edge
-// before it ends: what lies between is forgotten. An edge from outside (EDGE_OUTSIDE) begins where
-// the one before it ends, whatever it says itself.
 int64_t context_decode(const struct graph *graph, const struct dictionary *dictionary,
                        const struct context *context, uint32_t *path, uint32_t limit);
 
@@ -36,14 +39,13 @@ int64_t context_decode(const struct graph *graph, const struct dictionary *dicti
 int64_t context_decode_confirmed(const struct graph *graph, const struct dictionary *dictionary,
                                  const struct context *context, uint32_t *path, uint32_t limit);
 
-// Re-encodes the state of a thread that is in a function: decodes it by the old dictionary, replays
-// it under the new numbering. `path` is scratch. The length of the path, or what context_decode()
-// or machine_replay() said; after -EBADMSG and -ENOSPC from context_decode() the state is as it
-// was.
-int64_t context_translate(struct machine *machine, uint32_t function, const struct dictionary *old,
-                          const struct numbering *numbering, uint32_t *path, uint32_t limit);
+// One frame of a stack walk: the call's return address, and the function that runs.
+struct walked {
+    place_t site;
+    place_t function;
+};
 
-// What a stack walk would see of a path: frames without those that tail calls have replaced.
+// What a stack walk would see of a path: frames without those that jumps have replaced.
 // Returns how many. `frames` has room for `count`.
 uint32_t path_to_walk(const struct graph *graph, const uint32_t *path, uint32_t count,
                       struct walked *frames);

@@ -43,103 +43,53 @@ uint32_t graph_add_function(struct graph *graph, place_t entry)
     return index;
 }
 
-static uint32_t hash_of_site(place_t place, enum edge_kind kind)
-{
-    return lookup_hash(place, kind == EDGE_OUTSIDE ? 1 : 2);
-}
-
-static uint32_t hash_of_edge(place_t site, uint32_t callee, enum edge_kind kind)
-{
-    return lookup_hash(site, (uint64_t)callee << 2 | (kind == EDGE_OUTSIDE ? 1 : 2));
-}
-
-static uint32_t find_site(const struct graph *graph, place_t place, enum edge_kind kind)
+uint32_t graph_find_site(const struct graph *graph, place_t place)
 {
     uint32_t index;
-    struct lookup_cursor at = lookup_start(&graph->site_lookup, hash_of_site(place, kind));
+    struct lookup_cursor at = lookup_start(&graph->site_lookup, lookup_hash(place, 0));
     while (lookup_next(&at, &index)) {
-        const struct graph_site *site = graph_site(graph, index);
-        if (site->place == place && (site->kind == EDGE_OUTSIDE) == (kind == EDGE_OUTSIDE))
+        if (graph_site(graph, index)->place == place)
             return index;
     }
     return GRAPH_NONE;
 }
 
-uint32_t graph_find_site(const struct graph *graph, place_t place)
+static uint32_t add_site(struct graph *graph, place_t place, uint32_t caller)
 {
-    return find_site(graph, place, EDGE_CALL);
-}
-
-static uint32_t add_site(struct graph *graph, place_t place, uint32_t caller, enum edge_kind kind)
-{
-    uint32_t index = find_site(graph, place, kind);
+    uint32_t index = graph_find_site(graph, place);
     if (index != GRAPH_NONE)
         return index;
     index = graph->site_count;
     if (!series_reach(&graph->sites, graph->pool, index))
         return GRAPH_NONE;
-    *graph_site(graph, index) = (struct graph_site){
-        .place = place, .caller = caller, .first_edge = GRAPH_NONE, .kind = kind};
-    if (!lookup_add(&graph->site_lookup, graph->pool, hash_of_site(place, kind), index))
+    *graph_site(graph, index) =
+        (struct graph_site){.place = place, .caller = caller, .first_edge = GRAPH_NONE};
+    if (!lookup_add(&graph->site_lookup, graph->pool, lookup_hash(place, 0), index))
         return GRAPH_NONE;
     graph->site_count++;
     return index;
 }
 
-static uint32_t find_edge(const struct graph *graph, place_t site, uint32_t callee,
-                          enum edge_kind kind)
+uint32_t graph_find_edge(const struct graph *graph, place_t site, uint32_t callee)
 {
     uint32_t index;
-    struct lookup_cursor at = lookup_start(&graph->edge_lookup, hash_of_edge(site, callee, kind));
+    struct lookup_cursor at = lookup_start(&graph->edge_lookup, lookup_hash(site, callee));
     while (lookup_next(&at, &index)) {
         const struct graph_edge *edge = graph_edge(graph, index);
-        if (edge->callee == callee && (edge->kind == EDGE_OUTSIDE) == (kind == EDGE_OUTSIDE) &&
-            graph_site(graph, edge->site)->place == site)
+        if (edge->callee == callee && graph_site(graph, edge->site)->place == site)
             return index;
     }
     return GRAPH_NONE;
 }
 
-uint32_t graph_find_edge(const struct graph *graph, place_t site, uint32_t callee)
+uint32_t graph_add_edge(struct graph *graph, place_t site, uint32_t caller, uint32_t callee,
+                        enum edge_kind kind)
 {
-    return find_edge(graph, site, callee, EDGE_CALL);
-}
-
-uint32_t graph_find_outside(const struct graph *graph, place_t site, uint32_t callee)
-{
-    return find_edge(graph, site, callee, EDGE_OUTSIDE);
-}
-
-// Whether tail calls that do not loop lead from one function to another.
-static bool tails_lead(struct graph *graph, uint32_t from, uint32_t to)
-{
-    uint32_t mark = ++graph->last_mark, work = from;
-    graph_function(graph, from)->mark = mark;
-    graph_function(graph, from)->work = GRAPH_NONE;
-    while (work != GRAPH_NONE) {
-        const struct graph_function *function = graph_function(graph, work);
-        if (work == to)
-            return true;
-        work = function->work;
-        for (uint32_t i = function->first_out; i != GRAPH_NONE;) {
-            const struct graph_edge *edge = graph_edge(graph, i);
-            struct graph_function *callee = graph_function(graph, edge->callee);
-            if (edge_is_tail(edge) && !(edge->flags & EDGE_LOOPS) && callee->mark != mark) {
-                callee->mark = mark;
-                callee->work = work;
-                work = edge->callee;
-            }
-            i = edge->next_out;
-        }
-    }
-    return false;
-}
-
-uint32_t graph_new_edge(struct graph *graph, place_t site, uint32_t caller, uint32_t callee,
-                        enum edge_kind kind, unsigned flags)
-{
-    uint32_t index = graph->edge_count;
-    uint32_t place = add_site(graph, site, caller, kind);
+    uint32_t index = graph_find_edge(graph, site, callee);
+    if (index != GRAPH_NONE)
+        return index;
+    index = graph->edge_count;
+    uint32_t place = add_site(graph, site, caller);
     if (place == GRAPH_NONE || !series_reach(&graph->edges, graph->pool, index))
         return GRAPH_NONE;
     struct graph_site *at = graph_site(graph, place);
@@ -151,38 +101,20 @@ uint32_t graph_new_edge(struct graph *graph, place_t site, uint32_t caller, uint
                                                     .next_at_site = at->first_edge,
                                                     .next_out = from->first_out,
                                                     .next_in = to->first_in,
-                                                    .kind = kind,
-                                                    .flags = (uint8_t)flags};
+                                                    .kind = kind};
     // Whole before it can be found: a reader may look it up at any time.
-    if (!lookup_add(&graph->edge_lookup, graph->pool, hash_of_edge(site, callee, kind), index))
+    if (!lookup_add(&graph->edge_lookup, graph->pool, lookup_hash(site, callee), index))
         return GRAPH_NONE;
     at->first_edge = index;
     __atomic_store_n(&to->first_in, index, __ATOMIC_RELEASE);
     // Decoding looks for silent edges without a lock: the edge is whole.
     __atomic_store_n(&from->first_out, index, __ATOMIC_RELEASE);
-    at->targets++;
     graph->silent_count += edge_is_silent(graph_edge(graph, index));
     __atomic_store_n(&graph->edge_count, index + 1, __ATOMIC_RELEASE);
     return index;
 }
 
-uint32_t graph_add_edge(struct graph *graph, place_t site, uint32_t caller, uint32_t callee,
-                        enum edge_kind kind)
-{
-    uint32_t index = find_edge(graph, site, callee, kind);
-    if (index != GRAPH_NONE)
-        return index;
-    uint32_t place = find_site(graph, site, kind);
-    if (place != GRAPH_NONE)
-        caller = graph_site(graph, place)->caller;
-    // A jump that nobody sees cannot do what a loop needs.
-    bool tail = kind == EDGE_TAIL || kind == EDGE_TAIL_INDIRECT;
-    bool loops = tail && tails_lead(graph, callee, caller);
-    return graph_new_edge(graph, site, caller, callee, kind, loops ? EDGE_LOOPS : 0);
-}
-
 void graph_set_root(struct graph *graph, uint32_t function)
 {
-    graph->root_count += !graph_function(graph, function)->root;
     graph_function(graph, function)->root = true;
 }

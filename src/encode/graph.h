@@ -19,26 +19,17 @@
 
 #define GRAPH_NONE UINT32_MAX
 
-// The numbers stand in profiles (serial.h): new ones come last.
+// The numbers stand in profiles (serial.h).
 enum edge_kind {
-    EDGE_CALL = 0,      // a call whose only target is known: direct, or through PLT or GOT
-    EDGE_INDIRECT,      // a call through a register or memory: any number of targets
-    EDGE_TAIL,          // a jump to another function: the caller's frame is gone
-    EDGE_TAIL_INDIRECT, // the same through a register or memory
-    // A jump to another function, or a call, that cannot be patched: the state does not change. To
-    // be told before the function with the jump or call runs.
-    EDGE_SILENT_JUMP,
-    EDGE_SILENT_CALL,
-    EDGE_OUTSIDE, // entered from code that is not patched (callbacks, signal handlers), or seen
-                  // only by a walk: never encoded, and restored by whoever entered it. Where it
-                  // came from is not known by the edge, and kept with each entry; a signal
-                  // handler's site can be any place that stands for it
-    EDGE_KINDS,
+    EDGE_CALL = 0,     // a call whose only target is known: direct, or through PLT or GOT
+    EDGE_INDIRECT = 1, // a call through a register or memory: any number of targets
+    // A jump to another function, or a call, that is not patched: the state does not change. To be
+    // added before the function with the jump or call runs.
+    EDGE_SILENT_JUMP = 4,
+    EDGE_SILENT_CALL = 5,
 };
 
 enum {
-    // This edge closed a circle of tail calls alone, which may turn for ever on one stack frame.
-    EDGE_LOOPS = 1,
     // Cannot be given a number, for reasons that the patcher knows.
     EDGE_UNENCODED = 2,
 };
@@ -52,19 +43,15 @@ struct graph_edge {
 };
 
 struct graph_site {
-    place_t place; // the return address of the call; of a tail call, the end of the jump
+    place_t place; // the return address of the call; the end of a jump
     uint32_t caller;
     uint32_t first_edge;
-    uint32_t targets;
-    uint8_t kind;
 };
 
 struct graph_function {
     place_t entry;
     uint32_t first_out, first_in;
-    uint32_t mark, work;   // scratch of searches
-    uint32_t unseen_tails; // tail calls in it that never ran; kept by the caller, may be 0
-    bool root;             // main, or the start routine of a thread
+    bool root; // main, or the start routine of a thread
 };
 
 struct graph {
@@ -72,9 +59,7 @@ struct graph {
     struct series functions, sites, edges;
     uint32_t function_count, site_count, edge_count;
     struct lookup function_lookup, site_lookup, edge_lookup;
-    uint32_t last_mark;
     uint32_t silent_count; // edges that are silent
-    uint32_t root_count;
 };
 
 void graph_init(struct graph *graph, struct pool *pool);
@@ -85,15 +70,10 @@ uint32_t graph_find_function(const struct graph *graph, place_t entry); // signa
 uint32_t graph_add_function(struct graph *graph, place_t entry);        // or the one that is there
 uint32_t graph_find_site(const struct graph *graph, place_t place);     // signal-safe
 uint32_t graph_find_edge(const struct graph *graph, place_t site, uint32_t callee); // signal-safe
-// The same for EDGE_OUTSIDE, which are apart: a site that is patched later has both.
-uint32_t graph_find_outside(const struct graph *graph, place_t site, uint32_t callee);
 // The edge, which may have been there (edge_count tells). The caller of a site is the function that
-// it was first told with.
+// it was first added with.
 uint32_t graph_add_edge(struct graph *graph, place_t site, uint32_t caller, uint32_t callee,
                         enum edge_kind kind);
-// The same for an edge that is known to be new, with flags as told: for readers.
-uint32_t graph_new_edge(struct graph *graph, place_t site, uint32_t caller, uint32_t callee,
-                        enum edge_kind kind, unsigned flags);
 
 void graph_set_root(struct graph *graph, uint32_t function);
 
@@ -123,20 +103,9 @@ static inline uint32_t graph_edges(const struct graph *graph)
     return __atomic_load_n(&graph->edge_count, __ATOMIC_ACQUIRE);
 }
 
-// Whether entries of ccStack tell the function that their id belongs to, in place of repetitions.
-static inline bool edge_keeps_function(const struct graph_edge *edge)
-{
-    return edge->kind == EDGE_OUTSIDE || (edge->flags & EDGE_LOOPS);
-}
-
 static inline bool edge_is_silent(const struct graph_edge *edge)
 {
     return edge->kind == EDGE_SILENT_JUMP || edge->kind == EDGE_SILENT_CALL;
-}
-
-static inline bool edge_is_tail(const struct graph_edge *edge)
-{
-    return edge->kind >= EDGE_TAIL && edge->kind <= EDGE_SILENT_JUMP;
 }
 
 #endif

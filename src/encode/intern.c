@@ -227,7 +227,8 @@ int intern_context(const struct intern *intern, uint64_t id, uint64_t handle, ui
     }
     if (node->edge != INTERN_ORIGIN)
         return -EBADMSG;
-    *context = (struct context){id, stack, level - 1, node->count, function};
+    *context = (struct context){
+        .id = id, .stack = stack, .depth = level - 1, .root = node->count, .function = function};
     *origin = (struct intern_origin){node->id, node->handle, node->parent, node->count};
     return 0;
 }

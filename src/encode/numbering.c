@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: MIT
 #include "encode/numbering.h"
 #include "encode/acyclic.h"
-#include "encode/ways.h"
 #include <errno.h>
 
 static struct code *code_at(struct numbering *numbering, uint32_t edge)
@@ -9,99 +8,11 @@ static struct code *code_at(struct numbering *numbering, uint32_t edge)
     return series_at(&numbering->codes, edge);
 }
 
-static bool *leaves_at(struct numbering *numbering, uint32_t function)
-{
-    return series_at(&numbering->leaves, function);
-}
-
 static bool reach(struct numbering *numbering)
 {
     const struct graph *graph = numbering->graph;
-    struct pool *pool = graph->pool;
-    return (graph->edge_count == 0 ||
-            series_reach(&numbering->codes, pool, graph->edge_count - 1)) &&
-           (graph->function_count == 0 ||
-            series_reach(&numbering->leaves, pool, graph->function_count - 1));
-}
-
-// Looks at the edges into a function that is known to leave: calls must save by now, and functions
-// that leave by a tail call to it are put on the list of work. Returns the new head of that.
-static uint32_t spread_leaving(struct numbering *numbering, uint32_t function, uint32_t work)
-{
-    const struct graph *graph = numbering->graph;
-    for (uint32_t i = graph_function(graph, function)->first_in; i != GRAPH_NONE;
-         i = graph_edge(graph, i)->next_in) {
-        const struct graph_edge *edge = graph_edge(graph, i);
-        if (!edge_is_tail(edge)) {
-            struct code *code = code_at(numbering, i);
-            if (i < numbering->covered && !edge_is_silent(edge) && !code->save)
-                code->save = numbering->saves_changed = true;
-        } else if (!*leaves_at(numbering, edge->caller)) {
-            *leaves_at(numbering, edge->caller) = true;
-            graph_function(graph, edge->caller)->work = work;
-            work = edge->caller;
-        }
-    }
-    return work;
-}
-
-// Marks a function, and all that leave by a tail call to it: what they leave behind is restored by
-// those who called them.
-static void mark_leaving(struct numbering *numbering, uint32_t function)
-{
-    if (*leaves_at(numbering, function))
-        return;
-    *leaves_at(numbering, function) = true;
-    graph_function(numbering->graph, function)->work = GRAPH_NONE;
-    for (uint32_t work = function; work != GRAPH_NONE;) {
-        uint32_t next = graph_function(numbering->graph, work)->work;
-        work = spread_leaving(numbering, work, next);
-    }
-}
-
-static uint64_t heat_into(const struct graph *graph, uint32_t function)
-{
-    uint64_t heat = 0;
-    for (uint32_t i = graph_function(graph, function)->first_in; i != GRAPH_NONE;
-         i = graph_edge(graph, i)->next_in)
-        heat += graph_edge(graph, i)->heat;
-    return heat;
-}
-
-// From those edges and functions on.
-static void find_leaving(struct numbering *numbering, uint32_t first, uint32_t first_function)
-{
-    const struct graph *graph = numbering->graph;
-    for (uint32_t i = first; i < graph->edge_count; i++) {
-        const struct graph_edge *edge = graph_edge(graph, i);
-        const struct code *code = code_at(numbering, i);
-        if (!edge_is_tail(edge))
-            continue;
-        // An indirect jump may go somewhere new, and push, at any time.
-        if (code->action != ACTION_ADD || code->add != 0 || edge->kind == EDGE_TAIL_INDIRECT ||
-            *leaves_at(numbering, edge->callee))
-            mark_leaving(numbering, edge->caller);
-    }
-    uint64_t cold = numbering->options.save_unseen_tails;
-    for (uint32_t i = first_function; cold && i < graph->function_count; i++) {
-        if (graph_function(graph, i)->unseen_tails > 0 && heat_into(graph, i) < cold)
-            mark_leaving(numbering, i);
-    }
-}
-
-// Calls whose way back cannot know what the way there did, whatever code there is.
-static bool must_save(struct numbering *numbering, const struct graph_edge *edge)
-{
-    return !edge_is_tail(edge) && !edge_is_silent(edge) &&
-           (edge->kind == EDGE_OUTSIDE || *leaves_at(numbering, edge->callee));
-}
-
-// One piece of code serves all targets of a call that are looked up in a hash table: on the way
-// back it does not know which one it was.
-static bool is_hashed(const struct numbering *numbering, const struct graph_edge *edge)
-{
-    return edge->kind == EDGE_INDIRECT &&
-           graph_site(numbering->graph, edge->site)->targets > numbering->options.chain_targets;
+    return graph->edge_count == 0 ||
+           series_reach(&numbering->codes, graph->pool, graph->edge_count - 1);
 }
 
 // What is pushed begins a part of the path, with the first id of the function called.
@@ -119,13 +30,10 @@ static void write_codes(struct numbering *numbering, const bool *taken)
     const struct dictionary *dictionary = numbering->dictionary;
     for (uint32_t i = 0; i < graph->edge_count; i++) {
         const struct graph_edge *edge = graph_edge(graph, i);
-        if (edge->flags & EDGE_LOOPS)
-            code_at(numbering, i)->action = ACTION_LOOP;
-        else if (edge_is_silent(edge))
+        if (edge_is_silent(edge))
             code_at(numbering, i)->action = ACTION_ADD;
-        else if (!taken[i] && !(edge->flags & EDGE_UNENCODED) && edge->kind != EDGE_OUTSIDE)
+        else if (!taken[i] && !(edge->flags & EDGE_UNENCODED))
             code_at(numbering, i)->action = ACTION_REPEAT;
-        numbering->loops += (edge->flags & EDGE_LOOPS) != 0;
         numbering->back += code_at(numbering, i)->action == ACTION_REPEAT;
         numbering->cut += taken[i]; // those that were not cut are taken off below
     }
@@ -143,14 +51,8 @@ static void write_codes(struct numbering *numbering, const bool *taken)
         }
     }
     numbering->covered = graph->edge_count;
-    numbering->covered_functions = graph->function_count;
-    numbering->covered_roots = graph->root_count;
-    find_leaving(numbering, 0, 0);
-    for (uint32_t i = 0; i < graph->edge_count; i++) {
-        const struct graph_edge *edge = graph_edge(graph, i);
-        code_at(numbering, i)->save = must_save(numbering, edge) || is_hashed(numbering, edge);
+    for (uint32_t i = 0; i < graph->edge_count; i++)
         begin_part(numbering, i);
-    }
 }
 
 // What a numbering needs while it is made.
@@ -184,8 +86,7 @@ static bool scratch_init(struct scratch *scratch, const struct graph *graph)
 
 static bool is_candidate(const struct graph_edge *edge)
 {
-    return edge->kind != EDGE_OUTSIDE && !edge_is_silent(edge) &&
-           !(edge->flags & (EDGE_LOOPS | EDGE_UNENCODED));
+    return !edge_is_silent(edge) && !(edge->flags & EDGE_UNENCODED);
 }
 
 // A root begins with 0: where it leads to silently that must be its own.
@@ -325,7 +226,6 @@ static void numbering_init(struct numbering *numbering, const struct graph *grap
 {
     *numbering = (struct numbering){.graph = graph, .options = *options};
     numbering->codes.size = sizeof(struct code);
-    numbering->leaves.size = sizeof(bool);
 }
 
 int numbering_make(struct numbering *numbering, const struct graph *graph,
@@ -375,103 +275,24 @@ int numbering_start(struct numbering *numbering, const struct graph *graph,
     struct dictionary_plan plan = {
         .stamp = options->stamp, .first = &first, .id_bits = options->id_bits, .silent = &silent};
     int status = dictionary_build(graph, &plan, &numbering->dictionary);
-    enum cover cover;
-    return status < 0 ? status : numbering_cover(numbering, &cover);
+    return status < 0 ? status : numbering_cover(numbering);
 }
 
-// Whether an id 0, of a function that nobody has numbered, means nothing else in a function, or in
-// those that it leads to silently.
-static bool zero_is_free(const struct numbering *numbering, uint32_t function)
-{
-    struct ways ways = {.graph = numbering->graph, .kind = EDGE_SILENT_JUMP};
-    uint32_t edges[WAYS];
-    ways_from_function(&ways, function);
-    ways_find(&ways, GRAPH_NONE, edges);
-    for (uint32_t i = 0; i < ways.count; i++)
-        if (dictionary_find(numbering->dictionary, ways.way[i].function, 0))
-            return false;
-    return ways.count < WAYS;
-}
-
-// Whether a silent edge that is new fits: its function is not known to the encoding, so calls of it
-// push, and the id 0 that they begin with tells.
-static bool silent_fits(const struct numbering *numbering, const struct graph_edge *edge)
-{
-    return edge->caller >= numbering->dictionary->functions &&
-           zero_is_free(numbering, edge->callee);
-}
-
-// Whether a path can begin in a function with the id 0.
-static bool root_fits(const struct numbering *numbering, uint32_t function)
-{
-    const struct dictionary *dictionary = numbering->dictionary;
-    if (function >= dictionary->functions)
-        return zero_is_free(numbering, function);
-    const struct dictionary_function *root = &dictionary->function[function];
-    return root->reserved || (root->own == 0 && !root->has_no_own) ||
-           zero_is_free(numbering, function);
-}
-
-static bool roots_fit(struct numbering *numbering)
+int numbering_cover(struct numbering *numbering)
 {
     const struct graph *graph = numbering->graph;
-    bool fit = true;
-    for (uint32_t f = 0; f < graph->function_count && numbering->covered_roots < graph->root_count;
-         f++)
-        fit = fit && (!graph_function(graph, f)->root || root_fits(numbering, f));
-    numbering->covered_roots = graph->root_count;
-    return fit;
-}
-
-int numbering_cover(struct numbering *numbering, enum cover *cover)
-{
-    const struct graph *graph = numbering->graph;
-    *cover = COVER_FITS;
     if (!reach(numbering))
         return -ENOMEM;
-    bool tails = numbering->covered_functions < graph->function_count &&
-                 numbering->options.save_unseen_tails;
-    const bool asked = !numbering->options.ignores_stale;
-    bool stale = asked && !roots_fit(numbering);
     for (uint32_t i = numbering->covered; i < graph->edge_count; i++) {
-        const struct graph_edge *edge = graph_edge(graph, i);
-        tails |= edge_is_tail(edge);
-        stale |= asked && edge_is_silent(edge) && !silent_fits(numbering, edge);
-        if (edge->flags & EDGE_LOOPS)
-            code_at(numbering, i)->action = ACTION_LOOP;
-        else if (edge_is_silent(edge))
+        if (edge_is_silent(graph_edge(graph, i)))
             code_at(numbering, i)->action = ACTION_ADD;
-    }
-    numbering->saves_changed = false;
-    if (tails)
-        find_leaving(numbering, numbering->covered, numbering->covered_functions);
-    if (stale)
-        *cover = COVER_STALE;
-    else if (numbering->saves_changed)
-        *cover = COVER_SAVES;
-    // All new targets of an indirect call go one way, too.
-    for (uint32_t i = numbering->covered; i < graph->edge_count; i++) {
-        const struct graph_edge *edge = graph_edge(graph, i);
-        code_at(numbering, i)->save = edge->kind == EDGE_INDIRECT || must_save(numbering, edge);
         begin_part(numbering, i);
     }
     numbering->covered = graph->edge_count;
-    numbering->covered_functions = graph->function_count;
     return 0;
 }
 
 void numbering_free(struct numbering *numbering)
 {
     series_free(&numbering->codes, numbering->graph->pool);
-    series_free(&numbering->leaves, numbering->graph->pool);
-}
-
-bool numbering_plain(const struct numbering *numbering, uint32_t index)
-{
-    const struct graph_site *site = graph_site(numbering->graph, index);
-    if (site->targets != 1 || site->first_edge >= numbering->covered ||
-        (site->kind != EDGE_CALL && site->kind != EDGE_TAIL))
-        return false;
-    const struct code *code = numbering_code(numbering, site->first_edge);
-    return code->action == ACTION_ADD && code->add == 0 && !code->save;
 }

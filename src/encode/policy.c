@@ -29,7 +29,7 @@ void observe_path(const struct graph *graph, const struct numbering *numbering,
             continue;
         const struct code *code = numbering_code(numbering, path[i]);
         bool is_new = path[i] >= numbering->dictionary->edges;
-        bool never = edge->kind == EDGE_OUTSIDE || (edge->flags & (EDGE_LOOPS | EDGE_UNENCODED));
+        bool never = edge->flags & EDGE_UNENCODED;
         if (code->action != ACTION_ADD) {
             observed->unencoded += is_new && !never;
             observed->repeated += !is_new && !never;

@@ -43,66 +43,45 @@ void serial_graph(struct serial *out, const struct graph *graph, uint32_t from_f
     }
 }
 
-// The next call among the steps of a function, from one on; the end if there is none.
-static uint32_t next_call(const struct dictionary *dictionary, uint32_t function, uint32_t step)
-{
-    const struct dictionary_function *into = &dictionary->function[function];
-    while (step < into->first + into->count && dictionary->step[step].edge == GRAPH_NONE)
-        step++;
-    return step;
-}
-
 static unsigned flags_of(const struct dictionary_function *function)
 {
     return function->reserved + 2u * function->has_no_own;
 }
 
-static bool list_changed(const struct dictionary *dictionary, const struct dictionary *previous,
-                         uint32_t function)
+// Whether there is anything to write of a function.
+static bool has_list(const struct dictionary_function *function)
 {
-    const struct dictionary_function *now = &dictionary->function[function];
-    if (!previous || function >= previous->functions)
-        return now->calls > 0 || flags_of(now);
-    const struct dictionary_function *then = &previous->function[function];
-    if (now->calls != then->calls || flags_of(now) != flags_of(then))
-        return true;
-    uint32_t mine = now->first, other = then->first;
-    for (uint32_t i = 0; i < now->calls; i++) {
-        mine = next_call(dictionary, function, mine);
-        other = next_call(previous, function, other);
-        if (dictionary->step[mine++].edge != previous->step[other++].edge)
-            return true;
-    }
-    return false;
+    return function->calls > 0 || flags_of(function);
 }
 
 static void put_list(struct serial *out, const struct dictionary *dictionary, uint32_t function)
 {
     const struct dictionary_function *into = &dictionary->function[function];
-    uint32_t before = 0, step = into->first;
+    uint32_t before = 0;
     put(out, 4ull * into->calls + flags_of(into));
-    for (uint32_t i = 0; i < into->calls; i++) {
-        step = next_call(dictionary, function, step);
-        put_signed(out, (uint64_t)dictionary->step[step].edge - before);
-        before = dictionary->step[step++].edge;
+    for (uint32_t i = into->first; i < into->first + into->count; i++) {
+        const uint32_t edge = dictionary->step[i].edge;
+        if (edge == GRAPH_NONE)
+            continue;
+        put_signed(out, (uint64_t)edge - before);
+        before = edge;
     }
 }
 
-void serial_dictionary(struct serial *out, const struct dictionary *dictionary,
-                       const struct dictionary *previous)
+void serial_dictionary(struct serial *out, const struct dictionary *dictionary)
 {
-    uint32_t changed = 0, next = 0;
+    uint32_t lists = 0, next = 0;
     for (uint32_t f = 0; f < dictionary->functions; f++)
-        changed += list_changed(dictionary, previous, f);
+        lists += has_list(&dictionary->function[f]);
     put(out, SECTION_DICTIONARY);
     put(out, dictionary->stamp);
-    put(out, previous ? dictionary->stamp - previous->stamp : 0);
+    put(out, 0);
     put(out, dictionary->functions);
     put(out, dictionary->edges);
     put(out, dictionary->max_id);
-    put(out, changed);
+    put(out, lists);
     for (uint32_t f = 0; f < dictionary->functions; f++) {
-        if (!list_changed(dictionary, previous, f))
+        if (!has_list(&dictionary->function[f]))
             continue;
         put(out, f - next);
         put_list(out, dictionary, f);

@@ -10,10 +10,10 @@
 //   1  graph        first function, count, for each: entry - that of the one before (signed)
 //                   first edge, count, for each: caller - that of the edge before (signed), callee
 //                   - caller (signed), site - entry of the caller (signed), kind + 8 * flags
-//   2  dictionary   stamp, distance back to the stamp that it is told by (0: none), functions,
-//                   edges known, max id, changed functions; for each: its number - that of the one
-//                   before - 1, four times how many edges (+ 1 if it keeps the id 0 for others, + 2
-//                   if it has no ids of its own), for each: its number - that before (signed)
+//   2  dictionary   stamp, 0, functions, edges known, max id, lists; for each: the number of its
+//                   function - that of the one before - 1, four times how many edges (+ 1 if it
+//                   keeps the id 0 for others, + 2 if it has no ids of its own), for each: its
+//                   number - that before (signed)
 //   3  stacks       first node, count, for each:
 //                   0, id, root + 1, function + 1, handle     of an origin
 //                   1, place, function + 1, parent            of a point
@@ -21,9 +21,9 @@
 //                   3 + edge, id, count, parent               of an entry
 //                   with parent - number of the node (signed)
 //
-// A dictionary is told by the lists of encoded edges of those functions whose list has changed; the
-// numbers follow from the lists and the silent edges. So the reader need not believe any number,
-// and what it accepts can be decoded.
+// A dictionary is written as the lists of encoded edges of each function; the numbers follow from
+// the lists and the silent edges. So the reader need not believe any number, and what it accepts
+// can be decoded.
 
 #include "encode/intern.h"
 
@@ -43,9 +43,7 @@ struct serial {
 void serial_graph(struct serial *out, const struct graph *graph, uint32_t from_function,
                   uint32_t from_edge);
 
-// `previous` was written before, or is NULL.
-void serial_dictionary(struct serial *out, const struct dictionary *dictionary,
-                       const struct dictionary *previous);
+void serial_dictionary(struct serial *out, const struct dictionary *dictionary);
 
 // Nodes in [from, to), to being intern_ready(); `nodes` is the first of them.
 void serial_stacks(struct serial *out, const struct intern_node *nodes, uint32_t from, uint32_t to);

@@ -22,7 +22,7 @@ static int tell_walked(const struct intern *intern, const struct intern_node *no
     for (uint32_t left = count; left > 0; left--) {
         if (!node || node->edge != INTERN_FRAME || node->level != left + 1)
             return -EBADMSG;
-        telling->frames[left - 1] = (struct walked){node->id, node->handle, GRAPH_NONE};
+        telling->frames[left - 1] = (struct walked){node->id, node->handle};
         node = node_at(intern, node->parent);
     }
     if (!node || node->edge != INTERN_ORIGIN)
@@ -33,23 +33,18 @@ static int tell_walked(const struct intern *intern, const struct intern_node *no
     return 0;
 }
 
-// Edges become frames; who left by a tail call is not on the stack any more.
+// The root is a frame, too, as long as it has not left by a jump.
 static void path_to_frames(const struct graph *graph, const uint32_t *path, uint32_t count,
                            uint32_t root, struct telling *telling)
 {
-    struct walked *frames = telling->frames;
-    uint32_t made = 1;
-    frames[0] = (struct walked){0, graph_function(graph, root)->entry, GRAPH_NONE};
+    telling->frames[0] = (struct walked){0, graph_function(graph, root)->entry};
+    telling->count = 1 + path_to_walk(graph, path, count, telling->frames + 1);
     for (uint32_t i = 0; i < count; i++) {
         const struct graph_edge *edge = graph_edge(graph, path[i]);
-        const place_t function = graph_function(graph, edge->callee)->entry;
-        if (edge_is_tail(edge))
-            frames[made - 1].function = function;
-        else
-            frames[made++] =
-                (struct walked){graph_site(graph, edge->site)->place, function, path[i]};
+        if (edge->kind != EDGE_SILENT_JUMP)
+            return;
+        telling->frames[0].function = graph_function(graph, edge->callee)->entry;
     }
-    telling->count = made;
 }
 
 static int tell_encoded(const struct codebook *codebook, uint64_t id, uint32_t stamp, uint32_t node,

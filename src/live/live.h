@@ -25,7 +25,7 @@
 #include <stdint.h>
 
 #define LIVE_MAGIC UINT64_C(0x0065766c6e726963) // "cirnlve"
-#define LIVE_VERSION 8
+#define LIVE_VERSION 9
 #define LIVE_SESSION_BYTES 4096
 // Where call sites are patched, targets of calls are bound before they are made: LD_BIND_NOW, in
 // our words if the user has none of it.
@@ -106,12 +106,12 @@ enum live_kernel {
     LIVE_KERNEL_FRAMES, // the kernel's own frames, too, where a clock can see them
 };
 
-// Whose calls are followed in a program that was not built for it.
-enum live_calls_by {
-    LIVE_CALLS_BY_ENTRIES,   // nobody's: only what was built with 'cairn cc'
-    LIVE_CALLS_BY_PROGRAM,   // of the program's own file
-    LIVE_CALLS_BY_LIBRARIES, // of that and its libraries, but for libc
-    LIVE_CALLS_BY_ALL,
+// Whose calls are followed, or whose functions take part in an encoding.
+enum live_by {
+    LIVE_BY_ENTRIES,   // nobody's: only what was built with 'cairn cc'
+    LIVE_BY_PROGRAM,   // of the program's own file
+    LIVE_BY_LIBRARIES, // of that and its libraries, but for libc
+    LIVE_BY_ALL,
 };
 
 struct live_options {
@@ -140,7 +140,8 @@ struct live_options {
     uint64_t bounded_bytes; // of a bounded tree's buffer
     uint32_t verify;        // encode: walk at each sample, and compare
     uint32_t restless;      // encode: for tests, encode anew all the time
-    uint32_t calls_by;      // enum live_calls_by
+    uint32_t calls_by;      // enum live_by
+    uint32_t encode_by;     // enum live_by: encode: whose functions take part
     uint32_t kernel;        // enum live_kernel
     uint32_t calls_window;  // calls are followed while `recording` says so (--delay, --duration)
 };
@@ -148,7 +149,7 @@ struct live_options {
 // Call sites of the program are rewritten, when it starts or while it runs.
 static inline int live_rewrites(const struct live_options *options)
 {
-    return options->tracker == LIVE_TRACKER_ENCODE || options->calls_by != LIVE_CALLS_BY_ENTRIES;
+    return options->tracker == LIVE_TRACKER_ENCODE || options->calls_by != LIVE_BY_ENTRIES;
 }
 
 static inline int live_has(const struct live_options *options, enum live_event event)
@@ -235,14 +236,38 @@ struct live_phase {
     char text[]; // followed by a zero
 };
 
+// The calls that created threads, and the frames they were made from (track/creation.h). Steps are
+// numbered from 1 and never change; whoever creates a thread adds some, under a lock of the agent.
+enum {
+    LIVE_CREATION_BLOCK = 128,  // steps that are allocated together
+    LIVE_CREATION_BLOCKS = 256, // of a process
+    LIVE_CREATION_STEPS = LIVE_CREATION_BLOCK * LIVE_CREATION_BLOCKS,
+};
+
+struct live_creation_step {
+    uint32_t parent;         // the step before; 0: none
+    uint32_t child, sibling; // for the agent alone
+    uint32_t level;   // of a call that creates threads: how many calls the path has so far; else 0
+    place_t site;     // of a frame, as in an edge. Of a call: its return address
+    place_t function; // of a frame. Of a call: the function that the calling thread began in
+};
+
+struct live_creations {
+    _Atomic uint32_t count; // steps; release
+    uint32_t first, calls;  // for the agent alone
+    ref_t blocks[LIVE_CREATION_BLOCKS];
+};
+
 // A tree and who writes it. When a thread ends, the next one with the same start routine and a name
-// of the same pool (base/thread_name.h) goes on with its tree (unless per_thread), so short threads
-// by the million need few trees. A thread in another phase has another tree.
+// of the same pool (base/thread_name.h), created by the same call, goes on with its tree (unless
+// per_thread), so short threads by the million need few trees. A thread in another phase has
+// another tree.
 struct live_thread {
     ref_t next;
     ref_t tree;
     place_t start;               // start routine; 0 for the main thread
     ref_t phase;                 // struct live_phase; 0: none
+    uint32_t creator;            // number of a step that is a call; 0: not known
     _Atomic uint32_t generation; // how often the program had purged when it was begun
     _Atomic uint32_t tid;        // current or last owner
     _Atomic uint32_t owned;      // 1 while a thread uses it
@@ -291,7 +316,7 @@ struct live_encode {
     uint64_t walked;               // of which no number told
     uint64_t verified, mismatches; // numbers that were compared with a walk, and said otherwise
     uint64_t bytes;
-    uint64_t frozen; // 1: there were threads, from then on nothing was encoded anew
+    uint64_t stopped; // 1: an unwinder came that stubs would mislead; from then on all was walked
     // Why samples were walked: in a hook or stub; outside of main or of the stack, or at a time
     // when the state is not known; the number has no meaning in that function. The rest differed.
     uint64_t in_hooks, outside, undecoded;
@@ -306,8 +331,13 @@ struct live_encode {
     uint64_t path_class[LIVE_DEPTHS], stack_class[LIVE_DEPTHS];
     uint64_t progress_count, progress_every; // one in so many encodings
     struct live_progress progress[LIVE_PROGRESS];
-    uint64_t rests;   // times that numbers were too dear for those who asked, and walks went on
+    uint64_t direct;  // samples that were told by the number of the function they hit
     uint64_t look_ns; // on finding and patching the sites of functions, of the thread's time
+    // Samples that were told after a climb: out of leaf functions alone, or out of others, too.
+    uint64_t from_leaf, climbed;
+    // Of `pushes`, because of recursion, because ids would overflow, and because of functions whose
+    // jumps lead to where nobody knows. The others are of edges that will have a number.
+    uint64_t pushes_recursion, pushes_overflow, pushes_open;
 };
 
 // What is known of the blocks of a process, with the alloc event; any thread writes.
@@ -380,6 +410,7 @@ struct live_process {
     struct live_encode encode;      // of trackers that patch call sites
     struct live_alloc alloc;        // with the alloc event
     struct live_contexts contexts;
+    struct live_creations creations;
     _Atomic ref_t reaped;          // struct live_reaped
     _Atomic uint32_t reaped_count; // that were met: not all are told
     struct live_goodbye goodbye;   // written before end_ns

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT
 #include "patch/assemble.h"
+#include "base/unseen.h"
 #include "patch/chain.h"
 #include <string.h>
 
@@ -38,37 +39,7 @@ static void emit_push_operand(struct assembler *out, const struct site *site,
     emit_moved(out, &as_push, push, site->address);
 }
 
-// The operand of an indirect call or jump, loaded into the scratch register: the same as a mov.
-static void emit_load_operand(struct assembler *out, const struct site *site,
-                              const struct instruction *in, const unsigned char *bytes)
-{
-    unsigned char load[INSTRUCTION_MOST + 1] = {0x49, 0x89, 0xc3}; // mov %rax, %r11
-    struct instruction as_load;
-    if (site->thunk) {
-        const uint8_t reg = site->thunk - 1;
-        load[0] |= reg < 8 ? 0 : 4;
-        load[2] |= (unsigned char)((reg & 7) << 3);
-        emit(out, load, 3);
-        return;
-    }
-    size_t at = 0;
-    for (unsigned i = 0; i < in->opcode_at; i++)
-        if (bytes[i] == 0x64 || bytes[i] == 0x65)
-            load[at++] = bytes[i];
-    load[at++] = (unsigned char)(0x4c | (in->rex & 3)); // the bits of base and index stay
-    load[at++] = 0x8b;
-    memcpy(load + at, bytes + in->opcode_at + 1, in->length - in->opcode_at - 1u);
-    load[at] = (unsigned char)((load[at] & 0xc7) | (SCRATCH & 7) << 3);
-    at += in->length - in->opcode_at - 1u;
-    if (!decode(load, at, &as_load) || as_load.length != at) {
-        out->failed = true;
-        return;
-    }
-    // A displacement from the instruction's end means the same place.
-    emit_moved(out, &as_load, load, site->address + in->length - at);
-}
-
-// Whether the target may be kept in the scratch register: not if the operand is made of it, nor in
+// Whether the scratch register may be used: not if the operand is made of it, nor in
 // calls that look like those for thread-local storage, which preserve all registers.
 static bool can_scratch(const struct site *site, const struct instruction *in,
                         const unsigned char *bytes)
@@ -78,6 +49,23 @@ static bool can_scratch(const struct site *site, const struct instruction *in,
     const bool plain = in->length == 2 && bytes[0] == 0xff && bytes[1] == 0x10; // call *(%rax)
     return !plain && !(in->prefixes & (PREFIX_ADDRESS | PREFIX_OPERAND)) &&
            (in->mod == 3 || (in->base != SCRATCH && in->index != SCRATCH));
+}
+
+// A call of a constant, near or far. A far one's address comes right behind it, and is jumped over.
+static void emit_constant(struct assembler *out, uintptr_t target, uint16_t *back)
+{
+    int32_t distance;
+    // Before its place is known, the longer one.
+    if (out->slot && moved_distance(out->slot + out->at + JUMP_BYTES, target, &distance)) {
+        emit(out, "\xe8", 1);
+        emit_distance(out, target);
+        *back = (uint16_t)out->at;
+        return;
+    }
+    emit(out, "\xff\x15\x02\x00\x00\x00", 6); // call *2(%rip)
+    *back = (uint16_t)out->at;
+    emit(out, "\xeb\x08", 2);
+    emit(out, &target, sizeof target);
 }
 
 static void emit_site(struct assembler *out, const struct site *site, const struct instruction *in,
@@ -120,21 +108,19 @@ static bool is_indirect(const struct site *site)
     return site->kind == SITE_CALL_INDIRECT || site->kind == SITE_TAIL_INDIRECT || site->thunk;
 }
 
-// The word of the thread's table is added or taken off; a negative one is for the hook. Returns
-// where the distance to the hook's address is.
+// The word of the thread's table is added or taken off, in %rax, which is on the stack meanwhile; a
+// negative one is for the hook. Returns where the distance to the hook's address is.
 static size_t emit_lookup(struct assembler *out, const struct stub_plan *plan, uint8_t operation,
-                          uint16_t *saved, uint16_t *restored)
+                          uint16_t *restored)
 {
     const unsigned char change[] = {0x64, 0x48, operation, 0x04, 0x25};
-    emit(out, "\x50", 1); // push %rax
-    *saved = (uint16_t)out->at;
     emit(out, "\x64\x48\x8b\x04\x25", 5); // mov %fs:table, %rax
     emit_word(out, (uint32_t)plan->tls_table);
     emit(out, "\x48\x8b\x80", 3); // mov 8*index(%rax), %rax
     emit_word(out, plan->index * 8);
     emit(out, "\x48\x85\xc0\x79\x08", 5); // test %rax, %rax; jns over the next two
     const size_t hook = emit_hook(out);
-    emit(out, "\xeb\x09", 2); // jmp over the next one
+    emit(out, "\xeb\x09", 2); // jmp over the next one: LOOKUP_TAIL bytes, both
     emit(out, change, sizeof change);
     emit_word(out, (uint32_t)plan->tls_number);
     *restored = (uint16_t)out->at;
@@ -144,37 +130,44 @@ static size_t emit_lookup(struct assembler *out, const struct stub_plan *plan, u
 
 // What comes before the call; returns where the distance to the hook's address is, or 0.
 static size_t emit_before(struct assembler *out, struct stub *stub, const struct stub_plan *plan,
-                          const struct instruction *in, const unsigned char *bytes,
-                          struct chain *chain)
+                          const struct instruction *in, const unsigned char *bytes)
 {
-    const bool chains = plan->kind == STUB_CHAIN, hooks = chains || plan->kind == STUB_HOOK;
-    const bool pushes =
-        is_indirect(stub->site) && (chains || (hooks && plan->push_target && plan->before));
+    const bool hooks = plan->kind == STUB_HOOK && plan->before;
+    const bool pushes = is_indirect(stub->site) && hooks && plan->push_target;
     if (plan->kind == STUB_DELTA)
         emit_add(out, &stub->call, plan);
-    if (plan->kind == STUB_TABLE)
-        return emit_lookup(out, plan, LOOKUP_ADD, &stub->pushed, &stub->call.popped);
-    chain->scratch = chains && can_scratch(stub->site, in, bytes);
-    chain->tail = is_tail(stub->site);
-    if (chain->scratch) {
-        emit_load_operand(out, stub->site, in, bytes);
-        emit_chain(out, stub, plan, chain);
-        stub->call.start = (uint16_t)out->at;
+    if (plan->kind == STUB_TABLE) {
+        // Of an indirect site, chains lead here, with the target on the stack.
+        if (plan->target) {
+            stub->pushed = (uint16_t)out->at;
+            emit(out, "\x48\x89\x04\x24", 4); // mov %rax, (%rsp)
+        } else {
+            emit(out, "\x50", 1); // push %rax
+            stub->pushed = (uint16_t)out->at;
+        }
+        return emit_lookup(out, plan, LOOKUP_ADD, &stub->call.popped);
     }
-    if (pushes && chain->scratch)
-        emit(out, "\x41\x53", 2); // push %r11
-    else if (pushes)
-        emit_push_operand(out, stub->site, in, bytes);
-    if (pushes)
+    if (plan->kind == STUB_PLAIN && plan->target) {
         stub->pushed = (uint16_t)out->at;
-    if (chains && !chain->scratch)
-        emit_chain(out, stub, plan, chain);
-    if (!chain->scratch)
-        stub->call.start = (uint16_t)out->at;
-    const size_t hook = hooks && plan->before ? emit_hook(out) : 0;
+        emit_drop(out, &stub->call);
+    }
+    if (pushes) {
+        emit_push_operand(out, stub->site, in, bytes);
+        stub->pushed = (uint16_t)out->at;
+    }
+    const size_t hook = hooks ? emit_hook(out) : 0;
     if (pushes)
         emit_drop(out, &stub->call);
     return hook;
+}
+
+static void emit_whole_chain(struct assembler *out, struct stub *stub, const struct stub_plan *plan,
+                             const struct instruction *in, const unsigned char *bytes)
+{
+    emit_push_operand(out, stub->site, in, bytes);
+    stub->pushed = (uint16_t)out->at;
+    emit_chain(out, plan, is_tail(stub->site), can_scratch(stub->site, in, bytes),
+               &stub->call.popped);
 }
 
 static void emit_head(struct assembler *out, const struct site *site)
@@ -185,18 +178,18 @@ static void emit_head(struct assembler *out, const struct site *site)
 
 // What comes behind the call, up to the jump back; returns as emit_before() does.
 static size_t emit_behind(struct assembler *out, struct stub *stub, const struct stub_plan *plan,
-                          const unsigned char *bytes, const struct chain *chain)
+                          const unsigned char *bytes)
 {
     const struct site *site = stub->site;
-    const bool hooks = plan->kind == STUB_CHAIN || plan->kind == STUB_HOOK;
     if (plan->kind == STUB_DELTA)
         emit_sub(out, &stub->call, plan);
-    size_t hook = hooks && plan->after ? emit_hook(out) : 0;
-    if (plan->kind == STUB_TABLE)
-        hook = emit_lookup(out, plan, LOOKUP_SUB, &stub->saved, &stub->restored);
+    size_t hook = plan->kind == STUB_HOOK && plan->after ? emit_hook(out) : 0;
+    if (plan->kind == STUB_TABLE) {
+        emit(out, "\x50", 1); // push %rax
+        stub->saved = (uint16_t)out->at;
+        hook = emit_lookup(out, plan, LOOKUP_SUB, &stub->restored);
+    }
     stub->call.behind = stub->behind = (uint16_t)out->at;
-    if (plan->kind == STUB_CHAIN)
-        end_joins(out, chain, plan);
     emit_neighbours(out, stub, bytes, (unsigned)(site->lead + site->length), site->span);
     stub->end = (uint16_t)out->at;
     emit(out, "\xe9", 1);
@@ -209,7 +202,6 @@ static void emit_all(struct assembler *out, struct stub *stub, const struct stub
     const struct site *site = stub->site;
     unsigned char bytes[ORIGINAL_MOST];
     const unsigned char *call = bytes + site->lead;
-    struct chain chain = {0};
     struct instruction in;
     read_original(site, bytes);
     if (!decode(call, (size_t)(site->span - site->lead), &in) ||
@@ -222,31 +214,140 @@ static void emit_all(struct assembler *out, struct stub *stub, const struct stub
     stub->begin = (uint16_t)out->at;
     if (site->lead < JUMP_BYTES)
         stub->moved[site->lead] = stub->begin;
-    const size_t before = emit_before(out, stub, plan, &in, call, &chain);
+    if (plan->kind == STUB_CHAIN) {
+        emit_whole_chain(out, stub, plan, &in, call);
+        return;
+    }
+    const size_t before = emit_before(out, stub, plan, &in, call);
     stub->call.call = (uint16_t)out->at;
-    emit_site(out, site, &in, call);
-    stub->call.back = (uint16_t)out->at;
-    const size_t after = is_tail(site) ? 0 : emit_behind(out, stub, plan, bytes, &chain);
+    if (plan->target)
+        emit_constant(out, plan->target, &stub->call.back);
+    else
+        emit_site(out, site, &in, call);
+    if (!plan->target)
+        stub->call.back = (uint16_t)out->at;
+    const size_t after = is_tail(site) ? 0 : emit_behind(out, stub, plan, bytes);
     if (before)
         emit_literal(out, before, (uintptr_t)plan->before);
     if (after)
         emit_literal(out, after, (uintptr_t)plan->after);
-    end_chain(out, &chain, plan);
+}
+
+// ---- copies
+//
+// Stubs of direct calls by one plan differ in where they are and where they lead: most are copies
+// of the one before. Under the lock.
+
+#define COPIED_MOST 128
+#define INDEX_AT 12 // in emit_lookup(), behind the push
+#define DELTA_AT 9  // in an addition to a quadword
+
+static struct {
+    size_t bytes; // 0: there is none
+    struct stub_plan plan;
+    struct stub stub;
+    unsigned char code[COPIED_MOST];
+} last;
+
+static bool is_usual(const struct site *site, const struct stub_plan *plan)
+{
+    return site->kind == SITE_CALL && !site->thunk && site->span == JUMP_BYTES &&
+           site->length == JUMP_BYTES && site->original[0] == 0xe8 && plan->kind != STUB_CHAIN &&
+           !plan->target;
+}
+
+// A delta that is one addition of a constant, and not left out.
+static bool is_narrow(const struct stub_plan *plan)
+{
+    return plan->delta && !is_wide(plan, plan->delta);
+}
+
+static bool is_copy(const struct site *site, const struct stub_plan *plan)
+{
+    return last.bytes && is_usual(site, plan) && plan->kind == last.plan.kind &&
+           plan->wide == last.plan.wide &&
+           (plan->delta == last.plan.delta || (is_narrow(plan) && is_narrow(&last.plan))) &&
+           plan->before == last.plan.before && plan->after == last.plan.after &&
+           plan->tls_number == last.plan.tls_number && plan->tls_table == last.plan.tls_table;
+}
+
+static void keep(const struct stub *stub, const struct stub_plan *plan, const unsigned char *code,
+                 size_t bytes)
+{
+    if (bytes == 0 || bytes > COPIED_MOST || !is_usual(stub->site, plan))
+        return;
+    last.bytes = bytes;
+    last.plan = *plan;
+    last.stub = *stub;
+    memcpy(last.code, code, bytes);
+}
+
+// What another site has written at an offset.
+static void rewrite_distance(struct assembler *out, size_t at, uintptr_t target)
+{
+    out->at = at;
+    emit_distance(out, target);
+}
+
+static void rewrite_word(struct assembler *out, size_t at, uint32_t word)
+{
+    out->at = at;
+    emit_word(out, word);
+}
+
+static size_t copy_last(struct stub *stub, const struct stub_plan *plan, unsigned char *code)
+{
+    struct assembler out = {code, 0, stub->code, false};
+    const struct site *site = stub->site;
+    const struct stub own = *stub;
+    int32_t distance;
+    memcpy(&distance, site->original + 1, sizeof distance);
+    memcpy(code, last.code, last.bytes);
+    *stub = last.stub;
+    stub->site = own.site;
+    stub->code = own.code;
+    stub->shift = own.shift;
+    stub->is_free = own.is_free;
+    stub->evicted = own.evicted;
+    stub->next_free = own.next_free;
+    emit_head(&out, site);
+    rewrite_distance(&out, stub->call.call + 1u,
+                     site->address + JUMP_BYTES + (uintptr_t)(intptr_t)distance);
+    rewrite_distance(&out, stub->end + 1u, site->address + JUMP_BYTES);
+    if (plan->kind == STUB_TABLE) {
+        stub->index = plan->index;
+        rewrite_word(&out, stub->pushed + (size_t)INDEX_AT, plan->index * 8);
+        rewrite_word(&out, stub->saved + (size_t)INDEX_AT, plan->index * 8);
+    } else if (plan->kind == STUB_DELTA && is_narrow(plan)) {
+        stub->call.delta = plan->delta;
+        rewrite_word(&out, stub->call.add + (size_t)DELTA_AT, (uint32_t)plan->delta);
+        rewrite_word(&out, stub->call.back + (size_t)DELTA_AT, (uint32_t)plan->delta);
+    }
+    return out.failed ? 0 : last.bytes;
 }
 
 size_t assemble(struct stub *stub, const struct stub_plan *plan, unsigned char code[STUB_MOST])
 {
+    if (is_copy(stub->site, plan))
+        return copy_last(stub, plan, code);
     struct assembler out = {code, 0, stub->code, false};
     stub->kind = (uint8_t)plan->kind;
     stub->wide = plan->kind == STUB_DELTA && is_wide(plan, plan->delta);
     stub->call.delta = plan->kind == STUB_DELTA ? plan->delta : 0;
+    stub->call.target = plan->target;
+    stub->otherwise = plan->kind == STUB_CHAIN ? plan->otherwise : NULL;
+    stub->index = plan->kind == STUB_TABLE ? plan->index : 0;
     emit_all(&out, stub, plan);
-    return out.failed ? 0 : out.at;
+    const size_t bytes = out.failed ? 0 : out.at;
+    keep(stub, plan, code, bytes);
+    return bytes;
 }
 
 size_t assemble_size(struct site *site, const struct stub_plan *plan)
 {
-    unsigned char code[STUB_MOST];
+    if (is_copy(site, plan))
+        return last.bytes;
+    static unsigned char code[STUB_MOST] UNSEEN; // under the lock
     struct stub stub = {.site = site};
     return assemble(&stub, plan, code);
 }

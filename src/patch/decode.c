@@ -6,7 +6,8 @@
 // REX.W; w two; e two and one; a an address of eight (four after 67); r, d branch distances of one
 // and of four bytes. Capital M: a ModRM byte alone; those with both are the letters of `both`
 // below.
-// A dot: nothing; !: no such instruction; p: a prefix or an escape.
+// A dot: nothing; !: no such instruction; p: a prefix or an escape. A comma, i, S: as a dot, b, M,
+// but the instruction may lead elsewhere, or be padding.
 static const char one_byte[257] = "MMMMbz!!MMMMbz!p"  // 00
                                   "MMMMbz!!MMMMbz!!"  // 10
                                   "MMMMbzp!MMMMbzp!"  // 20
@@ -15,19 +16,19 @@ static const char one_byte[257] = "MMMMbz!!MMMMbz!p"  // 00
                                   "................"  // 50
                                   "!!pMppppzZbB...."  // 60
                                   "rrrrrrrrrrrrrrrr"  // 70
-                                  "BZ!BMMMMMMMMMMMM"  // 80
-                                  "..........!....."  // 90
+                                  "BZ!BMMMMMMMMMMMS"  // 80
+                                  ",.........!....."  // 90
                                   "aaaa....bz......"  // a0
                                   "bbbbbbbbvvvvvvvv"  // b0
-                                  "BBw.ppBZe.w..b!."  // c0
+                                  "BBw,ppBZe.w,,i!,"  // c0
                                   "MMMM!!!.MMMMMMMM"  // d0
                                   "rrrrbbbbdd!r...."  // e0
-                                  "p.pp..FG......MM"; // f0: F, G have an immediate if reg is 0 or 1
+                                  "p,pp,.FG......MS"; // f0: F, G have an immediate if reg is 0 or 1
 
-static const char two_byte[257] = "MMMM!.....!.!M.P"  // 00: P is 3DNow!
-                                  "MMMMMMMMMMMMMMMM"  // 10
+static const char two_byte[257] = "MMMM!,.,..!,!M.P"  // 00: P is 3DNow!
+                                  "MMMMMMMMMMMMMMMS"  // 10
                                   "CCCC!!!!MMMMMMMM"  // 20: C takes registers only
-                                  "......!.p!p!!!!!"  // 30
+                                  "....,,!.p!p!!!!!"  // 30
                                   "MMMMMMMMMMMMMMMM"  // 40
                                   "MMMMMMMMMMMMMMMM"  // 50
                                   "MMMMMMMMMMMMMMMM"  // 60
@@ -35,11 +36,11 @@ static const char two_byte[257] = "MMMM!.....!.!M.P"  // 00: P is 3DNow!
                                   "dddddddddddddddd"  // 80
                                   "MMMMMMMMMMMMMMMM"  // 90
                                   "...MBMMM...MBMMM"  // a0
-                                  "MMMMMMMMMMBMMMMM"  // b0
+                                  "MMMMMMMMMSBMMMMM"  // b0
                                   "MMBMBBBM........"  // c0
                                   "MMMMMMMMMMMMMMMM"  // d0
                                   "MMMMMMMMMMMMMMMM"  // e0
-                                  "MMMMMMMMMMMMMMMM"; // f0
+                                  "MMMMMMMMMMMMMMMS"; // f0
 
 struct cursor {
     const unsigned char *code;
@@ -183,6 +184,7 @@ static void read_operands(struct cursor *cursor, struct instruction *in, char sh
     case 'B':
     case 'P':
     case 'b':
+    case 'i':
     case 'r':
         read_immediate(cursor, in, 1);
         break;
@@ -421,10 +423,13 @@ static int usual_immediate(char shape, uint8_t rex)
 {
     switch (shape) {
     case 'M':
+    case 'S':
     case '.':
+    case ',':
         return 0;
     case 'B':
     case 'b':
+    case 'i':
     case 'r':
         return 1;
     case 'Z':
@@ -481,7 +486,7 @@ static bool decode_usual(const unsigned char *code, struct instruction *in)
     const int bytes = usual_immediate(shape, in->rex);
     if (bytes < 0)
         return false;
-    if (shape == 'M' || shape == 'B' || shape == 'Z') {
+    if (shape == 'M' || shape == 'S' || shape == 'B' || shape == 'Z') {
         const uint8_t byte = *at++;
         in->has_modrm = true;
         in->mod = byte >> 6;
@@ -501,11 +506,34 @@ static bool decode_usual(const unsigned char *code, struct instruction *in)
     return !cursor.failed;
 }
 
+// Direct branches, which are a sixth of all instructions, and what callers look for. False: it is
+// none.
+static bool decode_branch(const unsigned char *code, struct instruction *in)
+{
+    const bool two = *code == 0x0f;
+    const uint8_t opcode = code[two];
+    if (two ? (opcode & 0xf0) != 0x80
+            : (opcode & 0xf0) != 0x70 && (opcode & 0xfe) != 0xe8 && opcode != 0xeb)
+        return false;
+    const bool near = !two && (opcode & 0xfe) != 0xe8;
+    in->map = two ? MAP_0F : MAP_ONE;
+    in->opcode = opcode;
+    in->opcode_at = 0;
+    in->flow = opcode == 0xe8                     ? FLOW_CALL
+               : opcode == 0xe9 || opcode == 0xeb ? FLOW_JUMP
+                                                  : FLOW_BRANCH;
+    in->immediate_at = (uint8_t)(two + 1);
+    in->immediate_bytes = near ? 1 : 4;
+    in->immediate = load_signed(code + in->immediate_at, in->immediate_bytes);
+    in->length = in->immediate_at + in->immediate_bytes;
+    return true;
+}
+
 bool decode(const unsigned char *code, size_t bytes, struct instruction *in)
 {
     memset(in, 0, sizeof *in);
     in->base = in->index = NO_REGISTER;
-    if (bytes >= INSTRUCTION_MOST && decode_usual(code, in))
+    if (bytes >= INSTRUCTION_MOST && (decode_branch(code, in) || decode_usual(code, in)))
         return true;
     struct cursor cursor = {code, 0, bytes < INSTRUCTION_MOST ? bytes : INSTRUCTION_MOST, false};
     memset(in, 0, sizeof *in);
@@ -521,6 +549,63 @@ bool decode(const unsigned char *code, size_t bytes, struct instruction *in)
     in->flow = (uint8_t)flow_of(in, &cursor);
     in->length = (uint8_t)cursor.at;
     return !cursor.failed;
+}
+
+// ---- lengths alone
+
+// What follows the opcode of a plain instruction, by its shape: the bytes of an immediate, and
+// these.
+enum {
+    PLAIN = 0x10,
+    PLAIN_MODRM = 0x20,
+    PLAIN_WIDE = 0x40,   // an immediate of z or v
+    PLAIN_WIDEST = 0x80, // of v
+};
+static const uint8_t plain_shapes[128] = {
+    ['.'] = PLAIN,
+    ['M'] = PLAIN | PLAIN_MODRM,
+    ['b'] = PLAIN | 1,
+    ['B'] = PLAIN | PLAIN_MODRM | 1,
+    ['z'] = PLAIN | PLAIN_WIDE | 4,
+    ['Z'] = PLAIN | PLAIN_MODRM | PLAIN_WIDE | 4,
+    ['v'] = PLAIN | PLAIN_WIDE | PLAIN_WIDEST | 4,
+};
+
+// Of a ModRM byte and what it brings, by mod and rm; the base of an index may bring four more.
+static const uint8_t address_bytes[4][8] = {
+    {1, 1, 1, 1, 2, 5, 1, 1},
+    {2, 2, 2, 2, 3, 2, 2, 2},
+    {5, 5, 5, 5, 6, 5, 5, 5},
+    {1, 1, 1, 1, 1, 1, 1, 1},
+};
+
+unsigned decode_plain_length(const unsigned char *code)
+{
+    const unsigned char *at = code;
+    uint8_t shape = plain_shapes[(unsigned char)one_byte[*at]], rex = 0;
+    if (!shape) {
+        // One prefix of those that are a part of the opcode, mostly; others are seldom.
+        const bool prefix = *at == 0x66 || *at == 0xf2 || *at == 0xf3;
+        const bool narrow = *at == 0x66;
+        at += prefix;
+        rex = (*at & 0xf0) == 0x40 ? *at++ : 0;
+        if (*at == 0x0f)
+            shape = plain_shapes[(unsigned char)two_byte[*++at]];
+        else
+            shape = plain_shapes[(unsigned char)one_byte[*at]];
+        if (!shape || (narrow && shape & PLAIN_WIDE))
+            return 0;
+    }
+    unsigned length = (unsigned)(at - code) + 1 + (shape & 0xf);
+    if (shape & PLAIN_MODRM) {
+        const unsigned mod = at[1] >> 6, rm = at[1] & 7;
+        if ((*at & 0xfe) == 0xc6 && (at[1] & 0x38) == 0x38)
+            return 0; // xabort, xbegin
+        length += address_bytes[mod][rm];
+        if (rm == 4 && mod == 0 && (at[2] & 7) == 5)
+            length += 4;
+    }
+    return shape & PLAIN_WIDEST && rex & 8 ? length + 4 : length;
 }
 
 bool decode_is_landing_pad(const struct instruction *in)

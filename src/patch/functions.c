@@ -6,11 +6,67 @@
 #include <errno.h>
 #include <string.h>
 
+#define PAGE 4096
+
 static struct address_index functions; // by start; written under the lock
 
 static bool is_empty_row(const struct cfi_row *row)
 {
     return !row->cfa_is_expression && row->cfa_register == ARCH_SP && row->cfa_offset == 8;
+}
+
+// A retpoline calls itself past a loop, puts a register in the place of that return address, and
+// returns: one more than the register's number; 0: it is none.
+static uint8_t find_thunk(const struct patch_function *function)
+{
+    // call over a loop; ...; mov %reg,(%rsp); ret
+    struct instruction in;
+    const struct module_ref *ref = &function->module->ref;
+    if (function->start < ref->code_start || function->end > ref->code_end ||
+        function->end - function->start > 64 || *(const unsigned char *)function->start != 0xe8 ||
+        !decode((const unsigned char *)function->start, function->end - function->start, &in) ||
+        in.flow != FLOW_CALL)
+        return 0;
+    const uintptr_t inner = decode_target(&in, function->start);
+    if (inner <= function->start || inner >= function->end ||
+        !decode((const unsigned char *)inner, function->end - inner, &in))
+        return 0;
+    const bool stores = in.map == MAP_ONE && !in.vector && in.opcode == 0x89 && in.rex & 8 &&
+                        in.mod == 0 && in.base == REGISTER_STACK && in.index == NO_REGISTER;
+    return stores ? (uint8_t)(in.reg + 1) : 0;
+}
+
+static bool is_in_got(const struct patch_module *module, unsigned part, uintptr_t slot)
+{
+    return slot >= module->got[part].start && slot < module->got[part].end;
+}
+
+bool functions_is_bound(const struct patch_module *module, uintptr_t slot)
+{
+    return slot % 8 == 0 && (is_in_got(module, 0, slot) || is_in_got(module, 1, slot));
+}
+
+// endbr64; bnd jmp *slot(%rip)
+#define LANDING_PAD UINT32_C(0xfa1e0ff3)
+#define BND 0xf2
+
+static uintptr_t find_slot(const struct patch_module *module, uintptr_t address)
+{
+    enum { OPCODE = 2, JUMP = 6 };
+    const unsigned char *code = (const unsigned char *)address;
+    const unsigned char *end = (const unsigned char *)module->ref.code_end;
+    uint32_t pad;
+    int32_t distance;
+    if (address < module->ref.code_start || code >= end || end - code < JUMP)
+        return 0;
+    memcpy(&pad, code, sizeof pad);
+    code += pad == LANDING_PAD ? sizeof pad : 0;
+    code += *code == BND;
+    if (end - code < JUMP || code[0] != 0xff || code[1] != 0x25)
+        return 0;
+    memcpy(&distance, code + OPCODE, sizeof distance);
+    const uintptr_t slot = (uintptr_t)code + JUMP + (uintptr_t)(intptr_t)distance;
+    return functions_is_bound(module, slot) ? slot : 0;
 }
 
 struct patch_function *functions_at(uintptr_t pc)
@@ -33,7 +89,11 @@ struct patch_function *functions_at(uintptr_t pc)
     function->start = bounds.start;
     function->end = bounds.end;
     function->module = module;
+    function->examined = bounds.start;
     function->whole = is_empty_row(&row) && !bounds.signal;
+    function->named = modules_is_named(bounds.start);
+    function->thunk = find_thunk(function);
+    function->slot = find_slot(module, bounds.start);
     function->next = module->functions;
     module->functions = function;
     return function;
@@ -47,17 +107,13 @@ bool functions_stack_is_empty(const struct patch_function *function, uintptr_t p
            is_empty_row(&row);
 }
 
-static void note_jump(struct patch_function *function, const struct instruction *in, uintptr_t pc)
+// A jump that leaves the function.
+static void note_jump(struct patch_function *function, uintptr_t target)
 {
-    if (in->flow != FLOW_JUMP && in->flow != FLOW_BRANCH)
-        return;
-    const uintptr_t target = decode_target(in, pc);
-    if (target >= function->start && target < function->end)
-        return;
     function->leaves = true;
     if (function->inside)
         return;
-    struct patch_function *other = functions_at(target);
+    const struct patch_function *other = functions_at(target);
     if (other && other != function && other->start != target)
         function->inside = other->start;
 }
@@ -80,20 +136,22 @@ static void note_exit(struct patch_function *function, const struct instruction 
 {
     struct patch_exits *exits = &function->exits;
     const bool system_call = in->flow == FLOW_ODD && in->map == MAP_0F && in->opcode == 0x05;
-    if (exits->anywhere || in->flow == FLOW_NEXT)
+    const bool jumps = in->flow == FLOW_JUMP || in->flow == FLOW_BRANCH;
+    const uintptr_t target = decode_target(in, pc);
+    const bool inside = target >= function->start && target < function->end;
+    if (jumps && inside)
         return;
-    if (in->flow == FLOW_CALL_INDIRECT || (in->flow == FLOW_ODD && !system_call)) {
+    if (jumps)
+        note_jump(function, target);
+    if (exits->anywhere)
+        return;
+    if (in->flow == FLOW_CALL_INDIRECT || (in->flow == FLOW_ODD && !system_call) ||
+        (in->flow == FLOW_CALL && inside)) // the last calls itself, or reads the pc
         exits->anywhere = true;
-    } else if (in->flow == FLOW_JUMP_INDIRECT) {
+    else if (in->flow == FLOW_JUMP_INDIRECT)
         add_exit(exits, pc, false, true);
-    } else if (in->flow == FLOW_CALL || in->flow == FLOW_JUMP || in->flow == FLOW_BRANCH) {
-        const uintptr_t target = decode_target(in, pc);
-        const bool inside = target >= function->start && target < function->end;
-        if (in->flow == FLOW_CALL && inside)
-            exits->anywhere = true; // calls itself, or reads the pc
-        else if (!inside)
-            add_exit(exits, target, in->flow == FLOW_CALL, false);
-    }
+    else if (in->flow == FLOW_CALL || jumps)
+        add_exit(exits, target, in->flow == FLOW_CALL, false);
 }
 
 // Assemblers' functions may share a body: strcasecmp() loads the locale, and strcasecmp_l() begins
@@ -112,92 +170,130 @@ static void note_fall(struct patch_function *function)
     add_exit(&function->exits, pc, false, false);
 }
 
-struct examination functions_examine_from_start(struct patch_function *function)
-{
-    struct examination examination = {
-        .function = function->examined ? NULL : function,
-        .search = return_search_begin(&function->module->ref, function->whole),
-    };
-    if (!function->examined)
-        function->exits.anywhere = false;
-    function->examined = true;
-    return examination;
-}
-
-void functions_examine_one(struct examination *examination, uintptr_t pc,
+void functions_examine_one(struct patch_function *function, uintptr_t pc,
                            const struct instruction *in)
 {
-    struct patch_function *function = examination->function;
-    if (!function)
+    if (pc < function->examined)
         return;
-    function->reads_return |= return_search_step(&examination->search, pc, in);
-    note_jump(function, in, pc);
-    note_exit(function, in, pc);
+    if (in->flow != FLOW_NEXT)
+        note_exit(function, in, pc);
+    function->goes_on |= pc > function->examined; // past plain ones
     if (!decode_is_padding(in))
-        examination->goes_on = in->flow == FLOW_NEXT || in->flow == FLOW_BRANCH;
-    if (examination->goes_on && pc + in->length == function->end)
+        function->goes_on = in->flow == FLOW_NEXT || in->flow == FLOW_BRANCH;
+    function->examined = pc + in->length;
+    if (function->goes_on && function->examined == function->end)
         note_fall(function);
 }
 
-void functions_examine_no_more(const struct examination *examination)
+void functions_examine_no_more(struct patch_function *function)
 {
-    if (examination->function)
-        examination->function->exits.anywhere = true;
+    function->exits.anywhere = true;
+    function->examined = function->end;
+}
+
+static void examine_next(struct patch_function *function)
+{
+    struct instruction in;
+    uintptr_t pc = function->examined;
+    for (unsigned length = 1; length && function->end - pc > INSTRUCTION_MOST; pc += length)
+        length = decode_plain_length((const unsigned char *)pc);
+    if (decode((const unsigned char *)pc, function->end - pc, &in))
+        functions_examine_one(function, pc, &in);
+    else
+        functions_examine_no_more(function);
 }
 
 void functions_examine(struct patch_function *function)
 {
-    struct examination examination = functions_examine_from_start(function);
-    struct instruction in;
-    for (uintptr_t pc = function->start; examination.function && pc < function->end;
-         pc += in.length) {
-        if (!decode((const unsigned char *)pc, function->end - pc, &in)) {
-            functions_examine_no_more(&examination);
-            return;
-        }
-        functions_examine_one(&examination, pc, &in);
+    while (function->examined < function->end)
+        examine_next(function);
+}
+
+bool functions_examine_exit(struct patch_function *function, unsigned exit)
+{
+    while (function->exits.count <= exit && function->examined < function->end &&
+           !function->exits.anywhere)
+        examine_next(function);
+    return function->exits.count > exit;
+}
+
+static bool is_short_jump(unsigned char opcode)
+{
+    return (opcode & 0xf0) == 0x70 || opcode == 0xeb || (opcode & 0xfc) == 0xe0;
+}
+
+// Whether bytes anywhere in the code could be a jump of two bytes into the other one, or four of
+// them the distance of a longer one.
+static bool may_lead_to(const struct patch_function *function, const struct patch_function *other)
+{
+    const uintptr_t middle = other->start + 1, bytes = other->end - middle;
+    const bool near =
+        function->start < other->end + INT8_MAX + 1 && other->start < function->end + INT8_MAX + 1;
+    for (uintptr_t at = function->start; near && at + 2 <= function->end; at++) {
+        const unsigned char *code = (const unsigned char *)at;
+        const uintptr_t distance = (uintptr_t)(intptr_t)(int8_t)code[1];
+        if (at + 2 + distance - middle < bytes && is_short_jump(*code))
+            return true;
     }
+    for (uintptr_t at = function->start; at + 4 <= function->end; at++) {
+        int32_t distance;
+        memcpy(&distance, (const void *)at, sizeof distance);
+        if (at + 4 + (uintptr_t)(intptr_t)distance - middle < bytes)
+            return true;
+    }
+    return false;
+}
+
+bool functions_is_part_of(struct patch_function *function, const struct patch_function *whole)
+{
+    if (function->examined < function->end && !may_lead_to(function, whole))
+        return false;
+    functions_examine(function);
+    return function->inside == whole->start;
+}
+
+// Instruction by instruction, which takes long.
+static bool decoded_reads_return(const struct patch_function *function)
+{
+    struct return_search search = return_search_begin(&function->module->ref, function->whole);
+    struct instruction in;
+    for (uintptr_t pc = function->start; pc < function->end; pc += in.length) {
+        if (!decode((const unsigned char *)pc, function->end - pc, &in))
+            return false;
+        if (return_search_step(&search, pc, &in))
+            return true;
+    }
+    return false;
+}
+
+bool functions_reads_return(struct patch_function *function)
+{
+    if (function->reads_return == RETURN_NOT_KNOWN) {
+        const bool reads =
+            return_may_be_loaded(&function->module->ref, function->start, SIZE_MAX) &&
+            decoded_reads_return(function);
+        function->reads_return = reads ? RETURN_READ : RETURN_NOT_READ;
+    }
+    return function->reads_return == RETURN_READ;
 }
 
 bool functions_must_stay(uintptr_t address, enum site_stays *why)
 {
+    struct patch_function *function = functions_at(address);
+    const bool begins = function && function->start == address;
     *why = STAYS_NAMED;
-    if (modules_is_named(address))
+    if (begins ? function->named : modules_is_named(address))
         return true;
     *why = STAYS_READS;
-    struct patch_function *function = functions_at(address);
-    if (!function || function->start != address)
-        return false;
-    functions_examine(function);
-    return function->reads_return;
+    return begins && functions_reads_return(function);
 }
 
 // ---- procedure linkage
 
-bool functions_is_bound(const struct patch_module *module, uintptr_t slot)
-{
-    for (unsigned i = 0; i < 2; i++)
-        if (slot % 8 == 0 && slot >= module->got[i].start && slot < module->got[i].end)
-            return true;
-    return false;
-}
-
 uintptr_t functions_plt_slot(const struct patch_module *module, uintptr_t address)
 {
-    struct instruction in;
-    const uintptr_t end = module->ref.code_end;
-    if (address < module->ref.code_start || address >= end ||
-        !decode((const unsigned char *)address, end - address, &in))
-        return 0;
-    if (decode_is_landing_pad(&in)) {
-        address += in.length;
-        if (!decode((const unsigned char *)address, end - address, &in))
-            return 0;
-    }
-    const uintptr_t slot = address + in.length + (uintptr_t)(intptr_t)in.disp;
-    return in.flow == FLOW_JUMP_INDIRECT && in.rip_relative && functions_is_bound(module, slot)
-               ? slot
-               : 0;
+    const struct patch_function *function = index_find(&functions, address);
+    return function ? function->slot : find_slot(module, address);
 }
 
 bool functions_is_linkage(const struct patch_function *function)
@@ -212,30 +308,29 @@ bool functions_is_linkage(const struct patch_function *function)
            functions_plt_slot(function->module, function->start + in.length);
 }
 
+// A question is a system call. Of the GOT, which the program reads at every call through it, one is
+// enough for a page.
+static bool is_readable(uintptr_t slot)
+{
+    struct patch_module *module = functions_module(slot);
+    const uintptr_t page = slot / PAGE;
+    for (unsigned i = 0; module && i < 2; i++) {
+        if (!is_in_got(module, i, slot))
+            continue;
+        if (module->readable[i] != page && loadmap_readable(slot))
+            module->readable[i] = page;
+        return module->readable[i] == page;
+    }
+    return loadmap_readable(slot);
+}
+
 uintptr_t functions_slot_target(uintptr_t slot)
 {
-    if (slot % 8 || !loadmap_readable(slot))
+    if (slot % 8 || !is_readable(slot))
         return 0;
     const uintptr_t target = __atomic_load_n((const uintptr_t *)slot, __ATOMIC_RELAXED);
     struct patch_function *function = target ? functions_at(target) : NULL;
     return function && function->start == target ? target : 0;
-}
-
-uint8_t functions_thunk(const struct patch_function *function)
-{
-    // call over a loop; ...; mov %reg,(%rsp); ret
-    struct instruction in;
-    if (function->end - function->start > 64 ||
-        !decode((const unsigned char *)function->start, function->end - function->start, &in) ||
-        in.flow != FLOW_CALL)
-        return 0;
-    const uintptr_t inner = decode_target(&in, function->start);
-    if (inner <= function->start || inner >= function->end ||
-        !decode((const unsigned char *)inner, function->end - inner, &in))
-        return 0;
-    const bool stores = in.map == MAP_ONE && !in.vector && in.opcode == 0x89 && in.rex & 8 &&
-                        in.mod == 0 && in.base == REGISTER_STACK && in.index == NO_REGISTER;
-    return stores ? (uint8_t)(in.reg + 1) : 0;
 }
 
 static void forget_module(struct patch_module *module, void (*each)(struct site *site))

@@ -22,8 +22,11 @@ struct patch_module {
     // The GOT, as far as the loader binds it to functions: of the table of relocations, and of
     // those for linkage.
     struct patch_range got[2];
+    uintptr_t readable[2];            // the page of each that was found to be readable
     struct patch_function *functions; // that were met
 };
+
+enum return_read { RETURN_NOT_KNOWN, RETURN_NOT_READ, RETURN_READ };
 
 #define EXITS_MOST 8
 
@@ -40,14 +43,18 @@ struct patch_function {
     struct patch_module *module;
     struct patch_function *next; // of the module
     bool whole;           // begins as called functions do: the return address on top of the stack
-    bool examined;        // the next ones are known
-    bool reads_return;    // loads its own return address
+    bool named;           // one that calls of must stay, by its name
+    uint8_t thunk;        // of a retpoline: one more than the register it goes by; or 0
+    uint8_t reads_return; // enum return_read
+    uintptr_t slot;       // functions_plt_slot() of its start
+    uintptr_t examined;   // up to here; the next ones are known when that is the end
+    bool goes_on;         // what was examined leads to what follows
     bool leaves;          // by a direct jump: to another function, or a part of this one
     bool restarts;        // by a direct jump to its own first instruction; known if decoded
     uintptr_t inside;     // it jumps into the middle of the function that begins here: a part of it
     uintptr_t falls_into; // the function that begins where this one ends without a jump; 0: none
     struct patch_exits exits;
-    uint8_t quiet, height; // quiet.h
+    uint8_t quiet, height, loud_below; // quiet.h; not quiet with fewer calls below it than that
     bool told;
     bool searched; // the sites are known
     bool decoded;
@@ -66,20 +73,22 @@ void functions_forget_later(void (*each)(struct site *site));
 // leaves.
 bool functions_stack_is_empty(const struct patch_function *function, uintptr_t pc);
 
-// Decodes the function for `reads_return`, `leaves`, `inside`, `falls_into` and `exits`.
+// Decodes the function for `leaves`, `inside`, `falls_into` and `exits`, from where that ended the
+// last time: to its end, or until it has exit number `exit`. False: it has no such exit.
 void functions_examine(struct patch_function *function);
+bool functions_examine_exit(struct patch_function *function, unsigned exit);
 
-// The same for somebody who decodes it anyway: from the first instruction on, each, in their order;
-// or up to one that is none.
-struct examination {
-    struct patch_function *function; // NULL: it was examined before
-    struct return_search search;
-    bool goes_on; // the last instruction leads to the one behind it
-};
-struct examination functions_examine_from_start(struct patch_function *function);
-void functions_examine_one(struct examination *examination, uintptr_t pc,
+// The same for somebody who decodes it anyway, in order and before it is patched: each instruction
+// but for plain ones (decode_plain_length()), or that the rest is none.
+void functions_examine_one(struct patch_function *function, uintptr_t pc,
                            const struct instruction *in);
-void functions_examine_no_more(const struct examination *examination);
+void functions_examine_no_more(struct patch_function *function);
+
+// Whether the first jump of it that leads into the middle of a function leads into this one.
+bool functions_is_part_of(struct patch_function *function, const struct patch_function *whole);
+
+// Whether it loads its own return address.
+bool functions_reads_return(struct patch_function *function);
 
 // True if no call of it may be patched; *why says which of the reasons.
 bool functions_must_stay(uintptr_t address, enum site_stays *why);
@@ -94,8 +103,4 @@ uintptr_t functions_plt_slot(const struct patch_module *module, uintptr_t addres
 bool functions_is_linkage(const struct patch_function *function);
 // What the word holds, if that is the start of a function; 0 if not (not bound yet, perhaps).
 uintptr_t functions_slot_target(uintptr_t slot);
-// A retpoline calls itself past a loop, puts a register in the place of that return address, and
-// returns: one more than the register's number; 0: it is none.
-uint8_t functions_thunk(const struct patch_function *function);
-
 #endif

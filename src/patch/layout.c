@@ -4,12 +4,13 @@
 #include <string.h>
 
 #define FUNCTION_MOST (UINT64_C(1) << 20)
+#define LAYOUT_BYTES (FUNCTION_MOST / 8 + 8) // and a word that is read beyond
 #define LOCK 0xf0
 
 // By offset in the function: where instructions begin, where its own branches go, and where it may
 // be left.
-static unsigned char begins[FUNCTION_MOST / 8] UNSEEN, reached[FUNCTION_MOST / 8] UNSEEN;
-static unsigned char ways_out[FUNCTION_MOST / 8] UNSEEN;
+static unsigned char begins[LAYOUT_BYTES] UNSEEN, reached[LAYOUT_BYTES] UNSEEN;
+static unsigned char ways_out[LAYOUT_BYTES] UNSEEN;
 
 static void set_bit(unsigned char *bits, size_t i)
 {
@@ -34,6 +35,19 @@ static void mark_flow(struct patch_function *function, uintptr_t pc, const struc
         set_bit(ways_out, pc - function->start);
 }
 
+// Instructions that lead to the next one, which most do; returns where they end.
+static uintptr_t mark_plain(const struct patch_function *function, uintptr_t pc)
+{
+    while (function->end - pc > INSTRUCTION_MOST) {
+        const unsigned length = decode_plain_length(code_at(pc));
+        if (length == 0)
+            break;
+        set_bit(begins, pc - function->start);
+        pc += length;
+    }
+    return pc;
+}
+
 bool layout_read(struct patch_function *function)
 {
     const size_t bytes = function->end - function->start;
@@ -42,15 +56,15 @@ bool layout_read(struct patch_function *function)
     memset(begins, 0, bytes / 8 + 1);
     memset(reached, 0, bytes / 8 + 1);
     memset(ways_out, 0, bytes / 8 + 1);
-    struct examination examination = functions_examine_from_start(function);
     struct instruction in;
     for (uintptr_t pc = function->start; pc < function->end; pc += in.length) {
+        pc = mark_plain(function, pc);
         if (!decode(code_at(pc), function->end - pc, &in)) {
-            functions_examine_no_more(&examination);
+            functions_examine_no_more(function);
             return false;
         }
         set_bit(begins, pc - function->start);
-        functions_examine_one(&examination, pc, &in);
+        functions_examine_one(function, pc, &in);
         if (in.flow != FLOW_NEXT)
             mark_flow(function, pc, &in);
     }
@@ -80,11 +94,18 @@ bool layout_is_reached(const struct patch_function *function, uintptr_t pc, size
 
 uintptr_t layout_way_out(const struct patch_function *function, uintptr_t pc)
 {
-    for (size_t at = pc - function->start; at < function->end - function->start; at++)
-        if (at % 8 == 0 && !ways_out[at / 8])
-            at += 7;
-        else if (get_bit(ways_out, at))
-            return function->start + at;
+    const size_t bytes = function->end - function->start;
+    for (size_t at = pc - function->start; at < bytes;) {
+        // What lies behind the function's bits is left from others.
+        uint64_t word;
+        memcpy(&word, ways_out + at / 64 * 8, sizeof word);
+        word >>= at % 64;
+        if (word) {
+            at += (size_t)__builtin_ctzll(word);
+            return at < bytes ? function->start + at : 0;
+        }
+        at = (at / 64 + 1) * 64;
+    }
     return 0;
 }
 

@@ -3,19 +3,24 @@
 #include "patch/lock.h"
 #include "patch/stub.h"
 
-// The call that an offset is about: each but the last begins where the one before it ends.
-static const struct stub_call *call_at(const struct stub *stub, unsigned offset)
+// The addition comes right before the saved register is back; the jump over it is taken by who
+// comes back from a hook, which has done it.
+static enum stub_phase phase_in_table(const struct stub *stub, unsigned offset)
 {
-    for (unsigned i = 0; i < stub->arm_count; i++) {
-        const uint16_t end = i + 1 < stub->arm_count ? stub->arm[i + 1].start : stub->call.start;
-        if (offset < end)
-            return &stub->arm[i];
-    }
-    return &stub->call;
+    const unsigned added = stub->call.popped, taken_off = stub->restored;
+    if (offset < added && offset + LOOKUP_TAIL != added)
+        return PHASE_BEFORE;
+    return !taken_off || (offset < taken_off && offset + LOOKUP_TAIL != taken_off) ? PHASE_ADDED
+                                                                                   : PHASE_BEHIND;
 }
 
-static enum stub_phase phase_at(const struct stub_call *call, unsigned offset)
+static enum stub_phase phase_at(const struct stub *stub, unsigned offset)
 {
+    const struct stub_call *call = &stub->call;
+    if (stub->kind == STUB_TABLE)
+        return phase_in_table(stub, offset);
+    if (!call->add)
+        return PHASE_BEFORE;
     if (call->half_add && offset == call->half_add)
         return PHASE_HALF_ADD;
     if (offset < call->call)
@@ -83,18 +88,21 @@ bool sites_locate(uintptr_t pc, struct stub_place *place)
         return true;
     }
     const unsigned offset = (unsigned)(pc - stub->code);
-    const struct stub_call *call = call_at(stub, offset);
+    const struct stub_call *call = &stub->call;
     *place = (struct stub_place){
         .stub = stub,
         .site = stub->site,
         .pc = program_pc(stub, call, offset),
-        .phase = call->add ? phase_at(call, offset) : PHASE_BEFORE,
+        .phase = phase_at(stub, offset),
         .delta = call->delta,
         .target = call->target,
-        .hooked = call == &stub->call && (stub->kind == STUB_HOOK || stub->kind == STUB_CHAIN),
+        .hooked = stub->kind == STUB_HOOK,
+        .by_table = stub->kind == STUB_TABLE,
+        .index = stub->index,
         .returns = stub->end && offset == call->back,
-        .pushed = (stub->pushed && offset >= stub->pushed && offset <= call->popped) ||
-                  (stub->saved && offset >= stub->saved && offset <= stub->restored),
+        .pushed =
+            (stub->pushed && offset >= stub->pushed && (offset <= call->popped || !call->popped)) ||
+            (stub->saved && offset >= stub->saved && offset <= stub->restored),
     };
     return true;
 }
@@ -127,13 +135,9 @@ uint64_t stub_correct(const struct stub_place *place, uint64_t number)
     return number;
 }
 
-uintptr_t stub_return_address(const struct stub *stub, uintptr_t target)
+uintptr_t stub_return_address(const struct stub *stub)
 {
-    const struct stub_call *call = &stub->call;
-    for (unsigned i = 0; i < stub->arm_count; i++)
-        if (stub->arm[i].target == target)
-            call = &stub->arm[i];
-    return stub->end ? stub->code + call->back : 0;
+    return stub->end ? stub->code + stub->call.back : 0;
 }
 
 size_t sites_clean_backtrace(void **address, size_t count)

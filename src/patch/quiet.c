@@ -4,7 +4,6 @@
 #include "patch/functions.h"
 #include "patch/jump_table.h"
 #include "patch/lock.h"
-#include "patch/modules.h"
 
 enum { NOT_KNOWN, BEING_ASKED, QUIET, LOUD };
 
@@ -59,7 +58,7 @@ static void follow(struct body *body, const struct patch_function *from, unsigne
     struct patch_function *other = behind(from, target);
     if (!(exits->calls >> exit & 1)) {
         join(body, other);
-        body->failed |= other && modules_is_named(other->start);
+        body->failed |= other && other->named;
         return;
     }
     *too_high |= height == 0;
@@ -79,21 +78,25 @@ static bool is_quiet(struct patch_function *function, unsigned height, bool *too
         *too_high |= function->quiet == QUIET && function->height > height;
         return function->quiet == QUIET && function->height <= height;
     }
+    if (height < function->loud_below) {
+        *too_high = true;
+        return false;
+    }
     function->quiet = BEING_ASKED;
-    body.failed = modules_is_named(function->start);
+    body.failed = function->named;
     join(&body, function);
+    // Exit by exit: most functions are loud by one of their first calls.
     for (unsigned i = 0; i < body.count && !body.failed; i++) {
-        functions_examine(body.one[i]);
-        body.failed |= body.one[i]->exits.anywhere;
-        for (unsigned k = 0; k < body.one[i]->exits.count && !body.failed; k++)
+        for (unsigned k = 0; !body.failed && functions_examine_exit(body.one[i], k); k++)
             follow(&body, body.one[i], k, height, &mine, &reached);
+        body.failed |= body.one[i]->exits.anywhere;
     }
+    // Of what it jumps to, nothing is said: that may be less high.
     function->quiet = !body.failed ? QUIET : mine ? NOT_KNOWN : LOUD;
+    function->height = (uint8_t)reached;
+    if (body.failed && mine)
+        function->loud_below = (uint8_t)(height + 1);
     *too_high |= mine;
-    for (unsigned i = 0; i < body.count && !body.failed; i++) {
-        body.one[i]->quiet = QUIET;
-        body.one[i]->height = (uint8_t)reached;
-    }
     return !body.failed;
 }
 

@@ -9,7 +9,7 @@
 
 #define REGIONS 4096
 #define SHIFT_LEAST 4
-#define SHIFT_MOST 12
+#define SHIFT_MOST 14
 #define BYTES_LEAST (UINT64_C(1) << 16)
 #define BYTES_MOST (UINT64_C(1) << 20)
 #define REACH ((UINT64_C(1) << 31) - (UINT64_C(1) << 21))
@@ -156,8 +156,6 @@ struct stub *region_take(uintptr_t low, uintptr_t high, size_t bytes)
         const struct stub old = *stub;
         memset(stub, 0, sizeof *stub);
         stub->code = old.code;
-        stub->arm = old.arm;
-        stub->arm_room = old.arm_room;
     } else if ((stub = heap_take(sizeof *stub))) {
         stub->code = region->start + REGION_HEAD + ((uintptr_t)region->used << shift);
         atomic_store_explicit(&region->stub[region->used], stub, memory_order_release);

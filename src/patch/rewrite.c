@@ -330,6 +330,9 @@ uintptr_t sites_trapped(uintptr_t pc)
         if (!by_hop && !(at_start && (i == 0 || site->starts >> i & 1)))
             continue;
         struct stub *shelter = atomic_load_explicit(&site->shelter, memory_order_acquire);
+        // A chain has no place for who comes back from the call.
+        if (i && shelter && shelter->otherwise)
+            shelter = shelter->otherwise;
         if (shelter)
             return shelter->code + (i ? shelter->moved[i] : STUB_ENTRY);
     }

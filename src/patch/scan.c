@@ -213,7 +213,7 @@ static bool resolve(const struct scan *scan, uintptr_t target, struct site *draf
     if (callee->start != target || !callee->whole)
         return false;
     draft->target = target;
-    draft->thunk = functions_thunk(callee);
+    draft->thunk = callee->thunk;
     return !functions_must_stay(target, why);
 }
 
@@ -275,14 +275,10 @@ static void take_jump(struct scan *scan, uintptr_t pc, const struct instruction 
     enum site_stays why = STAYS_MIDDLE;
     bool leads = resolve(scan, target, &draft, &why);
     struct patch_function *other = draft.slot ? NULL : functions_at(target);
-    if (leads && other) {
-        functions_examine(other);
-        functions_examine(function);
-        // Hot and cold parts of one function jump into each other.
-        leads = other->inside != function->start && function->inside != other->start;
-        why = STAYS_MIDDLE;
-    }
-    if (leads && !functions_stack_is_empty(function, pc)) {
+    // Hot and cold parts of one function jump into each other.
+    if (leads && (!functions_stack_is_empty(function, pc) ||
+                  (other && (functions_is_part_of(function, other) ||
+                             functions_is_part_of(other, function))))) {
         leads = false;
         why = STAYS_MIDDLE;
     }

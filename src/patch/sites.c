@@ -2,6 +2,7 @@
 #include "patch/sites.h"
 #include "base/lock.h"
 #include "base/reserve.h"
+#include "base/unseen.h"
 #include "patch/assemble.h"
 #include "patch/evict.h"
 #include "patch/lock.h"
@@ -174,14 +175,9 @@ static int make_locked(struct site *site, const struct stub_plan *plan, struct s
     struct stub *stub = region_take(module->ref.start, module->ref.end, size);
     if (!stub)
         return -ENOMEM;
-    unsigned char code[STUB_MOST];
+    static unsigned char code[STUB_MOST] UNSEEN; // under the lock
     stub->site = site;
-    if (plan->kind == STUB_CHAIN && stub->arm_room < plan->arm_count) {
-        stub->arm = heap_take(plan->arm_count * sizeof *stub->arm);
-        stub->arm_room = stub->arm ? plan->arm_count : 0;
-    }
-    const bool room = plan->kind != STUB_CHAIN || stub->arm_room >= plan->arm_count;
-    const size_t bytes = room ? assemble(stub, plan, code) : 0;
+    const size_t bytes = assemble(stub, plan, code);
     int error = bytes ? region_write(stub->code, code, bytes) : -ENOTSUP;
     if (error)
         region_give_back(stub);
@@ -211,24 +207,17 @@ static bool same_layout(const struct stub_call *one, const struct stub_call *oth
 
 static int renew_locked(struct stub *stub, const struct stub_plan *plan)
 {
-    struct stub_call arms[STUB_ARMS];
     struct stub next = *stub;
-    unsigned char code[STUB_MOST];
-    if (plan->kind != stub->kind || plan->arm_count != stub->arm_count)
+    static unsigned char code[STUB_MOST] UNSEEN; // under the lock
+    if (plan->kind != stub->kind)
         return -EINVAL;
-    next.arm = arms;
     const size_t bytes = assemble(&next, plan, code);
-    bool same =
+    const bool same =
         bytes && bytes <= UINT64_C(1) << stub->shift && same_layout(&next.call, &stub->call);
-    for (unsigned i = 0; i < stub->arm_count && same; i++)
-        same = same_layout(&arms[i], &stub->arm[i]);
     int error = same ? region_write(stub->code, code, bytes) : -EINVAL;
-    if (error)
-        return error;
-    stub->call.delta = next.call.delta;
-    for (unsigned i = 0; i < stub->arm_count; i++)
-        stub->arm[i].delta = arms[i].delta;
-    return 0;
+    if (!error)
+        stub->call.delta = next.call.delta;
+    return error;
 }
 
 int stub_renew(struct stub *stub, const struct stub_plan *plan)

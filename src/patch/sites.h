@@ -130,16 +130,15 @@ enum stub_kind {
     STUB_PLAIN, // the call as it is
     STUB_DELTA, // adds to a thread-local number before it, and takes that off behind it
     STUB_HOOK,  // calls a hook before it, and another one behind it if there is one
-    STUB_CHAIN, // of an indirect site: a delta for each of some targets, the hooks for all others
     STUB_TABLE, // what it adds stands in a table that each thread has a pointer to
+    STUB_CHAIN, // of an indirect site: leads to another stub of the site, by the target
 };
 
-#define STUB_ARMS 32 // most of a chain
+#define STUB_ARMS 512 // most of a chain
 
 struct stub_arm {
     uintptr_t target;
-    int64_t delta;
-    bool off; // calls of the target go to the hooks: its place is kept
+    struct stub *stub; // STUB_TABLE or STUB_PLAIN of it; of a jump, which needs none: NULL
 };
 
 // What a stub does around its call (a tail jump has nothing behind it).
@@ -148,28 +147,33 @@ struct stub_plan {
     bool wide;          // room for any delta, so that stub_renew() can change it
     int64_t delta;      // STUB_DELTA
     int32_t tls_number; // of deltas: where the number is, from the thread pointer (%fs)
-    // STUB_HOOK, STUB_CHAIN; NULL: none. They are called with everything as it is at the site, but
+    // STUB_HOOK; NULL: none. They are called with everything as it is at the site, but
     // for the return address, which names the stub: they preserve all registers.
     void (*before)(void), (*after)(void);
     // STUB_HOOK of an indirect site: `before` finds the target above its return address. (Not in
-    // thread-local memory, where a signal's handler could leave another one meanwhile.) In a
-    // STUB_CHAIN it always does.
+    // thread-local memory, where a signal's handler could leave another one meanwhile.)
     bool push_target;
-    const struct stub_arm *arms; // STUB_CHAIN
+    // STUB_CHAIN: the targets that it knows, and the STUB_HOOK of the site, with push_target, that
+    // all others lead to. Nothing ever returns to a chain, so a site can be led from one to another
+    // at any time.
+    const struct stub_arm *arms;
     unsigned arm_count;
+    struct stub *otherwise;
     // STUB_TABLE: where the pointer to the table is, from the thread pointer, and the word of it
     // that is added before, and taken off behind. Of a negative word, `before` and `after` are
     // called instead, with the word in rax, of which the program's value lies above the return
     // address.
     int32_t tls_table;
     uint32_t index;
+    // STUB_TABLE or STUB_PLAIN of an indirect site: what it calls. Chains lead there.
+    uintptr_t target;
 };
 
 // A new stub. *stub is set. -ENOMEM: no memory within reach. -ENOTSUP: this cannot be done for it
 // (an instruction that reaches too far, a chain that is too long).
 int stub_make(struct site *site, const struct stub_plan *plan, struct stub **stub);
 
-// Other deltas, or arms that are off or on. No thread may be running in it (they may be below its
+// Another delta. No thread may be running in it (they may be below its
 // calls, and return to where they would have). Written by sites_apply() or sites_flush(). -EINVAL:
 // there is no room for that in the stub, and it stays as it is.
 int stub_renew(struct stub *stub, const struct stub_plan *plan);
@@ -227,10 +231,12 @@ struct stub_place {
     uintptr_t pc; // where the thread is as if nothing were patched
     enum stub_phase phase;
     int64_t delta;    // that is, or will be, added where the thread is
-    uintptr_t target; // of the arm of a chain; 0: none
+    uintptr_t target; // that a chain has led to; 0: none
     bool hooked;      // the call has hooks around it
-    bool returns;     // the very address that the call returns to
-    bool pushed;      // the stack pointer is one word lower than it would be
+    bool by_table;    // what it adds is the word at `index`
+    uint32_t index;
+    bool returns; // the very address that the call returns to
+    bool pushed;  // the stack pointer is one word lower than it would be
 };
 
 // What an address in a stub means: that of an interrupted instruction, or a return address (then
@@ -243,9 +249,8 @@ uintptr_t sites_true_pc(uintptr_t pc);
 // The number that the function of the site has, from what is in memory while a thread is there.
 uint64_t stub_correct(const struct stub_place *place, uint64_t number);
 
-// The return address that calls of the target from this stub leave (it matters in a STUB_CHAIN
-// alone); 0 for tail jumps.
-uintptr_t stub_return_address(const struct stub *stub, uintptr_t target);
+// The return address that calls from this stub leave; 0 for tail jumps, and of a STUB_CHAIN.
+uintptr_t stub_return_address(const struct stub *stub);
 
 // The site at an address, if it was found before; a site's return address leads to it, too.
 struct site *sites_at(uintptr_t address);

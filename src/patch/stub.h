@@ -13,17 +13,17 @@
 #include "patch/sites.h"
 
 #define STUB_ENTRY 4 // bytes from the start of a slot to its first instruction
-#define STUB_MOST 4096
+#define STUB_MOST 16384
 #define REGION_HEAD 1024
+#define LOOKUP_TAIL 11 // bytes of a STUB_TABLE: a jump over an addition, and that
 #define DISTANCE_BIAS (UINT64_C(1) << 31) // distances are unsigned: unwinders do not extend signs
 
 // Offsets are from the start of the slot, those of instructions that begin there.
 
-// One call or jump of a stub, with what is around it.
+// The call or jump of a stub, with what is around it.
 struct stub_call {
-    uintptr_t target; // 0: any
+    uintptr_t target; // 0: that of the site
     int64_t delta;
-    uint16_t start;               // the first instruction that is for this one alone
     uint16_t popped;              // up to here the target is on the stack; 0: never
     uint16_t add, half_add, call; // half_add: 0 if it is one instruction
     uint16_t back;                // where the call returns to
@@ -41,9 +41,9 @@ struct stub {
     uint16_t saved, restored;    // STUB_TABLE: a register is on the stack, behind the call
     uint16_t moved[JUMP_BYTES];  // where the instruction at that offset of the span is now
     uint16_t end;                // the jump back; 0 in those of tail jumps
-    struct stub_call call;       // the only one, or that for targets which are not in the chain
-    struct stub_call *arm;
-    unsigned arm_count, arm_room;
+    struct stub_call call;
+    uint32_t index;         // STUB_TABLE
+    struct stub *otherwise; // STUB_CHAIN
     struct stub *next_free;
 };
 

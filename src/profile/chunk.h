@@ -13,7 +13,7 @@
 
 enum {
     FORMAT_MAJOR = 1,  // another: older readers cannot make sense of it, and refuse
-    FORMAT_MINOR = 11, // another: older readers miss something, which they skip
+    FORMAT_MINOR = 12, // another: older readers miss something, which they skip
     FILE_HEAD_BYTES = 16,
     CHUNK_HEAD_BYTES = 24,
     CHUNK_MOST_RAW = 64 << 20, // a larger payload is damage
@@ -48,6 +48,7 @@ enum chunk_type {
     CHUNK_OVERHEAD,
     CHUNK_KERNEL,
     CHUNK_NAMES,
+    CHUNK_CREATIONS,
     CHUNK_TYPES,
 };
 

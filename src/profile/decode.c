@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: MIT
 #include "profile/decode.h"
 #include "profile/contexts.h"
+#include "profile/creations.h"
 #include "profile/record.h"
+#include <stddef.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -300,37 +302,31 @@ static bool take_tree(struct loader *loader, struct cursor *cursor)
     return take_stats(cursor, &tree->stats, &tree->hot);
 }
 
-// A text about a tree, which is NULL if it is not sound.
-static struct profile_tree *take_tree_text(struct loader *loader, struct cursor *cursor,
-                                           char **text)
+// A text about a tree, into the array of `bytes` bytes that lies `offset` into the tree.
+static bool take_tree_text(struct loader *loader, struct cursor *cursor, size_t offset,
+                           size_t bytes)
 {
     uint32_t index = cursor_varint32(cursor);
-    *text = NULL;
-    if (cursor->failed || !loader_has_tree(loader, index) || !take_string(loader, cursor, text))
-        return NULL;
-    return &loader->profile->trees[index];
+    char *text = NULL;
+    if (cursor->failed || !loader_has_tree(loader, index) || !take_string(loader, cursor, &text))
+        return false;
+    char *into = (char *)&loader->profile->trees[index] + offset;
+    strncpy(into, text, bytes - 1);
+    free(text);
+    return true;
 }
 
 // The phase that a tree is of.
 static bool take_phase(struct loader *loader, struct cursor *cursor)
 {
-    char *text;
-    struct profile_tree *tree = take_tree_text(loader, cursor, &text);
-    if (tree)
-        strncpy(tree->phase, text, sizeof tree->phase - 1);
-    free(text);
-    return tree;
+    return take_tree_text(loader, cursor, offsetof(struct profile_tree, phase),
+                          PROFILE_PHASE_BYTES);
 }
 
 // The name of a tree's threads.
 static bool take_name(struct loader *loader, struct cursor *cursor)
 {
-    char *text;
-    struct profile_tree *tree = take_tree_text(loader, cursor, &text);
-    if (tree)
-        strncpy(tree->name, text, sizeof tree->name - 1);
-    free(text);
-    return tree;
+    return take_tree_text(loader, cursor, offsetof(struct profile_tree, name), THREAD_NAME_BYTES);
 }
 
 // What was counted in a process.
@@ -451,7 +447,7 @@ bool loader_take(struct loader *loader, struct chunk *chunk)
         [CHUNK_ANEW] = take_anew,          [CHUNK_PHASES] = take_phase,
         [CHUNK_ENCODINGS] = take_encoding, [CHUNK_ALLOCATIONS] = take_allocations,
         [CHUNK_CONTEXTS] = contexts_take,  [CHUNK_KERNEL] = take_kernel,
-        [CHUNK_NAMES] = take_name,
+        [CHUNK_NAMES] = take_name,         [CHUNK_CREATIONS] = creations_take,
     };
     if (chunk->type >= CHUNK_TYPES || !takers[chunk->type])
         return true;

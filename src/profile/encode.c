@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
 #include "profile/encode.h"
 #include "profile/contexts.h"
+#include "profile/creations.h"
 #include "profile/record.h"
 #include <string.h>
 
@@ -17,10 +18,10 @@ void batch_flush(struct batch *batch)
 {
     // Trees are forgotten before they are told again.
     static const uint8_t order[] = {
-        CHUNK_SESSION,  CHUNK_MODULES, CHUNK_PROCESSES, CHUNK_TREES,       CHUNK_PHASES,
-        CHUNK_NAMES,    CHUNK_ANEW,    CHUNK_NODES,     CHUNK_VALUES,      CHUNK_NOTES,
-        CHUNK_STATE,    CHUNK_RUNS,    CHUNK_ENCODINGS, CHUNK_ALLOCATIONS, CHUNK_CONTEXTS,
-        CHUNK_OVERHEAD, CHUNK_KERNEL,
+        CHUNK_SESSION,  CHUNK_MODULES,   CHUNK_PROCESSES, CHUNK_TREES,     CHUNK_PHASES,
+        CHUNK_NAMES,    CHUNK_CREATIONS, CHUNK_ANEW,      CHUNK_NODES,     CHUNK_VALUES,
+        CHUNK_NOTES,    CHUNK_STATE,     CHUNK_RUNS,      CHUNK_ENCODINGS, CHUNK_ALLOCATIONS,
+        CHUNK_CONTEXTS, CHUNK_OVERHEAD,  CHUNK_KERNEL,
     };
     _Static_assert(sizeof order == CHUNK_TYPES - 1, "every type but the filler has its turn");
     for (unsigned i = 0; i < sizeof order; i++) {
@@ -190,6 +191,7 @@ void encode_tree(struct batch *batch, uint32_t index, const struct profile_tree 
     put_stats(out, &tree->stats, &tree->hot);
     put_tree_text(batch, CHUNK_PHASES, index, tree->phase);
     put_tree_text(batch, CHUNK_NAMES, index, tree->name);
+    creations_put_tree(batch, index, tree->creator);
 }
 
 // Column by column: like stands beside like, which is what makes it compress.
@@ -343,6 +345,8 @@ void encode_profile(struct batch *batch, const struct profile *profile)
         encode_process(batch, i, &profile->processes[i]);
         contexts_put(batch, i, &profile->processes[i].contexts);
     }
+    for (uint32_t i = 0; i < profile->creation_count; i++)
+        creations_put_step(batch, i, &profile->creations[i]);
     for (unsigned i = 0; i < profile->tree_count; i++) {
         encode_tree(batch, i, &profile->trees[i]);
         encode_nodes(batch, i, 0, profile->trees[i].count, profile->trees[i].nodes,

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT
 #include "profile/live_reader.h"
+#include "base/now.h"
 #include "profile/live_contexts.h"
 #include "profile/live_tree.h"
 #include "profile/loader.h"
@@ -7,7 +8,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 
 enum {
     MOST_LISTED = 1 << 20, // a longer list bites its own tail
@@ -30,6 +30,8 @@ struct live_reader {
     struct live_tree *trees;
     unsigned tree_count;
     struct live_contexts_told contexts;
+    uint32_t *creations; // from the process' steps (number - 1) to the profile's, as a creator
+    uint32_t creation_count;
     struct profile_process told;
     bool is_told;
     bool damaged; // a list or a tree made no sense
@@ -67,6 +69,7 @@ void live_reader_free(struct live_reader *reader)
     free(reader->trees);
     free(reader->module_map);
     free(reader->contexts.modules);
+    free(reader->creations);
     free_command(&reader->told);
     free(reader);
 }
@@ -287,6 +290,50 @@ static void read_threads(struct live_reader *reader)
     free(refs);
 }
 
+static bool read_creation(struct live_reader *reader, const struct live_creations *creations)
+{
+    const uint32_t index = reader->creation_count;
+    const ref_t ref =
+        __atomic_load_n(&creations->blocks[index / LIVE_CREATION_BLOCK], __ATOMIC_RELAXED);
+    const struct live_creation_step *block =
+        record_at(reader, ref, LIVE_CREATION_BLOCK * sizeof *block);
+    if (!block || !profile_grow((void **)&reader->creations, index, index + (size_t)1,
+                                sizeof *reader->creations))
+        return false;
+    const struct live_creation_step step = block[index % LIVE_CREATION_BLOCK];
+    if (step.parent > index)
+        return false;
+    struct creation_table *table = &reader->sink->creations;
+    const uint32_t known = table->count;
+    struct profile_creation told = {
+        .parent = step.parent ? reader->creations[step.parent - 1] - 1 : PROFILE_NO_PARENT,
+        .site = step.site ? map_place(reader, step.site) : 0,
+        .function = step.level      ? 0
+                    : step.function ? map_place(reader, step.function)
+                                    : LOST_FUNCTION,
+    };
+    const uint32_t number = creation_table_add(table, &told);
+    if (number == UINT32_MAX)
+        return false;
+    if (number == known)
+        creations_put_step(reader->sink->batch, number, &told);
+    reader->creations[reader->creation_count++] = number + 1;
+    return true;
+}
+
+// Asked for when a tree names one that was not met yet: it was there before the tree was.
+static uint32_t map_creator(void *context, uint32_t number)
+{
+    struct live_reader *reader = context;
+    const struct live_creations *creations = &process_of(reader)->creations;
+    uint32_t count = atomic_load_explicit(&creations->count, memory_order_acquire);
+    if (count > LIVE_CREATION_STEPS)
+        count = 0;
+    while (reader->creation_count < count && read_creation(reader, creations))
+        ;
+    return number - 1 < reader->creation_count ? reader->creations[number - 1] : 0;
+}
+
 // Nothing, unless the program has asked for one.
 static bool read_contexts(struct live_reader *reader, uint32_t index)
 {
@@ -333,13 +380,6 @@ static void read_command(struct live_reader *reader)
         at += strlen(copy + at) + 1;
     }
     free(copy);
-}
-
-static uint64_t now_ns(void)
-{
-    struct timespec now;
-    clock_gettime(CLOCK_MONOTONIC, &now);
-    return (uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec;
 }
 
 static void add_to_totals(struct recorder_totals *totals, const struct profile_process *now,
@@ -405,7 +445,7 @@ static struct profile_process describe(const struct live_reader *reader,
     uint32_t state = atomic_load_explicit(&process->state, memory_order_relaxed);
     now.ended = state == LIVE_ENDED || presence == PROCESS_IS_GONE;
     if (presence == PROCESS_IS_GONE && now.end_ns == 0)
-        now.end_ns = reader->told.end_ns ? reader->told.end_ns : now_ns();
+        now.end_ns = reader->told.end_ns ? reader->told.end_ns : now_ns(CLOCK_MONOTONIC);
     for (unsigned i = 0; i < reader->tree_count; i++) {
         now.samples += reader->trees[i].stats.samples;
         now.cost_ns += reader->trees[i].stats.cost_ns;
@@ -513,7 +553,7 @@ bool live_reader_update(struct live_reader *reader, uint32_t index, uint64_t byt
     read_threads(reader);
     read_notes(reader);
     read_reaped(reader);
-    const struct place_mapper mapper = {map_place, reader};
+    const struct place_mapper mapper = {map_place, map_creator, reader};
     sink->peak_stamp = atomic_load_explicit(&process_of(reader)->alloc.stamp, memory_order_relaxed);
     bool news = false;
     for (unsigned i = 0; i < reader->tree_count; i++)

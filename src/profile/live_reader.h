@@ -8,6 +8,7 @@
 // arena's bounds before it is followed, every list ends by itself, and what contradicts what was
 // read before ends the reading of that tree, with a note.
 
+#include "profile/creations.h"
 #include "profile/encode.h"
 #include "profile/kernel_symbols.h"
 #include "profile/module_table.h"
@@ -17,6 +18,7 @@
 struct live_sink {
     struct batch *batch;
     struct module_table *modules;
+    struct creation_table creations; // calls that created threads, of all processes
     struct recorder_totals *totals;
     void (*note)(void *context, const char *text, size_t bytes);
     void *note_context;

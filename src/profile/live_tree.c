@@ -463,6 +463,8 @@ bool live_tree_update(struct live_tree *tree, const struct arena *arena, uint64_
     };
     place_t start = __atomic_load_n(&thread->start, __ATOMIC_RELAXED);
     told.start = start ? mapper->map(mapper->context, start) : 0;
+    const uint32_t creator = __atomic_load_n(&thread->creator, __ATOMIC_RELAXED);
+    told.creator = creator ? mapper->creator(mapper->context, creator) : 0;
     read_phase(told.phase, arena, bytes, __atomic_load_n(&thread->phase, __ATOMIC_RELAXED));
     read_name(told.name, thread);
     const bool news = is_news(tree, &told);

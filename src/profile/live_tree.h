@@ -42,9 +42,11 @@ struct live_tree {
 
 #define LIVE_TREE_UNWRITTEN UINT32_MAX
 
-// How places of the process become places of the profile.
+// How places of the process become places of the profile, and calls that created threads
+// profile_tree.creator.
 struct place_mapper {
     place_t (*map)(void *context, place_t place);
+    uint32_t (*creator)(void *context, uint32_t number);
     void *context;
 };
 

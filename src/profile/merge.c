@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: MIT
 #include "profile/merge.h"
+#include "base/text.h"
 #include "profile/bridge.h"
 #include "profile/contexts.h"
+#include "profile/creations.h"
 #include "profile/fold.h"
 #include "profile/loader.h"
 #include "profile/module_table.h"
@@ -18,6 +20,7 @@ struct merging {
     struct profile *into;
     enum merge_processes processes;
     struct module_table modules;
+    struct creation_table creations;
     struct place_set *named;      // functions of the kernel that are in
     struct tree_merger **mergers; // per tree of `into`, where others were added to it
     uint32_t *first_tree;         // per process of `into`
@@ -29,6 +32,7 @@ struct merging {
     unsigned *module_map;
     unsigned metric_map[MOST_METRICS];
     uint32_t *process_map;   // to the process that has its trees
+    uint32_t *creation_map;  // to the steps of the merged profile
     struct place_set *known; // functions, if it is to be laid upon walked trees
 };
 
@@ -251,9 +255,7 @@ static int take_functions(struct merging *merging)
 
 static const char *program_name(const struct profile_process *process)
 {
-    const char *name = process->command && process->command[0] ? process->command[0] : "";
-    const char *slash = strrchr(name, '/');
-    return slash ? slash + 1 : name;
+    return process->command && process->command[0] ? last_part(process->command[0]) : "";
 }
 
 // The process that has the trees of a program; NONE if it is new.
@@ -327,6 +329,29 @@ static place_t map_place(const struct merging *merging, place_t place)
     return place_make(merging->module_map[module], place_offset(place));
 }
 
+// The calls that created threads.
+static int take_creations(struct merging *merging)
+{
+    const struct profile *from = merging->from;
+    merging->creation_map = calloc(from->creation_count + (size_t)1, sizeof *merging->creation_map);
+    if (!merging->creation_map)
+        return -ENOMEM;
+    for (uint32_t i = 0; i < from->creation_count; i++) {
+        const struct profile_creation *step = &from->creations[i];
+        const uint32_t number = creation_table_add(
+            &merging->creations,
+            &(struct profile_creation){.parent = step->parent == PROFILE_NO_PARENT
+                                                     ? PROFILE_NO_PARENT
+                                                     : merging->creation_map[step->parent],
+                                       .site = map_place(merging, step->site),
+                                       .function = map_place(merging, step->function)});
+        if (number == UINT32_MAX)
+            return -ENOMEM;
+        merging->creation_map[i] = number;
+    }
+    return 0;
+}
+
 // The tree in the numbers of the merged profile.
 static int translate(const struct merging *merging, const struct profile_tree *tree,
                      struct profile_tree *to)
@@ -339,6 +364,7 @@ static int translate(const struct merging *merging, const struct profile_tree *t
     to->process =
         tree->process < merging->from->process_count ? merging->process_map[tree->process] : 0;
     to->start = map_place(merging, tree->start);
+    to->creator = tree->creator ? merging->creation_map[tree->creator - 1] + 1 : 0;
     if (!profile_grow_tree(to, tree->count, metrics))
         return -ENOMEM;
     to->count = tree->count;
@@ -435,15 +461,19 @@ static int take_profile(struct merging *merging, bool lay_upon)
         result = take_functions(merging);
     if (result == 0)
         result = take_processes(merging);
+    if (result == 0)
+        result = take_creations(merging);
     if (result == 0 && lay_upon)
         result = know_functions(merging);
     for (unsigned i = 0; i < from->tree_count && result == 0; i++)
         result = take_tree(merging, &from->trees[i]);
     free(merging->module_map);
     free(merging->process_map);
+    free(merging->creation_map);
     place_set_free(merging->known);
     merging->module_map = NULL;
     merging->process_map = NULL;
+    merging->creation_map = NULL;
     merging->known = NULL;
     return result;
 }
@@ -518,8 +548,12 @@ struct profile *profile_merge(const struct profile *const *profiles, size_t coun
         merging.into->module_count = merging.modules.count;
         merging.modules.modules = NULL;
         merging.modules.count = 0;
+        merging.into->creations = merging.creations.steps;
+        merging.into->creation_count = merging.creations.count;
+        merging.creations.steps = NULL;
     }
     module_table_free(&merging.modules);
+    creation_table_free(&merging.creations);
     if (result == 0)
         return merging.into;
     if (!*error)

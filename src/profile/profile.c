@@ -106,6 +106,7 @@ void profile_free(struct profile *profile)
         free(profile->trees[i].values);
     }
     free(profile->trees);
+    free(profile->creations);
     for (unsigned i = 0; i < profile->note_count; i++)
         free(profile->notes[i]);
     free(profile->notes);

@@ -150,6 +150,15 @@ struct profile_node {
     place_t function; // 0: a statement
 };
 
+// A step of a path on which threads were created: frames of the creator, from the outermost one,
+// and then the call itself. The frames of a thread that creates others follow the call that created
+// it. Paths that begin alike share steps.
+struct profile_creation {
+    uint32_t parent;  // index of the step before, smaller than its own; PROFILE_NO_PARENT: none
+    place_t site;     // of a frame, as in a node. Of a call: its return address
+    place_t function; // of a frame; 0: a call that creates threads
+};
+
 // What a tree of hot contexts tells of itself; all 0 for others.
 struct profile_hot {
     uint64_t counters; // contexts that it may count
@@ -160,10 +169,12 @@ struct profile_hot {
 #define PROFILE_PHASE_BYTES 64
 
 struct profile_tree {
-    uint32_t process;                // index
-    uint32_t tid;                    // of the (last) thread that grew it
-    place_t start;                   // start routine; 0: main thread
-    uint64_t threads;                // that shared it
+    uint32_t process; // index
+    uint32_t tid;     // of the (last) thread that grew it
+    place_t start;    // start routine; 0: main thread
+    uint64_t threads; // that shared it
+    uint32_t
+        creator; // the call that created its threads: index + 1 in profile.creations; 0: not known
     char phase[PROFILE_PHASE_BYTES]; // that the program named (include/cairn.h); empty: none
     char name[THREAD_NAME_BYTES];    // of its threads, or their pool; empty: the program gave none
     uint32_t count;
@@ -206,6 +217,8 @@ struct profile {
                   // nothing
     unsigned process_count;
     struct profile_process *processes;
+    uint32_t creation_count;
+    struct profile_creation *creations;
     unsigned tree_count;
     struct profile_tree *trees;
     unsigned note_count;
@@ -228,8 +241,8 @@ void profile_free(struct profile *profile);
 // be freed.
 char *profile_phases(const struct profile *profile, const char *between);
 
-// Whether threads of two trees do the same: they have a start routine, a phase and a pool of names
-// in common. Main threads are alike whatever they are called.
+// Whether threads of two trees do the same: they have a start routine, a creator, a phase and a
+// pool of names in common. Main threads are alike whatever they are called.
 bool profile_same_threads(const struct profile_tree *one, const struct profile_tree *other);
 
 // Names a tree for its own threads and those of another one, which was added to it.

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT
 #include "profile/reader.h"
+#include "profile/creations.h"
 #include "profile/loader.h"
 #include "profile/output.h"
 #include "profile/snapshot.h"
@@ -135,6 +136,7 @@ static void fill_gaps(struct loader *loader)
     }
     fill_modules(loader);
     fill_trees(loader);
+    creations_check(profile);
 }
 
 static void note_losses(struct loader *loader, const struct chunk_scan *scan,

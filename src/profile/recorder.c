@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
 #include "profile/recorder.h"
 #include "base/new_file.h"
+#include "base/now.h"
 #include "profile/describe.h"
 #include "profile/fold.h"
 #include "profile/output.h"
@@ -13,7 +14,6 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
-#include <time.h>
 #include <unistd.h>
 
 enum {
@@ -27,13 +27,6 @@ enum {
     IDLE_STATE_SECONDS = 10,  // how often the time is told when nothing else happens
     MOST_PENDING = 64 << 20,  // bytes that are kept for a disk that has no room for them
 };
-
-static uint64_t clock_ns(clockid_t clock)
-{
-    struct timespec now;
-    clock_gettime(clock, &now);
-    return (uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec;
-}
 
 // Opening
 
@@ -87,6 +80,7 @@ static void recorder_free(struct recorder *recorder)
         free(recorder->notes[i]);
     module_table_free(&recorder->modules);
     kernel_symbols_free(recorder->sink.kernel);
+    creation_table_free(&recorder->sink.creations);
     batch_free(&recorder->batch);
     struct profile *head = malloc(sizeof *head); // profile_free() frees its argument as well
     if (head) {
@@ -120,8 +114,8 @@ static bool start(struct recorder *recorder, const struct recorder_description *
     // If the program cut the file, our next look would be answered by SIGBUS. Best effort: not
     // every memory file can be sealed.
     fcntl(recorder->memory, F_ADD_SEALS, F_SEAL_SHRINK);
-    recorder->head.start_realtime_ns = clock_ns(CLOCK_REALTIME);
-    recorder->start_ns = recorder->told_ns = clock_ns(CLOCK_MONOTONIC);
+    recorder->head.start_realtime_ns = now_ns(CLOCK_REALTIME);
+    recorder->start_ns = recorder->told_ns = now_ns(CLOCK_MONOTONIC);
     chunk_put_file_head(&recorder->batch.out);
     encode_session(&recorder->batch, &recorder->head);
     batch_flush(&recorder->batch);
@@ -403,7 +397,7 @@ static int update(struct recorder *recorder, enum reading reading)
     recorder->tellings += news;
     tell_modules(recorder);
     tell_source(recorder);
-    uint64_t now = clock_ns(CLOCK_MONOTONIC);
+    uint64_t now = now_ns(CLOCK_MONOTONIC);
     if (news || has_records(recorder) || reading == READ_LAST ||
         now - recorder->told_ns > IDLE_STATE_SECONDS * UINT64_C(1000000000)) {
         encode_state(&recorder->batch, now - recorder->start_ns, false);
@@ -444,7 +438,7 @@ static bool is_compact(const struct recorder *recorder)
 
 static int end_in_place(struct recorder *recorder)
 {
-    encode_state(&recorder->batch, clock_ns(CLOCK_MONOTONIC) - recorder->start_ns, true);
+    encode_state(&recorder->batch, now_ns(CLOCK_MONOTONIC) - recorder->start_ns, true);
     batch_flush(&recorder->batch);
     return flush(recorder);
 }

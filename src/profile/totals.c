@@ -182,7 +182,8 @@ char *profile_phases(const struct profile *profile, const char *between)
 
 bool profile_same_threads(const struct profile_tree *one, const struct profile_tree *other)
 {
-    return one->start == other->start && strcmp(one->phase, other->phase) == 0 &&
+    return one->start == other->start && one->creator == other->creator &&
+           strcmp(one->phase, other->phase) == 0 &&
            (!one->start || thread_name_same_pool(one->name, other->name));
 }
 

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
 #include "symbol/module.h"
 #include "base/memory.h"
+#include "base/text.h"
 #include "symbol/debugfile.h"
 #include "symbol/plt.h"
 #include <errno.h>
@@ -83,8 +84,7 @@ static const char *short_name(const struct profile_module *recorded)
 {
     if (!recorded->path || !*recorded->path)
         return "[unknown]";
-    const char *slash = strrchr(recorded->path, '/');
-    return slash && slash[1] ? slash + 1 : recorded->path;
+    return last_part(recorded->path);
 }
 
 void module_open(struct module *module, const struct module_means *means)

@@ -3,6 +3,7 @@
 #include "base/reserve.h"
 #include "loadmap/loadmap.h"
 #include "track/asked_parts.h"
+#include "track/creation.h"
 #include "track/forbidden.h"
 #include "track/marker.h"
 #include <signal.h>
@@ -14,7 +15,6 @@
 #define LEFT_ALONE 4
 
 __thread struct asked_thread *asked_current;
-static __thread struct asked_value creator;
 static __thread uintptr_t root;
 
 static struct {
@@ -51,10 +51,14 @@ bool asked_is_left_alone(uintptr_t function)
     return false;
 }
 
-void asked_begin_thread(uintptr_t function, struct asked_value by)
+void asked_begin_thread(uintptr_t function)
 {
     root = function;
-    creator = by;
+}
+
+uintptr_t asked_root(void)
+{
+    return root;
 }
 
 void asked_end_thread(void)
@@ -64,11 +68,6 @@ void asked_end_thread(void)
     atomic_signal_fence(memory_order_seq_cst);
     if (thread)
         reserve_unmap(thread, sizeof *thread);
-}
-
-struct asked_value asked_creator(void)
-{
-    return creator;
 }
 
 bool asked_lock(void)
@@ -136,7 +135,9 @@ static uint32_t walk(struct asked_thread *thread, const struct asked_place *at, 
     struct unwind_cursor cursor;
     enum verdict verdict = VERDICT_BAD_STACK;
     const bool own = at->sp >= at->stack.low && at->sp < at->stack.high;
-    unwind_start_here(&cursor, at->pc, at->sp, at->bp,
+    // The marker may be on the return address of the function that asks.
+    const uintptr_t truth_of_pc = marker_is_stub(at->pc) ? marker_truth(at->sp) : at->pc;
+    unwind_start_here(&cursor, truth_of_pc ? truth_of_pc : at->pc, at->sp, at->bp,
                       (struct unwind_bounds){own ? at->sp : at->stack.high, at->stack.high});
     *point = cursor.frame.place;
     uint32_t count = 0;
@@ -146,7 +147,7 @@ static uint32_t walk(struct asked_thread *thread, const struct asked_place *at, 
         const struct unwind_frame *left = on ? &cursor.left : &cursor.frame;
         // What the agent called was called, for the reader, from where the agent was.
         if (!forbidden_is_agent(left->function))
-            thread->frames[count++] = (struct asked_frame){0, left->function};
+            thread->frames[count++] = (struct edge){0, left->function};
         // The thread's first function may have left by a jump, and be known by its slot alone.
         if (on && left->ra_slot && left->ra_slot == root_slot) {
             *cut = false;
@@ -167,11 +168,10 @@ static uint32_t walk(struct asked_thread *thread, const struct asked_place *at, 
 }
 
 // What called the function that the thread began in is none of the program's business.
-static uint32_t cut_at_root(struct asked_thread *thread, uint32_t count, bool *cut)
+static uint32_t cut_at_root(struct asked_thread *thread, uint32_t count, place_t began, bool *cut)
 {
-    const place_t place = root ? loadmap_place(root) : 0;
-    for (uint32_t i = count; place && i-- > 0;) {
-        if (thread->frames[i].function != place)
+    for (uint32_t i = count; began && i-- > 0;) {
+        if (thread->frames[i].function != began)
             continue;
         thread->frames[i].site = 0;
         *cut = false;
@@ -180,17 +180,17 @@ static uint32_t cut_at_root(struct asked_thread *thread, uint32_t count, bool *c
     return count;
 }
 
-// Under the lock.
-static struct asked_value intern_frames(struct asked_thread *thread, uint32_t count, bool cut,
-                                        place_t point)
+static uint32_t walked_origin(struct intern *intern, struct asked_value creator)
 {
-    struct intern *intern = asked_intern();
-    if (!intern)
-        return (struct asked_value){0};
-    if (!thread->walked_origin)
-        thread->walked_origin = intern_origin(
-            intern, &(struct intern_origin){creator.id, creator.handle, GRAPH_NONE, GRAPH_NONE});
-    uint32_t node = thread->walked_origin;
+    return intern_origin(
+        intern, &(struct intern_origin){creator.id, creator.handle, GRAPH_NONE, GRAPH_NONE});
+}
+
+// The context of frames in a thread of that origin.
+static struct asked_value intern_frames(struct intern *intern, const struct asked_thread *thread,
+                                        uint32_t origin, uint32_t count, bool cut, place_t point)
+{
+    uint32_t node = origin;
     if (cut)
         node = intern_frame(intern, node, 0, 0);
     for (uint32_t i = count; i-- > 0;)
@@ -198,15 +198,62 @@ static struct asked_value intern_frames(struct asked_thread *thread, uint32_t co
     return (struct asked_value){0, asked_handle(0, intern_point(intern, node, point, GRAPH_NONE))};
 }
 
+// The call that created the thread, below that which created its creator, and so on.
+static struct asked_value intern_creators(struct intern *intern, struct asked_thread *thread)
+{
+    uint32_t calls[CREATION_LEVELS], count = 0;
+    struct creation_call call;
+    struct asked_value creator = {0};
+    for (uint32_t at = creation_current;
+         count < CREATION_LEVELS && creation_read(at, &call, thread->frames, ASKED_FRAMES);
+         at = call.creator)
+        calls[count++] = at;
+    while (count-- > 0 && creation_read(calls[count], &call, thread->frames, ASKED_FRAMES)) {
+        bool cut = false;
+        const uint32_t frames = cut_at_root(thread, call.frames, call.root, &cut);
+        creator =
+            intern_frames(intern, thread, walked_origin(intern, creator), frames, cut, call.site);
+    }
+    return creator;
+}
+
+struct asked_value asked_creator(void)
+{
+    struct asked_thread *thread = asked_current;
+    struct intern *intern = thread->creator_told || !creation_current ? NULL : asked_intern();
+    if (intern)
+        thread->creator = intern_creators(intern, thread);
+    thread->creator_told = 1;
+    return thread->creator;
+}
+
+// Before the walk, which needs the room for frames as well.
+static bool has_origin(struct asked_thread *thread)
+{
+    if (thread->walked_origin)
+        return true;
+    if (!asked_lock())
+        return false;
+    const struct asked_value creator = asked_creator();
+    struct intern *intern = asked_intern();
+    if (intern)
+        thread->walked_origin = walked_origin(intern, creator);
+    asked_unlock();
+    return thread->walked_origin;
+}
+
 static struct asked_value by_walk(struct asked_thread *thread, const struct asked_place *place)
 {
+    struct asked_value value = {0};
     place_t point;
     bool cut;
+    if (!has_origin(thread))
+        return value;
     uint32_t count = walk(thread, place, &point, &cut);
-    count = cut_at_root(thread, count, &cut);
+    count = cut_at_root(thread, count, root ? loadmap_place(root) : 0, &cut);
     if (!asked_lock())
-        return (struct asked_value){0};
-    const struct asked_value value = intern_frames(thread, count, cut, point);
+        return value;
+    value = intern_frames(&asked.intern, thread, thread->walked_origin, count, cut, point);
     asked_unlock();
     return value;
 }

@@ -35,8 +35,10 @@ void asked_start(struct arena *arena, struct live_contexts *live);
 void asked_leave_alone(const void *const *functions, unsigned count);
 bool asked_is_left_alone(uintptr_t function);
 
-// Of the calling thread: where it began, and the context of who created it.
-void asked_begin_thread(uintptr_t root, struct asked_value creator);
+// Of the calling thread: where it began. Its contexts go on with the call that created it
+// (track/creation.h).
+void asked_begin_thread(uintptr_t root);
+uintptr_t asked_root(void);
 void asked_end_thread(void);
 
 // The context of the calling thread if it is one that its number has told before, and nothing

@@ -28,10 +28,10 @@ static inline struct asked_value asked_recall(const struct asked_thread *asked, 
                                               uint32_t changes)
 {
     const struct encode_state *state = &encode_state;
-    const uint64_t id = state->machine.id;
+    const uint64_t id = state->context.id;
     const struct asked_memo *memo = asked_memo_of(asked, pc, id, stack_hash);
     const bool same = memo->pc == pc && memo->sp == sp && memo->id == id && memo->stack == stack &&
-                      !state->over && !state->doubt &&
+                      !state->context.over && !state->doubt &&
                       *(const uintptr_t *)memo->slot == memo->caller;
     if (!same)
         return (struct asked_value){0, 0};
@@ -64,13 +64,13 @@ static inline uint64_t asked_rest(const struct cc_entry *entry)
 
 // The node of what is on ccStack, if that is what it was the last time; else 0.
 static inline uint32_t asked_same_stack(const struct asked_thread *asked,
-                                        const struct machine *machine)
+                                        const struct context_state *context)
 {
     const struct intern_known *known = asked->known;
-    const struct cc_entry *entry = machine->stack;
-    if (machine->depth != asked->stack.count)
+    const struct cc_entry *entry = context->stack;
+    if (context->depth != asked->stack.count)
         return 0;
-    for (const struct cc_entry *end = entry + machine->depth; entry < end; entry++, known++)
+    for (const struct cc_entry *end = entry + context->depth; entry < end; entry++, known++)
         if (entry->id != known->entry.id || asked_rest(entry) != asked_rest(&known->entry))
             return 0;
     return (uint32_t)known[-1].node;
@@ -80,13 +80,13 @@ static inline uint32_t asked_same_stack(const struct asked_thread *asked,
 static inline struct asked_value asked_find(uintptr_t pc, uintptr_t sp)
 {
     const struct asked_thread *asked = asked_current;
-    const struct machine *machine = &encode_state.machine;
+    const struct context_state *context = &encode_state.context;
     if (!asked)
         return (struct asked_value){0, 0};
     const uint32_t changes = asked_changes(asked);
-    if (!machine->depth)
+    if (!context->depth)
         return asked_recall(asked, pc, sp, asked->origin, 0, changes);
-    const uint32_t stack = asked_same_stack(asked, machine);
+    const uint32_t stack = asked_same_stack(asked, context);
     return asked_recall(asked, pc, sp, stack, stack, changes);
 }
 

@@ -6,6 +6,7 @@
 
 #include "encode/intern.h"
 #include "track/asked.h"
+#include "tree/tree.h"
 
 enum {
     ASKED_ENTRIES = 256, // of ccStack that are remembered
@@ -21,19 +22,17 @@ struct asked_memo {
     uint32_t stamp; // of the encoding
 };
 
-struct asked_frame {
-    place_t site, function;
-};
-
 // Of a thread; made when it first asks.
 struct asked_thread {
     uint32_t busy;                  // it is being changed: a signal's handler must not
     uint32_t changes;               // of memos, so far
     uint32_t origin, walked_origin; // nodes; 0: not made yet
+    struct asked_value creator;     // context of the call that created the thread
+    uint32_t creator_told;          // 1: if it is known at all
     struct intern_memo stack;
     struct intern_known known[ASKED_ENTRIES];
     struct asked_memo memo[1 << ASKED_MEMO_BITS];
-    struct asked_frame frames[ASKED_FRAMES];
+    struct edge frames[ASKED_FRAMES];
 };
 
 extern __thread struct asked_thread *asked_current;
@@ -61,7 +60,7 @@ void asked_unlock(void);
 // room.
 struct live_sections *asked_reserve(size_t bytes, ref_t *ref);
 void asked_publish(struct live_sections *sections, ref_t ref);
-// The creator's part of a thread's origin.
+// The creator's part of a thread's origin. Under asked_lock(); uses the room for frames.
 struct asked_value asked_creator(void);
 // The handle of a point; 0 if there is no point.
 uint64_t asked_handle(uint32_t stamp, uint32_t point);

@@ -258,13 +258,13 @@ static void on_libraries_changed(bool gone)
     errno = saved;
 }
 
-static int64_t start_entries(bool exact, enum live_calls_by by)
+static int64_t start_entries(bool exact, enum live_by by)
 {
     uint64_t skipped = 0;
     if (!burst_hold()) // the clock may tick already
         return -EBUSY;
     int64_t found = entries_find(exact ? calls_enter_exact : calls_enter, &skipped);
-    if (found > 0 || (found == 0 && by == LIVE_CALLS_BY_ENTRIES)) {
+    if (found > 0 || (found == 0 && by == LIVE_BY_ENTRIES)) {
         const int error = entries_switch(true, true);
         found = error ? error : found;
     }
@@ -272,13 +272,12 @@ static int64_t start_entries(bool exact, enum live_calls_by by)
     return found;
 }
 
-int64_t calls_start(enum live_calls_by by, bool exact, struct live_encode *counts,
-                    uintptr_t hands_on)
+int64_t calls_start(enum live_by by, bool exact, struct live_encode *counts, uintptr_t hands_on)
 {
     calls_vector_start();
     caller_start((uintptr_t)calls_enter, hands_on);
     int64_t found = start_entries(exact, by);
-    if (found == 0 && by != LIVE_CALLS_BY_ENTRIES) {
+    if (found == 0 && by != LIVE_BY_ENTRIES) {
         const int error = calls_sites_start(by, exact, counts);
         found = error ? error : (int64_t)counts->functions;
     }

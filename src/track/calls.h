@@ -186,8 +186,7 @@ extern __thread struct calls_thread *calls_current;
 // runs. Exact: in full trees, calls count for one each. `hands_on` is the function of the agent
 // that calls handlers of the program. The number of functions, or -errno: sites cannot be patched
 // here.
-int64_t calls_start(enum live_calls_by by, bool exact, struct live_encode *counts,
-                    uintptr_t hands_on);
+int64_t calls_start(enum live_by by, bool exact, struct live_encode *counts, uintptr_t hands_on);
 
 // A thread begins in the function, whose return address will lie in the slot, and which nobody
 // else tells of. In normal context.

@@ -36,10 +36,9 @@ static enum part part_of(const struct dl_phdr_info *info)
     const char *path = info->dlpi_name ? info->dlpi_name : "";
     if (!*path) // the program, which the loader lists first and without a name
         return PART_FOLLOWED;
-    if (calls_modules.by == LIVE_CALLS_BY_ALL)
+    if (calls_modules.by == LIVE_BY_ALL)
         return PART_FOLLOWED;
-    return calls_modules.by == LIVE_CALLS_BY_LIBRARIES && !is_libc(path) ? PART_FOLLOWED
-                                                                         : PART_CALLBACKS;
+    return calls_modules.by == LIVE_BY_LIBRARIES && !is_libc(path) ? PART_FOLLOWED : PART_CALLBACKS;
 }
 
 struct follow_module *calls_module_at(uintptr_t address)

@@ -36,7 +36,7 @@ struct calls_modules {
     unsigned first_pending; // none of lower number is
     unsigned dropped;       // places below `count` that are free
     bool started;           // what was loaded first is patched
-    enum live_calls_by by;
+    enum live_by by;
 };
 
 extern struct calls_modules calls_modules __attribute__((visibility("hidden")));

@@ -367,7 +367,7 @@ static enum unwind_standing truth(uintptr_t *pc, uintptr_t *sp, bool *interrupte
     return UNWIND_AT_CALL;
 }
 
-int calls_sites_start(enum live_calls_by by, bool exactly, struct live_encode *counts)
+int calls_sites_start(enum live_by by, bool exactly, struct live_encode *counts)
 {
     int error = sites_start();
     if (error)

@@ -5,15 +5,14 @@
 // The encode tracker: call sites are led through stubs that keep the context of each thread as a
 // number (docs/encode.md tells how, and what this part does of it).
 //
-//   main's sites get hooks ─► somebody asks: what is on the stack has its sites led to hooks ─►
-//   a hook runs: edge met ─► ... ─► re-encoding: encoded edges add their number or run as they were
-//   compiled, the others go on pushing
+//   main's sites get hooks ─► a hook runs: the edge is added, and the sites of the callee get
+//   hooks ─► ... ─► re-encoding: encoded edges add their number or run their original code, the
+//   others go on pushing
 //
 //   encode_graph.c     functions, sites and edges as they are met
 //   encode_silent.c    what cannot be patched
 //   encode_facts.c     which functions can have numbers
-//   encode_quiet.c     which need none: their callers' will do
-//   encode_demand.c    which are worth it
+//   encode_quiet.c     leaf functions, which need none; climbing from a sample to a number
 //   encode_stub.c      what a site leads to by the encoding
 //   encode_heat.c      how hot edges are, by what they push
 //   encode_hook.c      what a hook does, and encoding anew
@@ -22,12 +21,15 @@
 //   encode_unwind.c    exceptions, which take frames away
 //   encode_stack.c     a stack walk, and the state that it stands for
 //   encode_sample.c    from a sample to its node
+//   encode_place.c     the same in trees that forget
 //   encode_here.c      from an event that the program makes itself to its node
-//   encode_worth.c     whether numbers pay for those
+//   encode_context.c   contexts that the program asks for
+//   encode_unload.c    libraries that are unloaded; the end of all encoding
 //
 // One rule makes all of it safe to mix: what a frame undoes when it returns is told by its return
-// address alone. A hook's stub pops an entry, a delta's takes its number off, original code does
-// nothing. So the state for any stack can be computed from its return addresses, at any time.
+// address alone. A hook's stub pops an entry, another stub undoes the word of its edge, original
+// code does nothing. So the state for any stack can be computed from its return addresses, at any
+// time.
 
 #include "live/live.h"
 #include "track/walk.h"
@@ -42,17 +44,15 @@ extern __thread uint32_t encode_in_handler;
 
 // Once, in normal context, after loadmap_start(), before there are threads. What it counts goes to
 // `counts`. 0 or -errno: call sites cannot be patched here.
-// `restless`: for tests, encodes anew all the time.
-int encode_start(struct live_encode *counts, bool verify, bool restless);
+int encode_start(struct live_encode *counts, const struct live_options *options);
 
 // A thread begins in this function: the calling one, whose sites of the root get hooks. NULL: no
 // memory, or nothing was started.
 struct encode_thread *encode_open(uintptr_t root, struct unwind_bounds stack);
 void encode_close(struct encode_thread *thread); // the calling thread's
 
-// From now on there may be several threads. `frame` is the frame address of the function that the
-// program has called to make the first one.
-void encode_expect_threads(const void *frame);
+// From now on there may be several threads.
+void encode_expect_threads(void);
 
 // Around fork: nobody else changes anything meanwhile. Then encode_after_fork() in the child
 // (NULL: what it counts is for nobody).

@@ -26,13 +26,13 @@ uintptr_t encode_context_root_slot(void)
 }
 
 // The node of what is on ccStack; 0: it is not known.
-static uint32_t find_stack(struct asked_thread *asked, const struct machine *machine)
+static uint32_t find_stack(struct asked_thread *asked, const struct context_state *context)
 {
     uint32_t first;
     const struct intern *table = asked_table(&first);
     if (!table || !asked->origin)
         return 0;
-    return intern_find_stack(table, asked->origin, machine->stack, machine->depth, &asked->stack);
+    return intern_find_stack(table, asked->origin, context->stack, context->depth, &asked->stack);
 }
 
 bool asked_known(uintptr_t pc, uintptr_t sp, struct asked_value *value)
@@ -43,23 +43,32 @@ bool asked_known(uintptr_t pc, uintptr_t sp, struct asked_value *value)
         return false;
     asked->busy = 1;
     atomic_signal_fence(memory_order_seq_cst);
-    const struct machine *machine = &encode_state.machine;
+    const struct context_state *context = &encode_state.context;
     // Whom this interrupts will notice.
     __atomic_store_n(&asked->changes, asked->changes + 1, __ATOMIC_RELAXED);
-    const uint32_t stack = find_stack(asked, machine);
+    const uint32_t stack = find_stack(asked, context);
     if (stack)
         *value =
-            asked_recall(asked, pc, sp, stack, machine->depth ? stack : 0, asked_changes(asked));
+            asked_recall(asked, pc, sp, stack, context->depth ? stack : 0, asked_changes(asked));
     atomic_signal_fence(memory_order_seq_cst);
     asked->busy = 0;
     return value->handle != 0;
 }
 
+// Ids in open functions, and on ccStack, mean something only to whom knows which were open.
+static bool is_plain(const struct context_state *context)
+{
+    bool plain = id_number(context->id, false) != ID_NONE;
+    for (uint32_t i = 0; i < context->depth && plain; i++)
+        plain = id_number(context->stack[i].id, false) != ID_NONE;
+    return plain;
+}
+
 static bool is_sound(const struct encode_thread *thread)
 {
     const struct encode_state *state = thread->state;
-    return !encode.failed && !encode.resting && !thread->jumping && !state->over && !state->doubt &&
-           thread->root_slot && !encode_is_behind(thread);
+    return !encode.failed && !encode.stopped && !thread->jumping && !state->context.over &&
+           !state->doubt && thread->root_slot && !encode_is_behind(thread);
 }
 
 // ---- the long way
@@ -69,7 +78,6 @@ static bool is_sound(const struct encode_thread *thread)
 static bool confirm(struct encode_thread *thread, struct unwind_cursor *cursor)
 {
     const place_t function = cursor->frame.function;
-    const uintptr_t pc = cursor->frame.pc;
     if (!encode_walk(thread, cursor) || thread->has_signal || thread->has_gap)
         return false;
     if (thread->jumping)
@@ -80,11 +88,10 @@ static bool confirm(struct encode_thread *thread, struct unwind_cursor *cursor)
         return false;
     bool decoded = encode_decode_state(thread, function);
     bool same = decoded && encode_compare(thread, 0);
-    encode_count(&encode.counts->verified, decoded && (same || !thread->is_guess));
-    encode_count(&encode.counts->mismatches, decoded && !same && !thread->is_guess);
-    if (!same || thread->is_guess) {
-        if (!encode_demand(thread, pc))
-            encode_go_on(thread);
+    encode_count(&encode.counts->verified, decoded && encode_judges(thread));
+    encode_count(&encode.counts->mismatches, decoded && !same && encode_judges(thread));
+    if (!same) {
+        encode_go_on(thread);
         same =
             is_sound(thread) && encode_decode_state(thread, function) && encode_compare(thread, 0);
     }
@@ -107,7 +114,7 @@ static bool tell(const struct encode_thread *thread)
         if (grown)
             serial_graph(&out, graph, told.functions, told.edges);
         if (encoded)
-            serial_dictionary(&out, dictionary, NULL);
+            serial_dictionary(&out, dictionary);
         if (pass == 1)
             break;
         sections = asked_reserve(out.size, &ref);
@@ -127,16 +134,16 @@ static bool tell(const struct encode_thread *thread)
 static uint64_t intern(struct asked_thread *asked, const struct encode_thread *thread,
                        place_t point, uint32_t function, uint32_t *stack)
 {
-    const struct machine *machine = &thread->state->machine;
+    const struct context_state *context = &thread->state->context;
     const struct asked_value creator = asked_creator();
     struct intern *intern = tell(thread) ? asked_intern() : NULL;
     if (!intern)
         return 0;
     if (!asked->origin)
         asked->origin = intern_origin(
-            intern, &(struct intern_origin){creator.id, creator.handle, GRAPH_NONE, machine->root});
+            intern, &(struct intern_origin){creator.id, creator.handle, GRAPH_NONE, context->root});
     const uint32_t stamp = thread->epoch->dictionary->stamp;
-    *stack = (uint32_t)intern_stack(intern, stamp, asked->origin, machine->stack, machine->depth,
+    *stack = (uint32_t)intern_stack(intern, stamp, asked->origin, context->stack, context->depth,
                                     &asked->stack);
     return asked_handle(stamp, intern_point(intern, *stack, point, function));
 }
@@ -160,7 +167,7 @@ static void remember(struct asked_thread *asked, const struct encode_thread *thr
     if (!slot || !is_permanent(place->pc))
         return;
     const struct asked_memo *memo =
-        asked_memo_of(asked, place->pc, value->id, thread->state->machine.depth ? stack : 0);
+        asked_memo_of(asked, place->pc, value->id, thread->state->context.depth ? stack : 0);
     *(struct asked_memo *)memo = (struct asked_memo){.pc = place->pc,
                                                      .sp = place->sp,
                                                      .slot = slot,
@@ -182,7 +189,6 @@ bool encode_context(struct asked_thread *asked, const struct asked_place *place,
     if (!thread || sites_locate(place->pc, &stub) || place->sp < thread->stack.low ||
         place->sp >= thread->stack.high || !encode_lock(thread, &mask))
         return false;
-    encode.guesses = true; // which are good for what is asked again and again at one place
     struct unwind_cursor cursor;
     unwind_start_here(&cursor, place->pc, place->sp, place->bp,
                       (struct unwind_bounds){place->sp, thread->stack.high});
@@ -190,9 +196,9 @@ bool encode_context(struct asked_thread *asked, const struct asked_place *place,
     const place_t place_of = cursor.frame.function;
     const bool confirmed = confirm(thread, &cursor);
     const uint32_t function = graph_find_function(&encode.graph, place_of);
-    if (confirmed && asked_lock()) {
+    if (confirmed && is_plain(&thread->state->context) && asked_lock()) {
         uint32_t stack = 0;
-        value->id = thread->state->machine.id;
+        value->id = thread->state->context.id;
         value->handle = intern(asked, thread, point, function, &stack);
         asked_unlock();
         if (value->handle)
@@ -201,5 +207,5 @@ bool encode_context(struct asked_thread *asked, const struct asked_place *place,
             value->id = 0;
     }
     encode_unlock(thread, &mask);
-    return confirmed;
+    return confirmed && value->handle;
 }

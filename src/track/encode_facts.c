@@ -3,9 +3,10 @@
 
 #include "track/encode_facts.h"
 
-// Encodings that were made because a jump went where nobody knew. So many, and no more.
+// Encodings that were made because a jump went where nobody knew, of late. So many, and no more.
 #define SURPRISES_MOST 64
-#define SURPRISES_OF_ONE 5 // by one function
+#define SURPRISES_OF_ONE 8 // by one function, that count
+#define STEADY_MS 5u
 #define HOT_PUSHES 5000
 static uint32_t surprises;
 
@@ -31,10 +32,10 @@ void encode_doubt_functions(const uintptr_t *functions, unsigned count)
         beyond[beyond_count++] = functions[i];
 }
 
-// As good as open until it is looked at.
+// As good as outside until it is met.
 struct encode_facts encode_facts_new(uintptr_t address)
 {
-    struct encode_facts fresh = {.address = address, .flags = OPEN | UNLOOKED};
+    struct encode_facts fresh = {.address = address, .flags = OUTSIDE | UNMET};
     for (unsigned i = 0; i < beyond_count; i++)
         if (beyond[i] == address)
             fresh.flags |= BEYOND;
@@ -43,7 +44,7 @@ struct encode_facts encode_facts_new(uintptr_t address)
 
 bool encode_is_open(uint32_t function)
 {
-    return encode_facts_of(function)->flags & (OPEN | SHADED);
+    return encode_facts_of(function)->flags & OPEN;
 }
 
 void encode_spread(uint32_t first_edge)
@@ -55,9 +56,9 @@ void encode_spread(uint32_t first_edge)
             const struct graph_edge *edge = graph_edge(graph, i);
             const unsigned more =
                 encode_facts_of(edge->callee)->flags & ~encode_facts_of(edge->caller)->flags;
-            if (!edge_is_silent(edge) || !(more & (OPEN | PUSHES | SHADED)))
+            if (!edge_is_silent(edge) || !(more & (OPEN | PUSHES)))
                 continue;
-            encode_facts_of(edge->caller)->flags |= more & (OPEN | PUSHES | SHADED);
+            encode_facts_of(edge->caller)->flags |= more & (OPEN | PUSHES);
             changed = true;
         }
     }
@@ -67,7 +68,37 @@ bool encode_may_number(uint32_t edge)
 {
     const struct graph_edge *one = graph_edge(&encode.graph, edge);
     return !((encode_facts_of(one->callee)->flags | encode_facts_of(one->caller)->flags) &
-             (OPEN | PUSHES | SHADED));
+             (OUTSIDE | PUSHES));
+}
+
+bool encode_is_left_out(uint32_t function)
+{
+    return encode_facts_of(function)->flags & OUTSIDE;
+}
+
+bool encode_leads_outside(uint32_t edge)
+{
+    return encode_facts_of(graph_edge(&encode.graph, edge)->callee)->flags & OUTSIDE;
+}
+
+bool encode_is_untold(const struct encode_thread *thread, place_t place)
+{
+    const struct context_state *context = &thread->state->context;
+    const struct encode_epoch *epoch = thread->epoch;
+    if (place == thread->root)
+        return false;
+    const uint32_t function = graph_find_function(&encode.graph, place);
+    if (function != GRAPH_NONE && encode_facts_of(function)->flags & OUTSIDE)
+        return true;
+    bool untold = id_number(context->id, encode_was_open(epoch, function)) == ID_NONE;
+    for (uint32_t i = 0; i < context->depth && !untold; i++) {
+        const struct cc_entry *entry = &context->stack[i];
+        const uint32_t caller = entry->edge < encode.graph.edge_count
+                                    ? graph_edge(&encode.graph, entry->edge)->caller
+                                    : GRAPH_NONE;
+        untold = id_number(entry->id, encode_was_open(epoch, caller)) == ID_NONE;
+    }
+    return untold;
 }
 
 bool encode_is_doubted(uint32_t function)
@@ -75,12 +106,17 @@ bool encode_is_doubted(uint32_t function)
     return encode_facts_of(function)->flags & (DOUBTED | BEYOND);
 }
 
-// Whether all places that a function leaves for by hooked jumps seem to be known.
-// After a surprise that takes several encodings without another one, and after each twice as many.
-static bool is_steady(const struct encode_facts *of)
+static uint32_t now_ms(void)
+{
+    return (uint32_t)(encode_now() / 1000000);
+}
+
+// Whether all places that a function leaves for by hooked jumps seem to be known: there was nothing
+// new for a while, and after each surprise that takes twice as long.
+static bool is_steady(const struct encode_facts *of, uint32_t now)
 {
     return (of->flags & (LEFT | HOT)) && !(of->flags & NEWS) && surprises < SURPRISES_MOST &&
-           (of->surprises == 0 || of->calm >> of->surprises > 0);
+           (of->surprises == 0 || now - of->news_ms >= STEADY_MS << of->surprises);
 }
 
 bool encode_may_settle(uint32_t edge)
@@ -90,9 +126,9 @@ bool encode_may_settle(uint32_t edge)
                                          encode_facts_of(one->callee)};
     bool waits = false;
     for (unsigned i = 0; i < 2; i++) {
-        if (ends[i]->flags & (OPEN | SHADED) || ends[i]->surprises >= SURPRISES_OF_ONE)
+        if (ends[i]->flags & OUTSIDE)
             return false;
-        waits |= (ends[i]->flags & PUSHES) && (ends[i]->flags & TAILS) && ends[i]->surprises > 0;
+        waits |= (ends[i]->flags & PUSHES) != 0;
     }
     return waits && surprises < SURPRISES_MOST;
 }
@@ -109,26 +145,47 @@ static void mark_hot(void)
     }
 }
 
+void encode_forgive(void)
+{
+    surprises -= surprises / 2;
+}
+
+// What is reached from an open function has its id. So that it is nobody else's, all open functions
+// lead silently to one that is nowhere: then the ids of no two of them are the same.
+static void tell_open(void)
+{
+    for (uint32_t f = 0; f < encode.graph.function_count; f++) {
+        struct encode_facts *of = encode_facts_of(f);
+        if ((of->flags & (OPEN | NOWHERE)) != OPEN)
+            continue;
+        // Right behind its first byte no call returns.
+        const place_t place = graph_function(&encode.graph, f)->entry + 1;
+        if (graph_add_edge(&encode.graph, place, f, encode.nowhere, EDGE_SILENT_JUMP) != GRAPH_NONE)
+            of->flags |= NOWHERE;
+        else
+            of->flags |= OUTSIDE; // no memory
+    }
+}
+
 void encode_settle(void)
 {
     struct encode_site *site;
-    // Before anything changes, as in encode_look().
+    const uint32_t now = now_ms();
+    // Before anything changes: who sees a function that is not open any more sees this, for
+    // encode_decode_state() looks in this order.
     atomic_store_explicit(&encode.unsettled, true, memory_order_relaxed);
     atomic_thread_fence(memory_order_seq_cst);
     mark_hot();
     for (uint32_t f = 0; f < encode.graph.function_count; f++) {
         struct encode_facts *of = encode_facts_of(f);
-        if (of->flags & NEWS)
-            of->calm = 0;
-        else if (of->calm < UINT8_MAX)
-            of->calm++;
-        if ((of->flags & TAILS) && !is_steady(of))
+        if ((of->flags & TAILS) && !is_steady(of, now))
             of->flags |= PUSHES;
         else
             of->flags &= (uint16_t)~PUSHES;
         of->flags &= (uint16_t)~NEWS;
     }
-    encode_shade();
+    encode_spread(0);
+    tell_open();
     for (uint32_t i = 0; (site = encode_site_number(i)); i++) {
         if (site->edge == GRAPH_NONE)
             continue;
@@ -138,6 +195,7 @@ void encode_settle(void)
         else
             edge->flags |= EDGE_UNENCODED;
     }
+    encode_settle_targets();
 }
 
 void encode_trust(void)
@@ -151,6 +209,7 @@ bool encode_surprise(uint32_t caller, uint32_t callee)
     struct encode_facts *of = encode_facts_of(caller);
     const bool surprise = !(of->flags & PUSHES);
     of->flags |= LEFT | NEWS;
+    of->news_ms = now_ms();
     if (surprise && of->surprises < SURPRISES_OF_ONE)
         of->surprises++;
     encode_facts_of(callee)->flags |= DOUBTED;

@@ -8,25 +8,23 @@
 
 enum {
     OPEN = 1,       // may go silently to where nobody knows
+    OUTSIDE = 32,   // does not take part, or cannot: its calls are not followed
+    NOWHERE = 1024, // it is open, and the graph knows it
     PUSHES = 2,     // may go silently to where nobody knew before: its hook tells
     TAILS = 4,      // has a jump with such a hook
     LEFT = 8,       // has left by it
     NEWS = 16,      // to where nobody knew when the encoding in force was made
     HOT = 128,      // is called often, or calls
     DOUBTED = 64,   // somebody has come here whom the encoding in force does not know
-    UNLOOKED = 256, // its sites are not known yet: as good as open
+    UNMET = 256,    // its sites are not known yet: as good as outside
     BEYOND = 512,   // calls that are left as they are end in it: nobody knows who has come here
-    DARK = 1024,    // its calls cost too much
-    SHADED = 2048, // is dark, leads silently to one that is, or is called by such alone: as good as
-                   // open
 };
 
 struct encode_facts { // by function of the graph
     uintptr_t address;
     uint16_t flags;
     uint8_t surprises; // jumps to where nobody knew, when that was not expected any more
-    uint8_t calm;      // encodings since one led to where nobody knew
-    uint16_t hits;     // samples in the stubs and hooks of its calls, of late
+    uint32_t news_ms;  // when one of its jumps last led to where nobody knew
     uint32_t next;     // to be looked at
 };
 
@@ -38,9 +36,6 @@ struct encode_facts *encode_facts_of(uint32_t function);
 
 // What leads silently to an open function is open, too: over the edges from one on.
 void encode_spread(uint32_t first_edge);
-
-// Before the edges are numbered: which functions are shaded. Spreads what encode_spread() does.
-void encode_shade(void);
 
 // A jump of a function has gone where nobody knew. True: when that was not expected any more.
 bool encode_surprise(uint32_t caller, uint32_t callee);

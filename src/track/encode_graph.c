@@ -4,8 +4,8 @@
 // Tail jumps are never patched: nobody would undo what they did to the state of a thread in a
 // function that was entered from code that is not patched. They are silent edges, like all that
 // cannot be patched. A function from which control may go silently to where nobody knows is *open*:
-// all its edges, in and out, push. So whatever is reached from there has no path by numbers to a
-// head, and decoding it fails, rather than lead astray.
+// its id has a bit set that calls from it take off (encode/state.h). So whatever is reached from
+// there unseen has an id that does not decode, rather than one that leads astray.
 
 #include "base/unseen.h"
 #include "loadmap/loadmap.h"
@@ -17,6 +17,7 @@
 #include "track/encode_here.h"
 #include <dlfcn.h>
 #include <errno.h>
+#include <sys/auxv.h>
 
 static struct series known = {.size = sizeof(struct encode_site)};
 static uint32_t known_count;
@@ -28,6 +29,7 @@ static struct site_counts found;
 static struct module_ref libc[2];
 // Code that is never rewritten: while an exception is under way, numbers mean nothing.
 static struct module_ref unwinder;
+static struct module_ref program;
 
 // Of the function that is being looked at: what stays.
 #define STAYS_MOST 1024
@@ -36,6 +38,8 @@ static struct {
     enum site_stays why;
 } stayed[STAYS_MOST] UNSEEN;
 static unsigned stayed_count;
+
+#define NOWHERE_PLACE 1 // of no function
 
 // Functions that are to be looked at.
 static uint32_t next_look = GRAPH_NONE;
@@ -59,7 +63,14 @@ int encode_graph_start(void)
         loadmap_find((uintptr_t)dlsym(RTLD_NEXT, inside[i]), &libc[i], &unloading);
     loadmap_find((uintptr_t)lookup_symbol(RTLD_NEXT, "_Unwind_RaiseException"), &unwinder,
                  &unloading);
+    loadmap_find(getauxval(AT_ENTRY), &program, &unloading);
     loadmap_leave();
+    if (!encode_facts_reach(0))
+        return -ENOMEM;
+    encode.nowhere = graph_add_function(&encode.graph, NOWHERE_PLACE);
+    if (encode.nowhere == GRAPH_NONE)
+        return -ENOMEM;
+    *encode_facts_of(encode.nowhere) = (struct encode_facts){.flags = OUTSIDE};
     return 0;
 }
 
@@ -127,9 +138,9 @@ static uint32_t add_function(uintptr_t address)
 static void will_look_at(uint32_t function)
 {
     struct encode_facts *facts = encode_facts_of(function);
-    if (!(facts->flags & UNLOOKED))
+    if (!(facts->flags & UNMET))
         return;
-    facts->flags &= (uint16_t) ~(OPEN | SHADED | UNLOOKED);
+    facts->flags &= (uint16_t) ~(OUTSIDE | UNMET);
     facts->next = next_look;
     next_look = function;
 }
@@ -172,19 +183,20 @@ static bool is_indirect(const struct site *site)
     return site->kind == SITE_CALL_INDIRECT || site->thunk;
 }
 
-bool encode_is_direct(const struct encode_site *site)
-{
-    return site->site->kind == SITE_CALL && !is_indirect(site->site);
-}
-
 static bool is_in(const struct module_ref *module, uintptr_t address)
 {
     return address >= module->start && address < module->end;
 }
 
-bool encode_is_fixed(uintptr_t address)
+static bool is_libcs(uintptr_t address)
 {
     return is_in(&libc[0], address) || is_in(&libc[1], address);
+}
+
+bool encode_takes_part(uintptr_t address)
+{
+    return encode.by == LIVE_BY_ALL || is_in(&program, address) ||
+           (encode.by == LIVE_BY_LIBRARIES && !is_libcs(address));
 }
 
 bool encode_is_in_unwinder(uintptr_t address)
@@ -192,36 +204,16 @@ bool encode_is_in_unwinder(uintptr_t address)
     return is_in(&unwinder, address);
 }
 
-static int32_t from_thread(const void *variable)
-{
-    return (int32_t)((intptr_t)variable - (intptr_t)__builtin_thread_pointer());
-}
-
-struct stub *encode_table_stub(struct encode_site *site)
-{
-    const struct stub_plan plan = {.kind = STUB_TABLE,
-                                   .before = encode_before_table,
-                                   .after = encode_after_table,
-                                   .tls_number = from_thread(&encode_state.machine.id),
-                                   .tls_table = from_thread(&encode_state.table),
-                                   .index = site->number};
-    if (!site->table && stub_make(site->site, &plan, &site->table))
-        site->table = NULL;
-    return site->table;
-}
-
 // A site that is not known yet, whatever it leads to.
 static struct encode_site *add_site(uint32_t function, struct site *site)
 {
-    if (site->form == FORM_TRAP || !series_reach(&known, &encode.pool, known_count) ||
-        (encode.company && known_count >= ENCODE_SITES))
+    if (site->form == FORM_TRAP || !series_reach(&known, &encode.pool, known_count))
         return NULL;
     struct encode_site *added = series_at(&known, known_count);
     *added = (struct encode_site){.site = site,
-                                  .number = known_count,
                                   .edge = GRAPH_NONE,
                                   .caller = function,
-                                  .fixed = encode_is_fixed(site->address),
+                                  .pinned = is_libcs(site->address),
                                   .loaded = !is_permanent(site->address)};
     return added;
 }
@@ -237,20 +229,11 @@ static struct stub *hook_for(uint32_t function, struct site *site)
                                    .after = site->kind == SITE_TAIL_INDIRECT ? NULL : encode_after,
                                    .push_target = indirect};
     struct encode_site *added = add_site(function, site);
-    struct stub *stub;
-    if (!added)
+    if (!added || stub_make(site, &plan, &added->hook) ||
+        !lookup_add(&known_lookup, &encode.pool, site_hash(site), known_count))
         return NULL;
-    if (encode.company && encode_is_direct(added))
-        stub = encode_table_stub(added);
-    else if (stub_make(site, &plan, &added->hook))
-        stub = NULL;
-    else
-        stub = added->hook;
-    if (!stub || !lookup_add(&known_lookup, &encode.pool, site_hash(site), known_count))
-        return NULL;
-    encode_set_word(added, WORD_LONG);
     known_count++;
-    return stub;
+    return added->hook;
 }
 
 #define CHANGES 256
@@ -261,8 +244,7 @@ static size_t change_count;
 // If that fails, calls are as silent as any that cannot be patched.
 static void apply_changes(void)
 {
-    const enum company company = encode_is_alone() ? COMPANY_NONE : COMPANY_THREADS;
-    if (change_count && (encode.frozen || sites_apply(changes, change_count, company)))
+    if (change_count && sites_apply(changes, change_count, encode_company()))
         for (size_t i = 0; i < change_count; i++)
             encode_facts_of(changed[i])->flags |= OPEN;
     change_count = 0;
@@ -332,7 +314,6 @@ static void add_sites(uint32_t function, const struct site_list *list)
             continue;
         }
         encode.counts->sites_patched++;
-        encode_spend(&(struct encode_bill){.sites = 1});
         change(function, site, stub);
     }
 }
@@ -342,12 +323,16 @@ static void look_at(uint32_t function)
     struct site_list list = {0};
     const uintptr_t address = encode_facts_of(function)->address;
     stayed_count = 0;
-    const bool stays =
-        encode.frozen || (encode.company && encode_is_fixed(address)) || is_in(&unwinder, address);
+    const bool stays = (encode.company && is_libcs(address)) || is_in(&unwinder, address);
+    if (!encode_takes_part(address)) {
+        encode_facts_of(function)->flags |= OUTSIDE;
+        return;
+    }
     // Where nothing would be patched, nothing is missed.
     if (!is_here_to_stay(address) || !encode_start_of(address) ||
         sites_find(address, &list, &found) || (stays && list.count + stayed_count > 0)) {
-        encode_facts_of(function)->flags |= OPEN;
+        // Nobody knows where it leads to, nor what leads to it by a jump.
+        encode_facts_of(function)->flags |= OUTSIDE | OPEN;
         return;
     }
     encode.counts->sites_skipped += stayed_count;
@@ -358,70 +343,25 @@ static void look_at(uint32_t function)
     encode_add_parts(function);
     if (has_trap(&list))
         encode_facts_of(function)->flags |= OPEN;
-    if (!encode_is_futile(function))
-        add_sites(function, &list);
-}
-
-// Of the sites from one on: those whose functions have turned out to be open for nothing run their
-// original code again.
-static void take_back(uint32_t first)
-{
-    for (uint32_t i = first; i < known_count; i++) {
-        const struct encode_site *site = series_at(&known, i);
-        if (encode_is_futile(site->caller) && atomic_load(&site->site->stub))
-            change(site->caller, site->site, NULL);
-    }
-    apply_changes();
-}
-
-// What has been called from functions that were open does not know of it. Before anything changes:
-// who sees a function that is not open any more sees the doubt, for encode_decode_state() looks in
-// this order.
-static void distrust_all(void)
-{
-    for (struct encode_thread *thread = encode.threads; thread; thread = thread->next) {
-        thread->state->attention = thread->state->doubt = 1;
-        encode_notice(thread->state);
-    }
-    atomic_thread_fence(memory_order_seq_cst);
-}
-
-// Functions that are not looked at after all: whatever leads there silently is open.
-static void leave_unlooked(void)
-{
-    while (next_look != GRAPH_NONE) {
-        struct encode_facts *facts = encode_facts_of(next_look);
-        facts->flags |= OPEN | UNLOOKED;
-        next_look = facts->next;
-    }
-}
-
-bool encode_look(uint32_t function, uint32_t most_sites)
-{
-    const uint32_t first_edge = encode.graph.edge_count, first_site = known_count;
-    if (encode.resting || !(encode_facts_of(function)->flags & UNLOOKED))
-        return false;
-    distrust_all();
-    will_look_at(function);
-    const uint64_t begin = encode_cpu_now();
-    while (next_look != GRAPH_NONE && known_count - first_site <= most_sites) {
-        const uint32_t next = next_look;
-        next_look = encode_facts_of(next)->next;
-        look_at(next);
-    }
-    leave_unlooked();
-    apply_changes();
-    encode_spread(first_edge);
-    take_back(first_site);
-    encode_count(&encode.counts->look_ns, encode_cpu_now() - begin);
-    return true;
+    add_sites(function, &list);
 }
 
 uint32_t encode_meet(uintptr_t address)
 {
+    const uint32_t first_edge = encode.graph.edge_count;
     const uint32_t function = add_function(address);
-    if (function != GRAPH_NONE)
-        encode_look(function, UINT32_MAX);
+    if (function == GRAPH_NONE || encode.stopped || !(encode_facts_of(function)->flags & UNMET))
+        return function;
+    const uint64_t begin = encode_cpu_now();
+    will_look_at(function);
+    while (next_look != GRAPH_NONE) {
+        const uint32_t next = next_look;
+        next_look = encode_facts_of(next)->next;
+        look_at(next);
+    }
+    apply_changes();
+    encode_spread(first_edge);
+    encode_count(&encode.counts->look_ns, encode_cpu_now() - begin);
     return function;
 }
 
@@ -431,7 +371,7 @@ uint32_t encode_edge(struct encode_site *site, uintptr_t target)
     const bool direct = !is_indirect(site->site);
     if (direct && site->edge != GRAPH_NONE)
         return site->edge;
-    uint32_t callee = add_function(target);
+    uint32_t callee = encode_meet(target);
     uint32_t caller = add_function(site->site->function);
     if (callee == GRAPH_NONE || caller == GRAPH_NONE)
         return GRAPH_NONE;
@@ -439,18 +379,16 @@ uint32_t encode_edge(struct encode_site *site, uintptr_t target)
     uint32_t edge = graph_find_edge(graph, place, callee);
     if (edge == GRAPH_NONE) {
         edge = graph_add_edge(graph, place, caller, callee, direct ? EDGE_CALL : EDGE_INDIRECT);
-        if (edge != GRAPH_NONE && (!encode_may_number(edge) || (!direct && encode.company)))
+        if (edge == GRAPH_NONE)
+            return edge;
+        if (!encode_may_number(edge))
             graph_edge(graph, edge)->flags |= EDGE_UNENCODED;
+        encode_add_word(edge);
     }
-    if (edge == GRAPH_NONE)
-        return edge;
-    if (direct) {
+    if (direct)
         site->edge = edge;
-        // New edges push, in whatever encoding.
-        encode_set_word(site, WORD_PUSH | edge);
-    } else if (!encode.company) {
+    else
         encode_know_target(site, target, edge);
-    }
     return edge;
 }
 
@@ -459,7 +397,7 @@ void encode_open_loaded(void)
     const struct graph *graph = &encode.graph;
     for (uint32_t i = 0; i < graph->function_count; i++)
         if (!is_permanent(encode_facts_of(i)->address))
-            encode_facts_of(i)->flags |= OPEN;
+            encode_facts_of(i)->flags |= OUTSIDE;
     encode_spread(0);
     for (uint32_t i = 0; i < graph->edge_count; i++)
         if (!edge_is_silent(graph_edge(graph, i)) && !encode_may_number(i))

@@ -3,6 +3,7 @@
 // the others. Edges that could have a number by now, but push, are what a new encoding would save.
 
 #include "track/encode_parts.h"
+#include "track/unwinding.h"
 
 enum {
     LOOK_LEAST = 128, // pushes between two that are looked at: a number that changes, so that no
@@ -10,12 +11,26 @@ enum {
     PUSH_NS = 10,     // and its pop, in a program that has other things in the caches
 };
 
+// Why an edge pushes, if it is not because it is new.
+static void count_reason(const struct encode_thread *thread, uint32_t edge, uint32_t pushes)
+{
+    struct live_encode *counts = encode.counts;
+    if (edge >= thread->epoch->dictionary->edges)
+        return;
+    if (encode_repeats(thread, edge))
+        encode_count(&counts->pushes_recursion, pushes);
+    else if (graph_edge(&encode.graph, edge)->flags & EDGE_UNENCODED)
+        encode_count(&counts->pushes_open, pushes);
+    else
+        encode_count(&counts->pushes_overflow, pushes);
+}
+
 // Whether an edge pushes only because it is newer than the encoding that the thread is on.
 static bool could_be_encoded(const struct encode_state *state, uint32_t edge)
 {
     return edge >= state->thread->epoch->dictionary->edges &&
-           (!(graph_edge(&encode.graph, edge)->flags & (EDGE_UNENCODED | EDGE_LOOPS)) ||
-            encode_blinds(edge));
+           (!(graph_edge(&encode.graph, edge)->flags & EDGE_UNENCODED) ||
+            encode_leads_outside(edge));
 }
 
 void encode_count_push(struct encode_state *state, uint32_t edge)
@@ -26,18 +41,17 @@ void encode_count_push(struct encode_state *state, uint32_t edge)
     state->lot = state->lot * 1103515245 + 12345;
     state->countdown_from = LOOK_LEAST + (state->lot >> 16 & LOOK_MASK);
     state->countdown = (int32_t)state->countdown_from;
-    state->pushes += pushes;
+    encode_count(&encode.counts->pushes, pushes);
+    count_reason(state->thread, edge, pushes);
     graph_edge(&encode.graph, edge)->heat += pushes;
-    encode_spend(&(struct encode_bill){.pushes = pushes});
-    encode_demand_hot(edge);
-    if (encode_must_rest()) {
+    if (!encode.stopped && unwinding_has_memory()) {
         atomic_store_explicit(&encode.wanted, REENCODE_STACK, memory_order_relaxed);
         encode_notice(state);
     }
     // A target that has no arm might have one; whether that would be better is not known here.
     const bool armless = graph_edge(&encode.graph, edge)->kind == EDGE_INDIRECT &&
-                         !encode.company && (encode_may_number(edge) || encode_blinds(edge));
-    const bool doubtful = armless || (!encode.company && encode_may_settle(edge));
+                         (encode_may_number(edge) || encode_leads_outside(edge));
+    const bool doubtful = armless || encode_may_settle(edge);
     if (!could_be_encoded(state, edge) && !doubtful)
         return;
     counters->wasted += (uint64_t)pushes * PUSH_NS / (doubtful ? 4 : 1);

@@ -6,17 +6,22 @@ enum {
     UNTOLD_WALKED = 8, // of contexts that no number told, one in so many is looked at
     TOLD_WALKED = 256, // of those that one told: so that the edges of hot paths are known
     DOUBLED_MOST = 7,  // times, when it is always the same
-    SLOWED = 16,       // calls with numbers are taken to cost so small a part of the time
 };
 
 static bool is_of(const struct encode_note *note, const struct encode_thread *thread,
                   const struct walker *walker, uintptr_t pc, uintptr_t sp)
 {
-    const struct machine *machine = &thread->state->machine;
-    return note->pc == pc && note->id == machine->id && note->depth == machine->depth &&
+    const struct context_state *context = &thread->state->context;
+    return note->pc == pc && note->id == context->id && note->depth == context->depth &&
            note->tree == walker->tree && note->stamp == thread->epoch->dictionary->stamp &&
            sp + note->distance < thread->stack.high &&
            *(const uintptr_t *)(sp + note->distance) == note->caller;
+}
+
+// Two contexts that come in turns and have the same place would both be walked each time.
+static uint32_t other_place(uint64_t key)
+{
+    return (uint32_t)(key / ENCODE_NOTES % ENCODE_NOTES);
 }
 
 // Whether it is the turn of this one.
@@ -26,7 +31,6 @@ static bool take_turn(struct encode_notes *notes, struct encode_turn *turn, uint
         turn->left--;
         return false;
     }
-    encode_count_asks(turn->period);
     // By another encoding more may be told, and what is hot is to be found out anew.
     const uint32_t stamp = encode_current->epoch->dictionary->stamp;
     if (notes->stamp != stamp)
@@ -48,8 +52,7 @@ static void wait_longer(struct encode_notes *notes)
 static ref_t untold(struct encode_notes *notes)
 {
     notes->turn = NULL;
-    notes->due =
-        (take_turn(notes, &notes->untold, UNTOLD_WALKED) && encode_can_compare()) || encode.verify;
+    notes->due = take_turn(notes, &notes->untold, UNTOLD_WALKED) || encode.verify;
     return 0;
 }
 
@@ -62,8 +65,10 @@ ref_t encode_here(struct encode_notes *notes, struct walker *walker, uintptr_t p
         notes->untold.doubled = 0; // a walk may mend it
         return untold(notes);
     }
-    const uint64_t key = encode_key(&thread->state->machine, pc);
+    const uint64_t key = encode_key(&thread->state->context, pc);
     const struct encode_note *note = &notes->note[key % ENCODE_NOTES];
+    if (note->key != key)
+        note = &notes->note[other_place(key)];
     if (note->key != key || !is_of(note, thread, walker, pc, sp))
         return untold(notes);
     notes->turn = NULL;
@@ -90,8 +95,8 @@ static bool confirm(struct encode_thread *thread, struct unwind_cursor *cursor, 
         return false;
     const bool decoded = encode_decode_state(thread, function);
     const bool same = decoded && encode_compare(thread, 0);
-    encode_count(&encode.counts->verified, decoded && (same || !thread->is_guess));
-    encode_count(&encode.counts->mismatches, decoded && !same && !thread->is_guess);
+    encode_count(&encode.counts->verified, decoded && encode_judges(thread));
+    encode_count(&encode.counts->mismatches, decoded && !same && encode_judges(thread));
     encode_count(&encode.counts->undecoded, !decoded);
     *wrong = !same;
     return same;
@@ -108,9 +113,6 @@ static bool confirm_in_stub(struct encode_thread *thread, const struct stub_plac
     encode_keep_state(thread, &kept);
     const bool same = encode_undo_call(thread, place) && confirm(thread, cursor, &wrong);
     encode_restore_state(thread, &kept);
-    // The call itself is not among the frames.
-    if (wrong && encode_can_look() && encode_demand(thread, place->pc - 1))
-        encode_redo_call(thread, place);
     return same;
 }
 
@@ -123,49 +125,35 @@ static bool says_the_same(struct encode_thread *thread, uintptr_t pc, uintptr_t 
     if (sites_locate(pc, &place))
         return confirm_in_stub(thread, &place, &cursor);
     const bool same = confirm(thread, &cursor, &wrong);
-    const bool changed =
-        (wrong || (same && thread->is_guess)) && encode_can_look() && encode_demand(thread, pc - 1);
-    if (wrong && !changed) // what the stack says holds
+    if (wrong) // what the stack says holds
         encode_go_on(thread);
-    return same && !changed;
+    return same;
 }
 
 static void keep(struct encode_notes *notes, const struct encode_thread *thread,
                  const struct walker *walker, uintptr_t pc, uintptr_t sp, ref_t node)
 {
-    const struct machine *machine = &thread->state->machine;
+    const struct context_state *context = &thread->state->context;
     const uintptr_t slot = thread->count ? thread->frames[0].slot : thread->root_slot;
-    const uint64_t key = encode_key(machine, pc);
+    const uint64_t key = encode_key(context, pc);
     if (slot < sp || slot - sp > INT32_MAX)
         return;
+    const uint32_t stamp = thread->epoch->dictionary->stamp;
+    struct encode_note *note = &notes->note[key % ENCODE_NOTES];
+    if (note->key && note->key != key && note->stamp == stamp)
+        note = &notes->note[other_place(key)];
     notes->some = true;
-    notes->note[key % ENCODE_NOTES] = (struct encode_note){
+    *note = (struct encode_note){
         .key = key,
-        .id = machine->id,
+        .id = context->id,
         .pc = pc,
         .caller = *(const uintptr_t *)slot,
         .distance = (uint32_t)(slot - sp),
-        .depth = machine->depth,
-        .stamp = thread->epoch->dictionary->stamp,
+        .depth = context->depth,
+        .stamp = stamp,
         .tree = walker->tree,
         .node = node,
     };
-}
-
-static bool walk(struct encode_thread *thread, uintptr_t pc, uintptr_t sp, uintptr_t bp)
-{
-    struct unwind_cursor cursor;
-    unwind_start_here(&cursor, pc, sp, bp, (struct unwind_bounds){sp, thread->stack.high});
-    return encode_walk(thread, &cursor);
-}
-
-// Nobody counts the calls that add a number.
-static void pay_for_time(struct encode_notes *notes)
-{
-    const uint64_t now = encode.demanded && !encode.resting ? encode_cpu_now() : 0;
-    if (now && notes->since)
-        encode_spend(&(struct encode_bill){.nanoseconds = (now - notes->since) / SLOWED});
-    notes->since = now;
 }
 
 void encode_here_walked(struct encode_notes *notes, const struct walker *walker, uintptr_t pc,
@@ -177,15 +165,9 @@ void encode_here_walked(struct encode_notes *notes, const struct walker *walker,
     if (notes->due && sp >= thread->stack.low && sp < thread->stack.high &&
         encode_lock(thread, &mask)) {
         thread->busy = false; // we are, and nobody else
-        encode.guesses = true;
-        if (encode.resting && walk(thread, pc, sp, bp))
-            encode_wake(thread);
         same = says_the_same(thread, pc, sp, bp);
         if (same)
             keep(notes, thread, walker, pc, sp, node);
-        pay_for_time(notes);
-        if (encode_must_rest() && walk(thread, pc, sp, bp))
-            encode_rest(thread);
         thread->busy = true;
         encode_unlock(thread, &mask);
         if (same)
@@ -194,9 +176,6 @@ void encode_here_walked(struct encode_notes *notes, const struct walker *walker,
             wait_longer(notes);
         else if (notes->turn)
             notes->turn->doubled = 0;
-        encode_spend(&(struct encode_bill){.compared = 1});
-        encode_count(&encode.counts->pushes, thread->state->pushes);
-        thread->state->pushes = 0;
     }
     encode_count(same ? &encode.counts->confirmed : &encode.counts->walked, 1);
 }

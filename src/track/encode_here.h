@@ -30,7 +30,6 @@ struct encode_notes {
         uint32_t doubled; // how often, because it was always the same
     } told, untold;
     uint32_t stamp;           // of the encoding for which that is so
-    uint64_t since;           // of the thread's CPU time, what numbers slow down; 0: nothing
     bool some;                // there are notes
     bool due;                 // to be told of the walk that comes,
     struct encode_turn *turn; // and whose turn it is; NULL: always
@@ -44,10 +43,6 @@ void encode_leave_calls(const uintptr_t *functions, unsigned count);
 // And these are what they may end in by a jump: the number of a sample there may be that of anybody
 // who has called one of the former. No number tells it. Before there is a thread.
 void encode_doubt_functions(const uintptr_t *functions, unsigned count);
-
-// From now on numbers are to pay for those who ask by encode_here(), or rest meanwhile; nobody else
-// needs them.
-void encode_weigh(void);
 
 // The node of the place that a call returns to, if the calling thread's number tells it; else 0.
 // Now and then, and always to verify, it is not told, for a walk to look at it.

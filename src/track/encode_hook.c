@@ -3,32 +3,35 @@
 
 #include "base/unseen.h"
 #include "loadmap/loadmap.h"
+#include "track/encode_layout.h"
 #include "track/encode_parts.h"
+#include "track/unwinding.h"
 #include <errno.h>
 
-// From a stub's address, and the target of an indirect call, to the edge: one word, so that threads
-// need no lock. Its upper part is that of the hash, then the edge, whether the function called has
-// a first id other than 0, and whether it repeats.
-#define TABLE_BITS 16
-#define EDGE_BITS 22
-#define FLAG_BITS 2
-#define TAG_SHIFT (EDGE_BITS + FLAG_BITS)
+// From a stub's address, and the target of an indirect call, to the edge (encode_layout.h): one
+// word, so that threads need no lock.
 _Atomic uint64_t encode_table[1 << TABLE_BITS] UNSEEN;
 
 // The short way knows where things are.
-_Static_assert(offsetof(struct encode, wanted) == 0, "");
-_Static_assert(offsetof(struct encode_state, stack_low) == 80, "");
-_Static_assert(offsetof(struct encode_state, countdown) == 96, "");
-_Static_assert(offsetof(struct encode_state, base) == 120, "");
-_Static_assert(offsetof(struct encode_state, own_count) == 136, "");
-_Static_assert(WORD_BEGINS == INT64_C(1) << 33, "");
-_Static_assert(WORD_LONG == (INT64_MIN | INT64_C(1) << 62) && WORD_REPEATS == INT64_C(1) << 32, "");
-
-static uint64_t mix(uintptr_t stub, uintptr_t target)
-{
-    uint64_t hash = (stub ^ target * UINT64_C(0xff51afd7ed558ccd)) * UINT64_C(0x9e3779b97f4a7c15);
-    return hash ^ hash >> 29;
-}
+_Static_assert(offsetof(struct encode, wanted) == ENCODE_WANTED, "");
+_Static_assert(offsetof(struct encode_words, first) == WORDS_FIRST, "");
+_Static_assert(offsetof(struct encode_state, context.id) == STATE_ID, "");
+_Static_assert(offsetof(struct encode_state, context.depth) == STATE_DEPTH, "");
+_Static_assert(offsetof(struct encode_state, context.limit) == STATE_LIMIT, "");
+_Static_assert(offsetof(struct encode_state, context.stack) == STATE_STACK, "");
+_Static_assert(offsetof(struct encode_state, context.over) == STATE_OVER, "");
+_Static_assert(offsetof(struct encode_state, attention) == STATE_ATTENTION, "");
+_Static_assert(offsetof(struct encode_state, stack_low) == STATE_STACK_LOW, "");
+_Static_assert(offsetof(struct encode_state, stack_bytes) == STATE_STACK_BYTES, "");
+_Static_assert(offsetof(struct encode_state, countdown) == STATE_COUNTDOWN, "");
+_Static_assert(offsetof(struct encode_state, words) == STATE_WORDS, "");
+_Static_assert(offsetof(struct encode_state, base) == STATE_BASE, "");
+_Static_assert(offsetof(struct cc_entry, id) == ENTRY_ID, "");
+_Static_assert(offsetof(struct cc_entry, edge) == ENTRY_EDGE, "");
+_Static_assert(offsetof(struct cc_entry, count) == ENTRY_COUNT, "");
+_Static_assert(sizeof(struct cc_entry) == ENTRY_BYTES, "");
+_Static_assert(WORD_REPEATS == INT64_C(1) << WORD_BIT_REPEATS, "");
+_Static_assert(WORD_LONG == (INT64_MIN | INT64_C(1) << WORD_BIT_LONG), "");
 
 bool encode_before_known(uintptr_t stub, uintptr_t target, uintptr_t sp);
 void encode_before_slow(uintptr_t stub, uintptr_t target, uintptr_t sp, uintptr_t bp);
@@ -47,28 +50,26 @@ bool encode_before_known(uintptr_t stub, uintptr_t target, uintptr_t sp)
         encode_push(state, GRAPH_NONE, false);
         return true;
     }
-    const uint64_t hash = mix(stub, target);
+    const uint64_t hash = encode_table_hash(stub, target);
     // Relaxed: the word is all there is.
     const uint64_t word =
         atomic_load_explicit(&encode_table[hash & ((1 << TABLE_BITS) - 1)], memory_order_relaxed);
-    if ((word ^ hash) >> TAG_SHIFT || !word || state->attention ||
+    if ((word ^ hash) >> TABLE_EDGE_BITS || !word || state->attention ||
         atomic_load_explicit(&encode.wanted, memory_order_relaxed))
         return false;
-    const uint32_t edge = (uint32_t)(word >> FLAG_BITS) & ((1 << EDGE_BITS) - 1);
+    const uint32_t edge = (uint32_t)word & ((1 << TABLE_EDGE_BITS) - 1);
     if (state->countdown < 0)
         encode_count_push(state, edge);
-    encode_push(state, edge, word & 1);
+    encode_push(state, edge, encode_repeats(state->thread, edge));
     return true;
 }
 
 static void remember(uintptr_t stub, uintptr_t target, uint32_t edge)
 {
-    const uint64_t hash = mix(stub, target);
-    if (edge >> EDGE_BITS)
+    const uint64_t hash = encode_table_hash(stub, target);
+    if (edge >= ENCODE_EDGES)
         return;
-    const bool begins = numbering_own(&encode.numbering, edge) != 0;
-    const uint64_t word = hash >> TAG_SHIFT << TAG_SHIFT | (uint64_t)edge << FLAG_BITS |
-                          (uint64_t)begins << 1 | encode_repeats(edge);
+    const uint64_t word = encode_table_word(hash, edge);
     atomic_store_explicit(&encode_table[hash & ((1 << TABLE_BITS) - 1)], word,
                           memory_order_relaxed);
 }
@@ -76,44 +77,10 @@ static void remember(uintptr_t stub, uintptr_t target, uint32_t edge)
 // ---- encoding anew
 
 #define COOL_NS UINT64_C(1000000000)
-#define CHANGES 512
-static struct site_change changes[CHANGES] UNSEEN;
-static size_t change_count;
-
-static void apply_changes(void)
-{
-    if (change_count && sites_apply(changes, change_count, COMPANY_NONE))
-        encode.failed = true;
-    change_count = 0;
-}
-
-static void lead_sites(void)
-{
-    struct encode_site *site;
-    for (uint32_t i = 0; (site = encode_site_number(i)); i++) {
-        struct stub *stub = site->dead ? NULL : encode_stub_for(site);
-        if (site->dead || stub == atomic_load(&site->site->stub))
-            continue;
-        changes[change_count++] = (struct site_change){site->site, stub};
-        if (change_count == CHANGES)
-            apply_changes();
-    }
-    apply_changes();
-    if (sites_flush())
-        encode.failed = true;
-}
-
-void encode_forget_targets(void)
-{
-    for (size_t i = 0; i < 1 << TABLE_BITS; i++)
-        atomic_store_explicit(&encode_table[i], 0, memory_order_relaxed);
-}
-
 // For tests: any order will do, and each makes other sites run their original code.
 static void shuffle_heat(void)
 {
     static uint64_t random = 88172645463325252;
-    encode_darken_some(random);
     for (uint32_t i = 0; i < encode.graph.edge_count; i++) {
         random ^= random << 13;
         random ^= random >> 7;
@@ -130,20 +97,14 @@ bool encode_renumber(struct encode_thread *thread)
     if (encode.restless)
         shuffle_heat();
     encode_settle();
-    if (!encode.company)
-        encode_choose_arms();
     if (numbering_make(&next, &encode.graph, &options))
         return false;
-    if ((encode.company && encode_lead_in(&next)) || !encode_publish(&next)) {
+    if (encode_lead_in(&next) || !encode_publish(&next)) {
         dictionary_free(&encode.graph, next.dictionary);
         numbering_free(&next);
         return false;
     }
-    if (encode.company) {
-        encode_lead_out();
-    } else {
-        lead_sites();
-    }
+    encode_lead_out();
     encode_move_returns(thread);
     encode_join(thread);
     encode_replay(thread, 0);
@@ -158,6 +119,7 @@ static void cool(uint64_t now)
         return;
     encode.cooled_at = now;
     graph_cool(&encode.graph);
+    encode_forgive();
 }
 
 static void reencode(struct encode_thread *thread, enum reencode reason)
@@ -174,9 +136,7 @@ static void reencode(struct encode_thread *thread, enum reencode reason)
     encode.encoded_at = now;
     encode.counts->reencodings++;
     encode.counts->reencode_ns += cost;
-    encode_spend(&(struct encode_bill){.nanoseconds = cost});
     encode_count_progress();
-    encode.darkened = false;
     thread->before_count = 0;
 }
 
@@ -185,10 +145,8 @@ static void reencode(struct encode_thread *thread, enum reencode reason)
 static enum reencode decide(void)
 {
     struct policy_counters *counters = &encode.policy_counters;
-    if (encode.resting || (!encode_is_alone() && encode.frozen))
+    if (encode.stopped)
         return REENCODE_NOT;
-    if (encode.darkened)
-        return REENCODE_EDGES;
     counters->edges = encode.graph.edge_count;
     counters->nanoseconds = UINT64_MAX;
     // The clock is a system call: only where it matters.
@@ -226,67 +184,60 @@ static void refresh(struct encode_thread *thread, const struct site *site, uintp
 }
 
 // What the call does to the state, in the encoding that the thread is on; its return undoes it.
-static void enter(struct encode_thread *thread, const struct encode_site *site, uint32_t edge)
+static void enter(struct encode_thread *thread, const struct stub_place *place, uint32_t edge)
 {
-    if (encode.company && encode_is_direct(site))
-        encode_do(thread->state, encode_word(thread, site), edge);
+    if (place->by_table)
+        encode_do(thread->state, encode_word(thread, place->index), edge);
     else
-        encode_push(thread->state, edge, encode_repeats(edge));
+        encode_push(thread->state, edge, encode_repeats(thread, edge));
 }
 
 // There is no time to find out anything: what is undone on return is what must be done.
-static void enter_blindly(struct encode_state *state, const struct encode_site *site)
+static void enter_unseen(struct encode_state *state, uintptr_t stub)
 {
-    if (site && encode.company && state->thread && encode_is_direct(site))
-        encode_do(state, encode_word(state->thread, site), GRAPH_NONE);
+    struct stub_place place;
+    if (state->thread && sites_locate(stub, &place) && place.by_table)
+        encode_do(state, encode_word(state->thread, place.index), GRAPH_NONE);
     else
         encode_push(state, GRAPH_NONE, false);
 }
 
 // Under the lock.
 static void meet_call(struct encode_thread *thread, struct encode_site *site, uintptr_t stub,
-                      uintptr_t target, uintptr_t sp, uintptr_t bp)
+                      const struct stub_place *place, uintptr_t target, uintptr_t sp, uintptr_t bp)
 {
     struct encode_state *state = thread->state;
-    const bool indirect = target != 0;
-    if (encode.resting) {
-        enter_blindly(state, site);
+    const uintptr_t called = target               ? target
+                             : site->site->target ? site->site->target
+                             : site->site->slot   ? *(uintptr_t *)site->site->slot
+                                                  : 0;
+    if (encode.stopped) {
+        enter_unseen(state, stub);
         return;
     }
-    if (!indirect)
-        target = site->site->target ? site->site->target
-                 : site->site->slot ? *(uintptr_t *)site->site->slot
-                                    : 0;
     if (state->in_flight) // tells whether it still is
         walk_from(thread, site->site, sp, bp);
     const bool deeper = state->in_flight;
-    if (!deeper)
-        encode_look_at_hot();
     if (((state->doubt || encode_is_behind(thread)) && !deeper) || !thread->root_slot)
         refresh(thread, site->site, sp, bp);
     else if (!state->attention)
         encode_calm(state);
-    enum cover cover;
-    uint32_t edge = target ? encode_edge(site, target) : GRAPH_NONE;
-    if (numbering_cover(&encode.numbering, &cover))
+    uint32_t edge = place->by_table ? place->index
+                    : called        ? encode_edge(site, called)
+                                    : GRAPH_NONE;
+    if (numbering_cover(&encode.numbering))
         edge = GRAPH_NONE;
     const enum reencode reason = decide();
     if (reason != REENCODE_NOT && !deeper && walk_from(thread, site->site, sp, bp))
         reencode(thread, reason);
-    if (encode_must_rest() && !deeper && walk_from(thread, site->site, sp, bp))
-        encode_rest(thread);
+    if (unwinding_has_memory() && !deeper && walk_from(thread, site->site, sp, bp))
+        encode_stop(thread);
     atomic_store_explicit(&encode.wanted, REENCODE_NOT, memory_order_relaxed);
     encode_count_graph();
     // Whatever the site leads to by now: this call returns to its stub.
-    enter(thread, site, edge);
-    if (edge != GRAPH_NONE)
-        remember(stub, indirect ? target : 0, edge);
-}
-
-static struct encode_site *site_of_stub(uintptr_t stub)
-{
-    struct stub_place place;
-    return sites_locate(stub, &place) ? encode_site_of(place.site) : NULL;
+    enter(thread, place, edge);
+    if (edge != GRAPH_NONE && !place->by_table)
+        remember(stub, target, edge);
 }
 
 void encode_before_slow(uintptr_t stub, uintptr_t target, uintptr_t sp, uintptr_t bp)
@@ -294,14 +245,16 @@ void encode_before_slow(uintptr_t stub, uintptr_t target, uintptr_t sp, uintptr_
     const int saved_errno = errno;
     struct encode_state *state = &encode_state;
     struct encode_thread *thread = state->thread;
+    struct stub_place place;
     uint64_t mask;
-    struct encode_site *site = thread ? site_of_stub(stub) : NULL;
+    struct encode_site *site =
+        thread && sites_locate(stub, &place) ? encode_site_of(place.site) : NULL;
     if (!site || !encode_lock(thread, &mask)) {
-        enter_blindly(state, site);
+        enter_unseen(state, stub);
         errno = saved_errno;
         return;
     }
-    meet_call(thread, site, stub, target, sp, bp);
+    meet_call(thread, site, stub, &place, target, sp, bp);
     encode_unlock(thread, &mask);
     errno = saved_errno;
 }
@@ -322,7 +275,7 @@ bool encode_table_known(uintptr_t stub, int64_t word, uintptr_t sp)
     }
     // In a handler of ours, on another stack, in an unwinder: nothing is looked at.
     if (encode_in_handler || is_elsewhere(state->thread, sp) || encode_is_unwinders(state, sp)) {
-        enter_blindly(state, state->thread ? site_of_stub(stub) : NULL);
+        enter_unseen(state, stub);
         return true;
     }
     return false;
@@ -331,8 +284,9 @@ bool encode_table_known(uintptr_t stub, int64_t word, uintptr_t sp)
 void encode_table_after(uintptr_t stub)
 {
     struct encode_state *state = &encode_state;
-    const struct encode_site *site = state->thread ? site_of_stub(stub) : NULL;
-    encode_undo(state, site ? encode_word(state->thread, site) : WORD_LONG);
+    struct stub_place place;
+    const bool known = state->thread && sites_locate(stub, &place);
+    context_return(&state->context, known ? encode_word(state->thread, place.index) : WORD_LONG);
 }
 
 bool encode_tail_known(uintptr_t stub, uintptr_t target, uintptr_t sp);
@@ -340,10 +294,10 @@ void encode_tail_slow(uintptr_t stub, uintptr_t target, uintptr_t sp, uintptr_t 
 
 bool encode_tail_known(uintptr_t stub, uintptr_t target, uintptr_t sp)
 {
-    const uint64_t hash = mix(stub, target);
+    const uint64_t hash = encode_table_hash(stub, target);
     const uint64_t word =
         atomic_load_explicit(&encode_table[hash & ((1 << TABLE_BITS) - 1)], memory_order_relaxed);
-    return (word && !((word ^ hash) >> TAG_SHIFT)) || encode_in_handler ||
+    return (word && !((word ^ hash) >> TABLE_EDGE_BITS)) || encode_in_handler ||
            is_elsewhere(encode_current, sp);
 }
 
@@ -355,11 +309,10 @@ void encode_tail_slow(uintptr_t stub, uintptr_t target, uintptr_t sp, uintptr_t 
     uint64_t mask;
     struct encode_site *site =
         thread && sites_locate(stub, &place) ? encode_site_of(place.site) : NULL;
-    if (site && !encode.resting && encode_lock(thread, &mask)) {
-        enum cover cover;
+    if (site && !encode.stopped && encode_lock(thread, &mask)) {
         const bool surprise = encode_tail(site, target);
-        const bool covered = !numbering_cover(&encode.numbering, &cover);
-        if (surprise && !encode.frozen && walk_from(thread, site->site, sp, bp))
+        const bool covered = !numbering_cover(&encode.numbering);
+        if (surprise && walk_from(thread, site->site, sp, bp))
             reencode(thread, REENCODE_EDGES);
         if (covered)
             remember(stub, target, 0);

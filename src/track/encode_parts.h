@@ -11,8 +11,7 @@
 
 // Of each thread, at offsets that the hooks in assembler know.
 struct encode_state {
-    struct machine machine;
-    uint32_t over;      // calls that found no room on the stack: counted, not kept
+    struct context_state context;
     uint32_t attention; // the next hook goes the long way
     uint32_t in_flight; // an unwinder has come by a stub, and may still be at work
     // The number is not that of the stack, or may not be: set with `attention`; while there are
@@ -20,17 +19,14 @@ struct encode_state {
     // runs that has left frames without a return. Whom that has interrupted may have been between a
     // call and what the call does to the state, which the stack does not tell.
     uint32_t doubt;
-    uint64_t pushes; // not told yet
     struct encode_thread *thread;
     uintptr_t stack_low, stack_bytes; // the thread's own stack; 0: the long way alone
     int32_t countdown;                // pushes until one is looked at
     uint32_t countdown_from, lot;
-    // What table stubs read: the thread's own words, or those that lead to the long way. The thread
+    // What stubs read: the thread's own words, or those that lead to the long way. The thread
     // writes; so does who publishes a new encoding, under the lock, the latter ones.
-    const _Atomic int64_t *_Atomic table;
-    uint64_t base;       // what an id is after a push, in the encoding that the thread is on
-    const uint64_t *own; // and what is added to that, by edge
-    uint32_t own_count;
+    struct encode_words *_Atomic words;
+    uint64_t base; // what an id is after a push, in the encoding that the thread is on
     // Exceptions of C++ that are not caught yet, as its runtime counts them; NULL: none was thrown.
     const unsigned *uncaught;
     bool foreign; // somebody else has thrown, and nobody tells whether it was caught
@@ -48,30 +44,8 @@ struct encode_frame {
     place_t site, function;
 };
 
-// A word of a table, by site: what its call adds, or if it is negative what the hook does.
-#define WORD_PUSH INT64_MIN                      // pushes the edge in the lower half
-#define WORD_REPEATS (INT64_C(1) << 32)          // counting it, if that is on top already
-#define WORD_BEGINS (INT64_C(1) << 33)           // what is called begins with an id other than 0
-#define WORD_LONG (INT64_MIN | INT64_C(1) << 62) // not known, or to be looked at each time
-
-static inline bool word_is_long(int64_t word)
-{
-    return (word & WORD_LONG) == WORD_LONG;
-}
-
-// An encoding that threads are on. Each is on one, and goes on to a newer one when it is in a hook
-// or a sample; until then its state, and what its returns undo, is by the old one.
-struct encode_epoch {
-    struct encode_epoch *older; // of those that somebody is on
-    struct dictionary *dictionary;
-    uint32_t users; // threads
-    uint64_t *own;  // by edge: what the function called begins with, of those in the dictionary
-    size_t bytes, own_bytes;
-    _Atomic int64_t word[]; // by number of the site; only in company
-};
-
 enum {
-    ENCODE_SITES = 1 << 20, // in company: more are not patched
+    ENCODE_EDGES = 1 << 19, // more push, by hooks
     ENCODE_ASIDE = 64 << 10,
     ENCODE_FRAMES = 1 << 16, // deeper stacks are not looked at
     ENCODE_STACK = 1 << 20,  // entries of ccStack
@@ -80,8 +54,29 @@ enum {
     ENCODE_CLIMBED = 32,     // frames of functions that have no number, or need none
     ENCODE_HINTS = 1 << 12,
     ENCODE_LANDINGS = 1 << 6,
-    ENCODE_ID_BITS = 48, // what is above is for those who are blind
 };
+
+// By edge.
+struct encode_words {
+    _Atomic int64_t word[ENCODE_EDGES];
+    _Atomic uint64_t first[ENCODE_EDGES]; // what the id of the callee begins with after a push
+};
+
+// An encoding that threads are on. Each is on one, and goes on to a newer one when it is in a hook
+// or a sample; until then its state, and what its returns undo, is by the old one.
+struct encode_epoch {
+    struct encode_epoch *older; // of those that somebody is on
+    struct dictionary *dictionary;
+    uint32_t users; // threads
+    uint8_t *open;  // by function, of those that were known when it was made
+    uint32_t open_count;
+    struct encode_words words;
+};
+
+static inline bool encode_was_open(const struct encode_epoch *epoch, uint32_t function)
+{
+    return function < epoch->open_count && epoch->open[function];
+}
 
 struct encode_memo { // a context that a walk has confirmed
     uint64_t key, id;
@@ -116,16 +111,14 @@ struct encode_thread {
     bool has_signal, has_gap; // of the last walk: a signal's frame was met, or one without tables
     bool has_hook;            // or that of a hook at work
     bool has_unwinder;        // or of an unwinder that looks at return addresses
+    bool has_callback;        // or of one that takes part, called by code that does not
     bool busy;                // a hook is on its long way
+    bool in_stub;             // for the moment, the state is that of who is about to call from one
     bool jumping;             // the state is that of where a longjmp lands: perhaps not there yet
     uintptr_t jump_sp;        // where it was called
     uintptr_t signal_sp;      // of the last walk: of the oldest frame that a signal interrupted
     uint32_t count;           // frames of the last walk, youngest first
-    // The last path that was decoded leads through an open function, which may have been left
-    // silently, and come back to by ways that nobody saw, before it made the next call: a walk is
-    // to say the same each time.
-    bool is_guess;
-    uint32_t path_count; // of the last path that was decoded: at the end of `path`
+    uint32_t path_count;      // of the last path that was decoded: at the end of `path`
     uint32_t ticks;
     struct encode_frame frames[ENCODE_FRAMES];
     struct walked walked[ENCODE_FRAMES];
@@ -144,57 +137,51 @@ struct encode_thread {
 struct encode_target { // of an indirect call or jump
     uintptr_t target;
     uint32_t edge;
-    bool off; // an arm that is not taken
+    bool in_chain;
+    bool led_plain;           // the chain leads to the latter
+    struct stub *arm, *plain; // of a call: with its word, and for as long as that is 0
 };
 
 struct encode_targets {
     struct stub *chain;
+    bool grown;      // targets are to be in it that are not
     uint32_t chains; // that were made
-    uint32_t arm_count;
-    struct encode_target arm[STUB_ARMS]; // of the chain, in its order
     uint32_t count, room;
     struct encode_target one[];
 };
 
 struct encode_site {
     struct site *site;
-    struct stub *hook, *delta, *wide;
+    struct stub *hook;
+    struct stub *adding;            // of a direct call, once it is needed
     struct encode_targets *targets; // of an indirect one, once it was met
     uint32_t edge;                  // of a direct call, once it was made; GRAPH_NONE
-    struct stub *table;             // in company, of a direct call: instead of both
-    bool fixed;                     // in company it cannot be rewritten: libc's own
-    bool loaded;                    // in a library that was loaded later
     uint32_t caller;                // the function that it is in
-    bool dead;                      // and may be gone: never touched again
-    uint32_t number;                // among all
+    bool pinned; // of libc, which is not rewritten once there are threads: it always has a stub
+    bool loaded; // in a library that was loaded later
+    bool dead;   // and may be gone: never touched again
 };
 
 struct encode {
     _Atomic uint32_t wanted; // enum reencode: the next hook encodes anew
-    _Atomic uint32_t hot;    // one more than a function that is to be looked at, if any
     bool started, verify;
-    bool frozen;   // there are threads, and fixed numbers: nothing is encoded anew
-    bool company;  // there may be threads: numbers stand in tables
+    enum live_by by; // whose functions take part
+    bool company;    // there may be threads
     bool unloads;  // libraries are unloaded: those that were loaded later are not patched any more
     bool restless; // for tests: encodes anew all the time, at random
-    bool demanded; // functions have been looked at because somebody asked
-    bool weighs;   // numbers are to pay
-    bool guesses;  // somebody has a use for numbers below open functions
-    bool darkened; // functions are to be left dark by the next encoding
-    bool resting;  // and do not: all sites run their original code, and contexts are walked
+    bool stopped;  // all sites run their original code, and contexts are walked
     _Atomic bool unsettled; // what functions are is by an encoding that is still to come
     struct encode_epoch *_Atomic epoch; // in force; handlers read both
     struct encode_thread *threads;
     bool failed; // sites could not be led to what the encoding says: all samples are walked
     struct pool pool;
     struct graph graph;
+    uint32_t nowhere; // what open functions lead to
     struct numbering numbering;
     struct policy policy;
     struct policy_counters policy_counters;
     uint64_t encoded_at, cooled_at; // nanoseconds
     struct live_encode *counts;
-    int64_t purse;  // nanoseconds that numbers may cost
-    uint32_t rests; // that there were
 };
 
 extern struct encode encode __attribute__((visibility("hidden")));
@@ -207,17 +194,17 @@ bool encode_publish(struct numbering *next);
 // The thread is on the encoding in force from now on; its state is to be computed.
 void encode_join(struct encode_thread *thread);
 void encode_leave(struct encode_thread *thread);
-// What the site's code does in the encoding that a thread is on. Signal-safe, no lock.
-int64_t encode_word(const struct encode_thread *thread, const struct encode_site *site);
-// A new site, or one whose edge has been met: its word in all tables.
-void encode_set_word(const struct encode_site *site, int64_t word);
+// What is done for an edge in the encoding that a thread is on. Signal-safe, no lock.
+int64_t encode_word(const struct encode_thread *thread, uint32_t edge);
+// The same in one that is to come.
+int64_t encode_next_word(const struct numbering *next, uint32_t edge);
+// A new edge: it pushes, in whatever encoding.
+void encode_add_word(uint32_t edge);
+int encode_start_epochs(void); // before any of these. 0, or -1: no memory
 // The calling thread goes the long way at its next call, or short ways again. No lock.
 void encode_notice(struct encode_state *state);
 void encode_calm(struct encode_state *state);
-void encode_forget_table(struct encode_state *state); // the thread ends
-// Tables instead of fixed numbers; there is one thread, or none yet (NULL). False: it cannot be
-// done.
-bool encode_begin_company(struct encode_thread *thread);
+void encode_forget_words(struct encode_state *state); // the thread ends
 // Around publishing: sites that will do something are led to their stubs, before; those that do
 // nothing any more run their original code, after. If that fails, they go on as they did.
 int encode_lead_in(const struct numbering *next);
@@ -228,15 +215,15 @@ void encode_lead_out(void);
 int encode_graph_start(void);
 // The function at an address, with its sites led to hooks; GRAPH_NONE: no memory.
 uint32_t encode_meet(uintptr_t address);
-// The same for one that is known. If all that it leads to silently has more sites than that, it is
-// open instead. False: nothing is new.
-bool encode_look(uint32_t function, uint32_t most_sites);
-struct stub *encode_table_stub(struct encode_site *site); // NULL: no memory
-bool encode_is_direct(const struct encode_site *site);    // a call of one target
 // All functions of libraries that were loaded later are open from now on.
 void encode_open_loaded(void);
-// Whether the function's code is never rewritten in company.
-bool encode_is_fixed(uintptr_t address);
+// Whether the site must stay as it is.
+static inline bool encode_is_fixed(const struct encode_site *site)
+{
+    return site->pinned && encode.company;
+}
+// Whether functions there take part: their calls are followed. Signal-safe.
+bool encode_takes_part(uintptr_t address);
 // Whether it is in the library that exceptions are thrown by.
 bool encode_is_in_unwinder(uintptr_t address);
 // The edge of a call that goes to `target` now; GRAPH_NONE: no memory.
@@ -249,14 +236,15 @@ bool encode_tail(struct encode_site *site, uintptr_t target);
 bool encode_is_doubted(uint32_t function);
 // Before the edges are numbered: which of them may be.
 void encode_settle(void);
+// Some time has passed: what was surprising before counts less.
+void encode_forgive(void);
 // After an encoding was published: it knows whoever has come to any function.
 void encode_trust(void);
 struct encode_site *encode_site_of(const struct site *site);
 // Whether a function may be left silently in ways that are not in the graph. Signal-safe.
 bool encode_is_open(uint32_t function);
-// Whether to follow the calls of a function is of no use to anybody: it is open, so what they lead
-// to is walked each time. Signal-safe.
-bool encode_is_futile(uint32_t function);
+// Whether its calls are not followed. Signal-safe.
+bool encode_is_left_out(uint32_t function);
 struct encode_site *encode_site_number(uint32_t number); // NULL: no more
 void encode_count_graph(void);
 // Whether nothing but its site stands against a number for the edge.
@@ -265,32 +253,24 @@ bool encode_may_number(uint32_t edge);
 // Signal-safe.
 bool encode_may_settle(uint32_t edge);
 
-// encode_shade.c
-
-// Whether a call is to blind the thread: nobody follows what is called. Signal-safe, as are the
-// next ones.
-bool encode_blinds(uint32_t edge);
-bool encode_is_blind(const struct encode_thread *thread);
-// Whether the number that a thread has there is not that of the function.
-bool encode_is_dim(const struct encode_thread *thread, place_t function);
-void encode_count_sample(void);
-// A sample has hit a stub or a hook. Under the lock.
-void encode_count_hit(const struct encode_thread *thread, uintptr_t pc, uintptr_t sp);
-void encode_darken_some(uint64_t random); // under the lock
-
-// What blinds: more than any id that means something, however often it is added.
-static inline uint64_t encode_blinding(const struct dictionary *dictionary)
-{
-    return dictionary->max_id < INT32_MAX / 2 ? INT32_MAX : UINT64_C(1) << ENCODE_ID_BITS;
-}
+// Whether a call leads out of what is encoded. Signal-safe, as are the next ones.
+bool encode_leads_outside(uint32_t edge);
+// Whether the number that a thread has there is not that of the function: it does not take part,
+// or was reached unseen.
+bool encode_is_untold(const struct encode_thread *thread, place_t function);
 
 // encode_stub.c; all under the lock
 
 void encode_know_target(struct encode_site *site, uintptr_t target, uint32_t edge);
 // Before the edges are numbered: which targets of indirect calls can have numbers.
-void encode_choose_arms(void);
-// What a site leads to by the encoding in force; NULL: its original code.
-struct stub *encode_stub_for(struct encode_site *site);
+void encode_settle_targets(void);
+// The stub for an edge of an indirect call; NULL: it has none.
+struct stub *encode_arm_of(const struct encode_site *site, uint32_t edge);
+// What a site leads to by an encoding; NULL: its original code. Before it is published, all that
+// does something in it; then what does nothing.
+enum encode_phase { ENCODE_BEFORE, ENCODE_AFTER };
+struct stub *encode_stub_for(struct encode_site *site, const struct numbering *numbering,
+                             enum encode_phase phase);
 
 // encode_stack.c
 
@@ -312,7 +292,15 @@ bool encode_has_landed(const struct encode_thread *thread);
 // another stack's, since somebody has jumped and told nobody.
 bool encode_fits(const struct encode_thread *thread);
 // By which a context is remembered: the number, ccStack, and where the thread is.
-uint64_t encode_key(const struct machine *machine, uint64_t where);
+uint64_t encode_key(const struct context_state *context, uint64_t where);
+// Whether the walked stack is one that a number must tell rightly, if it tells it. Not across a
+// signal's frame, nor in a function of libc that a hook has called, or an unwinder; nor where code
+// that does not take part was left for by a jump, and has called back.
+static inline bool encode_judges(const struct encode_thread *thread)
+{
+    return !thread->has_signal && !thread->has_gap && !thread->has_hook && !thread->has_unwinder &&
+           !thread->has_callback;
+}
 // Whether the walk and the path in thread->path are the same, but for so many youngest frames.
 bool encode_compare(struct encode_thread *thread, uint32_t skipped);
 
@@ -322,10 +310,9 @@ void encode_go_on(struct encode_thread *thread);
 
 // What a word says, before a call and behind it; `edge` is for one that does not tell it.
 void encode_do(struct encode_state *state, int64_t word, uint32_t edge);
-void encode_undo(struct encode_state *state, int64_t word);
 
 void encode_push(struct encode_state *state, uint32_t edge, bool repeats);
-bool encode_repeats(uint32_t edge);
+bool encode_repeats(const struct encode_thread *thread, uint32_t edge);
 
 // encode_quiet.c
 
@@ -337,7 +324,7 @@ struct encode_kept { // of the state of a thread: what undoing one call may chan
 
 struct encode_climbed { // from a sample to the function whose number it is, youngest first
     unsigned frames;    // of the stack
-    bool dim;           // some are not of quiet functions
+    bool outside;       // some are not of quiet functions
     unsigned count;     // of these, without those of the agent
     place_t site[ENCODE_CLIMBED], function[ENCODE_CLIMBED];
     unsigned undone; // calls: the state is that of the oldest one's caller for the moment
@@ -359,40 +346,12 @@ ref_t encode_place_climbed(const struct encode_climbed *climbed, struct walker *
 
 // What a call has done to the state, undone: its return address lies in a stub. False: it does not.
 bool encode_undo_call(struct encode_thread *thread, const struct stub_place *place);
-// And done again, to a state that was computed without it.
-void encode_redo_call(struct encode_thread *thread, const struct stub_place *place);
 void encode_keep_state(const struct encode_thread *thread, struct encode_kept *kept);
 void encode_restore_state(struct encode_thread *thread, const struct encode_kept *kept);
 
-// encode_demand.c
-
-// The stack was walked, by somebody who wants its context, from `pc`: from now on numbers are to
-// tell it. True: the state is that of the stack. Under the lock.
-bool encode_demand(struct encode_thread *thread, uintptr_t pc);
-// Whether samples come so often that numbers are worth having for them; one has come. Under the
-// lock.
-bool encode_is_asked_often(void);
-// A push was looked at whose callee is not: it may be often enough that this pays. Signal-safe.
-void encode_demand_hot(uint32_t edge);
-// What was found so. Under the lock.
-void encode_look_at_hot(void);
-
-// encode_worth.c
-
-// So many more contexts were asked for, and this was done for numbers. Signal-safe.
-struct encode_bill {
-    uint64_t sites, pushes, compared, nanoseconds;
-};
-void encode_count_asks(uint64_t asks);
-void encode_spend(const struct encode_bill *bill);
-// Whether it is worth to compare a number with a walk, and to look at more functions.
-bool encode_can_compare(void);
-bool encode_can_look(void);
-// Whether numbers cost more than they may. Signal-safe.
-bool encode_must_rest(void);
-// Numbers rest, if that is possible here and now, or go on. The stack was walked. Under the lock.
-void encode_rest(struct encode_thread *thread);
-void encode_wake(struct encode_thread *thread);
+// encode_unload.c: all sites run their original code, for good, and contexts are walked. The stack
+// was walked. Under the lock.
+void encode_stop(struct encode_thread *thread);
 
 // encode_sample.c
 
@@ -413,8 +372,8 @@ static inline bool encode_is_behind(const struct encode_thread *thread)
 static inline bool encode_is_sound(const struct encode_thread *thread, uintptr_t sp)
 {
     const struct encode_state *state = thread->state;
-    return !encode.failed && !encode.resting && !thread->busy && !thread->jumping && !state->over &&
-           !state->doubt && thread->root_slot && sp >= thread->stack.low &&
+    return !encode.failed && !encode.stopped && !thread->busy && !thread->jumping &&
+           !state->context.over && !state->doubt && thread->root_slot && sp >= thread->stack.low &&
            sp <= thread->root_slot && !encode_is_behind(thread);
 }
 
@@ -459,12 +418,10 @@ void encode_unlock(struct encode_thread *thread, const uint64_t *mask);
 // In our handler, where all signals are blocked: without waiting.
 bool encode_try_lock(void);
 void encode_give_up_lock(void);
-uint64_t encode_now(void);         // nanoseconds
-uint64_t encode_cpu_now(void);     // of the thread's own time: others that run do not count
-uint64_t encode_process_now(void); // of the time of all threads
-// Whether the process has no thread but the one that numbers stand in the code for; if there is one
-// that nobody has told of, all is frozen.
-bool encode_is_alone(void);
+uint64_t encode_now(void);     // nanoseconds
+uint64_t encode_cpu_now(void); // of the thread's own time: others that run do not count
+// Whether others may run while code is rewritten.
+enum company encode_company(void);
 
 // encode_unwind.c: exceptions
 
@@ -480,9 +437,6 @@ bool encode_is_unwinders(struct encode_state *state, uintptr_t sp);
 bool encode_may_move(const struct encode_thread *thread);
 
 // encode_hook.c
-
-// What the short ways know was by another encoding.
-void encode_forget_targets(void);
 
 // For the stubs.
 void encode_push_direct(void);

@@ -1,33 +1,9 @@
 // SPDX-License-Identifier: MIT
 // The short way of a push, without a call into C: of an edge that is in the table, on the thread's own stack. What is out of
-// the ordinary takes the way of encode_x86_64.S, as if this had not been. The offsets are those of struct encode_state.
+// the ordinary takes the way of encode_x86_64.S, as if this had not been. The offsets are in encode_layout.h.
 
+#include "track/encode_layout.h"
 #include "track/hook_x86_64.h"
-
-#define ID 0
-#define DEPTH 8
-#define STACK 16
-#define LIMIT 32
-#define ATTENTION 52
-#define STACK_LOW 80
-#define STACK_BYTES 88
-#define COUNTDOWN 96
-#define BASE 120
-#define OWN 128
-#define OWN_COUNT 136
-#define ENTRY_EDGE 8
-#define ENTRY_COUNT 12
-#define ENTRY_BYTES 16
-
-// Of struct encode.
-#define WANTED 0
-
-// Of the words of the table: see encode_hook.c.
-#define TAG_SHIFT 24
-#define EDGE_MASK 0xffffff
-#define FLAG_REPEATS 1
-#define FLAG_BEGINS 2
-#define FLAG_BITS 2
 
     .hidden encode, encode_table, encode_state
     .hidden encode_push_direct, encode_push_indirect
@@ -36,40 +12,38 @@
     .hidden encode_before_table, encode_table_otherwise
     .globl encode_before_table
 
-// rdx becomes the hash of the stub's address and the target: mix() in encode_hook.c. Changes rcx.
+// rdx becomes the hash of the stub's address and the target: encode_table_hash(). Changes rcx.
     .macro MIX indirect
     .if \indirect
     movq 40(%rsp), %rdx
-    movabsq $0xff51afd7ed558ccd, %rcx
+    movabsq $TABLE_TARGET_FACTOR, %rcx
     imulq %rcx, %rdx
     xorq 32(%rsp), %rdx
     .else
     movq 32(%rsp), %rdx
     .endif
-    movabsq $0x9e3779b97f4a7c15, %rcx
+    movabsq $TABLE_FACTOR, %rcx
     imulq %rcx, %rdx
     movq %rdx, %rcx
-    shrq $29, %rcx
+    shrq $TABLE_FOLD, %rcx
     xorq %rcx, %rdx
     .endm
 
 // Writes the entry at rcx, of the id in rdx, and makes the number what the function called begins with. The top moves first:
 // a signal's handler that came before it would push over the entry. 1 is where an entry begins, 2 where there is one.
-    .macro PUSH_ENTRY state, edge, low
-1:  incl %fs:DEPTH(\state)
+    .macro PUSH_ENTRY state, edge
+1:  incl %fs:STATE_DEPTH(\state)
     movq %rdx, (%rcx)
     movq \edge, ENTRY_EDGE(%rcx)    // and the count, 0
-2:  movq %fs:BASE(\state), %rcx
-    cmpl %fs:OWN_COUNT(\state), \low
-    jae 4f
-    movq %fs:OWN(\state), %rdx
-    addq (%rdx,\edge,8), %rcx       // what the function called begins with
-4:  movq %rcx, %fs:ID(\state)
+2:  movq %fs:STATE_WORDS(\state), %rdx
+    movq %fs:STATE_BASE(\state), %rcx
+    addq WORDS_FIRST(%rdx,\edge,8), %rcx  // what the function called begins with
+    movq %rcx, %fs:STATE_ID(\state)
     .endm
 
 // It repeats: if the same is on top, that is counted.
     .macro COUNT_REPETITION state, low
-    cmpl $0, %fs:DEPTH(\state)
+    cmpl $0, %fs:STATE_DEPTH(\state)
     je 1b
     cmpq %rdx, -ENTRY_BYTES(%rcx)
     jne 1b
@@ -91,48 +65,45 @@
     movq (%rsi,%rcx,8), %rsi
     movq encode_state@gottpoff(%rip), %rax
     xorq %rsi, %rdx
-    shrq $TAG_SHIFT, %rdx
+    shrq $TABLE_EDGE_BITS, %rdx
     jne 9f                          // not in the table
-    testb $FLAG_BEGINS, %sil
-    jne 8f
-7:  movl %fs:ATTENTION(%rax), %ecx
-    orl encode+WANTED(%rip), %ecx
+    movl %fs:STATE_ATTENTION(%rax), %ecx
+    orl encode+ENCODE_WANTED(%rip), %ecx
     jne 9f
     .if \indirect
     leaq 48(%rsp), %rcx             // the stack pointer at the site
     .else
     leaq 40(%rsp), %rcx
     .endif
-    subq %fs:STACK_LOW(%rax), %rcx
-    cmpq %fs:STACK_BYTES(%rax), %rcx
+    subq %fs:STATE_STACK_LOW(%rax), %rcx
+    cmpq %fs:STATE_STACK_BYTES(%rax), %rcx
     jae 9f
-    decl %fs:COUNTDOWN(%rax)
+    decl %fs:STATE_COUNTDOWN(%rax)
     js 9f
-    movl %fs:DEPTH(%rax), %ecx
-    cmpl %fs:LIMIT(%rax), %ecx
+    andl $((1 << TABLE_EDGE_BITS) - 1), %esi
+    movq %fs:STATE_WORDS(%rax), %rdx
+    movq (%rdx,%rsi,8), %rdx
+    movl %fs:STATE_DEPTH(%rax), %ecx
+    cmpl %fs:STATE_LIMIT(%rax), %ecx
     jae 9f
-    shlq $4, %rcx
-    addq %fs:STACK(%rax), %rcx
-    movq %fs:ID(%rax), %rdx
-    andl $EDGE_MASK, %esi
-    testb $FLAG_REPEATS, %sil
-    jne 3f
-    shrl $FLAG_BITS, %esi
-    PUSH_ENTRY %rax, %rsi, %esi
+    shlq $ENTRY_SHIFT, %rcx
+    addq %fs:STATE_STACK(%rax), %rcx
+    testq %rdx, %rdx
+    jns 5f                          // it has a number, but this stub pops
+    btq $WORD_BIT_LONG, %rdx
+    jc 9f
+    btq $WORD_BIT_REPEATS, %rdx
+    jc 3f
+5:  movq %fs:STATE_ID(%rax), %rdx
+    PUSH_ENTRY %rax, %rsi
     RESTORE %rsi
     RESTORE %rdx
     RESTORE %rcx
     RESTORE %rax
     ret
     .cfi_adjust_cfa_offset 32
-3:  shrl $FLAG_BITS, %esi
+3:  movq %fs:STATE_ID(%rax), %rdx
     COUNT_REPETITION %rax, %esi
-    // What it begins with is known here of edges that are older than the encoding.
-8:  movl %esi, %ecx
-    andl $EDGE_MASK, %ecx
-    shrl $FLAG_BITS, %ecx
-    cmpl %fs:OWN_COUNT(%rax), %ecx
-    jb 7b
 9:  RESTORE %rsi
     RESTORE %rdx
     RESTORE %rcx
@@ -154,43 +125,35 @@ encode_push_indirect:
     PUSH 1, encode_before_indirect
     .size encode_push_indirect, . - encode_push_indirect
 
-// The same with the word of a table in rax, of which the stub has saved the program's.
-#define WORD_LONG 62
-#define WORD_REPEATS 32
-#define WORD_BEGINS 33
-
+// The same with the word of the edge in rax, of which the stub has saved the program's.
     .p2align 5
     .type encode_before_table, @function
 encode_before_table:
     .cfi_startproc
-    btq $WORD_LONG, %rax
+    btq $WORD_BIT_LONG, %rax
     jc encode_table_otherwise
     SAVE %rcx
     SAVE %rdx
     SAVE %rsi
     movq encode_state@gottpoff(%rip), %rsi
-    btq $WORD_BEGINS, %rax
-    jc 8f
-7:  decl %fs:COUNTDOWN(%rsi)
+    decl %fs:STATE_COUNTDOWN(%rsi)
     js 9f
-    movl %fs:DEPTH(%rsi), %ecx
-    cmpl %fs:LIMIT(%rsi), %ecx
+    movl %fs:STATE_DEPTH(%rsi), %ecx
+    cmpl %fs:STATE_LIMIT(%rsi), %ecx
     jae 9f
-    shlq $4, %rcx
-    addq %fs:STACK(%rsi), %rcx
-    movq %fs:ID(%rsi), %rdx
-    btq $WORD_REPEATS, %rax
+    shlq $ENTRY_SHIFT, %rcx
+    addq %fs:STATE_STACK(%rsi), %rcx
+    movq %fs:STATE_ID(%rsi), %rdx
+    btq $WORD_BIT_REPEATS, %rax
     movl %eax, %eax                 // the edge
     jc 3f
-    PUSH_ENTRY %rsi, %rax, %eax
+    PUSH_ENTRY %rsi, %rax
     RESTORE %rsi
     RESTORE %rdx
     RESTORE %rcx
     ret
     .cfi_adjust_cfa_offset 24
 3:  COUNT_REPETITION %rsi, %eax
-8:  cmpl %fs:OWN_COUNT(%rsi), %eax
-    jb 7b
 9:  RESTORE %rsi
     RESTORE %rdx
     RESTORE %rcx

@@ -2,8 +2,9 @@
 // Calls of quiet functions (patch/quiet.h) are left as they are, and are no edges. What runs in one
 // has the number of the function that called it, so a sample there climbs to that first: it walks a
 // few frames, and takes off what a stub on the way has done, if the function was not called, but
-// jumped to, or through a pointer. The same way leads out of functions that no number tells (not
-// looked at, open, called by the agent) to one whose number does.
+// jumped to, or through a pointer. The same way leads out of functions that no number tells (those
+// that do not take part, what they call back, what an open function has reached unseen) to one
+// whose number does.
 
 #include "loadmap/loadmap.h"
 #include "patch/quiet.h"
@@ -46,50 +47,31 @@ bool encode_leads_to_quiet(uintptr_t target)
 
 bool encode_undo_call(struct encode_thread *thread, const struct stub_place *place)
 {
-    struct encode_state *state = thread->state;
-    const struct encode_site *site = place->returns ? encode_site_of(place->site) : NULL;
-    if (!site)
+    if (!place->returns)
         return false;
-    if (place->stub == site->table)
-        encode_undo(state, encode_word(thread, site));
-    else if (place->hooked)
-        encode_undo(state, WORD_PUSH);
-    else
-        state->machine.id -= (uint64_t)place->delta;
+    if (place->by_table || place->hooked)
+        context_return(&thread->state->context,
+                       place->by_table ? encode_word(thread, place->index) : WORD_PUSH);
     return true;
-}
-
-void encode_redo_call(struct encode_thread *thread, const struct stub_place *place)
-{
-    struct encode_state *state = thread->state;
-    const struct encode_site *site = place->returns ? encode_site_of(place->site) : NULL;
-    if (!site)
-        return;
-    if (place->stub == site->table)
-        encode_do(state, encode_word(thread, site), site->edge);
-    else if (place->hooked)
-        encode_push(state, site->edge, false);
-    else
-        state->machine.id += (uint64_t)place->delta;
 }
 
 void encode_keep_state(const struct encode_thread *thread, struct encode_kept *kept)
 {
     const struct encode_state *state = thread->state;
-    const struct machine *machine = &state->machine;
-    *kept = (struct encode_kept){.id = machine->id, .depth = machine->depth, .over = state->over};
-    if (machine->depth)
-        kept->top = machine->stack[machine->depth - 1];
+    const struct context_state *context = &state->context;
+    *kept = (struct encode_kept){.id = context->id, .depth = context->depth, .over = context->over};
+    if (context->depth)
+        kept->top = context->stack[context->depth - 1];
 }
 
 void encode_restore_state(struct encode_thread *thread, const struct encode_kept *kept)
 {
-    struct machine *machine = &thread->state->machine;
-    machine->id = kept->id;
-    machine->depth = kept->depth;
-    thread->state->over = kept->over;
+    struct context_state *context = &thread->state->context;
+    context->id = kept->id;
+    context->depth = kept->depth;
+    context->over = kept->over;
     if (kept->depth)
-        machine->stack[kept->depth - 1] = kept->top;
+        context->stack[kept->depth - 1] = kept->top;
 }
 
 // What a call has done to the state, if anything. False: it is not known.
@@ -128,10 +110,10 @@ bool encode_climb_on(struct encode_thread *thread, struct unwind_cursor *cursor,
 {
     for (;;) {
         const bool quiet = encode_is_quiet(cursor->frame.function);
-        const bool dim = !quiet && encode_is_dim(thread, cursor->frame.function);
-        if (climbed->frames >= least && !quiet && !dim)
+        const bool untold = !quiet && encode_is_untold(thread, cursor->frame.function);
+        if (climbed->frames >= least && !quiet && !untold)
             return true;
-        climbed->dim |= dim;
+        climbed->outside |= untold;
         if (!climb_frame(thread, cursor, climbed))
             return false;
     }
@@ -141,7 +123,7 @@ bool encode_climb(struct encode_thread *thread, struct unwind_cursor *cursor,
                   struct encode_climbed *climbed, unsigned least)
 {
     climbed->frames = climbed->count = climbed->undone = 0;
-    climbed->dim = false;
+    climbed->outside = false;
     return encode_climb_on(thread, cursor, climbed, least);
 }
 

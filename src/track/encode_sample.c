@@ -19,7 +19,9 @@ bool encode_decode_state(struct encode_thread *thread, place_t place)
     uint32_t function = graph_find_function(&encode.graph, place);
     if (function == GRAPH_NONE)
         return false;
-    const struct context context = context_of(&thread->state->machine, function);
+    struct context context = context_of(&thread->state->context, function);
+    context.open = thread->epoch->open;
+    context.open_count = thread->epoch->open_count;
     int64_t count = context_decode(&encode.graph, thread->epoch->dictionary, &context, thread->path,
                                    ENCODE_FRAMES);
     if (count < 0)
@@ -27,14 +29,11 @@ bool encode_decode_state(struct encode_thread *thread, place_t place)
     thread->path_count = (uint32_t)count;
     // What changes nothing may have led here in several ways, of which one is told; and if not all
     // of them are known, by another one.
-    thread->is_guess = encode_is_open(function);
     for (uint32_t i = ENCODE_FRAMES - thread->path_count; i < ENCODE_FRAMES; i++) {
         const struct graph_edge *edge = graph_edge(&encode.graph, thread->path[i]);
-        const bool open = encode_is_open(edge->caller);
         if (edge->kind == EDGE_SILENT_CALL || encode_is_doubted(edge->callee) ||
-            (edge->kind == EDGE_SILENT_JUMP && open))
+            (edge->kind == EDGE_SILENT_JUMP && encode_is_open(edge->caller)))
             return false;
-        thread->is_guess |= open;
     }
     // Last: what was asked of functions holds for the encoding in force, and nobody has looked at
     // one of them meanwhile.
@@ -47,14 +46,12 @@ bool encode_decode_state(struct encode_thread *thread, place_t place)
 static void decide(void)
 {
     struct policy_counters counters = encode.policy_counters;
-    if (encode.frozen ||
-        (counters.observed.samples % 32 != 0 && !encode.restless && !encode.darkened))
+    if (counters.observed.samples % 32 != 0 && !encode.restless)
         return;
     counters.edges = encode.graph.edge_count;
     counters.nanoseconds = UINT64_MAX;
-    const enum reencode reason = encode.restless || encode.darkened
-                                     ? REENCODE_EDGES
-                                     : policy_decide(&encode.policy, &counters);
+    const enum reencode reason =
+        encode.restless ? REENCODE_EDGES : policy_decide(&encode.policy, &counters);
     atomic_store_explicit(&encode.wanted, reason, memory_order_relaxed);
     if (reason != REENCODE_NOT)
         encode_notice(&encode_state);
@@ -76,7 +73,7 @@ void encode_observe(struct encode_thread *thread)
 }
 
 // A sample in a hook: whatever it is called for, a call is being pushed.
-static void observe_hook(const struct encode_thread *thread, uintptr_t pc, uintptr_t sp)
+static void observe_hook(void)
 {
     struct observed *observed = &encode.policy_counters.observed;
     if (!encode_try_lock())
@@ -87,7 +84,6 @@ static void observe_hook(const struct encode_thread *thread, uintptr_t pc, uintp
         observed->unencoded++;
     else
         observed->repeated++;
-    encode_count_hit(thread, pc, sp);
     decide();
     encode_give_up_lock();
 }
@@ -102,28 +98,42 @@ static ref_t node_of_statement(struct walker *walker, ref_t frame, place_t state
     return tree_unplaced(walker->arena, walker->tree, frame);
 }
 
-// In a hook or a stub, where the state changes.
-static bool is_ours(const struct unwind_cursor *cursor, uintptr_t pc)
+// In a hook, or in a stub that is not known to have changed nothing.
+static bool is_ours(const struct encode_thread *thread, const struct unwind_cursor *cursor,
+                    uintptr_t pc)
 {
     struct stub_place place;
-    return forbidden_is_agent(cursor->frame.function) || sites_locate(pc, &place);
+    return forbidden_is_agent(cursor->frame.function) ||
+           (!thread->in_stub && sites_locate(pc, &place));
+}
+
+// A stub has added a number before a call, or is to take it off behind it: the state becomes that
+// of the caller. False: what it has done is not known.
+static bool undo_stub(const struct encode_thread *thread, const struct stub_place *place)
+{
+    if (place->hooked || !place->by_table || !thread->epoch)
+        return !place->hooked;
+    const int64_t word = encode_word(thread, place->index);
+    if (word >= 0 && place->phase == PHASE_ADDED)
+        thread->state->context.id -= (uint64_t)word;
+    return word >= 0;
 }
 
 // What is wrong with the moment, if anything: then the number says nothing of the stack.
 static bool is_outside(const struct encode_thread *thread, const struct unwind_cursor *cursor,
                        uintptr_t pc)
 {
-    return !encode_is_sound(thread, cursor->sp) || is_ours(cursor, pc);
+    return !encode_is_sound(thread, cursor->sp) || is_ours(thread, cursor, pc);
 }
 
 // The state was wrong, or the stack is one that numbers cannot tell: what the stack says holds.
-static void heal(struct encode_thread *thread, uintptr_t pc)
+static void heal(struct encode_thread *thread)
 {
     // What a hook has done to the state already, the stack does not tell.
-    if (thread->has_signal || thread->has_gap || thread->has_hook || !encode_try_lock())
+    if (thread->has_signal || thread->has_gap || thread->has_hook || thread->in_stub ||
+        !encode_try_lock())
         return;
-    if (!encode_is_asked_often() || !encode_demand(thread, pc))
-        encode_go_on(thread);
+    encode_go_on(thread);
     encode_give_up_lock();
 }
 
@@ -133,6 +143,16 @@ static bool has_landed(struct encode_thread *thread, struct unwind_cursor cursor
     if (cursor.sp > thread->jump_sp)
         return true; // what is there lies deeper
     return encode_walk(thread, &cursor) && encode_has_landed(thread);
+}
+
+// A sample was told, so many frames from where it was.
+static void count_told(const struct encode_climbed *climbed, bool further)
+{
+    struct live_encode *counts = encode.counts;
+    encode_count(further               ? &counts->climbed
+                 : climbed->frames > 0 ? &counts->from_leaf
+                                       : &counts->direct,
+                 1);
 }
 
 static ref_t fall_back(struct walker *walker, void *ucontext, uint64_t weight)
@@ -161,8 +181,8 @@ static void ask_number(struct encode_thread *thread, const struct unwind_cursor 
                        const struct encode_climbed *climbed, bool walked, struct finding *finding)
 {
     finding->function = called->frame.function;
-    finding->id = thread->state->machine.id;
-    finding->key = encode_key(&thread->state->machine, finding->function);
+    finding->id = thread->state->context.id;
+    finding->key = encode_key(&thread->state->context, finding->function);
     finding->decoded = encode_decode_state(thread, finding->function);
     finding->same = finding->decoded && walked && encode_compare(thread, climbed->frames);
 }
@@ -182,7 +202,7 @@ static struct finding ask_numbers(struct encode_thread *thread, const struct unw
     finding.least = climbed->frames;
     while (goes_on && !sure) {
         ask_number(thread, &called, climbed, walked, &finding);
-        sure = !walked || (finding.decoded && !thread->is_guess);
+        sure = !walked || finding.decoded;
         goes_on = sure || encode_climb_on(thread, &called, climbed, climbed->frames + 1);
     }
     encode_climb_down(thread, climbed);
@@ -198,16 +218,6 @@ static struct finding ask_numbers(struct encode_thread *thread, const struct unw
 static uint8_t *hint_of(struct encode_thread *thread, place_t function)
 {
     return &thread->hint[lookup_hash(function, 0) % ENCODE_HINTS];
-}
-
-// Functions of the walked stack that nobody has looked at are, if there is time.
-static void look(struct encode_thread *thread, uintptr_t pc)
-{
-    if (thread->has_signal || thread->has_gap || thread->has_hook || !encode_try_lock())
-        return;
-    if (encode_is_asked_often())
-        encode_demand(thread, pc);
-    encode_give_up_lock();
 }
 
 // A context that is new, or is to be verified.
@@ -228,22 +238,19 @@ static ref_t confirm(struct encode_thread *thread, struct walker *walker, void *
         node = walk_sample(walker, ucontext, weight);
     if (decoded)
         encode_observe(thread);
-    // A walk that does not reach the root, or crosses a signal's frame, is no judge; nor is one
-    // from a function of libc that a hook has called, or an unwinder.
-    if (walked && !thread->has_signal && !thread->has_gap && !thread->has_hook &&
-        !thread->has_unwinder) {
+    if (walked && encode_judges(thread)) {
         if (same)
-            encode_count_depths(thread->count, thread->state->machine.depth);
-        encode_count(&encode.counts->verified, decoded && (same || !thread->is_guess));
-        encode_count(&encode.counts->mismatches, decoded && !same && !thread->is_guess);
+            encode_count_depths(thread->count, thread->state->context.depth);
+        encode_count(&encode.counts->verified, decoded);
+        encode_count(&encode.counts->mismatches, decoded && !same);
     }
     if (!same) {
         encode_count(&encode.counts->walked, 1);
-        encode_count(&encode.counts->undecoded, !decoded || thread->is_guess);
+        encode_count(&encode.counts->undecoded, !decoded);
         if (hit)
             hit->node = 0;
         if (walked)
-            heal(thread, start->frame.pc);
+            heal(thread);
         return node;
     }
     if (!hit)
@@ -255,24 +262,21 @@ static ref_t confirm(struct encode_thread *thread, struct walker *walker, void *
     struct node *statement = arena_at(walker->arena, node);
     const ref_t frame = bounded ? node : ancestor(walker, statement->parent, climbed->count);
     const bool further = climbed->frames > finding.least, root = thread->count == climbed->frames;
+    count_told(climbed, further || climbed->outside);
     *hint_of(thread, start->frame.function) = further ? (uint8_t)climbed->frames : 0;
-    if (tree_node_edge(statement) && frame && !thread->is_guess)
+    if (tree_node_edge(statement) && frame)
         *memo_of(thread, finding.key) = (struct encode_memo){
             .key = finding.key,
             .id = finding.id,
             .function = finding.function,
             .site = root ? 0 : thread->frames[climbed->frames].site,
-            .slot = !further && !climbed->dim ? 0
-                    : root                    ? thread->root_slot
-                                              : thread->frames[climbed->frames].slot,
+            .slot = !further && !climbed->outside ? 0
+                    : root                        ? thread->root_slot
+                                                  : thread->frames[climbed->frames].slot,
             .stamp = thread->epoch->dictionary->stamp,
             .tree = walker->tree,
             .node = frame,
         };
-    if (thread->is_guess)
-        heal(thread, start->frame.pc); // functions that nobody has looked at, perhaps
-    else if (further)
-        look(thread, start->frame.pc);
     return node;
 }
 
@@ -291,30 +295,27 @@ static bool is_called_from(const struct encode_thread *thread, const struct unwi
     return memo->site ? cursor.frame.place == memo->site : cursor.left.ra_slot == thread->root_slot;
 }
 
-ref_t encode_sample(struct encode_thread *thread, struct walker *walker, void *ucontext,
-                    uint64_t weight)
+static ref_t take_sample(struct encode_thread *thread, struct walker *walker, void *ucontext,
+                         uint64_t weight)
 {
     struct unwind_cursor cursor;
-    struct machine *machine = &thread->state->machine;
+    struct context_state *context = &thread->state->context;
     const uintptr_t pc = *(uintptr_t *)((char *)ucontext + arch_context_offset(ARCH_RA));
     const uintptr_t sp = *(uintptr_t *)((char *)ucontext + arch_context_offset(ARCH_SP));
     const bool own = sp >= thread->stack.low && sp < thread->stack.high;
     const uintptr_t high = thread->stack.high;
     const struct unwind_bounds stack = {own ? stack_mapped_from(sp, high) : high, high};
     struct live_encode *counts = encode.counts;
-    encode_count(&counts->pushes, thread->state->pushes);
-    thread->state->pushes = 0;
-    encode_count_sample();
     unwind_start(&cursor, ucontext, stack);
-    if (thread->jumping && own && !thread->busy && !is_ours(&cursor, pc))
+    if (thread->jumping && own && !thread->busy && !is_ours(thread, &cursor, pc))
         thread->jumping = !has_landed(thread, cursor);
     if (is_outside(thread, &cursor, pc)) {
-        const bool ours = is_ours(&cursor, pc);
+        const bool ours = is_ours(thread, &cursor, pc);
         if ((thread->state->doubt || !thread->root_slot || encode_is_behind(thread)) && own &&
             !thread->busy && !thread->jumping && !ours && encode_walk(thread, &cursor))
-            heal(thread, pc);
+            heal(thread);
         else if (!thread->busy && ours)
-            observe_hook(thread, pc, sp);
+            observe_hook();
         encode_count(ours ? &counts->in_hooks : &counts->outside, 1);
         return fall_back(walker, ucontext, weight);
     }
@@ -331,15 +332,15 @@ ref_t encode_sample(struct encode_thread *thread, struct walker *walker, void *u
         encode_count(&counts->undecoded, 1);
         // The state may be wrong, or the stack one of deep recursion.
         if (++thread->ticks % 16 == 0 && encode_walk(thread, &cursor))
-            heal(thread, pc);
+            heal(thread);
         return fall_back(walker, ucontext, weight);
     }
-    encode_count(&counts->depth_sum, machine->depth);
+    encode_count(&counts->depth_sum, context->depth);
     encode_count(&counts->depth_samples, 1);
     const place_t function = called.frame.function;
-    const uint64_t key = encode_key(machine, function);
+    const uint64_t key = encode_key(context, function);
     struct encode_memo *memo = memo_of(thread, key);
-    const bool hit = memo->node && memo->key == key && memo->id == machine->id &&
+    const bool hit = memo->node && memo->key == key && memo->id == context->id &&
                      memo->function == function && memo->tree == walker->tree &&
                      memo->stamp == thread->epoch->dictionary->stamp &&
                      is_called_from(thread, &called, memo);
@@ -354,6 +355,8 @@ ref_t encode_sample(struct encode_thread *thread, struct walker *walker, void *u
         encode_climb_down(thread, &climbed);
         frame = decoded ? encode_place_bounded(thread, walker, &climbed, weight) : 0;
         encode_count(&counts->decoded, frame != 0);
+        if (frame)
+            count_told(&climbed, memo->slot != 0);
         return frame ? frame : fall_back(walker, ucontext, weight);
     }
     if (forgets)
@@ -363,8 +366,24 @@ ref_t encode_sample(struct encode_thread *thread, struct walker *walker, void *u
     if (!frame)
         return fall_back(walker, ucontext, weight);
     encode_count(&counts->decoded, 1);
+    count_told(&climbed, memo->slot != 0);
     walker->stats->verdicts[VERDICT_COMPLETE]++;
     return walker->kind == TREE_FULL ? node_of_statement(walker, frame, cursor.frame.place) : frame;
+}
+
+ref_t encode_sample(struct encode_thread *thread, struct walker *walker, void *ucontext,
+                    uint64_t weight)
+{
+    const uintptr_t pc = *(uintptr_t *)((char *)ucontext + arch_context_offset(ARCH_RA));
+    struct encode_kept kept;
+    struct stub_place place;
+    encode_keep_state(thread, &kept);
+    thread->in_stub = !thread->busy && sites_locate(pc, &place) && undo_stub(thread, &place);
+    const ref_t node = take_sample(thread, walker, ucontext, weight);
+    if (thread->in_stub)
+        encode_restore_state(thread, &kept);
+    thread->in_stub = false;
+    return node;
 }
 
 struct sample_call {

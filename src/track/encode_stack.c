@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 // A thread's stack, and the state that it stands for.
 
-#include "encode/ways.h"
+#include "encode/silent_path.h"
 #include "track/encode_parts.h"
 #include "track/forbidden.h"
 
@@ -12,10 +12,8 @@ static bool in_stack(const struct encode_thread *thread, uintptr_t slot)
 
 bool encode_leads_to(uint32_t from, uint32_t function)
 {
-    uint32_t edges[WAYS];
-    struct ways ways = {.graph = &encode.graph, .kind = EDGE_SILENT_JUMP};
-    ways_from_function(&ways, from);
-    return ways_find(&ways, function, edges) >= 0;
+    uint32_t edges[SILENT_MOST];
+    return silent_path(&encode.graph, SILENT_ALL, from, function, edges) >= 0;
 }
 
 // Whether the root runs as this function: itself, or what it left by a tail jump for.
@@ -24,7 +22,7 @@ static bool is_root(const struct encode_thread *thread, place_t place)
     if (place == thread->root)
         return true;
     const uint32_t function = graph_find_function(&encode.graph, place);
-    const uint32_t root = thread->state->machine.root;
+    const uint32_t root = thread->state->context.root;
     if (function == GRAPH_NONE || graph_function(&encode.graph, root)->first_out == GRAPH_NONE)
         return false;
     return encode_leads_to(root, function);
@@ -63,7 +61,8 @@ bool encode_walk(struct encode_thread *thread, struct unwind_cursor *cursor)
 static bool walk_on(struct encode_thread *thread, struct unwind_cursor *cursor)
 {
     enum verdict verdict;
-    thread->has_signal = thread->has_gap = thread->has_hook = thread->has_unwinder = false;
+    thread->has_signal = thread->has_gap = thread->has_hook = false;
+    thread->has_unwinder = thread->has_callback = false;
     while (unwind_step(cursor, &verdict) == UNWIND_OK) {
         const struct unwind_frame *left = &cursor->left, *caller = &cursor->frame;
         // When the root has returned, what runs then may have its return address in the same place.
@@ -75,6 +74,7 @@ static bool walk_on(struct encode_thread *thread, struct unwind_cursor *cursor)
         }
         thread->has_hook |= is_hook(thread, left);
         thread->has_gap |= !(left->flags & (FRAME_CFI | FRAME_SIGNAL));
+        thread->has_callback |= encode_takes_part(left->pc) && !encode_takes_part(caller->pc);
         if (encode_is_unwinder(left)) {
             thread->has_unwinder = true;
             thread->state->unwinder_sp = left->ra_slot;
@@ -99,14 +99,14 @@ bool encode_walk_on(struct encode_thread *thread, struct unwind_cursor *cursor)
     return walked;
 }
 
-bool encode_repeats(uint32_t edge)
+bool encode_repeats(const struct encode_thread *thread, uint32_t edge)
 {
-    return edge < encode.numbering.covered &&
-           numbering_code(&encode.numbering, edge)->action == ACTION_REPEAT;
+    const int64_t word = edge < ENCODE_EDGES ? encode_word(thread, edge) : 0;
+    return word < 0 && word & WORD_REPEATS;
 }
 
 // What the function that is called begins with, in the encoding that the thread is on.
-static uint64_t own_of(const struct encode_state *state, uint32_t edge)
+static uint64_t first_of(const struct encode_state *state, uint32_t edge)
 {
     if (edge == GRAPH_NONE || !state->thread)
         return 0;
@@ -116,26 +116,8 @@ static uint64_t own_of(const struct encode_state *state, uint32_t edge)
 
 void encode_push(struct encode_state *state, uint32_t edge, bool repeats)
 {
-    struct machine *machine = &state->machine;
-    const uint32_t depth = __atomic_load_n(&machine->depth, __ATOMIC_RELAXED);
-    struct cc_entry *top = machine->stack + depth;
-    state->pushes++;
-    if (state->over || depth >= machine->limit) {
-        state->over++;
-        return;
-    }
-    if (repeats && depth && top[-1].id == machine->id && top[-1].edge == edge &&
-        top[-1].count < UINT32_MAX) {
-        top[-1].count++;
-    } else {
-        // A signal's handler that came before the top has moved would push over the entry.
-        const uint64_t id = machine->id;
-        __atomic_store_n(&machine->depth, depth + 1, __ATOMIC_RELAXED);
-        atomic_signal_fence(memory_order_seq_cst);
-        *top = (struct cc_entry){id, edge, 0};
-    }
-    atomic_signal_fence(memory_order_seq_cst);
-    machine->id = state->base + own_of(state, edge);
+    context_call(&state->context, WORD_PUSH | (repeats ? WORD_REPEATS : 0) | edge,
+                 state->base + first_of(state, edge));
 }
 
 // The edge by which a frame was called through a hook. What runs may not be what was called.
@@ -161,32 +143,11 @@ static uint32_t edge_of(const struct encode_site *site, const struct encode_fram
 void encode_do(struct encode_state *state, int64_t word, uint32_t edge)
 {
     if (word >= 0)
-        state->machine.id += (uint64_t)word;
+        state->context.id += (uint64_t)word;
     else if (word_is_long(word))
         encode_push(state, edge, false);
     else
         encode_push(state, (uint32_t)word, word & WORD_REPEATS);
-}
-
-void encode_undo(struct encode_state *state, int64_t word)
-{
-    struct machine *machine = &state->machine;
-    // Read once, and stored: a handler that jumps may leave another one, and below 0 is no stack.
-    const uint32_t depth = __atomic_load_n(&machine->depth, __ATOMIC_RELAXED);
-    if (word >= 0) {
-        machine->id -= (uint64_t)word;
-    } else if (state->over) {
-        state->over--;
-    } else if (depth) {
-        struct cc_entry *top = machine->stack + depth - 1;
-        const uint64_t id = top->id;
-        if (top->count)
-            top->count--;
-        else
-            __atomic_store_n(&machine->depth, depth - 1, __ATOMIC_RELAXED);
-        atomic_signal_fence(memory_order_seq_cst);
-        machine->id = id;
-    }
 }
 
 // Whether a call whose return address is not in a stub would go through one by now, and change the
@@ -198,7 +159,7 @@ static bool is_missed(const struct encode_thread *thread, uintptr_t return_addre
     if (!known || known->dead || site->kind == SITE_TAIL_INDIRECT)
         return false;
     const struct stub *stub = atomic_load(&site->stub);
-    return stub && (stub != known->table || encode_word(thread, known) != 0);
+    return stub && (stub != known->adding || encode_word(thread, known->edge) != 0);
 }
 
 // What a frame's return undoes, done. False: it undoes nothing, and would if its call were made
@@ -215,13 +176,11 @@ static bool replay_frame(struct encode_thread *thread, const struct encode_frame
     // A hook before its call returns to the stub, too.
     if (!site || !place.returns)
         return true;
-    if (place.stub == site->table) {
-        encode_do(state, encode_word(thread, site), edge_of(site, frame));
+    if (place.by_table) {
+        encode_do(state, encode_word(thread, place.index), place.index);
     } else if (place.hooked) {
-        uint32_t edge = edge_of(site, frame);
-        encode_push(state, edge, !encode.company && encode_repeats(edge));
-    } else {
-        state->machine.id += (uint64_t)place.delta;
+        const uint32_t edge = edge_of(site, frame);
+        encode_push(state, edge, encode_repeats(thread, edge));
     }
     return true;
 }
@@ -231,18 +190,17 @@ static bool has_pushed(const struct encode_thread *thread, const struct encode_f
     struct stub_place place;
     if (!frame->slot || !sites_locate(*(uintptr_t *)frame->slot, &place) || !place.returns)
         return false;
-    const struct encode_site *site = encode_site_of(place.site);
-    return site && (place.stub == site->table ? encode_word(thread, site) < 0 : place.hooked);
+    return place.hooked || (place.by_table && encode_word(thread, place.index) < 0);
 }
 
 bool encode_fits(const struct encode_thread *thread)
 {
-    const struct machine *machine = &thread->state->machine;
+    const struct context_state *context = &thread->state->context;
     uint64_t calls = 0, entries = 0;
     for (uint32_t i = 0; i < thread->count; i++)
         calls += has_pushed(thread, &thread->frames[i]);
-    for (uint32_t i = 0; i < machine->depth; i++)
-        entries += UINT64_C(1) + machine->stack[i].count;
+    for (uint32_t i = 0; i < context->depth; i++)
+        entries += UINT64_C(1) + context->stack[i].count;
     return calls == entries;
 }
 
@@ -250,8 +208,9 @@ void encode_replay(struct encode_thread *thread, uintptr_t above)
 {
     struct encode_state *state = thread->state;
     bool complete = true;
-    machine_reset(&state->machine);
-    state->over = 0;
+    context_reset(&state->context);
+    if (encode_was_open(thread->epoch, state->context.root))
+        state->context.id = ID_OPEN;
     for (uint32_t i = thread->count; i-- > 0;)
         if (thread->frames[i].slot >= above)
             complete &= replay_frame(thread, &thread->frames[i]);
@@ -262,19 +221,14 @@ void encode_replay(struct encode_thread *thread, uintptr_t above)
         !complete || state->attention || (thread->has_signal && thread->signal_sp > above);
 }
 
-// The address that was called for a frame, if a chain knows it.
-static uintptr_t target_of(const struct encode_site *site, const struct stub_place *place,
-                           const struct encode_frame *frame)
+// The stub that a frame would return to if its call were made now; NULL: the original code.
+static const struct stub *stub_of(const struct encode_site *site, const struct encode_frame *frame)
 {
-    const struct encode_targets *targets = site->targets;
-    const uint32_t edge = place->target ? GRAPH_NONE : edge_of(site, frame);
-    // An arm that is off by now does not take off what it never added: the hook pops.
-    for (uint32_t i = 0; targets && i < targets->arm_count; i++)
-        if ((place->target ? targets->arm[i].target == place->target
-                           : targets->arm[i].edge == edge) &&
-            !targets->arm[i].off)
-            return targets->arm[i].target;
-    return 0;
+    const struct stub *stub = atomic_load(&site->site->stub);
+    if (!stub || !site->targets)
+        return stub;
+    const struct stub *arm = encode_arm_of(site, edge_of(site, frame));
+    return arm ? arm : site->hook;
 }
 
 void encode_move_returns(struct encode_thread *thread)
@@ -291,9 +245,8 @@ void encode_move_returns(struct encode_thread *thread)
         const struct encode_site *known = encode_site_of(site);
         if (!known)
             continue;
-        const struct stub *stub = atomic_load(&site->stub);
-        *slot = stub ? stub_return_address(stub, target_of(known, &place, &thread->frames[i]))
-                     : site->address + site->length;
+        const struct stub *stub = stub_of(known, &thread->frames[i]);
+        *slot = stub ? stub_return_address(stub) : site->address + site->length;
     }
 }
 
@@ -329,18 +282,18 @@ bool encode_has_landed(const struct encode_thread *thread)
     return true;
 }
 
-uint64_t encode_key(const struct machine *machine, uint64_t where)
+uint64_t encode_key(const struct context_state *context, uint64_t where)
 {
     // One multiplication waits for the one before it, and all else can be done meanwhile.
     const uint64_t factor = UINT64_C(0x9e3779b97f4a7c15), other = UINT64_C(0xff51afd7ed558ccd);
-    uint64_t key = where * other + machine->id;
+    uint64_t key = where * other + context->id;
     key = (key ^ key >> 32) * factor;
-    for (uint32_t i = 0; i < machine->depth; i++) {
-        const struct cc_entry *entry = &machine->stack[i];
+    for (uint32_t i = 0; i < context->depth; i++) {
+        const struct cc_entry *entry = &context->stack[i];
         const uint64_t word = entry->id * other + ((uint64_t)entry->edge << 32 | entry->count);
         key = (key + (word ^ word >> 32)) * factor;
     }
-    return (key ^ key >> 32) + machine->depth;
+    return (key ^ key >> 32) + context->depth;
 }
 
 bool encode_compare(struct encode_thread *thread, uint32_t skipped)

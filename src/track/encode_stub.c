@@ -1,18 +1,35 @@
 // SPDX-License-Identifier: MIT
-// What a site leads to by its edges' codes.
+// What a site leads to.
 //
-//   direct call      number 0: the original code; a number: it is added; else the hook
-//   indirect call    a chain: some targets have an arm with their number, the others take the hook
-//   indirect jump    a chain whose arms change nothing: known targets need not be met again
-//
-// Which targets have arms is decided before the edges are numbered: an edge without one pushes.
+//   direct call      its edge is not met: the hook, which pushes. It is: the original code if there
+//                    is nothing to do, else a stub that adds the edge's word, or pushes
+//   indirect call    a chain that leads each known target to such a stub of its own, or to one
+//                    that only calls, if its word is 0; others to the hook
+//   indirect jump    a chain that lets known targets pass: they need not be met again
 
+#include "base/unseen.h"
 #include "track/encode_parts.h"
 
-enum {
-    TARGETS_MOST = 64, // of a site; what comes later pushes
-    CHAINS_MOST = 8,   // that are made for a site: what returns to an old one is not known
-};
+enum { CHAINS_MOST = 16 }; // that are made for a site to fit an encoding: they are never freed
+
+static int32_t from_thread(const void *variable)
+{
+    return (int32_t)((intptr_t)variable - (intptr_t)__builtin_thread_pointer());
+}
+
+// The stub that adds what the edge's word says. NULL: no memory.
+static struct stub *adding_stub(struct encode_site *site, uint32_t edge, uintptr_t target)
+{
+    const struct stub_plan plan = {.kind = STUB_TABLE,
+                                   .before = encode_before_table,
+                                   .after = encode_after_table,
+                                   .tls_number = from_thread(&encode_state.context.id),
+                                   .tls_table = from_thread(&encode_state.words),
+                                   .index = edge,
+                                   .target = target};
+    struct stub *stub;
+    return edge < ENCODE_EDGES && !stub_make(site->site, &plan, &stub) ? stub : NULL;
+}
 
 // Room for another target. False: no memory.
 static bool make_room(struct encode_site *site)
@@ -42,10 +59,18 @@ void encode_know_target(struct encode_site *site, uintptr_t target, uint32_t edg
     for (uint32_t i = 0; i < count; i++)
         if (known->one[i].target == target)
             return;
-    if (count == TARGETS_MOST || !make_room(site))
-        return;
-    site->targets->one[site->targets->count++] =
-        (struct encode_target){.target = target, .edge = edge};
+    if (make_room(site))
+        site->targets->one[site->targets->count++] =
+            (struct encode_target){.target = target, .edge = edge};
+}
+
+struct stub *encode_arm_of(const struct encode_site *site, uint32_t edge)
+{
+    const struct encode_targets *targets = site->targets;
+    for (uint32_t i = 0; targets && i < targets->count; i++)
+        if (targets->one[i].edge == edge)
+            return targets->one[i].in_chain ? targets->one[i].arm : NULL;
+    return NULL;
 }
 
 static uint64_t heat_of(const struct encode_target *target)
@@ -53,139 +78,159 @@ static uint64_t heat_of(const struct encode_target *target)
     return graph_edge(&encode.graph, target->edge)->heat;
 }
 
-static bool has_arm(const struct encode_targets *targets, uintptr_t target)
+// ---- chains
+
+static struct stub_arm arms[STUB_ARMS] UNSEEN; // of the one that is made. Under the lock.
+static struct encode_target *chosen[STUB_ARMS] UNSEEN;
+
+// The hottest targets, from hot to cold.
+static unsigned choose(struct encode_targets *targets)
 {
-    for (uint32_t i = 0; i < targets->arm_count; i++)
-        if (targets->arm[i].target == target)
-            return true;
-    return false;
+    unsigned count = 0;
+    for (uint32_t i = 0; i < targets->count; i++) {
+        struct encode_target *one = &targets->one[i];
+        unsigned at = count;
+        for (; at > 0 && heat_of(one) > heat_of(chosen[at - 1]); at--)
+            if (at < STUB_ARMS)
+                chosen[at] = chosen[at - 1];
+        if (at < STUB_ARMS)
+            chosen[at] = one;
+        if (count < STUB_ARMS)
+            count++;
+    }
+    return count;
 }
 
-// Whether what has no arm is worth a new chain.
+// Whether what the chain does not know is worth a new one.
 static bool is_better(const struct encode_targets *targets)
 {
     uint64_t inside = 0, outside = 0;
-    for (uint32_t i = 0; i < targets->count; i++)
-        *(has_arm(targets, targets->one[i].target) ? &inside : &outside) +=
-            heat_of(&targets->one[i]) + 1;
-    return targets->arm_count < STUB_ARMS ? outside > 0 : outside > inside;
-}
-
-// The hottest targets, from hot to cold.
-static void choose(struct encode_targets *targets)
-{
-    targets->arm_count = 0;
+    uint32_t known = 0;
     for (uint32_t i = 0; i < targets->count; i++) {
-        const struct encode_target one = targets->one[i];
-        if (!encode_may_number(one.edge) && !encode_blinds(one.edge))
-            continue;
-        uint32_t at = targets->arm_count;
-        for (; at > 0 && heat_of(&one) > heat_of(&targets->arm[at - 1]); at--)
-            if (at < STUB_ARMS)
-                targets->arm[at] = targets->arm[at - 1];
-        if (at < STUB_ARMS)
-            targets->arm[at] = one;
-        if (targets->arm_count < STUB_ARMS)
-            targets->arm_count++;
+        *(targets->one[i].in_chain ? &inside : &outside) += heat_of(&targets->one[i]) + 1;
+        known += targets->one[i].in_chain;
     }
+    return known < STUB_ARMS ? outside > 0 : outside > inside;
 }
 
-// Decides which targets of a site have arms, and so which edges may have numbers.
-static void choose_arms(struct encode_site *site)
+// Which targets are to be in the chain: those that can be.
+static void fill_chain(struct encode_site *site)
 {
     struct encode_targets *targets = site->targets;
-    if (!targets)
-        return;
-    if (targets->chains < CHAINS_MOST && is_better(targets)) {
-        choose(targets);
-        targets->chain = NULL;
+    const bool tail = site->site->kind == SITE_TAIL_INDIRECT;
+    const unsigned count = choose(targets);
+    for (uint32_t i = 0; i < targets->count; i++)
+        targets->one[i].in_chain = false;
+    for (unsigned i = 0; i < count; i++) {
+        struct encode_target *one = chosen[i];
+        if (!tail && !one->arm)
+            one->arm = adding_stub(site, one->edge, one->target);
+        one->in_chain = tail || one->arm;
     }
+    targets->grown = true;
+}
+
+// Before the edges are numbered: who is in no chain pushes.
+static void settle_targets(struct encode_site *site)
+{
+    struct encode_targets *targets = site->targets;
+    if (targets->chains < CHAINS_MOST && !encode_is_fixed(site) && is_better(targets))
+        fill_chain(site);
     for (uint32_t i = 0; i < targets->count; i++) {
         struct graph_edge *edge = graph_edge(&encode.graph, targets->one[i].edge);
         if (edge->kind != EDGE_INDIRECT)
             continue;
-        if (has_arm(targets, targets->one[i].target) && encode_may_number(targets->one[i].edge))
+        if (targets->one[i].in_chain && encode_may_number(targets->one[i].edge))
             edge->flags &= (uint8_t)~EDGE_UNENCODED;
         else
             edge->flags |= EDGE_UNENCODED;
     }
 }
 
-void encode_choose_arms(void)
+// Whether a chain leads to where nothing is done only if nothing is to be done.
+static bool is_right(const struct encode_targets *targets, const struct numbering *numbering)
+{
+    for (uint32_t i = 0; i < targets->count; i++)
+        if (targets->one[i].led_plain && encode_next_word(numbering, targets->one[i].edge) != 0)
+            return false;
+    return targets->chain && !targets->grown;
+}
+
+// Whether one would do nothing where this one adds 0.
+static bool is_improvable(const struct encode_targets *targets, const struct numbering *numbering)
+{
+    for (uint32_t i = 0; i < targets->count; i++)
+        if (targets->one[i].in_chain && targets->one[i].arm && !targets->one[i].led_plain &&
+            encode_next_word(numbering, targets->one[i].edge) == 0)
+            return targets->chains < CHAINS_MOST;
+    return false;
+}
+
+static struct stub *plain_stub(struct encode_site *site, struct encode_target *one)
+{
+    const struct stub_plan plan = {.kind = STUB_PLAIN, .target = one->target};
+    if (!one->plain && stub_make(site->site, &plan, &one->plain))
+        one->plain = NULL;
+    return one->plain;
+}
+
+// The last ones that are made for a site are right for any encoding.
+static void make_chain(struct encode_site *site, const struct numbering *numbering)
+{
+    struct encode_targets *targets = site->targets;
+    const bool plainly = targets->chains < CHAINS_MOST;
+    unsigned count = choose(targets), made = 0;
+    for (unsigned i = 0; i < count; i++) {
+        struct encode_target *one = chosen[i];
+        one->led_plain = false;
+        if (!one->in_chain)
+            continue;
+        if (one->arm && plainly && encode_next_word(numbering, one->edge) == 0)
+            one->led_plain = plain_stub(site, one) != NULL;
+        arms[made++] = (struct stub_arm){one->target, one->led_plain ? one->plain : one->arm};
+    }
+    const struct stub_plan plan = {
+        .kind = STUB_CHAIN, .arms = arms, .arm_count = made, .otherwise = site->hook};
+    targets->chain = NULL;
+    if (made == 0 || stub_make(site->site, &plan, &targets->chain))
+        targets->chain = NULL;
+    targets->chains++;
+    targets->grown = false;
+}
+
+// Between two chains, the hook: it is right for any encoding.
+static struct stub *chain_for(struct encode_site *site, const struct numbering *numbering,
+                              enum encode_phase phase)
+{
+    struct encode_targets *targets = site->targets;
+    const bool right = is_right(targets, numbering);
+    if (phase == ENCODE_AFTER && (!right || is_improvable(targets, numbering)))
+        make_chain(site, numbering);
+    else if (!right && phase == ENCODE_BEFORE)
+        return site->hook;
+    return targets->chain ? targets->chain : site->hook;
+}
+
+void encode_settle_targets(void)
 {
     struct encode_site *site;
     for (uint32_t i = 0; (site = encode_site_number(i)); i++)
-        choose_arms(site);
+        if (site->targets && !site->dead)
+            settle_targets(site);
 }
 
-static struct stub_plan plan_number(int64_t number)
+struct stub *encode_stub_for(struct encode_site *site, const struct numbering *numbering,
+                             enum encode_phase phase)
 {
-    return (struct stub_plan){.kind = STUB_DELTA,
-                              .wide = number != (int32_t)number,
-                              .delta = number,
-                              .tls_number = (int32_t)((intptr_t)&encode_state.machine.id -
-                                                      (intptr_t)__builtin_thread_pointer())};
-}
-
-static bool adds(const struct code *code)
-{
-    return code->action == ACTION_ADD && !code->save;
-}
-
-static struct stub *chain_for(struct encode_site *site)
-{
-    struct encode_targets *targets = site->targets;
-    struct stub_arm arms[STUB_ARMS];
-    struct stub_plan plan = plan_number(0);
-    const bool tail = site->site->kind == SITE_TAIL_INDIRECT;
-    if (!targets || targets->arm_count == 0)
-        return site->hook;
-    for (uint32_t i = 0; i < targets->arm_count; i++) {
-        const struct code *code = numbering_code(&encode.numbering, targets->arm[i].edge);
-        const bool blinds = !tail && encode_blinds(targets->arm[i].edge);
-        arms[i] =
-            (struct stub_arm){.target = targets->arm[i].target, .off = !adds(code) && !blinds};
-        targets->arm[i].off = arms[i].off;
-        if (!arms[i].off && !tail)
-            arms[i].delta =
-                blinds ? (int64_t)encode_blinding(encode.numbering.dictionary) : (int64_t)code->add;
-    }
-    plan.kind = STUB_CHAIN;
-    plan.before = tail ? encode_before_tail : encode_push_indirect;
-    plan.after = tail ? NULL : encode_after;
-    plan.arms = arms;
-    plan.arm_count = targets->arm_count;
-    if (targets->chain && !stub_renew(targets->chain, &plan))
-        return targets->chain;
-    targets->chain = NULL;
-    if (targets->chains < 2 * CHAINS_MOST && !stub_make(site->site, &plan, &targets->chain)) {
-        targets->chains++;
-        return targets->chain;
-    }
-    return site->hook;
-}
-
-static struct stub *number_for(struct encode_site *site, int64_t number)
-{
-    const struct stub_plan plan = plan_number(number);
-    struct stub **stub = plan.wide ? &site->wide : &site->delta;
-    if (*stub ? stub_renew(*stub, &plan) : stub_make(site->site, &plan, stub))
-        return site->hook;
-    return *stub;
-}
-
-struct stub *encode_stub_for(struct encode_site *site)
-{
-    if (encode_is_futile(site->caller))
+    if (encode_is_left_out(site->caller))
         return NULL;
     if (site->targets)
-        return chain_for(site);
+        return chain_for(site, numbering, phase);
     if (site->edge == GRAPH_NONE)
         return site->hook;
-    const struct code *code = numbering_code(&encode.numbering, site->edge);
-    if (encode_blinds(site->edge))
-        return number_for(site, (int64_t)encode_blinding(encode.numbering.dictionary));
-    if (!adds(code))
-        return site->hook;
-    return code->add == 0 ? NULL : number_for(site, (int64_t)code->add);
+    if (encode_next_word(numbering, site->edge) == 0 && !site->pinned)
+        return NULL;
+    if (!site->adding)
+        site->adding = adding_stub(site, site->edge, 0);
+    return site->adding ? site->adding : site->hook;
 }

@@ -37,11 +37,6 @@ uint64_t encode_cpu_now(void)
     return read_clock(CLOCK_THREAD_CPUTIME_ID);
 }
 
-uint64_t encode_process_now(void)
-{
-    return read_clock(CLOCK_PROCESS_CPUTIME_ID);
-}
-
 // ---- the lock: nobody is interrupted by a handler of the program while he holds it
 
 static struct lock lock;
@@ -121,36 +116,32 @@ static enum unwind_standing truth(uintptr_t *pc, uintptr_t *sp, bool *interrupte
     return UNWIND_AT_CALL;
 }
 
-static bool has_threads(void);
-
-int encode_start(struct live_encode *counts, bool verify, bool restless)
+int encode_start(struct live_encode *counts, const struct live_options *options)
 {
     int error = sites_start();
     if (error)
         return error;
     encode.counts = counts;
-    encode.verify = verify;
-    encode.restless = restless;
+    encode.verify = options->verify;
+    encode.restless = options->restless;
+    encode.by = (enum live_by)options->encode_by;
     encode.pool = (struct pool){.map = reserve_map, .unmap = reserve_unmap, .piece = 1 << 16};
     encode.policy = (struct policy)POLICY_DEFAULT;
     graph_init(&encode.graph, &encode.pool);
-    const struct numbering_options options = {
-        .id_bits = ENCODE_ID_BITS, .chain_targets = UINT32_MAX, .ignores_stale = true};
-    error = numbering_start(&encode.numbering, &encode.graph, &options);
+    const struct numbering_options numbering = {.id_bits = ID_BITS};
+    error = numbering_start(&encode.numbering, &encode.graph, &numbering);
     if (!error)
         error = encode_graph_start();
     if (error)
         return error;
     struct numbering first = encode.numbering;
-    if (!encode_publish(&first))
+    if (encode_start_epochs() || !encode_publish(&first))
         return -ENOMEM;
     encode.encoded_at = encode.cooled_at = encode_now();
     encode_watch_unwinders();
     calls_vector_start();
     unwind_truth = truth;
     encode.started = true;
-    if (has_threads()) // libraries have constructors
-        encode_expect_threads(NULL);
     return 0;
 }
 
@@ -164,8 +155,7 @@ struct encode_thread *encode_open(uintptr_t root, struct unwind_bounds stack)
         return NULL;
     struct encode_thread *thread = reserve_map(sizeof *thread);
     uint32_t function = thread ? encode_meet(root) : GRAPH_NONE;
-    enum cover cover;
-    if (function == GRAPH_NONE || numbering_cover(&encode.numbering, &cover)) {
+    if (function == GRAPH_NONE || numbering_cover(&encode.numbering)) {
         if (thread)
             reserve_unmap(thread, sizeof *thread);
         thread = NULL;
@@ -176,9 +166,9 @@ struct encode_thread *encode_open(uintptr_t root, struct unwind_bounds stack)
         thread->state = state;
         state->stack_low = stack.low;
         state->stack_bytes = stack.high - stack.low;
-        state->machine =
-            (struct machine){.stack = thread->entries, .limit = ENCODE_STACK, .root = function};
-        state->over = state->attention = state->doubt = state->in_flight = 0;
+        state->context = (struct context_state){
+            .stack = thread->entries, .limit = ENCODE_STACK, .root = function};
+        state->attention = state->doubt = state->in_flight = 0;
         atomic_signal_fence(memory_order_seq_cst);
         state->thread = encode_current = thread;
         thread->next = encode.threads;
@@ -211,13 +201,12 @@ void encode_close(struct encode_thread *thread)
     const bool locked = lock_and_wait(&mask);
     state->thread = encode_current = NULL;
     state->stack_bytes = 0;
-    state->own_count = 0;
     // From here on calls are only counted.
-    encode_forget_table(state);
-    state->machine.limit = 0;
-    state->machine.depth = 0;
+    encode_forget_words(state);
+    state->context.limit = 0;
+    state->context.depth = 0;
     atomic_signal_fence(memory_order_seq_cst);
-    state->machine.stack = NULL;
+    state->context.stack = NULL;
     if (locked) {
         forget_thread(thread);
         encode_unlock(NULL, &mask);
@@ -246,31 +235,15 @@ static bool has_threads(void)
     return &__libc_single_threaded && !__libc_single_threaded;
 }
 
-bool encode_is_alone(void)
+enum company encode_company(void)
 {
-    if (encode.company)
-        return false;
-    encode.frozen |= has_threads();
-    encode.counts->frozen = encode.frozen;
-    return !encode.frozen;
+    encode.company |= has_threads(); // there may be some that nobody has told of
+    return encode.company ? COMPANY_THREADS : COMPANY_NONE;
 }
 
-void encode_expect_threads(const void *frame)
+void encode_expect_threads(void)
 {
-    struct encode_thread *thread = encode_current;
-    uint64_t mask;
-    if (!encode.started || encode.company || (encode.threads && !encode_is_alone()))
-        return;
-    if (encode.threads && !thread) {
-        encode.frozen = true;
-    } else if (encode_lock(thread, &mask)) {
-        // Before there is any, nothing has to be moved.
-        if (encode.resting || (thread && !encode_walk_from_ours(thread, frame)) ||
-            !encode_begin_company(thread))
-            encode.frozen = true;
-        encode_unlock(thread, &mask);
-    }
-    encode.counts->frozen = encode.frozen;
+    encode.company = true;
 }
 
 void encode_before_fork(void)
@@ -327,38 +300,38 @@ static uintptr_t jump_goal(const void *buffer)
 static bool is_settled(const struct encode_thread *thread)
 {
     const struct encode_state *state = thread->state;
-    return !state->doubt && !state->attention && !state->over && !encode_is_behind(thread);
+    return !state->doubt && !state->attention && !state->context.over && !encode_is_behind(thread);
 }
 
 // Before a jump from the caller at pc, whose stack pointer is sp: as it was the last time.
 static bool land_again(struct encode_thread *thread, const struct encode_landing *landing)
 {
-    struct machine *machine = &thread->state->machine;
-    if (landing->depth > machine->depth)
+    struct context_state *context = &thread->state->context;
+    if (landing->depth > context->depth)
         return false;
     thread->jump_sp = landing->sp;
     thread->jumping = true;
     // A handler that comes from here on sees that no number means anything.
     atomic_signal_fence(memory_order_seq_cst);
     if (landing->depth)
-        machine->stack[landing->depth - 1].count = landing->count;
-    __atomic_store_n(&machine->depth, landing->depth, __ATOMIC_RELAXED);
+        context->stack[landing->depth - 1].count = landing->count;
+    __atomic_store_n(&context->depth, landing->depth, __ATOMIC_RELAXED);
     atomic_signal_fence(memory_order_seq_cst);
-    machine->id = landing->id;
+    context->id = landing->id;
     return true;
 }
 
 static struct encode_landing landing_now(const struct encode_thread *thread, uint64_t key,
                                          uintptr_t sp, uintptr_t goal)
 {
-    const struct machine *machine = &thread->state->machine;
-    const uint32_t depth = machine->depth;
+    const struct context_state *context = &thread->state->context;
+    const uint32_t depth = context->depth;
     return (struct encode_landing){.key = key,
                                    .sp = sp,
                                    .goal = goal,
-                                   .id = machine->id,
+                                   .id = context->id,
                                    .depth = depth,
-                                   .count = depth ? machine->stack[depth - 1].count : 0,
+                                   .count = depth ? context->stack[depth - 1].count : 0,
                                    .stamp = thread->epoch->dictionary->stamp,
                                    .known = true};
 }
@@ -373,7 +346,7 @@ void encode_jump(const void *buffer, const void *frame)
     // Of the thread's own stack, what lies above the goal is there for sure, if we are elsewhere.
     const bool own = sp >= thread->stack.low && sp < thread->stack.high;
     const bool settled = own && !thread->busy && is_settled(thread);
-    const uint64_t key = settled ? encode_key(&thread->state->machine, words[1]) : 0;
+    const uint64_t key = settled ? encode_key(&thread->state->context, words[1]) : 0;
     struct encode_landing *known = &thread->landings[key % ENCODE_LANDINGS];
     if (settled && known->known && known->key == key && known->sp == sp && known->goal == goal &&
         known->stamp == thread->epoch->dictionary->stamp && land_again(thread, known))

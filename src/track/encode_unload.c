@@ -13,19 +13,21 @@ static void apply(size_t count)
 {
     // If it fails, the code is as it is; what its stubs do is right.
     if (count)
-        sites_apply(changes, count, encode.company ? COMPANY_THREADS : COMPANY_NONE);
+        sites_apply(changes, count, encode_company());
 }
 
-// True if there were some.
-static bool restore_sites(void)
+// All of them, or those of libraries that were loaded later, which are forgotten. True if there
+// were some.
+static bool restore_sites(bool all)
 {
     struct encode_site *site;
     size_t count = 0;
     bool any = false;
     for (uint32_t i = 0; (site = encode_site_number(i)); i++) {
-        if (!site->loaded || site->dead)
+        if (site->dead || (!site->loaded && !all) || encode_is_fixed(site))
             continue;
-        any = site->dead = true;
+        any = true;
+        site->dead = site->loaded;
         if (!atomic_load_explicit(&site->site->stub, memory_order_relaxed))
             continue;
         changes[count++] = (struct site_change){site->site, NULL};
@@ -42,14 +44,14 @@ static bool restore_sites(void)
 static void give_up_loaded(struct encode_thread *thread, const void *frame)
 {
     encode.unloads = true;
-    // Alone, return addresses have to be moved to what the new encoding leads sites to.
+    // Return addresses have to be moved to what the new encoding leads sites to.
     const bool walked = encode_walk_from_ours(thread, frame);
-    if (!restore_sites())
+    if (!restore_sites(false))
         return;
     encode_open_loaded();
-    if (encode.resting)
+    if (encode.stopped)
         return;
-    if (!walked || encode.frozen || !encode_renumber(thread))
+    if (!walked || !encode_renumber(thread))
         encode.failed = true;
 }
 
@@ -72,4 +74,15 @@ void encode_after_unload(void)
 {
     if (encode.started)
         sites_abandon_loaded();
+}
+
+void encode_stop(struct encode_thread *thread)
+{
+    if (encode.stopped || !encode_may_move(thread) || thread->has_hook)
+        return;
+    encode.stopped = encode.failed = true;
+    restore_sites(true);
+    sites_flush();
+    encode_move_returns(thread);
+    encode_replay(thread, 0);
 }

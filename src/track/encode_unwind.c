@@ -133,8 +133,8 @@ static void uncover_returns(struct encode_thread *thread, const uintptr_t *frame
     if (encode_walk_on(thread, &cursor)) {
         encode_uncover_returns(thread);
         encode_replay(thread, 0);
-        if (encode_must_rest())
-            encode_rest(thread);
+        if (unwinding_has_memory())
+            encode_stop(thread);
     }
     encode_unlock(thread, &mask);
 }

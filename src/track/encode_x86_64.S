@@ -1,13 +1,8 @@
 // SPDX-License-Identifier: MIT
-// The hooks of patched call sites. See encode.h; the offsets are those of struct encode_state.
+// The hooks of patched call sites. See encode.h; the offsets are in encode_layout.h.
 
+#include "track/encode_layout.h"
 #include "track/hook_x86_64.h"
-
-#define ID 0
-#define DEPTH 8
-#define STACK 16
-#define OVER 48
-#define ENTRY_COUNT 12
 
     .hidden encode_before_direct, encode_before_indirect, encode_after
     .hidden encode_before_known, encode_before_slow, encode_state
@@ -105,25 +100,25 @@ encode_after:
     SAVE %rsi
     SAVE %rax
     movq encode_state@gottpoff(%rip), %rdi
-    cmpl $0, %fs:OVER(%rdi)
+    cmpl $0, %fs:STATE_OVER(%rdi)
     jne 3f
-    movl %fs:DEPTH(%rdi), %esi
+    movl %fs:STATE_DEPTH(%rdi), %esi
     subl $1, %esi
     jb 2f
     movl %esi, %eax
-    shlq $4, %rax
-    addq %fs:STACK(%rdi), %rax
+    shlq $ENTRY_SHIFT, %rax
+    addq %fs:STATE_STACK(%rdi), %rax
     cmpl $0, ENTRY_COUNT(%rax)
     jne 4f
     movq (%rax), %rax
-    movl %esi, %fs:DEPTH(%rdi)
-1:  movq %rax, %fs:ID(%rdi)
+    movl %esi, %fs:STATE_DEPTH(%rdi)
+1:  movq %rax, %fs:STATE_ID(%rdi)
 2:  RESTORE %rax
     RESTORE %rsi
     RESTORE %rdi
     ret
     .cfi_adjust_cfa_offset 24
-3:  decl %fs:OVER(%rdi)
+3:  decl %fs:STATE_OVER(%rdi)
     jmp 2b
 4:  decl ENTRY_COUNT(%rax)
     movq (%rax), %rax
@@ -136,7 +131,7 @@ encode_after:
     .type encode_after_table, @function
 encode_after_table:
     .cfi_startproc
-    btq $62, %rax
+    btq $WORD_BIT_LONG, %rax
     jnc encode_after
     SAVE %rdi
     SAVE %rsi

@@ -22,7 +22,7 @@ static void check_path(const struct codebook *codebook, const uint32_t *path, ui
     for (uint32_t i = 0; i < count; i++) {
         check(path[i] < codebook->graph.edge_count);
         const struct graph_edge *edge = graph_edge(&codebook->graph, path[i]);
-        check(edge->caller == at || edge_keeps_function(edge));
+        check(edge->caller == at);
         at = edge->callee;
     }
     check(at == function);
@@ -64,8 +64,13 @@ static void check_handle(const struct codebook *codebook, const struct dictionar
     for (uint32_t f = 0; f < codebook->graph.function_count && f < 16; f++) {
         for (unsigned i = 0; i < sizeof ids / sizeof ids[0]; i++) {
             struct intern_origin origin;
-            int64_t count =
-                codebook_decode(codebook, ids[i], handle, f, stack, STACK, path, PATH, &origin);
+            struct context context;
+            int status = intern_context(&codebook->intern, ids[i], handle, f, stack, STACK,
+                                        &context, &origin);
+            check(status == 0 || status == -ENOSPC || status == -EBADMSG);
+            if (status < 0)
+                continue;
+            int64_t count = context_decode(&codebook->graph, dictionary, &context, path, PATH);
             check(count >= 0 || count == -ENOSPC || count == -EBADMSG);
             if (count >= 0)
                 check_path(codebook, path + PATH - count, (uint32_t)count, origin.root, f);

@@ -23,6 +23,7 @@ static char **const commands[] = {
     WORDS("report", input, "--view", "callers", "--min", "0", "--lines"),
     WORDS("report", input, "--view", "flat", "--sort", "self", "--per-process", "--per-thread"),
     WORDS("report", input, "--json", "--fold-recursion"),
+    WORDS("report", input, "--across-threads", "--min", "0"),
     WORDS("info", input),
     WORDS("info", input, "--json"),
     WORDS("export", "-f", "folded", input),

@@ -25,6 +25,8 @@ static void check_tree(const struct profile *profile, const struct profile_tree 
 {
     check(tree->process < profile->process_count && tree->count > 0);
     check_place(profile, tree->start);
+    check(tree->creator <= profile->creation_count);
+    check(!tree->creator || !profile->creations[tree->creator - 1].function);
     check(tree->nodes[0].parent == PROFILE_NO_PARENT);
     for (uint32_t i = 0; i < tree->count; i++) {
         check_place(profile, tree->nodes[i].site);
@@ -39,11 +41,22 @@ static void check_tree(const struct profile *profile, const struct profile_tree 
     }
 }
 
+static void check_creations(const struct profile *profile)
+{
+    for (uint32_t i = 0; i < profile->creation_count; i++) {
+        const struct profile_creation *step = &profile->creations[i];
+        check(step->parent == PROFILE_NO_PARENT || step->parent < i);
+        check_place(profile, step->site);
+        check_place(profile, step->function);
+    }
+}
+
 static volatile uint64_t sum; // of what is read: so that the compiler leaves nothing out
 
 static void check_profile(const struct profile *profile)
 {
     check(profile->command && profile->tracker && profile->tree_kind);
+    check_creations(profile);
     check(profile->metric_count > 0 && profile->module_count >= MODULE_FIRST_FILE);
     for (unsigned i = 0; i < profile->metric_count; i++)
         check(profile->metrics[i].name && profile->metrics[i].unit && profile->metrics[i].source);
@@ -103,6 +116,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     struct profile *again =
         profile_parse(batch.out.data, batch.out.size, WRITER_NONE, "fuzz", NULL);
     check(again != NULL && again->tree_count == profile->tree_count);
+    check(again->creation_count == profile->creation_count);
     for (unsigned i = 0; i < again->process_count; i++)
         check(again->processes[i].contexts.bytes == profile->processes[i].contexts.bytes);
     for (unsigned i = 0; i < again->tree_count; i++)

@@ -14,7 +14,6 @@ from collections import defaultdict
 from support import CAIRN, LiveTest, Profile, Run, installed, program
 
 METRICS = ["alloc", "allocs", "freed", "frees", "live", "live-blocks", "peak", "peak-blocks"]
-COUNTED = [*METRICS, "calls", "cpu", "wall"]
 
 
 class Allocations:
@@ -41,7 +40,7 @@ class Allocations:
         """What functions have allocated themselves: values by metric."""
         report = self.profile.report("--view", "flat", "--min", "0", *options)
         names = [metric["name"] for metric in report["metrics"]]
-        found = defaultdict(lambda: dict.fromkeys(COUNTED, 0))
+        found = defaultdict(lambda: dict.fromkeys(names, 0))
         for node in report["nodes"]:
             for name, value in zip(names, node["self"]):
                 found[node["function"]][name] += value
@@ -52,7 +51,7 @@ class Allocations:
         report = self.profile.report("--min", "0", "--no-inlines")
         names = [metric["name"] for metric in report["metrics"]]
         functions = {node["id"]: node for node in report["nodes"]}
-        found = dict.fromkeys(COUNTED, 0)
+        found = dict.fromkeys(names, 0)
         for node in report["nodes"]:
             caller = functions.get(node["parent"])
             if node["function"] == inner and caller and caller["function"] == outer:
@@ -180,25 +179,15 @@ class Contexts(AllocTest):
         self.each_tracker("depths", check)
 
     def test_turns(self):
-        # Numbers are used where they pay, and rest where a program calls much and allocates little. When, is told by
-        # what both were measured to take: in one of three recordings.
-        def life():
-            recorded = self.record([program("allocs"), "turns"], "--track", "encode")
-            self.assertEqual(recorded.run.status, 0, recorded.run.words)
-            self.assert_same_sums(recorded)
-            self.assert_values(recorded.by_path("take", "by_first"), allocs=1350000, alloc=13500000,
-                               frees=1350000)
-            self.assert_values(recorded.by_path("take", "by_second"), allocs=450000, alloc=9000000,
-                               frees=450000)
-            self.assertEqual(recorded.profile.info["encode"]["mismatches"], 0)
-            return recorded.profile.info["encode"]
-
-        def judge(encode):
-            self.assertGreaterEqual(encode["rests"], 1)
-            self.assertGreater(encode["samples_decoded"], 50000)
-            self.assertGreater(encode["samples_walked"], 100000)
-
-        self.steadily(life, judge)
+        # Phases that allocate much, and those that call much: numbers tell the blocks of both.
+        recorded = self.record([program("allocs"), "turns"], "--track", "encode")
+        self.assertEqual(recorded.run.status, 0, recorded.run.words)
+        self.assert_same_sums(recorded)
+        self.assert_values(recorded.by_path("take", "by_first"), allocs=1350000, alloc=13500000, frees=1350000)
+        self.assert_values(recorded.by_path("take", "by_second"), allocs=450000, alloc=9000000, frees=450000)
+        encode = recorded.profile.info["encode"]
+        self.assertEqual(encode["mismatches"], 0)
+        self.assertGreater(encode["samples_decoded"], 1700000, encode)
 
     def test_trackers_agree(self):
         trees = []

@@ -36,15 +36,13 @@ class DecodeTest(LiveTest):
         self.assertEqual(run.status, status, run.words)
         return run
 
-    def assert_true_paths(self, lines, least, creators=True):
+    def assert_true_paths(self, lines, least):
         """What cairn decode says of each line is what the program wrote beside it."""
         decoded = self.decode(self.out, "--folded", "--no-debuginfod", stdin=lines).text.splitlines()
         self.assertEqual(len(decoded), len(lines.splitlines()))
         self.assertGreaterEqual(len(decoded), least)
         for line in decoded:
             context, told, surprise, own = LINE.fullmatch(line).groups()
-            if not creators:
-                own = re.sub(r"^main;run_threads;", "", own)
             if surprise:  # what libc or a signal did in between is not known to the program
                 self.assertEqual(told.split(";")[-1], own.split(";")[-1], line)
                 if not told.endswith("coroutine"):
@@ -107,7 +105,7 @@ class TruthTest(DecodeTest):
 
     def test_stacks_are_walked_with_other_trackers(self):
         self.assert_true_paths(self.ask("all", seed=9, tracker="walk"), 1900)
-        self.assert_true_paths(self.ask("threads", seed=9, count=1600, tracker="walk"), 3000, creators=False)
+        self.assert_true_paths(self.ask("threads", seed=9, count=1600, tracker="walk"), 3000)
         self.assertEqual(self.info()["asked"]["numbers"], 0)
 
     def test_a_program_that_records_itself(self):

@@ -222,7 +222,8 @@ class Views(EventsTest):
         argv = [program("allocs"), "peak"]
         _, profile = self.record(argv, "-e", "cpu", "-e", "wall", "-e", "alloc")
         totals = self.totals(profile)
-        self.assertEqual(list(totals), ["cpu", "wall", *BLOCKS])
+        self.assertEqual(list(totals), ["cpu", "wall", *BLOCKS, "waiting"])
+        self.assertEqual(totals.pop("waiting"), max(totals["wall"] - totals["cpu"], 0))
         alone = os.path.join(self.folder, "alone")
         Run([CAIRN, "record", "-q", "-e", "alloc", "-o", alone, "--", *argv])
         one = self.totals(Profile(alone))

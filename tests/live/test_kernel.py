@@ -194,6 +194,14 @@ class Views(LiveTest):
                                 text=True, check=True, timeout=60).stdout
         self.assertIn(";read;sys_read_[k]", folded)
 
+    def test_folded_without_the_kernel(self):
+        lines = subprocess.run([CAIRN, "export", "-f", "folded", "--kernel", "no", self.profile.path],
+                               capture_output=True, text=True, check=True, timeout=60).stdout.splitlines()
+        self.assertEqual([line for line in lines if "_[k]" in line], [])
+        read = sum(int(line.rpartition(" ")[2]) for line in lines if line.rpartition(" ")[0].endswith(";read"))
+        self.assertEqual(read, self.profile.below("read"))
+        self.assertEqual(sum(int(line.rpartition(" ")[2]) for line in lines), self.profile.total)
+
     def test_kernel_takes_yes_or_no(self):
         done = subprocess.run([CAIRN, "report", "--kernel", "perhaps", self.profile.path], capture_output=True,
                               text=True, timeout=60)

@@ -99,6 +99,23 @@ struct live_thread *fake_thread(struct fake_process *process, place_t start)
     return thread;
 }
 
+uint32_t fake_creation(struct fake_process *process, uint32_t parent, uint32_t level, place_t site,
+                       place_t function)
+{
+    struct live_creations *creations = &process->process->creations;
+    const uint32_t index = atomic_load(&creations->count);
+    ref_t *block = &creations->blocks[index / LIVE_CREATION_BLOCK];
+    struct live_creation_step step = {
+        .parent = parent, .level = level, .site = site, .function = function};
+    if (index % LIVE_CREATION_BLOCK == 0)
+        *block = arena_alloc(&process->arena, LIVE_CREATION_BLOCK * sizeof step);
+    must(*block != 0);
+    ((struct live_creation_step *)arena_at(&process->arena, *block))[index % LIVE_CREATION_BLOCK] =
+        step;
+    atomic_store(&creations->count, index + 1);
+    return index + 1;
+}
+
 void fake_note(struct fake_process *process, const char *text)
 {
     size_t bytes = strlen(text);

@@ -29,6 +29,9 @@ struct fake_process fake_process_new(struct fake_live *live, pid_t pid, const ch
 void fake_process_free(struct fake_process *process); // unmaps; the slice stays
 void fake_module(struct fake_process *process, unsigned id, const char *path);
 struct live_thread *fake_thread(struct fake_process *process, place_t start);
+// A step of a path on which threads were created (level 0: a frame); its number.
+uint32_t fake_creation(struct fake_process *process, uint32_t parent, uint32_t level, place_t site,
+                       place_t function);
 void fake_note(struct fake_process *process, const char *text);
 
 // One sample at the path of functions path[0..depth-1] (offsets in module 3) and the statement pc.

@@ -120,6 +120,14 @@ uint32_t make_statement(struct profile *profile, unsigned index, uint32_t parent
     return node;
 }
 
+uint32_t make_creation(struct profile *profile, uint32_t parent, place_t site, place_t function)
+{
+    grow(&profile->creations, profile->creation_count, sizeof *profile->creations);
+    profile->creations[profile->creation_count] =
+        (struct profile_creation){.parent = parent, .site = site, .function = function};
+    return profile->creation_count++;
+}
+
 void make_note(struct profile *profile, const char *text)
 {
     grow(&profile->notes, profile->note_count, sizeof *profile->notes);

@@ -31,6 +31,9 @@ uint32_t make_frame(struct profile *profile, unsigned tree, uint32_t parent, pla
 // A statement with its cost, counted as one complete sample in the stats of tree and process.
 uint32_t make_statement(struct profile *profile, unsigned tree, uint32_t parent, place_t pc,
                         uint64_t cost);
+// A step of a path on which threads were created, behind another one (PROFILE_NO_PARENT: none); its
+// index. Function 0: the call.
+uint32_t make_creation(struct profile *profile, uint32_t parent, place_t site, place_t function);
 void make_note(struct profile *profile, const char *text);
 
 // Sets a text, freeing what was there.

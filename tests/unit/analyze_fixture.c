@@ -138,6 +138,7 @@ struct analysis *fixture_start(void)
     profile.modules[AGENT].path = "/opt/libcairn.so";
     profile.processes = memory_array(LIMIT, sizeof *profile.processes);
     profile.trees = memory_array(LIMIT, sizeof *profile.trees);
+    profile.creations = memory_array(LIMIT, sizeof *profile.creations);
     known_count = inline_count = 0;
     analysis.profile = &profile;
     analysis.symbols = symbols_new(&profile, NULL);
@@ -167,6 +168,7 @@ void fixture_end(void)
         pattern_free(patterns[--pattern_count]);
     free(profile.processes);
     free(profile.trees);
+    free(profile.creations);
     free(profile.modules);
     free(fixture_error);
     fixture_error = NULL;
@@ -217,6 +219,12 @@ uint32_t fixture_tree(place_t start, uint32_t tid)
 uint32_t fixture_frame(uint32_t parent, place_t site, place_t function, uint64_t returns)
 {
     return add_node((struct profile_node){parent, site, function}, returns);
+}
+
+uint32_t fixture_creation(uint32_t parent, place_t site, place_t function)
+{
+    profile.creations[profile.creation_count] = (struct profile_creation){parent, site, function};
+    return profile.creation_count++;
 }
 
 void fixture_statement(uint32_t parent, place_t pc, uint64_t cost)
@@ -276,6 +284,18 @@ char *fixture_styled_report(struct report_options options, struct text_style sty
         return text;
     free(text);
     return NULL;
+}
+
+void fixture_check_json(const char *json, const char *program)
+{
+    char *command = NULL;
+    assert_true(asprintf(&command, "python3 -c 'import json, sys\nd = json.load(sys.stdin)\n%s'",
+                         program) > 0);
+    FILE *python = popen(command, "w");
+    assert_non_null(python);
+    fputs(json, python);
+    assert_int_equal(pclose(python), 0);
+    free(command);
 }
 
 static uint32_t find(const struct calltree *tree, const char *path)

@@ -28,6 +28,8 @@ void fixture_process(uint32_t pid, const char *command);
 uint32_t fixture_tree(place_t start, uint32_t tid);
 uint32_t fixture_frame(uint32_t parent, place_t site, place_t function, uint64_t returns);
 void fixture_statement(uint32_t parent, place_t pc, uint64_t cost);
+// A step of a path on which threads were created, behind another one; its index.
+uint32_t fixture_creation(uint32_t parent, place_t site, place_t function);
 
 // main (line 10) calls a (20) and b (30), both call c (40), on the main thread. Costs: main 1, a 2,
 // b 3, c under a 40, under b 54: 100 in all. Returns: c under a 7, under b 70.
@@ -36,6 +38,8 @@ void fixture_figure1(void);
 // What a report prints, to be freed; NULL and the fixture's `error` if it fails.
 char *fixture_report(struct report_options options);
 char *fixture_styled_report(struct report_options options, struct text_style style);
+// Runs a Python program on JSON: `d` is the parsed text.
+void fixture_check_json(const char *json, const char *program);
 struct report_options fixture_options(void);
 struct pattern *fixture_pattern(const char *expression); // freed by fixture_end()
 extern char *fixture_error;

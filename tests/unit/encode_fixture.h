@@ -9,7 +9,7 @@
 
 #include "encode/decode.h"
 #include "encode/policy.h"
-#include "encode/statistics.h"
+#include "encoded_call.h"
 #include "make_pool.h"
 #include <errno.h>
 #include <limits.h>
@@ -25,9 +25,8 @@ enum { DEPTH = 64 };
 static struct graph graph;
 static struct numbering numbering;
 static struct numbering_options options;
-static struct machine machine;
+static struct context_state state;
 static struct cc_entry stack[DEPTH];
-static struct tc_entry tail_stack[DEPTH];
 
 static inline place_t entry_of(char name)
 {
@@ -64,8 +63,7 @@ static inline void add(const char *edges)
 
 static inline void cover(void)
 {
-    enum cover cover;
-    assert_int_equal(numbering_cover(&numbering, &cover), 0);
+    assert_int_equal(numbering_cover(&numbering), 0);
 }
 
 static inline void encode(void)
@@ -79,12 +77,10 @@ static inline int setup(void **unused)
 {
     (void)unused;
     graph_init(&graph, &test_pool);
-    options = (struct numbering_options){.id_bits = 64, .chain_targets = 4};
+    options = (struct numbering_options){.id_bits = ID_BITS};
     assert_int_equal(numbering_start(&numbering, &graph, &options), 0);
-    machine = (struct machine){.stack = stack, .limit = DEPTH, .tail_stack = tail_stack};
-    machine.tail_limit = DEPTH;
-    machine.root = function_of('A');
-    graph_set_root(&graph, machine.root);
+    state = (struct context_state){.stack = stack, .limit = DEPTH, .root = function_of('A')};
+    graph_set_root(&graph, state.root);
     return 0;
 }
 
@@ -110,12 +106,14 @@ static inline void walk(const char *path)
         if (find(path) == GRAPH_NONE)
             add_kind(path, EDGE_CALL);
         cover();
-        uint32_t edge = find(path);
-        if (edge_is_tail(graph_edge(&graph, edge)))
-            assert_int_equal(machine_tail(&machine, &numbering, edge), 0);
-        else
-            assert_int_equal(machine_call(&machine, &numbering, edge), 0);
+        encoded_call(&state, &numbering, find(path));
     }
+}
+
+// Returns from the callee of "CD".
+static inline void leave(const char *edge)
+{
+    encoded_return(&state, &numbering, find(edge));
 }
 
 static inline void assert_decodes(const struct dictionary *dictionary,
@@ -130,13 +128,13 @@ static inline void assert_decodes(const struct dictionary *dictionary,
 
 static inline void assert_context(const char *expected)
 {
-    struct context context = context_of(&machine, function_of(expected[strlen(expected) - 1]));
+    struct context context = context_of(&state, function_of(expected[strlen(expected) - 1]));
     assert_decodes(numbering.dictionary, &context, expected);
 }
 
 static inline void assert_entry(unsigned at, uint64_t id, const char *edge, uint32_t count)
 {
-    assert_true(at < machine.depth);
+    assert_true(at < state.depth);
     assert_int_equal(stack[at].id, id);
     assert_int_equal(stack[at].edge, find(edge));
     assert_int_equal(stack[at].count, count);
@@ -145,7 +143,7 @@ static inline void assert_entry(unsigned at, uint64_t id, const char *edge, uint
 static inline void assert_path(char function, unsigned count, const uint32_t *expected)
 {
     uint32_t path[DEPTH];
-    struct context context = context_of(&machine, function_of(function));
+    struct context context = context_of(&state, function_of(function));
     assert_int_equal(context_decode(&graph, numbering.dictionary, &context, path, DEPTH), count);
     assert_memory_equal(path + DEPTH - count, expected, count * sizeof path[0]);
 }

@@ -28,16 +28,15 @@ struct walk_function {
 };
 
 struct walk_frame {
-    uint32_t edge;   // the call
-    uint32_t before; // length of the path when it was made
-    uint32_t function;
+    uint32_t edge;     // the call
+    uint32_t before;   // length of the path when it was made
+    uint32_t function; // that made it
 };
 
 struct walk_thread {
-    struct machine machine;
+    struct context_state state;
     struct cc_entry stack[WALK_PATH];
-    struct tc_entry tail_stack[WALK_FRAMES];
-    uint32_t path[WALK_PATH]; // the truth, without silent jumps
+    uint32_t path[WALK_PATH]; // the truth, without silent edges
     uint32_t count;
     struct walk_frame frame[WALK_FRAMES];
     uint32_t frames;
@@ -52,9 +51,11 @@ struct walk_program {
     struct numbering_options options;
     struct dictionary **dictionaries; // by stamp
     struct walk_thread *thread;
+    bool unsettled; // there are silent edges, or roots, that the encoding does not know
+    bool calls_silently;
     // What happened.
-    uint64_t checked, deepest, encodings, loops, saves, resyncs, overflows, repeats, unexplained,
-        signals, silent, stale;
+    uint64_t checked, deepest, encodings, overflows, repeats, pushes, signals, silent, jumps_out,
+        without_room, undecoded;
 };
 
 uint64_t walk_random(uint64_t below);
@@ -66,15 +67,14 @@ void walk_step(struct walk_program *program, struct walk_thread *thread, unsigne
 void walk_restart(struct walk_program *program, struct walk_thread *thread);
 void walk_reencode(struct walk_program *program);
 void walk_jump_out(struct walk_program *program, struct walk_thread *thread); // as longjmp does
-// A tail call in code that nobody patched: only a walk tells of it.
-void walk_slip_away(struct walk_program *program, struct walk_thread *thread);
 
 // Whether a decoded path is the true one. Silent jumps are left out of that: which of them were
 // taken is not always known, but they must lead on.
 bool walk_is_true(const struct graph *graph, const uint32_t *path, uint32_t count, uint32_t root,
                   uint32_t function, const uint32_t *truth, uint32_t truth_count);
 
-// Aborts the test if what the encoding says is not the truth.
-void walk_check(struct walk_program *program, struct walk_thread *thread);
+// Aborts the test if what the encoding says is not the truth. False: it says nothing, since there
+// was no room on ccStack, or the encoding does not know all silent edges and roots.
+bool walk_check(struct walk_program *program, struct walk_thread *thread);
 
 #endif

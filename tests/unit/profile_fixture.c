@@ -35,6 +35,12 @@ struct profile *sample_profile(void)
         if (i)
             strcpy(profile->trees[tree].name, i == 1 ? "worker-*" : "fifteen letters");
     }
+    // The last two trees are of threads that the main thread, and a thread, have created.
+    uint32_t step = make_creation(profile, PROFILE_NO_PARENT, 0, place_make(app, 0x1000));
+    step = make_creation(profile, step, place_make(app, 0x1040), 0);
+    profile->trees[1].creator = step + 1;
+    step = make_creation(profile, step, 0, place_make(libc, PLACE_OFFSET_UNKNOWN));
+    profile->trees[2].creator = make_creation(profile, step, place_make(libc, 0x540), 0) + 1;
     make_note(profile, "a note");
     return profile;
 }
@@ -57,6 +63,7 @@ static void assert_same_tree(const struct profile_tree *a, const struct profile_
     assert_int_equal(a->process, b->process);
     assert_int_equal(a->tid, b->tid);
     assert_string_equal(a->name, b->name);
+    assert_int_equal(a->creator, b->creator);
     assert_true(a->start == b->start && a->threads == b->threads && a->count == b->count);
     for (uint32_t i = 0; i < a->count; i++)
         assert_true(a->nodes[i].parent == b->nodes[i].parent &&
@@ -95,6 +102,11 @@ void assert_same(const struct profile *a, const struct profile *b)
         assert_true(p->samples == q->samples && p->cost_ns == q->cost_ns);
         assert_true(p->thread_starts == q->thread_starts && p->merged_into == q->merged_into);
         assert_same_command(p->command, q->command);
+    }
+    assert_int_equal(a->creation_count, b->creation_count);
+    for (unsigned i = 0; i < a->creation_count; i++) {
+        const struct profile_creation *p = &a->creations[i], *q = &b->creations[i];
+        assert_true(p->parent == q->parent && p->site == q->site && p->function == q->function);
     }
     assert_int_equal(a->tree_count, b->tree_count);
     for (unsigned i = 0; i < a->tree_count; i++)

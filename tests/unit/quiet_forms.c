@@ -14,6 +14,9 @@ FUNCTION(two_up, "call leaf; call one_up; ret");
 FUNCTION(three_up, "call two_up; ret");
 FUNCTION(four_up, "call three_up; ret");
 FUNCTION(jumps, "test %edi, %edi; je leaf; jmp one_up");
+FUNCTION(shared, "lea 2(%rdi), %rax; ret");
+FUNCTION(jumps_from_high, "call two_up; jmp shared");
+FUNCTION(above_shared, "call shared; ret");
 FUNCTION(system_call, "mov $39, %eax; syscall; ret");
 FUNCTION(itself, "call itself; ret");
 FUNCTION(there, "call and_back; ret");
@@ -28,5 +31,5 @@ const struct quiet_forms quiet_forms = {
     FORM(leaf),          FORM(one_up),          FORM(two_up),          FORM(three_up),
     FORM(four_up),       FORM(jumps),           FORM(system_call),     FORM(itself),
     FORM(there),         FORM(and_back),        FORM(through_pointer), FORM(jump_through_pointer),
-    FORM(above_pointer), FORM(jump_to_pointer),
+    FORM(above_pointer), FORM(jump_to_pointer), FORM(jumps_from_high), FORM(above_shared),
 };

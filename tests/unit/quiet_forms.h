@@ -6,7 +6,7 @@ extern const struct quiet_forms {
     void (*leaf)(void), (*one_up)(void), (*two_up)(void), (*three_up)(void), (*four_up)(void),
         (*jumps)(void), (*system_call)(void), (*itself)(void), (*there)(void), (*and_back)(void),
         (*through_pointer)(void), (*jump_through_pointer)(void), (*above_pointer)(void),
-        (*jump_to_pointer)(void);
+        (*jump_to_pointer)(void), (*jumps_from_high)(void), (*above_shared)(void);
 } quiet_forms __attribute__((visibility("default")));
 
 #endif

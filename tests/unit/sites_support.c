@@ -105,14 +105,29 @@ struct stub_plan table_plan(uint32_t index)
                               .after = count_return};
 }
 
-struct stub_plan chain_plan(const struct stub_arm *arms, unsigned count)
+unsigned patch_chain(const void *function, const struct chain_target *targets, unsigned count)
 {
-    struct stub_plan plan = hook_plan();
-    plan.kind = STUB_CHAIN;
-    plan.tls_number = from_thread(&number);
-    plan.arms = arms;
-    plan.arm_count = count;
-    return plan;
+    struct site_list list;
+    struct site_change changes[16];
+    struct stub_arm arms[STUB_ARMS];
+    const struct stub_plan hook = hook_plan();
+    assert_int_equal(sites_find((uintptr_t)function, &list, NULL), 0);
+    assert_in_range(list.count, 0, 16);
+    for (unsigned i = 0; i < list.count; i++) {
+        struct site *site = changes[i].site = &list.site[i];
+        struct stub_plan plan = {.kind = STUB_CHAIN, .arms = arms, .arm_count = count};
+        assert_int_equal(stub_make(site, &hook, &plan.otherwise), 0);
+        for (unsigned k = 0; k < count; k++) {
+            struct stub_plan arm = table_plan(targets[k].index);
+            arm.target = arms[k].target = targets[k].target;
+            arms[k].stub = NULL;
+            if (site->kind != SITE_TAIL_INDIRECT)
+                assert_int_equal(stub_make(site, &arm, &arms[k].stub), 0);
+        }
+        assert_int_equal(stub_make(site, &plan, &changes[i].stub), 0);
+    }
+    assert_int_equal(sites_apply(changes, list.count, COMPANY_THREADS), 0);
+    return list.count;
 }
 
 unsigned patch(const void *function, const struct stub_plan *plan)

@@ -20,10 +20,16 @@ struct stub_plan delta_plan(int64_t delta);
 struct stub_plan wide_plan(int64_t delta);
 struct stub_plan hook_plan(void);
 struct stub_plan table_plan(uint32_t index);
-struct stub_plan chain_plan(const struct stub_arm *arms, unsigned count);
 
 // Leads all sites of a function through new stubs; returns how many.
 unsigned patch(const void *function, const struct stub_plan *plan);
+
+// The same through chains, whose targets have words of the table.
+struct chain_target {
+    uintptr_t target;
+    uint32_t index;
+};
+unsigned patch_chain(const void *function, const struct chain_target *targets, unsigned count);
 // ... and back.
 void unpatch(const void *function);
 

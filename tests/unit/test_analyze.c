@@ -476,11 +476,102 @@ static void test_odd_shapes(void **state)
     fixture_end();
 }
 
+// Trees of threads hang below the calls that created these: of two creators, of a thread of a
+// thread, and without one that is known.
+static void test_threads_below_their_creators(void **state)
+{
+    (void)state;
+    struct analysis *analysis = fixture_start();
+    struct profile *profile = analysis->profile;
+    place_t main = fixture_function(PROGRAM, 0x1000, "main", 10),
+            left = fixture_function(PROGRAM, 0x1100, "left", 30),
+            right = fixture_function(PROGRAM, 0x1200, "right", 50),
+            worker = fixture_function(PROGRAM, 0x1300, "worker", 70),
+            clone = fixture_function(LIBRARY, 0x2000, "clone3", 1);
+    fixture_inline(right + 0x40, right + 0x60, "spawn", 90);
+    uint32_t root = fixture_tree(0, 100);
+    uint32_t frame = fixture_frame(root, 0, main, 0);
+    fixture_statement(frame, main + 8, 1);
+    fixture_statement(fixture_frame(frame, main + 0x20, left, 0), left + 8, 2);
+
+    // main › left › call;  main › right › spawn [inlined] › call;  ... › clone3 › worker › call
+    struct {
+        uint32_t left, right, worker;
+    } call;
+    uint32_t step = fixture_creation(PROFILE_NO_PARENT, 0, main), began = step;
+    step = fixture_creation(step, main + 0x20, left);
+    call.left = fixture_creation(step, left + 0x30, 0) + 1;
+    step = fixture_creation(began, main + 0x40, right);
+    call.right = fixture_creation(step, right + 0x50, 0) + 1;
+    step = fixture_creation(call.left - 1, 0, clone);
+    step = fixture_creation(step, clone + 0x10, worker);
+    call.worker = fixture_creation(step, worker + 0x30, 0) + 1;
+    const uint32_t creators[] = {call.left, call.right, call.worker, 0};
+    for (unsigned i = 0; i < 4; i++) {
+        root = fixture_tree(worker, 101 + i);
+        profile->trees[profile->tree_count - 1].creator = creators[i];
+        frame = fixture_frame(fixture_frame(root, 0, clone, 0), clone + 0x10, worker, 0);
+        fixture_statement(frame, worker + 8, 10u << i);
+        fixture_statement(root, 0, 1000u << i); // as it began
+    }
+
+    struct calltree *tree = build(&(struct build_options){0});
+    assert_int_equal(total(tree, "clone3;worker"), 150);
+    assert_int_equal(total(tree, "main"), 3);
+    calltree_free(tree);
+
+    tree = build(&(struct build_options){.across_threads = true, .sites = true});
+    assert_int_equal(calltree_total(tree, 0, 0), 15153);
+    assert_int_equal(self(tree, "main"), 1);
+    assert_int_equal(total(tree, "main"), 73 + 7000);
+    assert_int_equal(self(tree, "main;left"), 2);
+    assert_int_equal(self(tree, "main;left;clone3;worker"), 10);
+    assert_int_equal(self(tree, "main;left;<no call path>"), 1000);
+    assert_int_equal(self(tree, "main;right"), 0);
+    assert_int_equal(self(tree, "main;right;spawn;clone3;worker"), 20);
+    assert_int_equal(self(tree, "main;left;clone3;worker;clone3;worker"), 40);
+    assert_int_equal(total(tree, "main;left;clone3;worker"), 50 + 4000);
+    assert_int_equal(total(tree, "clone3;worker"), 80);
+    // Where a thread begins is told, and which line has created it.
+    const struct call_node *begins = &tree->nodes[fixture_find(tree, "main;left;clone3")];
+    assert_int_equal(begins->kind, CALL_STARTED);
+    assert_int_equal(begins->call_line, 32);
+    assert_int_equal(tree->nodes[fixture_find(tree, "clone3")].kind, CALL_FUNCTION);
+    calltree_free(tree);
+
+    // A thread of a thread stays below its creator where recursion is folded: clone3 does not call
+    // itself, but the worker is there again.
+    tree = build(&(struct build_options){.across_threads = true});
+    struct calltree *folded = refine_recursion(tree);
+    assert_int_equal(self(folded, "main;left;clone3;worker"), 10 + 40);
+    assert_int_equal(self(folded, "main;left;clone3;worker;<no call path>"), 4000);
+    assert_int_equal(folded->nodes[fixture_find(folded, "main;left;clone3;worker")].recursion, 2);
+    assert_int_equal(folded->nodes[fixture_find(folded, "main;left;clone3")].recursion, 0);
+    calltree_free(folded);
+    calltree_free(tree);
+
+    // A choice of threads has what is above them, without its cost.
+    tree = build(&(struct build_options){.across_threads = true, .tid = 103});
+    assert_int_equal(calltree_total(tree, 0, 0), 4040);
+    assert_int_equal(self(tree, "main;left;clone3;worker"), 0);
+    assert_int_equal(total(tree, "main;left;clone3;worker;clone3;worker"), 40);
+    assert_false(fixture_has(tree, "main;right"));
+    calltree_free(tree);
+
+    // Where calls were followed, so were not all functions.
+    profile->tracker = "calls";
+    tree = build(&(struct build_options){.across_threads = true});
+    assert_int_equal(total(tree, "main;clone3;worker"), 20);
+    calltree_free(tree);
+    fixture_end();
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_figure1),
         cmocka_unit_test(test_threads_and_processes_merge),
+        cmocka_unit_test(test_threads_below_their_creators),
         cmocka_unit_test(test_recursion_counts_once),
         cmocka_unit_test(test_sites_and_lines),
         cmocka_unit_test(test_inlined_frames),

@@ -5,6 +5,7 @@
 #include "analyze/decoding.h"
 #include "encode/serial.h"
 #include "encode/tell.h"
+#include "encoded_call.h"
 #include "make_pool.h"
 #include "make_profile.h"
 #include "profile/contexts.h"
@@ -105,7 +106,7 @@ static void leave(struct asking *asking, const struct dictionary *dictionary)
     for (unsigned pass = 0; pass < 2; pass++) {
         serial_graph(&out, &asking->graph, asking->told_functions, asking->told_edges);
         if (dictionary)
-            serial_dictionary(&out, dictionary, NULL);
+            serial_dictionary(&out, dictionary);
         if (pass)
             break;
         ref = arena_alloc(&asking->process.arena, sizeof *sections + out.size);
@@ -130,7 +131,7 @@ static void start_asking(struct asking *asking, struct fake_live *live, pid_t pi
     for (uint32_t i = 0; i + 1 < CHAIN; i++)
         graph_add_edge(&asking->graph, site_in(i), i, i + 1, EDGE_CALL);
     graph_add_edge(&asking->graph, site_in(CHAIN - 1), CHAIN - 1, CHAIN - 1, EDGE_CALL);
-    const struct numbering_options options = {.stamp = 2, .id_bits = 64};
+    const struct numbering_options options = {.stamp = 2, .id_bits = ID_BITS};
     assert_int_equal(numbering_make(&asking->numbering, &asking->graph, &options), 0);
     struct live_contexts *contexts = &asking->process.process->contexts;
     const size_t bytes = intern_bytes(1 << 16);
@@ -158,19 +159,18 @@ static void end_asking(struct asking *asking)
 static uint64_t ask(struct asking *asking, uint32_t repeated, uint64_t *id)
 {
     struct cc_entry stack[4];
-    struct tc_entry tails[4];
-    struct machine machine = {
-        .stack = stack, .tail_stack = tails, .limit = 4, .tail_limit = 4, .root = 0};
+    struct context_state state = {.stack = stack, .limit = 4};
     for (uint32_t edge = 0; edge + 1 < CHAIN; edge++)
-        assert_int_equal(machine_call(&machine, &asking->numbering, edge), 0);
+        encoded_call(&state, &asking->numbering, edge);
     for (uint32_t i = 0; i < repeated; i++)
-        assert_int_equal(machine_call(&machine, &asking->numbering, CHAIN - 1), 0);
+        encoded_call(&state, &asking->numbering, CHAIN - 1);
+    assert_int_equal(state.over, 0);
     const uint64_t handle =
-        intern_stack(&asking->intern, 2, asking->origin, stack, machine.depth, NULL);
+        intern_stack(&asking->intern, 2, asking->origin, stack, state.depth, NULL);
     const uint32_t point =
         intern_point(&asking->intern, (uint32_t)handle, function_at(CHAIN - 1) + 0x55, CHAIN - 1);
     assert_true(point != 0);
-    *id = machine.id;
+    *id = state.id;
     return (uint64_t)2 << 32 | (asking->process.process->contexts.first + point);
 }
 

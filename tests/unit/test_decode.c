@@ -158,6 +158,20 @@ static bool agree(const unsigned char *bytes, size_t count, unsigned *length)
     return true;
 }
 
+// Whether the bytes have a plain length, which says what decode() says.
+static bool is_plain(const unsigned char *bytes)
+{
+    struct instruction in;
+    const unsigned length = decode_plain_length(bytes);
+    if (length == 0)
+        return false;
+    assert_true(decode(bytes, INSTRUCTION_MOST, &in));
+    assert_int_equal(in.length, length);
+    assert_int_equal(in.flow, FLOW_NEXT);
+    assert_false(decode_is_padding(&in));
+    return true;
+}
+
 static void test_random_bytes(void **state)
 {
     (void)state;
@@ -177,6 +191,7 @@ static void test_random_bytes(void **state)
             bytes[1] = 0x0f;
         unsigned length;
         valid += agree(bytes, INSTRUCTION_MOST, &length);
+        is_plain(bytes);
         // Near the end of the code it is read with more care, to the same effect.
         struct instruction far, near;
         if (decode(bytes, INSTRUCTION_MOST, &far)) {
@@ -199,7 +214,7 @@ static void check_file(const char *path)
     assert_ptr_not_equal(file, MAP_FAILED);
     const Elf64_Ehdr *head = (const void *)file;
     const Elf64_Phdr *segment = (const void *)(file + head->e_phoff);
-    uint64_t checked = 0;
+    uint64_t checked = 0, plain = 0;
     for (unsigned i = 0; i < head->e_phnum; i++) {
         if (segment[i].p_type != PT_LOAD || !(segment[i].p_flags & PF_X))
             continue;
@@ -207,10 +222,12 @@ static void check_file(const char *path)
         for (size_t at = 0; at < segment[i].p_filesz && checked < 3000000; checked++) {
             unsigned length = 1;
             agree(code + at, segment[i].p_filesz - at, &length);
+            plain += segment[i].p_filesz - at >= INSTRUCTION_MOST && is_plain(code + at);
             at += length;
         }
     }
     assert_true(checked > 100);
+    assert_true(plain > checked / 2); // worth asking for
     munmap((void *)file, (size_t)status.st_size);
 }
 

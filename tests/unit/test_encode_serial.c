@@ -32,7 +32,6 @@ struct writing {
     struct intern_known known[WALK_THREADS][8];
     uint64_t *memory;
     uint32_t functions, edges, nodes, stamps; // written so far
-    const struct dictionary *previous;
     struct serial out;
     struct logged logged[KEPT];
     unsigned count;
@@ -42,14 +41,14 @@ static void log_context(struct writing *writing, unsigned number)
 {
     struct walk_thread *thread = &writing->program.thread[number];
     struct logged *logged = &writing->logged[writing->count++];
-    struct intern_origin origin = {.function = GRAPH_NONE, .root = thread->machine.root};
+    struct intern_origin origin = {.function = GRAPH_NONE, .root = thread->state.root};
     uint32_t node = intern_origin(&writing->intern, &origin);
-    logged->id = thread->machine.id;
+    logged->id = thread->state.id;
     logged->handle = intern_stack(&writing->intern, writing->program.options.stamp, node,
-                                  thread->stack, thread->machine.depth, &writing->memo[number]);
+                                  thread->stack, thread->state.depth, &writing->memo[number]);
     // What is there is found, by the same memory of the last one, and not added to.
     const uint32_t used = writing->intern.used;
-    assert_int_equal(intern_find_stack(&writing->intern, node, thread->stack, thread->machine.depth,
+    assert_int_equal(intern_find_stack(&writing->intern, node, thread->stack, thread->state.depth,
                                        &writing->memo[number]),
                      (uint32_t)logged->handle);
     struct cc_entry other = {UINT64_MAX, 1, 7};
@@ -62,7 +61,7 @@ static void log_context(struct writing *writing, unsigned number)
     assert_true(logged->handle != 0);
     // The same again, without a memory of the last one.
     assert_true(intern_stack(&writing->intern, writing->program.options.stamp, node, thread->stack,
-                             thread->machine.depth, NULL) == logged->handle);
+                             thread->state.depth, NULL) == logged->handle);
 }
 
 static void write_all(struct writing *writing)
@@ -72,11 +71,8 @@ static void write_all(struct writing *writing)
     writing->functions = graph->function_count;
     writing->edges = graph->edge_count;
     // A silent jump may have made several necessary.
-    for (; writing->stamps <= writing->program.options.stamp; writing->stamps++) {
-        const struct dictionary *next = writing->program.dictionaries[writing->stamps];
-        serial_dictionary(&writing->out, next, walk_random(4) ? writing->previous : NULL);
-        writing->previous = next;
-    }
+    for (; writing->stamps <= writing->program.options.stamp; writing->stamps++)
+        serial_dictionary(&writing->out, writing->program.dictionaries[writing->stamps]);
     uint32_t ready = intern_ready(&writing->intern, writing->nodes);
     serial_stacks(&writing->out, &writing->intern.node[writing->nodes], writing->nodes, ready);
     writing->nodes = ready;
@@ -84,7 +80,7 @@ static void write_all(struct writing *writing)
 
 static void run(struct writing *writing, uint64_t seed)
 {
-    static const unsigned bits[] = {64, 64, 8, 3};
+    static const unsigned bits[] = {ID_BITS, ID_BITS, 8, 3};
     memset(writing, 0, sizeof *writing);
     walk_seed(seed);
     walk_start(&writing->program, bits[walk_random(4)]);
@@ -98,7 +94,8 @@ static void run(struct writing *writing, uint64_t seed)
         unsigned number = (unsigned)walk_random(writing->program.threads);
         for (unsigned i = 0; i < 5; i++)
             walk_step(&writing->program, &writing->program.thread[number], 65);
-        log_context(writing, number);
+        if (walk_check(&writing->program, &writing->program.thread[number]))
+            log_context(writing, number);
         if (walk_random(10) == 0)
             walk_restart(&writing->program, &writing->program.thread[number]);
         if (walk_random(20) == 0) {
@@ -124,8 +121,14 @@ static void check_logged(const struct codebook *codebook, const struct logged *l
     static struct cc_entry stack[WALK_PATH];
     static uint32_t path[WALK_PATH];
     struct intern_origin origin;
-    int64_t count = codebook_decode(codebook, logged->id, logged->handle, logged->function, stack,
-                                    WALK_PATH, path, WALK_PATH, &origin);
+    struct context context;
+    const struct dictionary *dictionary =
+        codebook_dictionary(codebook, handle_stamp(logged->handle));
+    assert_non_null(dictionary);
+    assert_int_equal(intern_context(&codebook->intern, logged->id, logged->handle, logged->function,
+                                    stack, WALK_PATH, &context, &origin),
+                     0);
+    int64_t count = context_decode(&codebook->graph, dictionary, &context, path, WALK_PATH);
     assert_true(count >= 0);
     assert_true(walk_is_true(&codebook->graph, path + WALK_PATH - count, (uint32_t)count,
                              origin.root, logged->function, logged->path, logged->count));
@@ -176,13 +179,55 @@ static void test_size(void **unused)
     serial_graph(&part, &writing.program.graph, 0, 0);
     assert_int_equal(whole.size, part.size);
     assert_true(whole.size > sizeof few);
-    // A dictionary that tells only what has changed is small.
-    struct serial same = {0}, full = {0};
-    serial_dictionary(&full, writing.previous, NULL);
-    serial_dictionary(&same, writing.previous, writing.previous);
-    assert_in_range(same.size, 1, 20);
-    assert_in_range(full.size, 100, STREAM);
     end(&writing);
+}
+
+static int read_bytes(const uint8_t *data, size_t size)
+{
+    struct pool pool = make_pool();
+    struct codebook codebook;
+    codebook_init(&codebook, &pool);
+    int status = codebook_read(&codebook, data, size);
+    codebook_free(&codebook);
+    return status;
+}
+
+// Kinds and flags of edges that nobody writes, and a dictionary that builds on another one.
+static void test_unknown(void **unused)
+{
+    (void)unused;
+    struct pool pool = make_pool();
+    struct graph graph;
+    struct numbering numbering;
+    const struct numbering_options options = {.stamp = 1, .id_bits = ID_BITS};
+    uint8_t bytes[64];
+    struct serial out = {.data = bytes, .capacity = sizeof bytes};
+    graph_init(&graph, &pool);
+    for (uint32_t i = 0; i < 2; i++)
+        graph_add_function(&graph, place_make(4, i * 16));
+    graph_add_edge(&graph, place_make(4, 5), 0, 1, EDGE_CALL);
+    serial_graph(&out, &graph, 0, 0);
+    for (unsigned last = 0; last < 128; last++) {
+        const unsigned kind = last % 8, flags = last / 8;
+        const bool known = (kind == EDGE_CALL || kind == EDGE_INDIRECT ||
+                            kind == EDGE_SILENT_JUMP || kind == EDGE_SILENT_CALL) &&
+                           (flags == 0 || flags == EDGE_UNENCODED);
+        bytes[out.size - 1] = (uint8_t)last;
+        assert_int_equal(read_bytes(bytes, out.size), known ? 0 : -EBADMSG);
+    }
+    bytes[out.size - 1] = EDGE_CALL;
+    const size_t dictionary = out.size;
+    assert_int_equal(numbering_make(&numbering, &graph, &options), 0);
+    serial_dictionary(&out, numbering.dictionary);
+    assert_in_range(out.size, dictionary + 1, sizeof bytes);
+    assert_int_equal(read_bytes(bytes, out.size), 0);
+    assert_int_equal(bytes[dictionary + 1], 1); // the stamp
+    bytes[dictionary + 2] = 1;
+    assert_int_equal(read_bytes(bytes, out.size), -EBADMSG);
+    dictionary_free(&graph, numbering.dictionary);
+    numbering_free(&numbering);
+    graph_free(&graph);
+    pool_close(&pool);
 }
 
 static void test_no_memory(void **unused)
@@ -307,10 +352,12 @@ static void test_threads(void **unused)
 }
 
 // What the readers decode, over and over, while the graph grows and is encoded anew.
+enum { CHAIN = 49, ENCODINGS = 8 };
+
 static struct {
-    struct codebook codebook;
-    uint64_t handle[64];
-    uint32_t function[64], root;
+    struct graph graph;
+    struct dictionary *dictionary[ENCODINGS]; // by stamp
+    uint32_t encodings;                       // released by the main thread, when one more is there
     bool done; // written by the main thread, relaxed: any time will do
 } growing;
 
@@ -318,91 +365,79 @@ static void *decode_many(void *wrong)
 {
     uint64_t rounds = 0;
     while (!__atomic_load_n(&growing.done, __ATOMIC_RELAXED) || rounds == 0) {
-        for (unsigned i = 0; i < 64; i++, rounds++) {
-            struct cc_entry stack[4];
+        const uint32_t encodings = __atomic_load_n(&growing.encodings, __ATOMIC_ACQUIRE);
+        for (uint32_t depth = 1; depth < CHAIN; depth++, rounds++) {
             uint32_t path[64];
-            struct intern_origin origin;
-            int64_t count = codebook_decode(&growing.codebook, 0, growing.handle[i],
-                                            growing.function[i], stack, 4, path, 64, &origin);
-            // The function was met after i + 1 steps down from the root.
-            bool right = count == i % 48 + 1;
-            for (unsigned k = 0; right && k < count; k++)
-                right = path[64 - count + k] == k;
+            // Each edge of the chain has the number 0, in whatever encoding.
+            const struct context context = {.function = depth};
+            int64_t count = context_decode(&growing.graph, growing.dictionary[rounds % encodings],
+                                           &context, path, 64);
+            bool right = count == depth;
+            for (uint32_t k = 0; right && k < depth; k++)
+                right = path[64 - depth + k] == k;
             *(uint64_t *)wrong += !right;
         }
     }
     return NULL;
 }
 
-// A chain of functions is encoded; then many others come, in many encodings.
-static void grow(struct graph *graph, uint32_t chain)
+static void encode_growing(void)
 {
     struct numbering numbering;
-    struct numbering_options options = {.stamp = 2, .id_bits = 64};
-    for (uint32_t i = 0; i < 3000; i++) {
-        uint32_t from = (uint32_t)walk_random(graph->function_count);
-        uint32_t to = graph_add_function(graph, place_make(5, i * 16));
-        graph_add_edge(graph, place_make(6, i), from, to, EDGE_CALL);
-        graph_add_edge(graph, place_make(7, i), to, (uint32_t)walk_random(chain), EDGE_TAIL);
-        if (i % 500 == 0) {
-            assert_int_equal(numbering_make(&numbering, graph, &options), 0);
-            assert_int_equal(codebook_keep(&growing.codebook, numbering.dictionary), 0);
-            numbering_free(&numbering);
-            options.stamp++;
-        }
-    }
+    struct numbering_options options = {.stamp = growing.encodings, .id_bits = ID_BITS};
+    assert_int_equal(numbering_make(&numbering, &growing.graph, &options), 0);
+    growing.dictionary[options.stamp] = numbering.dictionary;
+    __atomic_store_n(&growing.encodings, options.stamp + 1, __ATOMIC_RELEASE);
+    numbering_free(&numbering);
 }
 
+// A chain of functions is encoded; then many others come, in many encodings.
 static void test_decode_while_growing(void **unused)
 {
     (void)unused;
-    enum { CHAIN = 49 };
     struct pool pool = make_pool();
-    uint64_t *memory = calloc(1, 1 << 14), wrong[2] = {0};
-    codebook_init(&growing.codebook, &pool);
-    assert_int_equal(intern_init(&growing.codebook.intern, memory, 1 << 14), 0);
-    struct graph *graph = &growing.codebook.graph;
+    struct graph *graph = &growing.graph;
+    uint64_t wrong[2] = {0};
+    graph_init(graph, &pool);
     for (uint32_t i = 0; i < CHAIN; i++)
         graph_add_function(graph, place_make(4, i * 16));
-    for (uint32_t i = 0; i + 1 < CHAIN; i++)
+    for (uint32_t i = 0; i + 1 < CHAIN; i++) {
         graph_add_edge(graph, place_make(4, i * 16 + 5), i, i + 1, EDGE_CALL);
-    struct numbering numbering;
-    struct numbering_options options = {.stamp = 1, .id_bits = 64};
-    assert_int_equal(numbering_make(&numbering, graph, &options), 0);
-    assert_int_equal(codebook_keep(&growing.codebook, numbering.dictionary), 0);
-    assert_int_equal(codebook_keep(&growing.codebook, numbering.dictionary), -EINVAL);
-    numbering_free(&numbering);
-    uint32_t origin = intern_origin(&growing.codebook.intern, &(struct intern_origin){.root = 0});
-    for (unsigned i = 0; i < 64; i++) {
-        growing.function[i] = i % 48 + 1;
-        growing.handle[i] = intern_stack(&growing.codebook.intern, 1, origin, NULL, 0, NULL);
+        graph_edge(graph, i)->heat = 1;
     }
+    encode_growing();
     pthread_t thread[2];
     for (unsigned t = 0; t < 2; t++)
         assert_int_equal(pthread_create(&thread[t], NULL, decode_many, &wrong[t]), 0);
     walk_seed(1);
-    grow(graph, CHAIN);
+    for (uint32_t i = 0; i < 3000; i++) {
+        uint32_t from = (uint32_t)walk_random(graph->function_count);
+        uint32_t to = graph_add_function(graph, place_make(5, i * 16));
+        graph_add_edge(graph, place_make(6, i), from, to, EDGE_CALL);
+        graph_add_edge(graph, place_make(7, i), to, (uint32_t)walk_random(CHAIN), EDGE_INDIRECT);
+        graph_add_edge(graph, place_make(8, i), to, from, EDGE_CALL);
+        if (i % 500 == 0)
+            encode_growing();
+    }
     __atomic_store_n(&growing.done, true, __ATOMIC_RELAXED);
     for (unsigned t = 0; t < 2; t++) {
         pthread_join(thread[t], NULL);
         assert_int_equal(wrong[t], 0);
     }
-    growing.codebook.intern.node = NULL; // ours
-    codebook_free(&growing.codebook);
+    for (uint32_t i = 0; i < growing.encodings; i++)
+        dictionary_free(graph, growing.dictionary[i]);
+    graph_free(graph);
+    pool_close(&pool);
     assert_int_equal(pool.mapped, 0);
-    free(memory);
 }
 
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_read_back),
-        cmocka_unit_test(test_size),
-        cmocka_unit_test(test_no_memory),
-        cmocka_unit_test(test_creators),
-        cmocka_unit_test(test_full),
-        cmocka_unit_test(test_threads),
-        cmocka_unit_test(test_decode_while_growing),
+        cmocka_unit_test(test_read_back), cmocka_unit_test(test_size),
+        cmocka_unit_test(test_unknown),   cmocka_unit_test(test_no_memory),
+        cmocka_unit_test(test_creators),  cmocka_unit_test(test_full),
+        cmocka_unit_test(test_threads),   cmocka_unit_test(test_decode_while_growing),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -28,7 +28,7 @@ static void keep(const struct walk_program *program, const struct walk_thread *t
     free((void *)kept->context.stack);
     free(kept->path);
     kept->stamp = program->options.stamp;
-    kept->context = context_of(&thread->machine, thread->function);
+    kept->context = context_of(&thread->state, thread->function);
     size_t stack = kept->context.depth * sizeof(struct cc_entry);
     kept->context.stack = memcpy(malloc(stack + 1), kept->context.stack, stack);
     kept->count = thread->count;
@@ -51,7 +51,7 @@ static void check_kept(const struct walk_program *program, struct kept *kept)
 
 static uint64_t walk_program(uint64_t seed, struct walk_program *sums)
 {
-    static const unsigned bits[] = {64, 64, 64, 16, 6, 4, 2, 1};
+    static const unsigned bits[] = {ID_BITS, ID_BITS, ID_BITS, 16, 6, 4, 2, 1};
     static struct walk_program program;
     struct kept kept[KEPT] = {0};
     uint64_t walks = 0;
@@ -68,10 +68,7 @@ static uint64_t walk_program(uint64_t seed, struct walk_program *sums)
             struct walk_thread *thread = &program.thread[walk_random(program.threads)];
             if (walk_random(steps == STEPS ? 16 : 512) == 0)
                 walk_jump_out(&program, thread);
-            if (walk_random(steps == STEPS ? 64 : 1024) == 0)
-                walk_slip_away(&program, thread);
-            walk_check(&program, thread);
-            if (walk_random(8) == 0)
+            if (walk_check(&program, thread) && walk_random(8) == 0)
                 keep(&program, thread, &kept[walk_random(KEPT)]);
         }
         walks += program.threads;
@@ -84,16 +81,15 @@ static uint64_t walk_program(uint64_t seed, struct walk_program *sums)
         check_kept(&program, &kept[i]);
     sums->checked += program.checked;
     sums->encodings += program.encodings;
-    sums->loops += program.loops;
-    sums->saves += program.saves;
-    sums->resyncs += program.resyncs;
     sums->overflows += program.overflows;
     sums->repeats += program.repeats;
+    sums->pushes += program.pushes;
     sums->signals += program.signals;
     sums->silent += program.silent;
-    sums->stale += program.stale;
+    sums->jumps_out += program.jumps_out;
+    sums->without_room += program.without_room;
+    sums->undecoded += program.undecoded;
     sums->graph.edge_count += program.graph.edge_count;
-    sums->unexplained += program.unexplained;
     if (program.deepest > sums->deepest)
         sums->deepest = program.deepest;
     walk_end(&program);
@@ -114,19 +110,20 @@ static void test_walks(void **unused)
         fprintf(stderr, "\rprogram %llu ", (unsigned long long)seed);
         walks += walk_program(seed, &sums);
     }
-    printf("%llu walks, %llu contexts, %llu edges deep at most, %llu encodings, %llu loops, %llu "
-           "changes of saving, %llu resyncs, %llu edges cut, %llu repetitions, %u edges, %llu "
-           "silent jumps\n",
+    printf("%llu walks, %llu contexts, %llu edges deep at most, %llu encodings, %llu edges cut, "
+           "%llu pushes, %llu repetitions, %u edges, %llu silent ones taken, %llu jumps out, %llu "
+           "contexts without room, %llu not decoded\n",
            (unsigned long long)walks, (unsigned long long)sums.checked,
            (unsigned long long)sums.deepest, (unsigned long long)sums.encodings,
-           (unsigned long long)sums.loops, (unsigned long long)sums.saves,
-           (unsigned long long)sums.resyncs, (unsigned long long)sums.overflows,
-           (unsigned long long)sums.repeats, sums.graph.edge_count,
-           (unsigned long long)sums.silent);
-    // Everything that can happen did happen.
-    assert_true(one || (sums.encodings && sums.loops && sums.saves && sums.resyncs &&
-                        sums.overflows && sums.repeats && sums.unexplained && sums.signals &&
-                        sums.silent && sums.stale && sums.deepest > 250));
+           (unsigned long long)sums.overflows, (unsigned long long)sums.pushes,
+           (unsigned long long)sums.repeats, sums.graph.edge_count, (unsigned long long)sums.silent,
+           (unsigned long long)sums.jumps_out, (unsigned long long)sums.without_room,
+           (unsigned long long)sums.undecoded);
+    // Everything that can happen did happen, and most contexts were compared.
+    assert_true(one || (sums.encodings && sums.overflows && sums.repeats && sums.pushes &&
+                        sums.signals && sums.silent && sums.jumps_out && sums.without_room &&
+                        sums.undecoded && sums.deepest > 250));
+    assert_true(sums.without_room + sums.undecoded < sums.checked / 4);
 }
 
 int main(void)

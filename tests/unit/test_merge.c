@@ -500,12 +500,58 @@ static void calls_alone_add_up(void **state)
     profile_free(other);
 }
 
+// Two runs of a program whose modules have other numbers, and a worker that main() created, or
+// that another thread did.
+static struct profile *created(bool swapped)
+{
+    struct profile *profile = make_profile("cpu", "ns", 1000);
+    unsigned library = swapped ? make_module(profile, "/lib/pool.so") : 0,
+             app = make_module(profile, "/usr/bin/app");
+    if (!swapped)
+        library = make_module(profile, "/lib/pool.so");
+    const unsigned process = make_process(profile, 1, 0, "app");
+    uint32_t call = make_creation(profile, PROFILE_NO_PARENT, 0, AT(app, 0x100));
+    call = make_creation(profile, call, AT(app, 0x120), 0);
+    uint32_t again = make_creation(profile, call, 0, AT(library, 0x200));
+    again = make_creation(profile, again, AT(library, 0x220), 0);
+    for (unsigned i = 0; i < 2; i++) {
+        const unsigned tree = make_tree(profile, process, AT(library, 0x200));
+        profile->trees[tree].creator = (i ? again : call) + 1;
+        make_statement(profile, tree, 0, AT(library, 0x240), 10 + i);
+    }
+    return profile;
+}
+
+static void threads_of_one_creator_add_up(void **state)
+{
+    (void)state;
+    struct profile *one = created(false), *other = created(true);
+    struct profile *merged = merge2(one, other);
+    assert_int_equal(merged->creation_count, 4);
+    assert_int_equal(merged->tree_count, 2);
+    for (unsigned i = 0; i < 2; i++) {
+        const struct profile_tree *tree = &merged->trees[i];
+        const struct profile_creation *call = &merged->creations[tree->creator - 1];
+        const struct profile_creation *frame = &merged->creations[call->parent];
+        assert_int_equal(tree->threads, 2);
+        assert_int_equal(tree->values[1], 20 + 2 * i);
+        assert_true(call->function == 0 && place_offset(call->site) == (i ? 0x220 : 0x120));
+        assert_string_equal(merged->modules[place_module(frame->function)].path,
+                            i ? "/lib/pool.so" : "/usr/bin/app");
+    }
+    assert_int_equal(merged->creations[merged->trees[1].creator - 1].parent, 2);
+    profile_free(merged);
+    profile_free(one);
+    profile_free(other);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(runs_of_a_program_add_up),
         cmocka_unit_test(other_builds_stay_apart),
         cmocka_unit_test(threads_of_a_pool_add_up),
+        cmocka_unit_test(threads_of_one_creator_add_up),
         cmocka_unit_test(processes_can_stay_apart),
         cmocka_unit_test(different_metrics_stand_side_by_side),
         cmocka_unit_test(too_many_metrics_are_refused),

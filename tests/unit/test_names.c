@@ -147,23 +147,31 @@ static void test_processes(void **state)
     fixture_start();
     add_process(1, 0, COMMAND("/lib/cc1", "-quiet", "foo.c", "-dumpbase", "foo.c", "-o", "/tmp/1"),
                 1);
-    add_process(2, 0, COMMAND("/lib/cc1", "-quiet", "bar.c", "-dumpbase", "bar.c", "-o", "/tmp/2"),
-                2);
+    add_process(
+        2, 0, COMMAND("/lib/cc1", "-quiet", "src/bar.c", "-dumpbase", "bar.c", "-o", "/tmp/2"), 2);
     add_process(3, 0, COMMAND("server", "-p", "80"), 4);
     add_process(4, 0, COMMAND("server", "-p", "80"), 8);
     add_process(5, 0, COMMAND("sh", "-c", "a script of quite some length, that nobody will read\n"),
                 16);
     add_process(6, 0, COMMAND("tar", "/a/path/that/is/much/too/long/to/be/shown/whole/file.tar"),
                 32);
+    add_process(7, 0, COMMAND("ar", "a/x.o"), 0);
+    add_process(8, 0, COMMAND("ar", "b/x.o"), 0);
+    add_process(9, 0, COMMAND("bash", "cd /a; make"), 0);
+    add_process(10, 0, COMMAND("bash", "-I/usr/b"), 0);
     assert_string_equal(name_of(0), "prog");
-    assert_string_equal(name_of(1), "cc1 ... foo.c ... /tmp/1");
-    assert_string_equal(name_of(2), "cc1 ... bar.c ... /tmp/2");
+    assert_string_equal(name_of(1), "cc1 ... foo.c ... 1");
+    assert_string_equal(name_of(2), "cc1 ... bar.c ... 2");
+    assert_string_equal(name_of(7), "ar a/x.o"); // its end alone does not tell
+    assert_string_equal(name_of(8), "ar b/x.o");
+    assert_string_equal(name_of(9), "bash cd /a; make"); // no path
+    assert_string_equal(name_of(10), "bash -I/usr/b");
     assert_string_equal(name_of(3), "server -p 80");
     assert_string_equal(name_of(4), "server -p 80");
     assert_string_equal(name_of(5), "sh -c a script of quite some length, that nob...");
     assert_string_equal(name_of(6), "tar .../too/long/to/be/shown/whole/file.tar");
     struct build_options apart = {.processes = PROCESSES_APART};
-    assert_int_equal(total(&apart, "cc1 ... foo.c ... /tmp/1 [1]"), 1);
+    assert_int_equal(total(&apart, "cc1 ... foo.c ... 1 [1]"), 1);
     struct build_options by_program = {.processes = PROCESSES_BY_PROGRAM};
     assert_int_equal(total(&by_program, "cc1"), 3);
     assert_int_equal(total(&by_program, "server"), 12);

@@ -63,6 +63,13 @@ static void test_height_is_asked_for_from_below(void **state)
     assert_true(ask(quiet_forms.three_up));
 }
 
+static void test_height_is_not_that_of_what_jumps_there(void **state)
+{
+    (void)state;
+    assert_true(ask(quiet_forms.jumps_from_high));
+    assert_true(ask(quiet_forms.above_shared));
+}
+
 static int start(void **state)
 {
     (void)state;
@@ -76,6 +83,7 @@ int main(void)
         cmocka_unit_test(test_quiet),
         cmocka_unit_test(test_loud),
         cmocka_unit_test(test_height_is_asked_for_from_below),
+        cmocka_unit_test(test_height_is_not_that_of_what_jumps_there),
     };
     return cmocka_run_group_tests(tests, start, NULL);
 }

@@ -290,12 +290,66 @@ static void test_reader_beside_the_writer(void **state)
     fake_live_free(&live);
 }
 
+// Processes of one program have the same steps; a step that names a later one is not believed.
+static void test_creators(void **state)
+{
+    (void)state;
+    static const uint64_t work[] = {0x900};
+    struct fake_live live = fake_live_new(SLICE, 4);
+    struct recorder *recorder = open_recorder(&live);
+    struct fake_process processes[2];
+    for (unsigned p = 0; p < 2; p++) {
+        processes[p] = new_process(&live, getpid(), p ? "other" : "app");
+        uint32_t call = fake_creation(&processes[p], 0, 0, 0, place_make(3, 0x100));
+        call = fake_creation(&processes[p], call, 1, place_make(3, 0x120), place_make(3, 0x100));
+        uint32_t frame = call;
+        for (unsigned i = 0; i < 2 * LIVE_CREATION_BLOCK; i++) // a recursion
+            frame =
+                fake_creation(&processes[p], frame, 0, place_make(3, 0x920), place_make(3, 0x900));
+        const uint32_t numbers[] = {
+            0, call, fake_creation(&processes[p], frame, 2, place_make(3, 0x940), 0), 4711};
+        for (unsigned i = 0; i < 4; i++) {
+            struct live_thread *thread = fake_thread(&processes[p], place_make(3, 0x900));
+            thread->creator = numbers[i];
+            fake_sample(&processes[p], thread, work, 1, 0x910, 1000 + i);
+        }
+        assert_int_equal(recorder_update(recorder), 0);
+    }
+    fake_creation(&processes[0], 1000, 0, 0, 0);
+    fake_thread(&processes[0], place_make(3, 0x900))->creator = 1;
+    assert_int_equal(recorder_close(recorder), 0);
+    struct profile *profile = read_back();
+    assert_int_equal(profile->tree_count, 8);
+    assert_int_equal(profile->creation_count, 2 * LIVE_CREATION_BLOCK + 3);
+    for (unsigned i = 0; i < profile->tree_count; i++) {
+        const struct profile_tree *tree = &profile->trees[i];
+        const unsigned which = i % 4;
+        if (which == 0 || which == 3) {
+            assert_int_equal(tree->creator, 0);
+            continue;
+        }
+        const struct profile_creation *step = &profile->creations[tree->creator - 1];
+        assert_true(step->function == 0 &&
+                    place_offset(step->site) == (which == 1 ? 0x120 : 0x940));
+        unsigned steps = 1;
+        for (; step->parent != PROFILE_NO_PARENT; steps++)
+            step = &profile->creations[step->parent];
+        assert_int_equal(steps, which == 1 ? 2 : 2 * LIVE_CREATION_BLOCK + 3);
+        assert_int_equal(place_offset(step->function), 0x100);
+    }
+    profile_free(profile);
+    fake_process_free(&processes[0]);
+    fake_process_free(&processes[1]);
+    fake_live_free(&live);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup(test_growth, clear_folder),
         cmocka_unit_test_setup(test_modules_of_two_processes, clear_folder),
         cmocka_unit_test_setup(test_names, clear_folder),
+        cmocka_unit_test_setup(test_creators, clear_folder),
         cmocka_unit_test_setup(test_what_is_not_overwritten, clear_folder),
         cmocka_unit_test_setup(test_replaced_while_recording, clear_folder),
         cmocka_unit_test_setup(test_compacts_on_the_way, clear_folder),

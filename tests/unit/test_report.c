@@ -547,6 +547,103 @@ static void test_refusals(void **state)
     fixture_end();
 }
 
+static void test_list_of_threads(void **state)
+{
+    (void)state;
+    fixture_start();
+    fixture_figure1();
+    place_t worker = fixture_function(PROGRAM, 0x2000, "worker", 50);
+    for (uint32_t tid = 201; tid <= 202; tid++) {
+        uint32_t frame = fixture_frame(fixture_tree(worker, tid), 0, worker, 0);
+        fixture_statement(frame, worker + 0x10, 50000);
+    }
+    struct report_options options = fixture_options();
+    options.view = VIEW_FLAT;
+    options.by = FLAT_THREAD;
+    char *text = fixture_report(options);
+    assert_non_null(strstr(text, "99.9 %  100 us  worker (2)\n"));
+    assert_non_null(strstr(text, " 0.1 %  100 ns  main thread\n")); // to say so takes as much room
+    assert_null(strstr(text, "left out"));
+    assert_non_null(strstr(text, "More: --per-thread=tid (each thread of a name), --thread NAME"));
+    free(text);
+    options.least = 1;
+    text = fixture_report(options);
+    assert_non_null(strstr(text, "1 row below 1 %"));
+    free(text);
+    fixture_end();
+}
+
+static void test_notes_on_symbols_are_for_functions(void **state)
+{
+    (void)state;
+    static char *notes[] = {"something was lost"};
+    struct analysis *analysis = fixture_start();
+    fixture_figure1();
+    analysis->profile->notes = notes;
+    analysis->profile->note_count = 1;
+    struct report_options options = fixture_options();
+    options.view = VIEW_FLAT;
+    char *text = fixture_report(options);
+    assert_non_null(strstr(text, "Note: something was lost\n"));
+    assert_non_null(strstr(text, "Note: no debug file for libc.so.6\n"));
+    free(text);
+    options.by = FLAT_PROCESS;
+    text = fixture_report(options);
+    assert_non_null(strstr(text, "Note: something was lost\n"));
+    assert_null(strstr(text, "no debug file"));
+    free(text);
+    fixture_end();
+}
+
+static void test_live_memory_is_not_all_allocations(void **state)
+{
+    (void)state;
+    static struct profile_metric live = {.name = "live", .unit = "bytes", .source = "malloc"};
+    struct analysis *analysis = fixture_start();
+    fixture_figure1();
+    analysis->profile->metrics = &live;
+    char *text = fixture_report(fixture_options());
+    assert_non_null(strstr(text, "./prog -x: 100 B of live, 1 process, 1 thread\n"));
+    free(text);
+    live.name = "alloc";
+    text = fixture_report(fixture_options());
+    assert_non_null(strstr(text, ": 100 B of alloc in 6 allocations, 1 process"));
+    free(text);
+    fixture_end();
+}
+
+static void test_head_counts_what_was_chosen(void **state)
+{
+    (void)state;
+    struct analysis *analysis = fixture_start();
+    fixture_figure1();
+    fixture_process(200, "other");
+    uint32_t frame = fixture_frame(fixture_tree(0, 200), 0, place_make(PROGRAM, 0x1100), 0);
+    fixture_statement(frame, place_make(PROGRAM, 0x1110), 7);
+    fixture_process(201, "other"); // its cost is in the tree of the one before
+    struct profile_process *folded = &analysis->profile->processes[2];
+    folded->merged_into = 1;
+    folded->thread_starts = 3;
+    char *text = fixture_report(fixture_options());
+    assert_non_null(strstr(text, ": 107 ns of cpu in 7 samples, 3 processes, 5 threads\n"));
+    free(text);
+    struct report_options options = fixture_options();
+    options.build.process_name = fixture_pattern("prog");
+    text = fixture_report(options);
+    assert_non_null(strstr(text, ": 100 ns of cpu in 6 samples, 1 process, 1 thread\n"));
+    free(text);
+    options.build.process_name = fixture_pattern("other");
+    text = fixture_report(options);
+    assert_non_null(strstr(text, ": 7 ns of cpu in 1 sample, 2 processes, 4 threads\n"));
+    free(text);
+    options = fixture_options();
+    options.build.tid = 100;
+    text = fixture_report(options);
+    assert_non_null(strstr(text, ": 100 ns of cpu in 6 samples, 1 process, 1 thread\n"));
+    free(text);
+    fixture_end();
+}
+
 static void test_incomplete_paths_are_said(void **state)
 {
     (void)state;
@@ -599,19 +696,6 @@ static void test_nothing_sampled(void **state)
     fixture_end();
 }
 
-// Runs a Python program on JSON: `d` is the parsed text.
-static void check_json(const char *json, const char *program)
-{
-    char *command = NULL;
-    assert_true(asprintf(&command, "python3 -c 'import json, sys\nd = json.load(sys.stdin)\n%s'",
-                         program) > 0);
-    FILE *python = popen(command, "w");
-    assert_non_null(python);
-    fputs(json, python);
-    assert_int_equal(pclose(python), 0);
-    free(command);
-}
-
 static void test_tree_json(void **state)
 {
     (void)state;
@@ -624,7 +708,7 @@ static void test_tree_json(void **state)
     struct report_options options = fixture_options();
     options.json = options.build.sites = options.build.lines = true;
     char *text = fixture_report(options);
-    check_json(
+    fixture_check_json(
         text,
         "n = d[\"nodes\"]\n"
         "assert d[\"metrics\"] == [{\"name\": \"cpu\", \"unit\": \"ns\"}]\n"
@@ -656,11 +740,12 @@ static void test_flat_json(void **state)
     options.json = true;
     options.view = VIEW_FLAT;
     char *text = fixture_report(options);
-    check_json(text, "n = {x[\"function\"]: x for x in d[\"nodes\"]}\n"
-                     "assert set(n) == {\"main\", \"a\", \"b\", \"c\"}\n"
-                     "assert all(x[\"parent\"] is None for x in d[\"nodes\"])\n"
-                     "assert n[\"c\"][\"self\"] == n[\"c\"][\"total\"] == [94]\n"
-                     "assert n[\"c\"][\"returns\"] == 77 and n[\"main\"][\"total\"] == [100]\n");
+    fixture_check_json(text,
+                       "n = {x[\"function\"]: x for x in d[\"nodes\"]}\n"
+                       "assert set(n) == {\"main\", \"a\", \"b\", \"c\"}\n"
+                       "assert all(x[\"parent\"] is None for x in d[\"nodes\"])\n"
+                       "assert n[\"c\"][\"self\"] == n[\"c\"][\"total\"] == [94]\n"
+                       "assert n[\"c\"][\"returns\"] == 77 and n[\"main\"][\"total\"] == [100]\n");
     free(text);
     fixture_end();
 }
@@ -714,20 +799,20 @@ static void test_info(void **state)
     FILE *out = open_memstream(&text, &bytes);
     summary_print_json(out, analysis, &totals);
     fclose(out);
-    check_json(text,
-               "w = d[\"walks\"]\n"
-               "assert (w[\"complete\"], w[\"marker\"], w[\"truncated\"]) == (2, 3, 1)\n"
-               "assert abs(w[\"complete_pct\"] - 83.33333) < 0.001\n"
-               "assert w[\"reasons\"] == {\"no-unwind-table\": 1}\n"
-               "assert d[\"frames_per_sample\"] == {\"stack\": 10, \"walked\": 2}\n"
-               "assert d[\"node_bytes\"] == 24 and d[\"nodes\"] == 12 and d[\"samples\"] == 6\n"
-               "assert d[\"handler_ns\"][\"mean\"] == 1000\n"
-               "assert 800 < d[\"handler_ns\"][\"p99\"] < 1300\n"
-               "m = [x for x in d[\"modules\"] if x[\"path\"] == \"/bin/prog\"]\n"
-               "assert m[0][\"symbols\"] == \"dwarf\"\n"
-               "assert d[\"events\"][0][\"source\"] == \"test\"\n"
-               "assert d[\"command\"] == [\"./prog\", \"-x\"] and d[\"format\"] == 1\n"
-               "assert \"encode\" not in d\n");
+    fixture_check_json(
+        text, "w = d[\"walks\"]\n"
+              "assert (w[\"complete\"], w[\"marker\"], w[\"truncated\"]) == (2, 3, 1)\n"
+              "assert abs(w[\"complete_pct\"] - 83.33333) < 0.001\n"
+              "assert w[\"reasons\"] == {\"no-unwind-table\": 1}\n"
+              "assert d[\"frames_per_sample\"] == {\"stack\": 10, \"walked\": 2}\n"
+              "assert d[\"node_bytes\"] == 24 and d[\"nodes\"] == 12 and d[\"samples\"] == 6\n"
+              "assert d[\"handler_ns\"][\"mean\"] == 1000\n"
+              "assert 800 < d[\"handler_ns\"][\"p99\"] < 1300\n"
+              "m = [x for x in d[\"modules\"] if x[\"path\"] == \"/bin/prog\"]\n"
+              "assert m[0][\"symbols\"] == \"dwarf\"\n"
+              "assert d[\"events\"][0][\"source\"] == \"test\"\n"
+              "assert d[\"command\"] == [\"./prog\", \"-x\"] and d[\"format\"] == 1\n"
+              "assert \"encode\" not in d\n");
     free(text);
     out = open_memstream(&text, &bytes);
     summary_print(out, &plain, analysis, &totals);
@@ -791,6 +876,10 @@ int main(void)
         cmocka_unit_test(test_callers_and_flat),
         cmocka_unit_test(test_tree_json),
         cmocka_unit_test(test_command),
+        cmocka_unit_test(test_head_counts_what_was_chosen),
+        cmocka_unit_test(test_list_of_threads),
+        cmocka_unit_test(test_notes_on_symbols_are_for_functions),
+        cmocka_unit_test(test_live_memory_is_not_all_allocations),
         cmocka_unit_test(test_incomplete_paths_are_said),
         cmocka_unit_test(test_nothing_sampled),
         cmocka_unit_test(test_flat_json),

@@ -21,7 +21,7 @@
 
 // ---- what an address in a stub means
 
-static unsigned phases_seen[PHASE_BEHIND + 1], wrong_numbers, wrong_places, pushes_seen;
+static unsigned phases_seen[PHASE_BEHIND + 1], wrong_numbers, wrong_places;
 static const struct form *stepped;
 
 // In, or on the way to, what has made room for the site.
@@ -46,7 +46,6 @@ static void check_step(uintptr_t pc, uintptr_t sp)
     last = place.site;
     if (place.pc == place.site->address) {
         wrong_places += sp + (place.pushed ? sizeof(uintptr_t) : 0) != site_sp;
-        pushes_seen += place.pushed;
     }
     phases_seen[place.phase]++;
     // Tail jumps that were made before this one have added theirs.
@@ -60,17 +59,12 @@ static void check_step(uintptr_t pc, uintptr_t sp)
 static void test_numbers_in_stubs(void **state)
 {
     (void)state;
-    const struct stub_arm arms[] = {{(uintptr_t)other_target, 3, false},
-                                    {(uintptr_t)callee, 5, false}};
-    struct stub_plan chain = chain_plan(arms, 2);
-    chain.wide = true;
     const struct stub_plan plans[] = {wide_plan(INT64_C(0x1fffffff3)), wide_plan(5), delta_plan(77),
-                                      wide_plan(-1), chain};
+                                      wide_plan(-1)};
     for (size_t p = 0; p < sizeof plans / sizeof *plans; p++) {
         memset(phases_seen, 0, sizeof phases_seen);
         for (size_t i = 0; i < FORMS; i++) {
-            const bool fits = plans[p].kind != STUB_CHAIN || is_indirect(&forms[i]);
-            if (forms[i].form == FORM_TRAP || !fits)
+            if (forms[i].form == FORM_TRAP)
                 continue;
             stepped = &forms[i];
             number = 0;
@@ -87,7 +81,6 @@ static void test_numbers_in_stubs(void **state)
             const bool half = phase == PHASE_HALF_ADD || phase == PHASE_HALF_SUB;
             assert_int_equal(phases_seen[phase] > 0, !half || plans[p].wide);
         }
-        assert_int_equal(pushes_seen > 0, plans[p].kind == STUB_CHAIN);
     }
 }
 
@@ -133,6 +126,17 @@ static void test_places_in_tables(void **state)
                 fail_msg("%s: %u wrong places", form->name, wrong_places);
             assert_in_range(table_saved, 10, table_steps - 3);
             unpatch((const void *)form->function);
+            if (!is_indirect(form))
+                continue;
+            const struct chain_target targets[] = {
+                {(uintptr_t)other_target, index},
+                {(uintptr_t)callee, index},
+                {(uintptr_t)dlsym(RTLD_DEFAULT, "llabs"), index}};
+            patch_chain((const void *)form->function, targets, form->sites > 0 ? 3 : 0);
+            assert_int_equal(step_through(form->function, 9, check_table_step), expected);
+            if (wrong_places)
+                fail_msg("%s: %u wrong places in a chain", form->name, wrong_places);
+            unpatch((const void *)form->function);
         }
     }
 }
@@ -163,9 +167,44 @@ static void test_return_addresses(void **state)
     assert_true(sites_locate(probe_return, &place));
     assert_ptr_equal((void *)place.pc, (void *)(site->address + site->length));
     assert_ptr_equal((void *)sites_true_pc(probe_return), (void *)place.pc);
-    assert_ptr_equal((void *)stub_return_address(place.stub, 0), (void *)probe_return);
+    assert_ptr_equal((void *)stub_return_address(place.stub), (void *)probe_return);
     assert_int_equal(probe_number, 5);
     unpatch((const void *)form_probe);
+    set_probe(callee);
+}
+
+// The number that the callee sees. Stubs of direct calls are copies of the one before, but for what
+// they add.
+static uint64_t number_below(const struct stub_plan *plan)
+{
+    const struct site *site = sites_of((const void *)form_probe_far).site;
+    const long expected = form_probe_far(1);
+    struct stub_place place;
+    patch((const void *)form_probe_far, plan);
+    number = 100;
+    assert_int_equal(form_probe_far(1), expected);
+    assert_int_equal(number, 100);
+    assert_true(sites_locate(stub_return_address(atomic_load(&site->stub)), &place));
+    assert_int_equal(place.delta, plan->kind == STUB_DELTA ? plan->delta : 0);
+    unpatch((const void *)form_probe_far);
+    return probe_number;
+}
+
+static void test_copies(void **state)
+{
+    (void)state;
+    static const int64_t deltas[] = {5, 77, -3, 0, 9, INT64_C(1) << 40, 6};
+    static const int64_t words[] = {11, 22, 33};
+    set_probe(note_call);
+    for (size_t i = 0; i < sizeof deltas / sizeof *deltas; i++) {
+        const struct stub_plan plan = delta_plan(deltas[i]);
+        assert_int_equal(number_below(&plan), 100 + deltas[i]);
+    }
+    numbers = words;
+    for (uint32_t i = 0; i < 3; i++) {
+        const struct stub_plan plan = table_plan(i);
+        assert_int_equal(number_below(&plan), 100 + words[i]);
+    }
     set_probe(callee);
 }
 
@@ -241,6 +280,13 @@ static long unpatch_meanwhile(long argument)
     return argument;
 }
 
+static long chain_meanwhile(long argument)
+{
+    const struct chain_target target = {(uintptr_t)callee, 0};
+    patch_chain((const void *)form_probe, &target, 1);
+    return argument;
+}
+
 static void test_changes_below_a_call(void **state)
 {
     (void)state;
@@ -259,6 +305,14 @@ static void test_changes_below_a_call(void **state)
     set_probe(unpatch_meanwhile);
     assert_int_equal(form_probe(3), 7);
     assert_int_equal(form_probe(4), 8);
+    assert_int_equal(number, 0);
+    // From the original code, and from another stub, to a chain.
+    static const int64_t words[] = {7};
+    numbers = words;
+    set_probe(chain_meanwhile);
+    assert_int_equal(form_probe(5), 9);
+    assert_int_equal(form_probe(6), 10);
+    unpatch((const void *)form_probe);
     assert_int_equal(number, 0);
     set_probe(callee);
 }
@@ -448,6 +502,7 @@ int main(void)
         cmocka_unit_test(test_numbers_in_stubs),
         cmocka_unit_test(test_places_in_tables),
         cmocka_unit_test(test_return_addresses),
+        cmocka_unit_test(test_copies),
         cmocka_unit_test(test_unwinding),
         cmocka_unit_test(test_changes_below_a_call),
         cmocka_unit_test(test_redirect),
