@@ -86,10 +86,8 @@ static void make_graph(struct run *run, uint32_t functions, uint32_t edges)
 static void make_contexts(struct run *run)
 {
     static struct cc_entry stack[PATH];
-    static struct tc_entry tail_stack[PATH];
     for (unsigned c = 0; c < CONTEXTS; c++) {
-        struct machine machine = {.stack = stack, .tail_stack = tail_stack};
-        machine.limit = machine.tail_limit = PATH;
+        struct context_state state = {.stack = stack, .limit = PATH};
         uint32_t at = 0;
         for (uint64_t steps = 5 + next_random(60); steps > 0; steps--) {
             uint32_t chosen = GRAPH_NONE, seen = 0;
@@ -100,14 +98,16 @@ static void make_contexts(struct run *run)
             }
             if (chosen == GRAPH_NONE)
                 break;
-            machine_call(&machine, &run->numbering, chosen);
+            context_call(&state, numbering_word(&run->numbering, chosen),
+                         dictionary_base(run->numbering.dictionary) +
+                             numbering_own(&run->numbering, chosen));
             at = graph_edge(&run->graph, chosen)->callee;
             run->edges++;
         }
-        run->context[c] = context_of(&machine, at);
-        struct cc_entry *copy = malloc(machine.depth * sizeof *copy + 1);
-        run->context[c].stack = memcpy(copy, stack, machine.depth * sizeof *copy);
-        run->stacked += machine.depth;
+        run->context[c] = context_of(&state, at);
+        struct cc_entry *copy = malloc(state.depth * sizeof *copy + 1);
+        run->context[c].stack = memcpy(copy, stack, state.depth * sizeof *copy);
+        run->stacked += state.depth;
     }
 }
 
@@ -118,7 +118,7 @@ static void measure(uint32_t functions, uint32_t edges)
     memset(&run, 0, sizeof run);
     make_graph(&run, functions, edges);
     double making = 1e9, decoding = 1e9;
-    struct numbering_options options = {.id_bits = 64, .chain_targets = 4};
+    struct numbering_options options = {.id_bits = ID_BITS};
     for (unsigned i = 0; i < RUNS; i++) {
         double start = now();
         if (numbering_make(&run.numbering, &run.graph, &options) < 0)
@@ -143,7 +143,7 @@ static void measure(uint32_t functions, uint32_t edges)
     struct serial out = {0};
     serial_graph(&out, &run.graph, 0, 0);
     size_t graph_bytes = out.size;
-    serial_dictionary(&out, run.numbering.dictionary, NULL);
+    serial_dictionary(&out, run.numbering.dictionary);
     printf("%9u %8u %8u %5u %12.3g %7.1f %7.2f %9.2f %10.2f %10zu %10zu\n",
            run.graph.function_count, run.graph.edge_count, run.numbering.encoded, run.numbering.cut,
            (double)run.numbering.dictionary->max_id, (double)run.edges / CONTEXTS,

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: MIT
-// What the encoding would make of a real program: from a profile of exact calls, whose contexts are
-// all walked and weighed by their calls. The columns are those of the paper's Table 1.
+// The numbering of the complete call graph known beforehand (the paper's PCCE): from a profile of
+// exact calls, whose contexts are all walked and weighed by their calls. Writes a line of JSON.
 //
-//   encode_profile PROFILE...
+//   encode_profile PROFILE
 
 #include "encode/decode.h"
-#include "encode/statistics.h"
 #include "profile/profile.h"
+#include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -29,6 +29,7 @@ struct run {
     struct pool pool;
     struct graph graph;
     struct numbering numbering;
+    uint64_t all_calls; // of the whole profile; the others are of the contexts that were walked
     uint64_t calls, pushed, plain, zero, contexts, depth, stacked, wrong;
 };
 
@@ -65,53 +66,60 @@ static void make_graph(struct run *run, uint32_t **edges)
     }
     for (uint32_t i = 0; i < run->graph.edge_count; i++) {
         struct graph_edge *edge = graph_edge(&run->graph, i);
-        struct graph_site *site = graph_site(&run->graph, edge->site);
-        if (site->targets > 1)
-            edge->kind = site->kind = EDGE_INDIRECT;
+        const struct graph_site *site = graph_site(&run->graph, edge->site);
+        if (graph_edge(&run->graph, site->first_edge)->next_at_site != GRAPH_NONE)
+            edge->kind = EDGE_INDIRECT;
     }
 }
 
 enum { DEEPEST = 1 << 16 };
 
-static void check_context(struct run *run, struct machine *machine, const uint32_t *path,
+static void check_context(struct run *run, struct context_state *state, const uint32_t *path,
                           uint32_t depth, uint64_t calls)
 {
     static uint32_t decoded[DEEPEST];
     const struct graph_edge *last = graph_edge(&run->graph, path[depth - 1]);
     const struct code *code = numbering_code(&run->numbering, path[depth - 1]);
-    machine_replay(machine, &run->numbering, path, depth);
-    struct context context = context_of(machine, last->callee);
+    context_reset(state);
+    for (uint32_t i = 0; i < depth; i++)
+        context_call(state, numbering_word(&run->numbering, path[i]),
+                     dictionary_base(run->numbering.dictionary) +
+                         numbering_own(&run->numbering, path[i]));
+    struct context context = context_of(state, last->callee);
     int64_t count =
         context_decode(&run->graph, run->numbering.dictionary, &context, decoded, DEEPEST);
     run->wrong += count != depth || memcmp(decoded + DEEPEST - count, path, depth * 4ul) != 0;
     run->contexts++;
     run->calls += calls;
     run->depth += depth * calls;
-    run->stacked += machine->depth * calls;
+    run->stacked += state->depth * calls;
     run->pushed += (code->action != ACTION_ADD) * calls;
-    run->zero += (code->action == ACTION_ADD && code->add == 0) * calls;
-    run->plain += numbering_plain(&run->numbering, last->site) * calls;
+    // A call of one target that adds 0 runs as it was compiled.
+    const bool zero = code->action == ACTION_ADD && code->add == 0;
+    run->zero += zero * calls;
+    run->plain += (zero && last->kind == EDGE_CALL) * calls;
 }
 
 static void walk_tree(struct run *run, const struct profile_tree *tree, const uint32_t *edges)
 {
     static struct cc_entry stack[DEEPEST];
-    static struct tc_entry tail_stack[DEEPEST];
     static uint32_t path[DEEPEST];
-    struct machine machine = {.stack = stack, .tail_stack = tail_stack, .limit = DEEPEST};
-    machine.tail_limit = DEEPEST;
-    machine.root = function_of(run, tree, 0);
+    struct context_state state = {
+        .stack = stack, .limit = DEEPEST, .root = function_of(run, tree, 0)};
     // Large trees: every so many contexts.
     uint32_t step = tree->count / 100000 + 1;
-    for (uint32_t i = 1; i < tree->count; i += step) {
+    for (uint32_t i = 1; i < tree->count; i++) {
         uint32_t depth = 0, at = i;
         if (edges[i] == GRAPH_NONE)
+            continue;
+        run->all_calls += calls_of(run, tree, i);
+        if (i % step)
             continue;
         for (; tree->nodes[at].parent != PROFILE_NO_PARENT && depth < DEEPEST;
              at = tree->nodes[at].parent)
             path[DEEPEST - ++depth] = edges[at];
         if (depth < DEEPEST)
-            check_context(run, &machine, path + DEEPEST - depth, depth, calls_of(run, tree, i));
+            check_context(run, &state, path + DEEPEST - depth, depth, calls_of(run, tree, i));
     }
 }
 
@@ -139,18 +147,19 @@ static void measure(const char *name)
     }
     uint32_t **edges = calloc(profile->tree_count, sizeof *edges);
     make_graph(&run, edges);
-    struct numbering_options options = {.id_bits = 64, .chain_targets = 4};
+    struct numbering_options options = {.id_bits = ID_BITS};
     if (numbering_make(&run.numbering, &run.graph, &options) < 0)
         exit(1);
     for (unsigned t = 0; t < profile->tree_count; t++)
         walk_tree(&run, &profile->trees[t], edges[t]);
-    printf("%-32s %6u %6u %6u %5u %5u %9.2g %8.2f %8.2f %7.1f %7.1f %7.1f %9llu %6llu\n", name,
+    printf("{\"nodes\": %u, \"edges\": %u, \"encoded\": %u, \"back\": %u, \"cut\": %u, "
+           "\"max_id\": \"%" PRIu64 "\", \"calls\": %" PRIu64 ", \"contexts\": %" PRIu64
+           ", \"decoded_wrongly\": %" PRIu64 ", \"stack_depth\": %.3f, \"ccstack_depth\": %.3f, "
+           "\"pushed\": %.6f, \"zero\": %.6f, \"plain\": %.6f}\n",
            run.graph.function_count, run.graph.edge_count, run.numbering.encoded,
-           run.numbering.back, run.numbering.cut, (double)run.numbering.dictionary->max_id,
-           share(run.depth, run.calls), share(run.stacked, run.calls),
-           100 * share(run.pushed, run.calls), 100 * share(run.zero, run.calls),
-           100 * share(run.plain, run.calls), (unsigned long long)run.contexts,
-           (unsigned long long)run.wrong);
+           run.numbering.back, run.numbering.cut, run.numbering.dictionary->max_id, run.all_calls,
+           run.contexts, run.wrong, share(run.depth, run.calls), share(run.stacked, run.calls),
+           share(run.pushed, run.calls), share(run.zero, run.calls), share(run.plain, run.calls));
     for (unsigned t = 0; t < profile->tree_count; t++)
         free(edges[t]);
     free(edges);
@@ -163,10 +172,10 @@ static void measure(const char *name)
 
 int main(int count, char **words)
 {
-    printf("%-32s %6s %6s %6s %5s %5s %9s %8s %8s %7s %7s %7s %9s %6s\n", "profile", "nodes",
-           "edges", "coded", "back", "cut", "max id", "depth", "ccStack", "push %", "zero %",
-           "plain %", "contexts", "wrong");
-    for (int i = 1; i < count; i++)
-        measure(words[i]);
+    if (count != 2) {
+        fputs("usage: encode_profile PROFILE\n", stderr);
+        return 2;
+    }
+    measure(words[1]);
     return 0;
 }

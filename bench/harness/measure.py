@@ -1,12 +1,16 @@
 # SPDX-License-Identifier: MIT
 """Running one command and saying what it cost: CPU of the whole tree, wall time, output, memory."""
 
+import contextlib
 import ctypes
 import dataclasses
 import hashlib
 import os
+import shutil
+import signal
 import statistics
 import struct
+import threading
 import time
 
 
@@ -58,9 +62,9 @@ def _exit_status(raw):
     return 128 + os.WTERMSIG(raw) if os.WIFSIGNALED(raw) else os.WEXITSTATUS(raw)
 
 
-def _finish(raw, usage, began, out_path, err_path, peak=0):
+def _finish(raw, usage, began, out_path, err_path, peak=0, digest=_digest):
     return Run(status=_exit_status(raw), cpu=usage.ru_utime + usage.ru_stime,
-               wall=time.monotonic() - began, digest=_digest(out_path), errors=_text(err_path),
+               wall=time.monotonic() - began, digest=digest(out_path), errors=_text(err_path),
                peak=peak)
 
 
@@ -81,27 +85,63 @@ SCHED_SETATTR = 314
 TURN_NS = 10_000_000
 
 
-def _take_turns():
-    """On one processor, in turns that are long enough for what a switch costs, where the kernel lets choose them."""
-    os.sched_setaffinity(0, {max(os.sched_getaffinity(0))})
+def _take_long_turns():
+    """Turns that are long enough for what a switch costs, where the kernel lets choose them."""
     attributes = struct.pack("<IIQiIQQQ", 48, 0, 0, 0, 0, TURN_NS, 0, 0)
     ctypes.CDLL(None).syscall(SCHED_SETATTR, 0, attributes, 0)
 
 
-def run_together(commands, work):
+def _take_turns():
+    """In long turns on one processor."""
+    os.sched_setaffinity(0, {max(os.sched_getaffinity(0))})
+    _take_long_turns()
+
+
+def _kill_families(pids):
+    for pid in pids:
+        for member in _family(pid):
+            with contextlib.suppress(ProcessLookupError):
+                os.kill(member, signal.SIGKILL)
+
+
+@contextlib.contextmanager
+def _time_limit(running, seconds):
+    """Kills what is still running (a dict by process id) after that long, with all that it started; None: never."""
+    timer = threading.Timer(seconds, lambda: _kill_families(list(running))) if seconds else None
+    if timer:
+        timer.start()
+    try:
+        yield
+    finally:
+        if timer:
+            timer.cancel()
+
+
+def _own_folder(work, number):
+    path = os.path.join(work, f"run-{number}")
+    shutil.rmtree(path, ignore_errors=True)
+    os.makedirs(path)
+    return path
+
+
+def run_together(commands, work, apart=False, spread_out=False, limit=None, digest=_digest):
     """Runs them all at once, in turns on one processor: {name: Run} of {name: (argv, env, stdin)}, in an order of start
     as given. What others do, and how fast the machine happens to be, changes by the second and by a tenth and more; so it
-    is the same for all of them, and the ratios of their CPU times are steady to half a percent."""
-    began, running, done = time.monotonic(), {}, {}
-    paths = {name: [os.path.join(work, f"{what}-{number}") for what in ("stdout", "stderr")]
-             for number, name in enumerate(commands)}
-    for name, (argv, env, stdin) in commands.items():
-        pid = _spawn(argv, work, dict(os.environ, **(env or {})), *paths[name], stdin, _take_turns)
+    is the same for all of them, and the ratios of their CPU times are steady to half a percent. apart: each in an empty
+    folder of its own, its stdout being `stdout` there; spread_out: on all processors, for programs with threads; limit: killed
+    after so many seconds; digest: of what it has written, by the path of its stdout."""
+    began, running, done, paths = time.monotonic(), {}, {}, {}
+    for number, (name, (argv, env, stdin)) in enumerate(commands.items()):
+        folder = _own_folder(work, number) if apart else work
+        paths[name] = [os.path.join(folder, what if apart else f"{what}-{number}") for what in ("stdout", "stderr")]
+        pid = _spawn(argv, folder, dict(os.environ, **(env or {})), *paths[name], stdin,
+                     _take_long_turns if spread_out else _take_turns)
         running[pid] = name
-    while running:
-        pid, raw, usage = os.wait4(-1, 0)
-        name = running.pop(pid)
-        done[name] = _finish(raw, usage, began, *paths[name])
+    with _time_limit(running, limit):
+        while running:
+            pid, raw, usage = os.wait4(-1, 0)
+            name = running.pop(pid)
+            done[name] = _finish(raw, usage, began, *paths[name], digest=digest)
     return done
 
 

@@ -92,7 +92,7 @@ def _rounds(place, tools, argv, env, rounds, seed):
                 info = tool.info(output)
                 fact["alloc"] = info["alloc"]
                 fact["complete"] = info["walks"]["complete_pct"]
-                fact["encode"] = {key: info["encode"][key] for key in (
+                fact["encode"] = {key: info["encode"].get(key, 0) for key in (
                     "samples_decoded", "samples_confirmed", "samples_walked", "mismatches")
                 } if "encode" in info else None
     return times, facts

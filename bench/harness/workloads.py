@@ -59,13 +59,13 @@ def find(*names):
     """The first of these programs that is installed. The system's own, not one of a version manager:
     those are scripts that start another one."""
     for name in names:
-        for folder in ("/usr/bin", "/bin", "/usr/local/bin"):
+        for folder in ("/usr/bin", "/bin", "/usr/local/bin", "/usr/games"):
             if os.access(os.path.join(folder, name), os.X_OK):
                 return os.path.join(folder, name)
     return shutil.which(names[0])
 
 
-def _cc1():
+def cc1():
     gcc = find("gcc", "cc")
     if not gcc:
         return None
@@ -78,13 +78,21 @@ def _read_symbols(path):
     return ["-ex", f"file {path}", "-ex", "maint expand-symtabs", "-ex", "info line main", "-ex", "file"]
 
 
-def compile_c(place, source, name, *flags, libraries=()):
+def compile_c(place, source, name, *flags, libraries=(), compiler="cc"):
     """Compiles one of bench/programs; the result is kept while the source is older."""
     target, path = place.program(name), os.path.join(place.source, "programs", source)
     os.makedirs(os.path.dirname(target), exist_ok=True)
     if not os.path.exists(target) or os.path.getmtime(target) < os.path.getmtime(path):
-        subprocess.run(["cc", "-D_GNU_SOURCE", "-g", "-O2", *flags, path, "-o", target, *libraries], check=True)
+        subprocess.run([compiler, "-D_GNU_SOURCE", "-g", "-O2", *flags, path, "-o", target, *libraries], check=True)
     return target
+
+
+def build_tool(place, name, say):
+    """The path of one of the small benchmarks, built; None if it cannot be."""
+    built = subprocess.run(["ninja", "-C", place.build, f"bench/{name}"], capture_output=True, text=True, check=False)
+    if built.returncode:
+        say(f"  bench/{name} cannot be built: {built.stdout.strip()[-200:]}")
+    return None if built.returncode else os.path.join(place.build, "bench", name)
 
 
 def prepare(place):
@@ -109,7 +117,7 @@ def all_workloads(place):
         ("lua5.4", find("lua5.4", "lua"), [at("work.lua"), text], "trees, words, sort"),
         ("git", find("git"), ["-C", at("repository"), "--no-pager", "log", "-p", "main"],
          "log -p of 450 commits"),
-        ("cc1", _cc1(), ["-quiet", "-O2", at("many.c"), "-o", "/dev/stdout"], "gcc -O2, 115 functions"),
+        ("cc1", cc1(), ["-quiet", "-O2", at("many.c"), "-o", "/dev/stdout"], "gcc -O2, 115 functions"),
         ("xz -T2", find("xz"), ["-T2", "-3", "--block-size=1MiB", "-c", at("text5")], "5 MB"),
         ("zstd -T2", find("zstd"), ["-T2", "-10", "-q", "-c", text], "18 MB"),
         ("bzip2", find("bzip2"), ["-c", text], "18 MB"),

@@ -17,10 +17,12 @@ int main(int argc, char **argv)
     unsigned *numbers = malloc(count * sizeof *numbers), state = 1;
     if (!numbers)
         return 1;
-    for (size_t i = 0; i < count; i++)
-        numbers[i] = state = state * 1664525 + 1013904223;
-    qsort(numbers, count, sizeof *numbers, compare);
-    printf("%u %u %u\n", numbers[0], numbers[count / 2], numbers[count - 1]);
+    for (long times = argc > 2 ? atol(argv[2]) : 1; times > 0; times--) {
+        for (size_t i = 0; i < count; i++)
+            numbers[i] = state = state * 1664525 + 1013904223;
+        qsort(numbers, count, sizeof *numbers, compare);
+        printf("%u %u %u\n", numbers[0], numbers[count / 2], numbers[count - 1]);
+    }
     free(numbers);
     return 0;
 }

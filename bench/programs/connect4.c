@@ -66,7 +66,9 @@ ALONE static int search(int player, int depth, int low, int high)
 int main(int argc, char **argv)
 {
     const int depth = argc > 1 ? atoi(argv[1]) : 10;
-    const int value = search(0, depth, -1000, 1000);
-    printf("value %d, %ld positions\n", value, visited);
+    for (long times = argc > 2 ? atol(argv[2]) : 1; times > 0; times--) {
+        const int value = search(0, depth, -1000, 1000);
+        printf("value %d, %ld positions\n", value, visited);
+    }
     return 0;
 }

@@ -17,6 +17,8 @@ __attribute__((noipa)) static long fib(long n)
 
 int main(int argc, char **argv)
 {
-    printf("%ld\n", fib(argc > 1 ? atol(argv[1]) : 36));
+    const long n = argc > 1 ? atol(argv[1]) : 36;
+    for (long times = argc > 2 ? atol(argv[2]) : 1; times > 0; times--)
+        printf("%ld\n", fib(n));
     return 0;
 }

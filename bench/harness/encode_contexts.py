@@ -6,18 +6,12 @@ import re
 import subprocess
 import time
 
+from . import workloads
 from .measure import median
 
 LINES = 1_000_000
 BAR_ASK = 5.0  # ns
 BAR_DECODE = 1e6  # contexts a second
-
-
-def _build(place, name, say):
-    built = subprocess.run(["ninja", "-C", place.build, f"bench/{name}"], capture_output=True, text=True, check=False)
-    if built.returncode:
-        say(f"  bench/{name} cannot be built: {built.stdout.strip()[-200:]}")
-    return None if built.returncode else os.path.join(place.build, "bench", name)
 
 
 def _record(place, tracker, profile, *command):
@@ -42,7 +36,7 @@ def _decoding(place, profile, log, *options):
 
 
 def measure(place, options, say):
-    program, core = _build(place, "ask_contexts", say), _build(place, "decode_contexts", say)
+    program, core = workloads.build_tool(place, "ask_contexts", say), workloads.build_tool(place, "decode_contexts", say)
     if not program or not core:
         return None
     profile, log = os.path.join(place.work, "contexts.out"), os.path.join(place.work, "contexts.log")
@@ -72,9 +66,7 @@ def measure(place, options, say):
 
 
 def render(data):
-    yield "## Contexts as values"
-    yield ""
-    yield ("What `cairn_context()` costs a program that asks in a loop, ns, by the entries on its ccStack (`bench/ask_contexts.c`; "
+    yield ("**Contexts as values**: what `cairn_context()` costs a program that asks in a loop, ns, by the entries on its ccStack (`bench/ask_contexts.c`; "
            f"each the minimum of 60 loops, medians over {data['rounds']} runs). Under the walk tracker the stack is walked each time.")
     yield ""
     yield "| " + " | ".join("1 entry" if entries == "1" else f"{entries} entries" for entries in data["asked"]) + " | its text | walked |"
