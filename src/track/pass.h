@@ -78,8 +78,9 @@ bool pass_give_up_marker(struct pass *pass, uintptr_t leaf_sp);
 // Makes the walked frames from index `from` on the list's new end, at position `keep`.
 void pass_adopt(struct pass *pass, size_t keep, size_t from);
 
-// Puts the marker into the youngest frame of the list that may carry it.
-void pass_move_marker(struct walker *walker);
+// Puts the marker into the youngest frame of the list that may carry it. Frames from index `fresh`
+// on are new in the list.
+void pass_move_marker(struct walker *walker, size_t fresh);
 
 // walk_bounded.c: the node that the walked frames lead to, in a bounded tree. Never 0.
 ref_t pass_insert_bounded(struct pass *pass, uintptr_t leaf_sp);

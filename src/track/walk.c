@@ -104,15 +104,17 @@ static bool may_mark(const struct walker *walker, size_t index)
            !forbidden_to_mark(frame->function, frame->site) && unwind_still_follows_call(frame->ra);
 }
 
-// Has the functions examined that a sample would mark, up to the first that may be: unlike the
-// stub, it may ask the loader for their modules.
-static void examine_frames(const struct walker *walker, size_t end)
+// Has functions examined that the marker may go to: those of the frames from index `fresh` on,
+// which returns will lead it to, and older ones up to the first that may carry it. Unlike the stub,
+// a sample may ask the loader for the modules of functions.
+static void examine_frames(const struct walker *walker, size_t fresh, size_t end)
 {
     size_t tries = PLACE_TRIES;
-    for (size_t i = end; i-- > 0 && tries-- > 0;)
+    bool found = false;
+    for (size_t i = end; i-- > 0 && (i >= fresh || !found) && tries-- > 0;)
         if (walker->frames[i].flags & WALK_CFI &&
             !forbidden_by_code(walker->frames[i].function, address_in(walker, i)))
-            return;
+            found = true;
 }
 
 // Puts the marker into the youngest frame below index `end` that may carry it.
@@ -137,7 +139,7 @@ static void place_apart(struct walker *walker, size_t slack)
         place_marker(walker, walker->count - slack);
 }
 
-void pass_move_marker(struct walker *walker)
+void pass_move_marker(struct walker *walker, size_t fresh)
 {
     const bool allowed = !unwinding_forbids_markers() && !unwinding_goes_on(walker);
     if (allowed && walker->marker.entry && walker->count - walker->marked <= 1 + 4 * walker->slack)
@@ -145,7 +147,7 @@ void pass_move_marker(struct walker *walker)
     marker_lift(&walker->marker);
     if (RARE(!allowed) || walker->count <= 2 * walker->slack)
         return;
-    examine_frames(walker, walker->count - 2 * walker->slack);
+    examine_frames(walker, fresh, walker->count - 2 * walker->slack);
     place_apart(walker, 2 * walker->slack);
 }
 
@@ -239,7 +241,7 @@ static ref_t insert_walked(struct pass *pass, uintptr_t leaf_sp)
     pass_adopt(pass, keep, from);
     tree_pin(walker->arena, walker->tree, node); // the list holds it until the next sample
     if (walker->use_marker && !pass->unwinding)
-        pass_move_marker(walker);
+        pass_move_marker(walker, keep);
     return node;
 }
 

@@ -258,7 +258,7 @@ static void replace_list(struct pass *pass, const struct junction *junction)
     }
     pass_adopt(pass, junction->keep, junction->from);
     if (walker->use_marker && !pass->unwinding)
-        pass_move_marker(walker);
+        pass_move_marker(walker, junction->keep);
 }
 
 // Nodes for the frames from `first` on, up to the next gap: they hang where they belong now.

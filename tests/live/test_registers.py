@@ -34,7 +34,8 @@ class Registers(LiveTest):
         def judge(profile, _main):
             for name in gives:
                 self.assertGreater(profile.share("check_scalars", name, "result_work"), 0.04, name)
-            self.assert_returned(profile, gives, 500)
+            # Five frames of them return after a sample, whether one of them was ever the leaf or not.
+            self.assert_returned(profile, gives, 2 * profile.samples)
 
         self.everywhere("results", graph, judge)
 
