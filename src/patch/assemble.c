@@ -134,8 +134,6 @@ static size_t emit_before(struct assembler *out, struct stub *stub, const struct
 {
     const bool hooks = plan->kind == STUB_HOOK && plan->before;
     const bool pushes = is_indirect(stub->site) && hooks && plan->push_target;
-    if (plan->kind == STUB_DELTA)
-        emit_add(out, &stub->call, plan);
     if (plan->kind == STUB_TABLE) {
         // Of an indirect site, chains lead here, with the target on the stack.
         if (plan->target) {
@@ -181,15 +179,12 @@ static size_t emit_behind(struct assembler *out, struct stub *stub, const struct
                           const unsigned char *bytes)
 {
     const struct site *site = stub->site;
-    if (plan->kind == STUB_DELTA)
-        emit_sub(out, &stub->call, plan);
     size_t hook = plan->kind == STUB_HOOK && plan->after ? emit_hook(out) : 0;
     if (plan->kind == STUB_TABLE) {
         emit(out, "\x50", 1); // push %rax
         stub->saved = (uint16_t)out->at;
         hook = emit_lookup(out, plan, LOOKUP_SUB, &stub->restored);
     }
-    stub->call.behind = stub->behind = (uint16_t)out->at;
     emit_neighbours(out, stub, bytes, (unsigned)(site->lead + site->length), site->span);
     stub->end = (uint16_t)out->at;
     emit(out, "\xe9", 1);
@@ -205,7 +200,8 @@ static void emit_all(struct assembler *out, struct stub *stub, const struct stub
     struct instruction in;
     read_original(site, bytes);
     if (!decode(call, (size_t)(site->span - site->lead), &in) ||
-        (plan->kind == STUB_CHAIN && (!is_indirect(site) || plan->arm_count > STUB_ARMS))) {
+        (plan->kind == STUB_CHAIN && (!is_indirect(site) || plan->arm_count > STUB_ARMS)) ||
+        (plan->kind == STUB_TABLE && is_tail(site))) {
         out->failed = true;
         return;
     }
@@ -240,7 +236,6 @@ static void emit_all(struct assembler *out, struct stub *stub, const struct stub
 
 #define COPIED_MOST 128
 #define INDEX_AT 12 // in emit_lookup(), behind the push
-#define DELTA_AT 9  // in an addition to a quadword
 
 static struct {
     size_t bytes; // 0: there is none
@@ -256,17 +251,9 @@ static bool is_usual(const struct site *site, const struct stub_plan *plan)
            !plan->target;
 }
 
-// A delta that is one addition of a constant, and not left out.
-static bool is_narrow(const struct stub_plan *plan)
-{
-    return plan->delta && !is_wide(plan, plan->delta);
-}
-
 static bool is_copy(const struct site *site, const struct stub_plan *plan)
 {
     return last.bytes && is_usual(site, plan) && plan->kind == last.plan.kind &&
-           plan->wide == last.plan.wide &&
-           (plan->delta == last.plan.delta || (is_narrow(plan) && is_narrow(&last.plan))) &&
            plan->before == last.plan.before && plan->after == last.plan.after &&
            plan->tls_number == last.plan.tls_number && plan->tls_table == last.plan.tls_table;
 }
@@ -318,10 +305,6 @@ static size_t copy_last(struct stub *stub, const struct stub_plan *plan, unsigne
         stub->index = plan->index;
         rewrite_word(&out, stub->pushed + (size_t)INDEX_AT, plan->index * 8);
         rewrite_word(&out, stub->saved + (size_t)INDEX_AT, plan->index * 8);
-    } else if (plan->kind == STUB_DELTA && is_narrow(plan)) {
-        stub->call.delta = plan->delta;
-        rewrite_word(&out, stub->call.add + (size_t)DELTA_AT, (uint32_t)plan->delta);
-        rewrite_word(&out, stub->call.back + (size_t)DELTA_AT, (uint32_t)plan->delta);
     }
     return out.failed ? 0 : last.bytes;
 }
@@ -332,8 +315,6 @@ size_t assemble(struct stub *stub, const struct stub_plan *plan, unsigned char c
         return copy_last(stub, plan, code);
     struct assembler out = {code, 0, stub->code, false};
     stub->kind = (uint8_t)plan->kind;
-    stub->wide = plan->kind == STUB_DELTA && is_wide(plan, plan->delta);
-    stub->call.delta = plan->kind == STUB_DELTA ? plan->delta : 0;
     stub->call.target = plan->target;
     stub->otherwise = plan->kind == STUB_CHAIN ? plan->otherwise : NULL;
     stub->index = plan->kind == STUB_TABLE ? plan->index : 0;

@@ -20,14 +20,6 @@ void emit_word(struct assembler *out, uint32_t word);
 // The distance to an address, as the last four bytes of an instruction.
 void emit_distance(struct assembler *out, uintptr_t target);
 
-// Whether a number is too large for one addition.
-bool is_wide(const struct stub_plan *plan, int64_t delta);
-
-// The call's number is added to that of the thread, or taken off. No register is used, so none has
-// to be saved; the flags are dead around a call.
-void emit_add(struct assembler *out, struct stub_call *call, const struct stub_plan *plan);
-void emit_sub(struct assembler *out, struct stub_call *call, const struct stub_plan *plan);
-
 // call *literal(%rip); the literal comes at the end. Returns where its distance is.
 size_t emit_hook(struct assembler *out);
 

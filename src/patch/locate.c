@@ -5,30 +5,11 @@
 
 // The addition comes right before the saved register is back; the jump over it is taken by who
 // comes back from a hook, which has done it.
-static enum stub_phase phase_in_table(const struct stub *stub, unsigned offset)
+static bool has_added(const struct stub *stub, unsigned offset)
 {
     const unsigned added = stub->call.popped, taken_off = stub->restored;
-    if (offset < added && offset + LOOKUP_TAIL != added)
-        return PHASE_BEFORE;
-    return !taken_off || (offset < taken_off && offset + LOOKUP_TAIL != taken_off) ? PHASE_ADDED
-                                                                                   : PHASE_BEHIND;
-}
-
-static enum stub_phase phase_at(const struct stub *stub, unsigned offset)
-{
-    const struct stub_call *call = &stub->call;
-    if (stub->kind == STUB_TABLE)
-        return phase_in_table(stub, offset);
-    if (!call->add)
-        return PHASE_BEFORE;
-    if (call->half_add && offset == call->half_add)
-        return PHASE_HALF_ADD;
-    if (offset < call->call)
-        return PHASE_BEFORE;
-    if (call->half_sub && offset == call->half_sub)
-        return PHASE_HALF_SUB;
-    // Behind a tail jump there is nothing.
-    return !call->behind || offset < call->behind ? PHASE_ADDED : PHASE_BEHIND;
+    return (offset >= added || offset + LOOKUP_TAIL == added) && offset < taken_off &&
+           offset + LOOKUP_TAIL != taken_off;
 }
 
 // Which instruction of the program is about to be executed. Of several before the call, the first:
@@ -93,11 +74,10 @@ bool sites_locate(uintptr_t pc, struct stub_place *place)
         .stub = stub,
         .site = stub->site,
         .pc = program_pc(stub, call, offset),
-        .phase = phase_at(stub, offset),
-        .delta = call->delta,
         .target = call->target,
         .hooked = stub->kind == STUB_HOOK,
         .by_table = stub->kind == STUB_TABLE,
+        .added = stub->kind == STUB_TABLE && has_added(stub, offset),
         .index = stub->index,
         .returns = stub->end && offset == call->back,
         .pushed =
@@ -116,23 +96,6 @@ uintptr_t sites_true_pc(uintptr_t pc)
 {
     struct stub_place place;
     return sites_locate(pc, &place) ? place.pc : pc;
-}
-
-uint64_t stub_correct(const struct stub_place *place, uint64_t number)
-{
-    const uint64_t delta = (uint64_t)place->delta, half = UINT32_MAX;
-    switch (place->phase) {
-    case PHASE_BEFORE:
-    case PHASE_BEHIND:
-        break;
-    case PHASE_HALF_ADD: // the carry is in the flags
-        return (number & ~half) | ((number - delta) & half);
-    case PHASE_ADDED:
-        return number - delta;
-    case PHASE_HALF_SUB: // put the lower half back first
-        return ((number & ~half) | ((number + delta) & half)) - delta;
-    }
-    return number;
 }
 
 uintptr_t stub_return_address(const struct stub *stub)

@@ -198,40 +198,6 @@ int stub_make(struct site *site, const struct stub_plan *plan, struct stub **stu
     return error;
 }
 
-static bool same_layout(const struct stub_call *one, const struct stub_call *other)
-{
-    return one->target == other->target && one->add == other->add && one->call == other->call &&
-           one->back == other->back && one->half_add == other->half_add &&
-           one->half_sub == other->half_sub && one->behind == other->behind;
-}
-
-static int renew_locked(struct stub *stub, const struct stub_plan *plan)
-{
-    struct stub next = *stub;
-    static unsigned char code[STUB_MOST] UNSEEN; // under the lock
-    if (plan->kind != stub->kind)
-        return -EINVAL;
-    const size_t bytes = assemble(&next, plan, code);
-    const bool same =
-        bytes && bytes <= UINT64_C(1) << stub->shift && same_layout(&next.call, &stub->call);
-    int error = same ? region_write(stub->code, code, bytes) : -EINVAL;
-    if (!error)
-        stub->call.delta = next.call.delta;
-    return error;
-}
-
-int stub_renew(struct stub *stub, const struct stub_plan *plan)
-{
-    const int saved = errno;
-    int error = patch_lock();
-    if (error)
-        return error;
-    error = renew_locked(stub, plan);
-    patch_unlock();
-    errno = saved;
-    return error;
-}
-
 int sites_flush(void)
 {
     const int saved = errno;
@@ -250,19 +216,6 @@ static void release(struct stub *stub)
     // No trap may send anybody there any more.
     atomic_compare_exchange_strong(&stub->site->shelter, &expected, NULL);
     region_give_back(stub);
-}
-
-int stub_free(struct stub *stub)
-{
-    int error = patch_lock();
-    if (error)
-        return error;
-    if (atomic_load(&stub->site->stub) == stub || stub->is_free)
-        error = -EBUSY;
-    else
-        release(stub);
-    patch_unlock();
-    return error;
 }
 
 // ---- unloading

@@ -7,9 +7,9 @@
 //
 //      the program                       its stub, within 2 GB
 //   f:   ...                          ┌─► [distance to the site]
-//        call g      jmp stub ────────┘   add  $delta, %fs:id
+//        call g      jmp stub ────────┘   add  word, %fs:id
 //        mov %eax,…                       call g           the return address lies here
-//        ...      ◄────────────────────── sub  $delta, %fs:id ; jmp back
+//        ...      ◄────────────────────── sub  word, %fs:id ; jmp back
 //
 //   find     sites_find()    the sites of one function, decoded once
 //   prepare  stub_make()     a stub for a site, by plan; not reached by anybody yet
@@ -17,7 +17,7 @@
 //   look up  sites_locate()  from any address in a stub to its site, and what it has done so far
 //
 // A site may have several stubs; sites_apply() says which one it leads to. A stub stays as it is
-// until stub_free(), which needs the promise that no thread runs in it or will return there.
+// until its library is unloaded: threads may run in it, or return to it, at any time.
 //
 // Everything that changes something takes one lock, and says -EDEADLK rather than wait for the very
 // thread that it has interrupted. It makes system calls of its own and calls nothing in the program
@@ -128,9 +128,9 @@ bool sites_must_stay(uintptr_t function);
 
 enum stub_kind {
     STUB_PLAIN, // the call as it is
-    STUB_DELTA, // adds to a thread-local number before it, and takes that off behind it
     STUB_HOOK,  // calls a hook before it, and another one behind it if there is one
-    STUB_TABLE, // what it adds stands in a table that each thread has a pointer to
+    STUB_TABLE, // of a call: adds a word to a thread-local number before it, and takes that off
+                // behind it; each thread has a pointer to its table of words
     STUB_CHAIN, // of an indirect site: leads to another stub of the site, by the target
 };
 
@@ -144,9 +144,6 @@ struct stub_arm {
 // What a stub does around its call (a tail jump has nothing behind it).
 struct stub_plan {
     enum stub_kind kind;
-    bool wide;          // room for any delta, so that stub_renew() can change it
-    int64_t delta;      // STUB_DELTA
-    int32_t tls_number; // of deltas: where the number is, from the thread pointer (%fs)
     // STUB_HOOK; NULL: none. They are called with everything as it is at the site, but
     // for the return address, which names the stub: they preserve all registers.
     void (*before)(void), (*after)(void);
@@ -159,11 +156,11 @@ struct stub_plan {
     const struct stub_arm *arms;
     unsigned arm_count;
     struct stub *otherwise;
-    // STUB_TABLE: where the pointer to the table is, from the thread pointer, and the word of it
-    // that is added before, and taken off behind. Of a negative word, `before` and `after` are
-    // called instead, with the word in rax, of which the program's value lies above the return
-    // address.
-    int32_t tls_table;
+    // STUB_TABLE: where the number and the pointer to the table are, from the thread pointer (%fs),
+    // and the word of it that is added before, and taken off behind. Of a negative word, `before`
+    // and `after` are called instead, with the word in rax, of which the program's value lies above
+    // the return address.
+    int32_t tls_number, tls_table;
     uint32_t index;
     // STUB_TABLE or STUB_PLAIN of an indirect site: what it calls. Chains lead there.
     uintptr_t target;
@@ -173,16 +170,8 @@ struct stub_plan {
 // (an instruction that reaches too far, a chain that is too long).
 int stub_make(struct site *site, const struct stub_plan *plan, struct stub **stub);
 
-// Another delta. No thread may be running in it (they may be below its
-// calls, and return to where they would have). Written by sites_apply() or sites_flush(). -EINVAL:
-// there is no room for that in the stub, and it stays as it is.
-int stub_renew(struct stub *stub, const struct stub_plan *plan);
-
-// Writes what is to be written of stubs that are made or renewed.
+// Writes what is to be written of stubs that are made, as sites_apply() does.
 int sites_flush(void);
-
-// Promises that no thread is in the stub, will return there, or is about to enter it.
-int stub_free(struct stub *stub);
 
 struct site_change {
     struct site *site;
@@ -217,23 +206,14 @@ void sites_abandon_loaded(void);
 // ours. Signal-safe.
 uintptr_t sites_trapped(uintptr_t pc);
 
-enum stub_phase {
-    PHASE_BEFORE,   // nothing is added
-    PHASE_HALF_ADD, // the lower half is added, the upper one not
-    PHASE_ADDED,    // at the call, below it, or back from it
-    PHASE_HALF_SUB,
-    PHASE_BEHIND, // all is taken off, the moved neighbours included
-};
-
 struct stub_place {
     struct stub *stub;
     struct site *site;
-    uintptr_t pc; // where the thread is as if nothing were patched
-    enum stub_phase phase;
-    int64_t delta;    // that is, or will be, added where the thread is
+    uintptr_t pc;     // where the thread is as if nothing were patched
     uintptr_t target; // that a chain has led to; 0: none
     bool hooked;      // the call has hooks around it
     bool by_table;    // what it adds is the word at `index`
+    bool added;       // and it is added where the thread is
     uint32_t index;
     bool returns; // the very address that the call returns to
     bool pushed;  // the stack pointer is one word lower than it would be
@@ -245,9 +225,6 @@ bool sites_locate(uintptr_t pc, struct stub_place *place);
 
 // The address without stubs. Signal-safe.
 uintptr_t sites_true_pc(uintptr_t pc);
-
-// The number that the function of the site has, from what is in memory while a thread is there.
-uint64_t stub_correct(const struct stub_place *place, uint64_t number);
 
 // The return address that calls from this stub leave; 0 for tail jumps, and of a STUB_CHAIN.
 uintptr_t stub_return_address(const struct stub *stub);

@@ -23,24 +23,21 @@
 // The call or jump of a stub, with what is around it.
 struct stub_call {
     uintptr_t target; // 0: that of the site
-    int64_t delta;
-    uint16_t popped;              // up to here the target is on the stack; 0: never
-    uint16_t add, half_add, call; // half_add: 0 if it is one instruction
-    uint16_t back;                // where the call returns to
-    uint16_t half_sub, behind;
+    uint16_t popped;  // up to here the target is on the stack; 0: never
+    uint16_t call;
+    uint16_t back; // where the call returns to
 };
 
 struct stub {
     struct site *site;
     uintptr_t code; // the slot
     uint8_t kind, shift;
-    bool wide, is_free, evicted; // evicted: it holds what has made room for its site (evict.h)
-    uint16_t begin;              // behind the neighbours that come first
-    uint16_t pushed;             // the target is on the stack from here on; 0: never
-    uint16_t behind;             // where all calls come together, before the other neighbours
-    uint16_t saved, restored;    // STUB_TABLE: a register is on the stack, behind the call
-    uint16_t moved[JUMP_BYTES];  // where the instruction at that offset of the span is now
-    uint16_t end;                // the jump back; 0 in those of tail jumps
+    bool is_free, evicted;      // evicted: it holds what has made room for its site (evict.h)
+    uint16_t begin;             // behind the neighbours that come first
+    uint16_t pushed;            // the target is on the stack from here on; 0: never
+    uint16_t saved, restored;   // STUB_TABLE: a register is on the stack, behind the call
+    uint16_t moved[JUMP_BYTES]; // where the instruction at that offset of the span is now
+    uint16_t end;               // the jump back; 0 in those of tail jumps
     struct stub_call call;
     uint32_t index;         // STUB_TABLE
     struct stub *otherwise; // STUB_CHAIN

@@ -114,7 +114,7 @@ static bool undo_stub(const struct encode_thread *thread, const struct stub_plac
     if (place->hooked || !place->by_table || !thread->epoch)
         return !place->hooked;
     const int64_t word = encode_word(thread, place->index);
-    if (word >= 0 && place->phase == PHASE_ADDED)
+    if (word >= 0 && place->added)
         thread->state->context.id -= (uint64_t)word;
     return word >= 0;
 }

@@ -12,7 +12,7 @@ import unittest
 from disassembly import Disassembly
 from support import LiveTest, Run, installed, program
 
-KINDS = ("plain", "delta", "wide", "hook")
+KINDS = ("plain", "table", "hook")
 STAYS = ("named", "reads", "middle", "unknown", "prefixed", "conditional", "short", "table",
          "undecoded")
 # Kinds of sites, as the library numbers them.
@@ -189,7 +189,7 @@ class Patching(LiveTest):
     def test_exceptions(self):
         for name in ("exceptions", "exceptions-static-runtime"):
             for mode in ("plain", "nested", "rethrow", "destructors", "threads", "foreign"):
-                self.same([program(name), mode], ("wide",))
+                self.same([program(name), mode], ("table",))
             self.assertEqual(self.patched([program(name), "uncaught"]).status, 134)
 
     def test_jumps_through_a_variable(self):
@@ -204,14 +204,14 @@ class Patching(LiveTest):
         }
         for name, words in modes.items():
             for word in words:
-                self.same([program(name), word], ("delta",))
+                self.same([program(name), word], ("table",))
         for name in ("registers", "results", "tailcalls", "stackshapes"):
             self.same([program(name)], ("hook",))
 
     def test_careful_builds(self):
         for name in ("retpolines", "landing-pads"):
-            self.same([program("exceptions-" + name), "foreign"], ("wide", "hook"))
-            self.same([program("tailcalls-" + name)], ("delta", "hook"))
+            self.same([program("exceptions-" + name), "foreign"], ("table", "hook"))
+            self.same([program("tailcalls-" + name)], ("table", "hook"))
             self.lazily([program("tailcalls-" + name)])
 
     def test_backtraces_of_the_program(self):

@@ -2,7 +2,7 @@
 // Preloaded into any program: leads every call site of the program and its libraries through a stub
 // that does nothing but what the site did, before main() runs, and lets the program work.
 //
-//   PATCH_STUBS=plain|delta|wide|hook   what the stubs do (plain)
+//   PATCH_STUBS=plain|table|hook        what the stubs do (plain)
 //   PATCH_REPORT=FILE                   appends what was found, as JSON
 //   PATCH_ONLY=TEXT                     patches only modules whose path holds this; the program's
 //                                       own is "main program"
@@ -27,7 +27,10 @@
 
 #define CHANGES_MOST 2000000
 
-static __thread uint64_t number; // what stubs count with
+// What stubs count with, and what they add.
+static const int64_t words[] = {3};
+static __thread uint64_t number;
+static __thread const int64_t *table = words;
 
 static struct site_counts counts;
 static struct site_change *changes;
@@ -64,6 +67,11 @@ static void note_stayed(uintptr_t address, enum site_stays why)
     fprintf(dump, "stays %lx %u\n", address - base, why);
 }
 
+static bool is_tail(const struct site *site)
+{
+    return site->kind == SITE_TAIL || site->kind == SITE_TAIL_INDIRECT;
+}
+
 static int patch_function(uintptr_t function, void *context)
 {
     struct site_list list;
@@ -78,7 +86,10 @@ static int patch_function(uintptr_t function, void *context)
                     change->site->form, change->site->length);
         if (change->site->form == FORM_TRAP && !getenv("PATCH_TRAPS"))
             continue;
-        if (stub_make(change->site, &plan, &change->stub))
+        struct stub_plan own = plan;
+        if (plan.kind == STUB_TABLE && is_tail(change->site))
+            own.kind = STUB_PLAIN; // no stub of a tail jump adds
+        if (stub_make(change->site, &own, &change->stub))
             failed_stubs++;
         else
             change_count++;
@@ -114,11 +125,10 @@ static void choose_plan(void)
     const char *stubs = getenv("PATCH_STUBS");
     const uintptr_t thread = (uintptr_t)__builtin_thread_pointer();
     plan.tls_number = (int32_t)((uintptr_t)&number - thread);
-    plan.delta = 3;
+    plan.tls_table = (int32_t)((uintptr_t)&table - thread);
     if (!stubs || !strcmp(stubs, "plain"))
         return;
-    plan.kind = strcmp(stubs, "hook") ? STUB_DELTA : STUB_HOOK;
-    plan.wide = !strcmp(stubs, "wide");
+    plan.kind = strcmp(stubs, "hook") ? STUB_TABLE : STUB_HOOK;
     plan.before = plan.after = hook;
     plan.push_target = true;
 }

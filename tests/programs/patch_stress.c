@@ -25,7 +25,10 @@ uint64_t patch_work(uint64_t seed);
 static uint64_t expected[SEEDS];
 static _Atomic bool stop;
 static _Atomic uint64_t traps, rounds, wrong;
+// What stubs count with, and what they add.
+static const int64_t words[] = {7, INT64_MIN};
 static __thread uint64_t number;
+static __thread const int64_t *table = words;
 
 static struct patched {
     struct site *site;
@@ -50,15 +53,17 @@ __attribute__((naked)) static void hook(void)
     __asm__("ret");
 }
 
-static struct stub_plan plan_number(unsigned number_of)
+// Tail jumps have no stub that adds.
+static struct stub_plan plan_number(unsigned which, const struct site *site)
 {
     const uintptr_t thread = (uintptr_t)__builtin_thread_pointer();
-    struct stub_plan plan = {.kind = number_of == 0   ? STUB_PLAIN
-                                     : number_of == 3 ? STUB_HOOK
-                                                      : STUB_DELTA,
-                             .wide = number_of == 2,
-                             .delta = 7,
+    const bool tail = site->kind == SITE_TAIL || site->kind == SITE_TAIL_INDIRECT;
+    struct stub_plan plan = {.kind = which == 0           ? STUB_PLAIN
+                                     : which == 3 || tail ? STUB_HOOK
+                                                          : STUB_TABLE,
+                             .index = which - 1,
                              .tls_number = (int32_t)((uintptr_t)&number - thread),
+                             .tls_table = (int32_t)((uintptr_t)&table - thread),
                              .before = hook,
                              .after = hook,
                              .push_target = true};
@@ -76,7 +81,7 @@ static int take_function(uintptr_t function, void *context)
         patched->site = &list.site[i];
         bool made = true;
         for (unsigned k = 0; k < STUBS && made; k++) {
-            const struct stub_plan plan = plan_number(k);
+            const struct stub_plan plan = plan_number(k, patched->site);
             made = !stub_make(patched->site, &plan, &patched->stub[k]);
         }
         site_count += made;

@@ -10,7 +10,8 @@
 #include <cmocka.h>
 
 __thread uint64_t number;
-__thread const int64_t *numbers;
+static int64_t words[16]; // of adding_plan()
+__thread const int64_t *numbers = words;
 __thread uintptr_t told_target;
 uint64_t hook_calls, traps_met;
 
@@ -76,19 +77,6 @@ struct stub_plan plain_plan(void)
     return (struct stub_plan){.kind = STUB_PLAIN};
 }
 
-struct stub_plan delta_plan(int64_t delta)
-{
-    return (struct stub_plan){
-        .kind = STUB_DELTA, .delta = delta, .tls_number = from_thread(&number)};
-}
-
-struct stub_plan wide_plan(int64_t delta)
-{
-    struct stub_plan plan = delta_plan(delta);
-    plan.wide = true;
-    return plan;
-}
-
 struct stub_plan hook_plan(void)
 {
     return (struct stub_plan){
@@ -103,6 +91,19 @@ struct stub_plan table_plan(uint32_t index)
                               .index = index,
                               .before = count_return,
                               .after = count_return};
+}
+
+struct stub_plan adding_plan(int64_t word)
+{
+    static uint32_t count;
+    uint32_t index = 0;
+    while (index < count && words[index] != word)
+        index++;
+    assert_in_range(index, 0, 15);
+    if (index == count)
+        words[count++] = word;
+    numbers = words;
+    return table_plan(index);
 }
 
 unsigned patch_chain(const void *function, const struct chain_target *targets, unsigned count)

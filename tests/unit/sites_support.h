@@ -16,10 +16,10 @@ void support_start(void);
 int support_set_up(void **state); // the same, for a group of tests
 
 struct stub_plan plain_plan(void);
-struct stub_plan delta_plan(int64_t delta);
-struct stub_plan wide_plan(int64_t delta);
 struct stub_plan hook_plan(void);
 struct stub_plan table_plan(uint32_t index);
+// The same by a table of its own, which holds this word; not of tail jumps.
+struct stub_plan adding_plan(int64_t word);
 
 // Leads all sites of a function through new stubs; returns how many.
 unsigned patch(const void *function, const struct stub_plan *plan);

@@ -51,7 +51,7 @@ static void test_every_step(void **state)
 {
     (void)state;
     static uintptr_t before[STEPS_MOST], after[STEPS_MOST];
-    const struct stub_plan plans[] = {plain_plan(), delta_plan(5), wide_plan(9)};
+    const struct stub_plan plans[] = {plain_plan(), adding_plan(5), hook_plan()};
     for (size_t i = 0; i < FORMS; i++) {
         const struct form *form = &forms[i];
         for (unsigned k = 0; k < 2 && form->form == FORM_EVICTED; k++) {
@@ -80,7 +80,7 @@ static void test_every_step(void **state)
 static void test_traps(void **state)
 {
     (void)state;
-    const struct stub_plan plan = delta_plan(5);
+    const struct stub_plan plan = adding_plan(5);
     for (size_t i = 0; i < FORMS; i++) {
         const struct form *form = &forms[i];
         if (form->form != FORM_EVICTED)
@@ -134,7 +134,7 @@ static void test_threads(void **state)
 {
     (void)state;
     struct site *site = sites_of((const void *)form_evicted_raced).site;
-    const struct stub_plan plans[2] = {plain_plan(), wide_plan(9)};
+    const struct stub_plan plans[2] = {plain_plan(), adding_plan(9)};
     struct stub *stubs[2];
     pthread_t threads[2];
     void *wrong;
