@@ -212,10 +212,9 @@ static void put_sites(struct text_table *table, const struct live_encode *sites)
             text_count(sites->late).text);
 }
 
-static uint64_t per_second(uint64_t count, const struct profile *profile)
+static struct text_number per_second(uint64_t count, const struct profile *profile)
 {
-    return profile->duration_ns ? (uint64_t)((double)count * 1e9 / (double)profile->duration_ns)
-                                : 0;
+    return rate_text(profile->duration_ns ? (double)count * 1e9 / (double)profile->duration_ns : 0);
 }
 
 // What the encode tracker did.
@@ -238,10 +237,10 @@ static void put_encoding(struct text_table *table, const struct profile *profile
         encode->stopped ? "; stopped, since an unwinder remembers the stack's tables" : "");
     put(table, "",
         "%s pushes a second: %s by recursion, %s by ids that overflow, %s by unsettled jumps",
-        text_count(per_second(encode->pushes, profile)).text,
-        text_count(per_second(encode->pushes_recursion, profile)).text,
-        text_count(per_second(encode->pushes_overflow, profile)).text,
-        text_count(per_second(encode->pushes_open, profile)).text);
+        per_second(encode->pushes, profile).text,
+        per_second(encode->pushes_recursion, profile).text,
+        per_second(encode->pushes_overflow, profile).text,
+        per_second(encode->pushes_open, profile).text);
     put(table, "", "%s samples told by a known number, %s by a new one, %s by a walk",
         text_count(encode->decoded).text, text_count(encode->confirmed).text,
         text_count(encode->walked).text);

@@ -24,14 +24,14 @@ static inline bool stack_holds(const struct unwind_bounds *bounds, uintptr_t add
 
 static inline bool stack_in_region(const struct unwind_cursor *cursor, uintptr_t address)
 {
-    return address - cursor->region <= cursor->reach;
+    return address - cursor->region < cursor->reach;
 }
 
 static inline void stack_set_region(struct unwind_cursor *cursor, struct unwind_bounds bounds)
 {
     bool empty = bounds.high < bounds.low || bounds.high - bounds.low < 8;
-    cursor->region = empty ? UINTPTR_MAX : bounds.low;
-    cursor->reach = empty ? 0 : bounds.high - bounds.low - 8;
+    cursor->region = empty ? 0 : bounds.low;
+    cursor->reach = empty ? 0 : bounds.high - bounds.low - 7;
 }
 
 // The first address, from the stack pointer of interrupted code up, that is mapped for sure, on a

@@ -56,7 +56,7 @@ static void set_limit(struct unwind_cursor *cursor)
 {
     if (!stack_in_region(cursor, cursor->sp) && stack_holds(&cursor->bounds, cursor->sp))
         stack_set_region(cursor, cursor->bounds);
-    cursor->limit = stack_in_region(cursor, cursor->sp) ? cursor->region + cursor->reach + 8 : 0;
+    cursor->limit = stack_in_region(cursor, cursor->sp) ? cursor->region + cursor->reach + 7 : 0;
 }
 
 static void note_standing(struct unwind_cursor *cursor, bool at_call)

@@ -81,7 +81,8 @@ struct unwind_cursor {
     // private to the unwinder from here
     uintptr_t limit;            // end of the stack that sp is on, 0 if that is not known
     union unwind_recipe recipe; // of frame.pc; its first word is not always kept
-    // Loads from [region, region + reach] are direct: bounds, the alternate stack, probed pages.
+    // Words that begin in [region, region + reach) are loaded directly: bounds, the alternate
+    // stack, probed pages.
     uintptr_t region, reach;
     struct unwind_bounds bounds;
     // Moves to another stack, and signal frames: bounded, as nothing else makes an end.

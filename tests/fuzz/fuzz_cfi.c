@@ -68,7 +68,8 @@ bool loadmap_is_likely(uintptr_t address)
 
 bool loadmap_readable(uintptr_t address)
 {
-    return address >= module.code_start && address + 8 <= module.code_end;
+    return address >= module.code_start && address < module.code_end &&
+           module.code_end - address >= 8;
 }
 
 static struct image original;
