@@ -44,6 +44,17 @@ static uint32_t function_of(struct run *run, const struct profile_tree *tree, ui
     return graph_add_function(&run->graph, at->function ? at->function : tree->start);
 }
 
+// Functions that are not followed have no nodes, as those of the loader. A call out of such a one
+// has the function below as its caller, which may be any: each of them gets a site of its own.
+static uint32_t add_edge(struct run *run, place_t site, uint32_t caller, uint32_t callee)
+{
+    const uint32_t edge = graph_add_edge(&run->graph, site, caller, callee, EDGE_CALL);
+    if (edge != GRAPH_NONE)
+        return edge;
+    const place_t own = site + (caller + 1) * UINT64_C(0x9e3779b97f4a7c15);
+    return graph_add_edge(&run->graph, own, caller, callee, EDGE_CALL);
+}
+
 // All sites that had several targets are indirect calls; which those with one are is not known.
 static void make_graph(struct run *run, uint32_t **edges)
 {
@@ -60,7 +71,11 @@ static void make_graph(struct run *run, uint32_t **edges)
                 continue;
             uint32_t caller = function_of(run, tree, node->parent);
             uint32_t callee = function_of(run, tree, i);
-            edges[t][i] = graph_add_edge(&run->graph, node->site, caller, callee, EDGE_CALL);
+            edges[t][i] = add_edge(run, node->site, caller, callee);
+            if (edges[t][i] == GRAPH_NONE) {
+                fputs("encode_profile: no memory\n", stderr);
+                exit(1);
+            }
             graph_edge(&run->graph, edges[t][i])->heat += calls_of(run, tree, i);
         }
     }

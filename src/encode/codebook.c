@@ -88,14 +88,16 @@ static int read_edge(struct graph *graph, struct source *source, uint32_t *befor
     if (source->failed || (flags & ~(uint64_t)EDGE_UNENCODED) || !is_kind(kind))
         return -EBADMSG;
     place_t site = graph_function(graph, caller)->entry + distance;
-    if (graph_find_edge(graph, site, callee) != GRAPH_NONE)
+    const uint32_t known = graph_find_site(graph, site);
+    if ((known != GRAPH_NONE && graph_site(graph, known)->caller != caller) ||
+        graph_find_edge(graph, site, callee) != GRAPH_NONE)
         return -EBADMSG;
     uint32_t edge = graph_add_edge(graph, site, caller, callee, (enum edge_kind)kind);
     if (edge == GRAPH_NONE)
         return -ENOMEM;
     graph_edge(graph, edge)->flags = (uint8_t)flags;
     *before = caller;
-    return graph_edge(graph, edge)->caller == caller ? 0 : -EBADMSG;
+    return 0;
 }
 
 static int read_graph(struct codebook *codebook, struct source *source)

@@ -87,16 +87,17 @@ uint32_t graph_add_edge(struct graph *graph, place_t site, uint32_t caller, uint
 {
     uint32_t index = graph_find_edge(graph, site, callee);
     if (index != GRAPH_NONE)
-        return index;
+        return graph_edge(graph, index)->caller == caller ? index : GRAPH_NONE;
     index = graph->edge_count;
     uint32_t place = add_site(graph, site, caller);
-    if (place == GRAPH_NONE || !series_reach(&graph->edges, graph->pool, index))
+    if (place == GRAPH_NONE || graph_site(graph, place)->caller != caller ||
+        !series_reach(&graph->edges, graph->pool, index))
         return GRAPH_NONE;
     struct graph_site *at = graph_site(graph, place);
-    struct graph_function *from = graph_function(graph, at->caller);
+    struct graph_function *from = graph_function(graph, caller);
     struct graph_function *to = graph_function(graph, callee);
     *graph_edge(graph, index) = (struct graph_edge){.site = place,
-                                                    .caller = at->caller,
+                                                    .caller = caller,
                                                     .callee = callee,
                                                     .next_at_site = at->first_edge,
                                                     .next_out = from->first_out,

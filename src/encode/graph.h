@@ -70,8 +70,8 @@ uint32_t graph_find_function(const struct graph *graph, place_t entry); // signa
 uint32_t graph_add_function(struct graph *graph, place_t entry);        // or the one that is there
 uint32_t graph_find_site(const struct graph *graph, place_t place);     // signal-safe
 uint32_t graph_find_edge(const struct graph *graph, place_t site, uint32_t callee); // signal-safe
-// The edge, which may have been there (edge_count tells). The caller of a site is the function that
-// it was first added with.
+// The edge, which may have been there (edge_count tells). A site belongs to one function: with
+// another caller than that which it was first added with, there is no edge.
 uint32_t graph_add_edge(struct graph *graph, place_t site, uint32_t caller, uint32_t callee,
                         enum edge_kind kind);
 

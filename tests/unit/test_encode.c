@@ -194,6 +194,27 @@ static void test_figure_7(void **unused)
     assert_context("ABDF");
 }
 
+// A call decodes to the function that its site is in, so a site is never in two.
+static void test_a_site_has_one_caller(void **unused)
+{
+    (void)unused;
+    const uint32_t callers[] = {function_of('B'), function_of('C')};
+    const place_t site = site_of('B', 'D');
+    add("AB AC BD");
+    assert_int_equal(graph_add_edge(&graph, site, callers[0], function_of('D'), EDGE_CALL),
+                     find("BD"));
+    for (const char *callee = "DE"; *callee; callee++)
+        assert_int_equal(graph_add_edge(&graph, site, callers[1], function_of(*callee), EDGE_CALL),
+                         GRAPH_NONE);
+    add("CD");
+    encode();
+    walk("ACD");
+    assert_context("ACD");
+    context_reset(&state);
+    walk("ABD");
+    assert_context("ABD");
+}
+
 #define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
 
 int main(void)
@@ -208,6 +229,7 @@ int main(void)
         TEST(test_repetition_of_other_paths),
         TEST(test_figure_6),
         TEST(test_figure_7),
+        TEST(test_a_site_has_one_caller),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
