@@ -93,8 +93,8 @@ static void release_stack(struct walker *walker)
 INTERPOSED int backtrace(void **buffer, int size)
 {
     const bool patched = sites_exist();
-    if (size <= 0 || (!walk_current && !patched))
-        return REAL(backtrace)(buffer, size);
+    if (size <= 0)
+        return 0;
     struct walker *walker = clear_stack();
     // One more than asked for: the first is the frame of this very function. And one for each if
     // there are stubs between them.

@@ -7,7 +7,7 @@ import subprocess
 import time
 import unittest
 
-from support import CAIRN, STORM, LiveTest, installed, program
+from support import CAIRN, STORM, LiveTest, Run, installed, program
 
 SOURCES = os.path.join(os.path.dirname(os.path.dirname(os.path.abspath(__file__))), "programs")
 
@@ -73,6 +73,14 @@ class Unwinders(LiveTest):
             "*": "add_frame visit",
         }
         self.survives([program("backtraces"), "digest"], graph)
+
+    def test_backtraces_without_a_recording(self):
+        """As in threads that could not be sampled: the agent is there, but has no walker."""
+        argv = [program("backtraces"), "digest"]
+        agent = os.path.join(os.path.dirname(CAIRN), "libcairn.so")
+        loaded = Run(argv, cwd=self.folder, env=dict(os.environ, LD_PRELOAD=agent))
+        native = self.native(argv)
+        self.assertEqual((loaded.status, loaded.text), (native.status, native.text), loaded.words)
 
     def see_the_same(self, argv, *options):
         """What a program has seen of its stack, in either thread, is what it sees without us."""
