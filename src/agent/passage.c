@@ -17,15 +17,13 @@
 #include <unistd.h>
 #include <unwind.h>
 
-INTERPOSED __attribute__((optimize("no-omit-frame-pointer"))) int dlclose(void *handle)
+INTERPOSED int dlclose(void *handle)
 {
-    if (!agent.armed)
+    if (!agent.armed || encode_hears_of_unloading())
         return REAL(dlclose)(handle);
-    encode_before_unload(__builtin_frame_address(0));
     loadmap_before_unload();
     int result = REAL(dlclose)(handle);
     loadmap_after_unload();
-    encode_after_unload();
     calls_note_unload();
     return result;
 }

@@ -196,18 +196,6 @@ static bool is_current(const struct table_module *module)
            identity_of_name(object_name(&object)) == module->name;
 }
 
-bool loadmap_is_programs(uintptr_t pc)
-{
-    static const char *const libcs[] = {"/gconv/", "/libnss_", "/libidn"};
-    struct dl_find_object object;
-    if (!ask_loader(pc, &object))
-        return false;
-    for (size_t i = 0; i < sizeof libcs / sizeof *libcs; i++)
-        if (strstr(object_name(&object), libcs[i]))
-            return false;
-    return true;
-}
-
 // A pc that is in no module of the table, or in one that is no more: ask the loader, remember the
 // answer.
 static bool add_from_loader(uintptr_t pc)
@@ -240,12 +228,6 @@ static bool is_current(const struct table_module *module)
 }
 
 static bool add_from_loader(uintptr_t pc)
-{
-    (void)pc;
-    return false;
-}
-
-bool loadmap_is_programs(uintptr_t pc)
 {
     (void)pc;
     return false;

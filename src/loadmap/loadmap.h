@@ -94,10 +94,6 @@ static inline uint32_t loadmap_turn(void)
 // between them. For words that mostly are none; much cheaper. Signal-safe.
 bool loadmap_is_likely(uintptr_t address);
 
-// Whether the module at an address was loaded by the program, and not by libc for itself, which
-// unloads it when it likes (conversions, name services). False: in doubt. Signal-safe.
-bool loadmap_is_programs(uintptr_t pc);
-
 // The place of an address; code of no file has places of its own. Signal-safe.
 place_t loadmap_place(uintptr_t address);
 

@@ -3,6 +3,7 @@
 #include "patch/decode.h"
 #include "patch/heap.h"
 #include "patch/modules.h"
+#include "patch/padding.h"
 #include <errno.h>
 #include <string.h>
 
@@ -339,6 +340,7 @@ static void forget_module(struct patch_module *module, void (*each)(struct site 
          function = function->next) {
         for (unsigned i = 0; i < function->sites.count; i++)
             each(&function->sites.site[i]);
+        padding_forget(function->end);
         index_put(&functions, function->start, NULL);
     }
 }
@@ -347,12 +349,5 @@ void functions_forget(uintptr_t start, uintptr_t end, void (*each)(struct site *
 {
     struct patch_module *module;
     while ((module = modules_take_out(start, end)))
-        forget_module(module, each);
-}
-
-void functions_forget_later(void (*each)(struct site *site))
-{
-    struct patch_module *module;
-    while ((module = modules_take_out_later()))
         forget_module(module, each);
 }

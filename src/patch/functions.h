@@ -64,10 +64,8 @@ struct patch_function {
 void functions_start(void);
 struct patch_module *functions_module(uintptr_t pc); // NULL: none
 struct patch_function *functions_at(uintptr_t pc);   // that covers pc; NULL: none
-// Forgets modules with their functions: those that have code in a range, and those that were loaded
-// after the program had begun. Calls `each` for every site.
+// Forgets the modules that have code in a range, with their functions. Calls `each` for every site.
 void functions_forget(uintptr_t start, uintptr_t end, void (*each)(struct site *site));
-void functions_forget_later(void (*each)(struct site *site));
 
 // The stack pointer is one word below the CFA at pc: as a function finds it, and a tail call
 // leaves.

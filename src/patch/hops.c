@@ -55,6 +55,11 @@ static void use(struct hop_page *page, unsigned unit)
     page->used[unit / 64] |= UINT64_C(1) << unit % 64;
 }
 
+static void unuse(struct hop_page *page, unsigned unit)
+{
+    page->used[unit / 64] &= ~(UINT64_C(1) << unit % 64);
+}
+
 // Jumps begin with a unit, unless the shape says where.
 static unsigned step_of(const struct hop_shape *shape)
 {
@@ -134,6 +139,15 @@ unsigned char *hop_take(uintptr_t end, const struct hop_shape *shape, uintptr_t 
         low > (uintptr_t)step ? search(low - (uintptr_t)step, -step, end, shape, low, high) : NULL;
     // Above, but not where the heap would grow at once.
     return hop ? hop : search(high + (UINT64_C(1) << 28), step, end, shape, low, high);
+}
+
+void hop_give_back(uintptr_t hop)
+{
+    for (unsigned i = 0; i < page_count; i++)
+        if (hop - pages[i]->address < PAGE) {
+            unuse(pages[i], (unsigned)(hop - pages[i]->address) / UNIT);
+            unuse(pages[i], (unsigned)(hop + JUMP_BYTES - 1 - pages[i]->address) / UNIT);
+        }
 }
 
 uint64_t hop_bytes(void)

@@ -40,7 +40,8 @@ static int write_jump(uintptr_t from, uintptr_t to)
 // The last library of the loader's list that is known. New ones are appended.
 static const struct link_map *newest;
 static bool has_gone;
-static void (*tell)(bool gone);
+static void (*tell)(enum loader_event event);
+static bool watched;
 
 // The last one of the list, or `keep` if that is in it.
 static const struct link_map *last_of(const struct link_map *map, const struct link_map *keep)
@@ -86,17 +87,25 @@ void loader_each_new(int (*each)(struct dl_phdr_info *info, size_t size, void *c
 static void on_change(void)
 {
     const int state = _r_debug.r_state;
-    has_gone |= state == RT_DELETE;
+    if (state == RT_DELETE) {
+        has_gone = true;
+        tell(LOADER_REMOVES);
+    }
     if (state != RT_CONSISTENT)
         return;
     const bool gone = has_gone;
     has_gone = false;
     if (gone)
         newest = last_of(_r_debug.r_map, newest); // it may have been the one
-    tell(gone);
+    tell(gone ? LOADER_REMOVED : LOADER_ADDED);
 }
 
-int loader_watch(void (*changed)(bool gone))
+bool loader_is_watched(void)
+{
+    return watched;
+}
+
+int loader_watch(void (*changed)(enum loader_event event))
 {
     tell = changed;
     newest = last_of(_r_debug.r_map, NULL);
@@ -108,5 +117,7 @@ int loader_watch(void (*changed)(bool gone))
     unsigned char relay[TEXT_RELAY_BYTES];
     text_make_relay(relay, on_change);
     void *page = text_page_near(target, target, relay, sizeof relay);
-    return page ? write_jump(target, (uintptr_t)page) : -ENOMEM;
+    const int error = page ? write_jump(target, (uintptr_t)page) : -ENOMEM;
+    watched = !error;
+    return error;
 }

@@ -5,6 +5,7 @@
 #include "loadmap/lookup.h"
 #include "patch/functions.h"
 #include "patch/heap.h"
+#include "patch/loader.h"
 #include <dlfcn.h>
 #include <elf.h>
 #include <link.h>
@@ -203,7 +204,9 @@ struct patch_module *functions_module(uintptr_t pc)
     const unsigned at = count_below(pc);
     if (at < module_count && modules[at]->ref.start <= pc)
         return modules[at];
-    return loadmap_peek(pc, &ref) ? add_module(&ref) : NULL;
+    // Of one that may be unloaded, what is known is forgotten when the loader tells that it was.
+    return loadmap_peek(pc, &ref) && (ref.permanent || loader_is_watched()) ? add_module(&ref)
+                                                                            : NULL;
 }
 
 bool functions_slot_must_stay(const struct patch_module *module, uintptr_t slot)
@@ -214,25 +217,13 @@ bool functions_slot_must_stay(const struct patch_module *module, uintptr_t slot)
     return false;
 }
 
-static struct patch_module *take_out(unsigned index)
-{
-    struct patch_module *module = modules[index];
-    module_count--;
-    memmove(&modules[index], &modules[index + 1], (module_count - index) * sizeof *modules);
-    return module;
-}
-
 struct patch_module *modules_take_out(uintptr_t start, uintptr_t end)
 {
     const unsigned at = count_below(start);
-    return at < module_count && modules[at]->ref.start < end ? take_out(at) : NULL;
-}
-
-struct patch_module *modules_take_out_later(void)
-{
-    // From the end: the next ones need not be moved, mostly.
-    for (unsigned i = module_count; i-- > 0;)
-        if (!modules[i]->ref.permanent)
-            return take_out(i);
-    return NULL;
+    if (at == module_count || modules[at]->ref.start >= end)
+        return NULL;
+    struct patch_module *module = modules[at];
+    module_count--;
+    memmove(&modules[at], &modules[at + 1], (module_count - at) * sizeof *modules);
+    return module;
 }

@@ -9,9 +9,7 @@
 
 bool modules_is_named(uintptr_t function); // one whose calls must stay
 
-// Takes a module out of the list: one with memory in a range; one that was loaded after the program
-// had begun. NULL: none.
+// Takes a module with memory in a range out of the list. NULL: none.
 struct patch_module *modules_take_out(uintptr_t start, uintptr_t end);
-struct patch_module *modules_take_out_later(void);
 
 #endif

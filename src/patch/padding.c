@@ -118,3 +118,9 @@ uintptr_t padding_take(uintptr_t end)
     }
     return 0;
 }
+
+void padding_forget(uintptr_t start)
+{
+    if (index_find(&gaps, start))
+        index_put(&gaps, start, NULL);
+}

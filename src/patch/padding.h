@@ -18,4 +18,7 @@ uintptr_t padding_hop(uintptr_t end, uintptr_t place, padding_writer *write);
 // Room for a hop that the caller alone will use, within the same reach. 0: there is none. As above.
 uintptr_t padding_take(uintptr_t end);
 
+// The padding from this address on is gone: another library may be there. Under the lock.
+void padding_forget(uintptr_t start);
+
 #endif

@@ -227,9 +227,11 @@ static void forget_site(struct site *site)
     index_put(&patch_sites, site_start(site), NULL);
     if (hop)
         index_put(&patch_sites, hop, NULL);
+    hop_give_back(site->room);
     const struct eviction *eviction = site->eviction;
     if (eviction && atomic_load(&eviction->stub)) {
         index_put(&patch_sites, (uintptr_t)atomic_load(&eviction->door), NULL);
+        hop_give_back((uintptr_t)atomic_load(&eviction->door));
         index_put(&patch_sites, eviction->victim, NULL);
         index_put(&patch_sites, evict_inside(eviction), NULL);
     }
@@ -250,14 +252,6 @@ void sites_forget(uintptr_t start, uintptr_t end)
             }
         }
     functions_forget(start, end, forget_site);
-    patch_unlock();
-}
-
-void sites_abandon_loaded(void)
-{
-    if (patch_lock())
-        return;
-    functions_forget_later(forget_site);
     patch_unlock();
 }
 

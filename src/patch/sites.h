@@ -86,6 +86,9 @@ struct site {
     struct stub *_Atomic shelter;       // where a thread goes that meets a trap here
     unsigned char *_Atomic hop;         // its hop, once that is written
     struct eviction *eviction;          // FORM_EVICTED (evict.h)
+    // What the tracker knows of it. The tracker writes it, before the site leads anywhere; handlers
+    // read it.
+    void *_Atomic known;
 };
 
 // Where the jump is written.
@@ -197,10 +200,6 @@ void sites_end_traps(void);
 
 // A library has been unloaded: forgets its functions, sites and stubs. In normal context.
 void sites_forget(uintptr_t start, uintptr_t end);
-
-// A library that was loaded later may be unloaded: forgets what is known of all of them. Their
-// sites run their original code by now. Stubs stay, since somebody may return there.
-void sites_abandon_loaded(void);
 
 // A thread has met a trap (pc behind it, as the signal's context says): where it goes on. 0: not
 // ours. Signal-safe.

@@ -85,6 +85,8 @@ struct hop_shape {
 // none.
 unsigned char *hop_take(uintptr_t end, const struct hop_shape *shape, uintptr_t low,
                         uintptr_t high);
+// Nothing leads there any more. Not one of ours: nothing happens.
+void hop_give_back(uintptr_t hop);
 uint64_t hop_bytes(void);
 
 #endif

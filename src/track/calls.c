@@ -245,10 +245,11 @@ void calls_enter(void);
 void calls_enter_exact(void);
 void calls_vector_start(void);
 
-static void on_libraries_changed(bool gone)
+static void on_libraries_changed(enum loader_event event)
 {
     const int saved = errno;
-    if (!burst_hold())
+    const bool gone = event == LOADER_REMOVED;
+    if (event == LOADER_REMOVES || !burst_hold())
         return;
     if (calls_by_sites)
         calls_sites_changed(gone);

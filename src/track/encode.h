@@ -24,7 +24,7 @@
 //   encode_place.c     the same in trees that forget
 //   encode_here.c      from an event that the program makes itself to its node
 //   encode_context.c   contexts that the program asks for
-//   encode_unload.c    libraries that are unloaded; the end of all encoding
+//   encode_unload.c    libraries that come and go; the end of all encoding
 //
 // One rule makes all of it safe to mix: what a frame undoes when it returns is told by its return
 // address alone. A hook's stub pops an entry, another stub undoes the word of its edge, original
@@ -60,9 +60,8 @@ void encode_before_fork(void);
 void encode_after_fork_in_parent(void);
 void encode_after_fork(struct live_encode *counts);
 
-// Around dlclose. `frame` is the frame address of the function that the program has called.
-void encode_before_unload(const void *frame);
-void encode_after_unload(void);
+// Whether the loader tells the tracker of libraries that it unloads, and that tells the load map.
+bool encode_hears_of_unloading(void);
 
 // The calling thread is about to longjmp: the state is that of where it lands. `frame` is the frame
 // address of the function that the program called for it.

@@ -174,7 +174,7 @@ static int lead(const struct numbering *numbering, enum encode_phase phase)
     size_t count = 0;
     int error = 0;
     for (uint32_t i = 0; (site = encode_site_number(i)) && !error; i++) {
-        if (site->dead || encode_is_fixed(site))
+        if (!site->site || encode_is_fixed(site))
             continue;
         struct stub *stub = encode_stub_for(site, numbering, phase);
         if (stub == atomic_load_explicit(&site->site->stub, memory_order_relaxed) ||

@@ -47,6 +47,29 @@ bool encode_is_open(uint32_t function)
     return encode_facts_of(function)->flags & OPEN;
 }
 
+void encode_unmeet(uint32_t function)
+{
+    struct encode_facts *of = encode_facts_of(function);
+    of->flags |= of->flags & OUTSIDE ? UNMET : UNMET | AGAIN;
+}
+
+bool encode_has_opened(uint32_t function)
+{
+    struct encode_facts *of = encode_facts_of(function);
+    const struct encode_epoch *epoch = atomic_load_explicit(&encode.epoch, memory_order_relaxed);
+    const bool again = of->flags & AGAIN;
+    of->flags &= (uint16_t)~AGAIN;
+    return again &&
+           (of->flags & OUTSIDE || (of->flags & OPEN && !encode_was_open(epoch, function)));
+}
+
+void encode_unsettle(void)
+{
+    atomic_store_explicit(&encode.unsettled, true, memory_order_release);
+    for (struct encode_thread *thread = encode.threads; thread; thread = thread->next)
+        encode_notice(thread->state);
+}
+
 void encode_spread(uint32_t first_edge)
 {
     const struct graph *graph = &encode.graph;

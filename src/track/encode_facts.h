@@ -17,6 +17,7 @@ enum {
     HOT = 128,      // is called often, or calls
     DOUBTED = 64,   // somebody has come here whom the encoding in force does not know
     UNMET = 256,    // its sites are not known yet: as good as outside
+    AGAIN = 2048,   // was unloaded: the encoding in force may know it
     BEYOND = 512,   // calls that are left as they are end in it: nobody knows who has come here
 };
 
@@ -36,6 +37,11 @@ struct encode_facts *encode_facts_of(uint32_t function);
 
 // What leads silently to an open function is open, too: over the edges from one on.
 void encode_spread(uint32_t first_edge);
+
+// A library was unloaded, and the function with it: it is met again if it is called.
+void encode_unmeet(uint32_t function);
+// Whether a function that was met again cannot have the numbers any more that it had.
+bool encode_has_opened(uint32_t function);
 
 // A jump of a function has gone where nobody knew. True: when that was not expected any more.
 bool encode_surprise(uint32_t caller, uint32_t callee);

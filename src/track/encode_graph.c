@@ -21,7 +21,7 @@
 
 static struct series known = {.size = sizeof(struct encode_site)};
 static uint32_t known_count;
-static struct lookup known_lookup;
+static uint32_t next_free = GRAPH_NONE; // of those that were unloaded
 static struct site_counts found;
 
 // Code that is not rewritten while there are other threads: libc blocks all signals now and then,
@@ -74,25 +74,14 @@ int encode_graph_start(void)
     return 0;
 }
 
-static bool is_permanent(uintptr_t address)
-{
-    struct module_ref module;
-    bool unloading;
-    loadmap_enter();
-    const bool permanent = loadmap_find(address, &module, &unloading) && module.permanent;
-    loadmap_leave();
-    return permanent;
-}
-
-// Libraries that were loaded later are patched until the first one is unloaded: then another one
-// could be in the place of any of them.
+// Whether it is known when the code there goes: never, or the loader tells.
 static bool is_here_to_stay(uintptr_t address)
 {
     struct module_ref module;
     bool unloading;
     loadmap_enter();
     const bool here = loadmap_find(address, &module, &unloading) &&
-                      (module.permanent || (!encode.unloads && loadmap_is_programs(address)));
+                      (module.permanent || encode_is_watched(address));
     loadmap_leave();
     return here;
 }
@@ -130,9 +119,14 @@ static uint32_t add_function(uintptr_t address)
     if (!encode_facts_reach(before))
         return GRAPH_NONE;
     uint32_t function = graph_add_function(&encode.graph, loadmap_place(start));
-    if (function != GRAPH_NONE && function >= before)
-        *encode_facts_of(function) = encode_facts_new(start);
-    return function;
+    if (function == GRAPH_NONE)
+        return GRAPH_NONE;
+    struct encode_facts *facts = encode_facts_of(function);
+    if (function >= before)
+        *facts = encode_facts_new(start);
+    else if (facts->flags & UNMET)
+        facts->address = start; // it may have been loaded again, elsewhere
+    return facts->address == start ? function : GRAPH_NONE; // a file may be loaded twice
 }
 
 static void will_look_at(uint32_t function)
@@ -156,11 +150,6 @@ void encode_add_silent(uint32_t from, uintptr_t behind, uintptr_t target, enum e
         will_look_at(to);
 }
 
-static uint32_t site_hash(const struct site *site)
-{
-    return lookup_hash((uintptr_t)site, 0);
-}
-
 struct encode_site *encode_site_number(uint32_t number)
 {
     return number < known_count ? series_at(&known, number) : NULL;
@@ -168,14 +157,15 @@ struct encode_site *encode_site_number(uint32_t number)
 
 struct encode_site *encode_site_of(const struct site *site)
 {
-    uint32_t index;
-    for (struct lookup_cursor at = lookup_start(&known_lookup, site_hash(site));
-         lookup_next(&at, &index);) {
-        struct encode_site *one = series_at(&known, index);
-        if (one->site == site)
-            return one;
-    }
-    return NULL;
+    // Acquire: who sees it sees what it holds.
+    return atomic_load_explicit(&site->known, memory_order_acquire);
+}
+
+void encode_drop_site(uint32_t number)
+{
+    struct encode_site *site = series_at(&known, number);
+    *site = (struct encode_site){.edge = GRAPH_NONE, .caller = next_free};
+    next_free = number;
 }
 
 static bool is_indirect(const struct site *site)
@@ -204,18 +194,16 @@ bool encode_is_in_unwinder(uintptr_t address)
     return is_in(&unwinder, address);
 }
 
-// A site that is not known yet, whatever it leads to.
-static struct encode_site *add_site(uint32_t function, struct site *site)
+// A place for a site that is not known yet. NULL: no memory.
+static struct encode_site *new_site(void)
 {
-    if (site->form == FORM_TRAP || !series_reach(&known, &encode.pool, known_count))
-        return NULL;
-    struct encode_site *added = series_at(&known, known_count);
-    *added = (struct encode_site){.site = site,
-                                  .edge = GRAPH_NONE,
-                                  .caller = function,
-                                  .pinned = is_libcs(site->address),
-                                  .loaded = !is_permanent(site->address)};
-    return added;
+    if (next_free != GRAPH_NONE) {
+        struct encode_site *site = series_at(&known, next_free);
+        next_free = site->caller;
+        return site;
+    }
+    return series_reach(&known, &encode.pool, known_count) ? series_at(&known, known_count++)
+                                                           : NULL;
 }
 
 // A hook for a site; NULL: it stays as it is.
@@ -228,12 +216,18 @@ static struct stub *hook_for(uint32_t function, struct site *site)
                                                                               : encode_push_direct,
                                    .after = site->kind == SITE_TAIL_INDIRECT ? NULL : encode_after,
                                    .push_target = indirect};
-    struct encode_site *added = add_site(function, site);
-    if (!added || stub_make(site, &plan, &added->hook) ||
-        !lookup_add(&known_lookup, &encode.pool, site_hash(site), known_count))
+    struct stub *hook;
+    struct encode_site *added;
+    if (site->form == FORM_TRAP || stub_make(site, &plan, &hook) || !(added = new_site()))
         return NULL;
-    known_count++;
-    return added->hook;
+    *added = (struct encode_site){.site = site,
+                                  .hook = hook,
+                                  .edge = GRAPH_NONE,
+                                  .caller = function,
+                                  .pinned = is_libcs(site->address)};
+    // Release: who sees it sees what it holds.
+    atomic_store_explicit(&site->known, added, memory_order_release);
+    return hook;
 }
 
 #define CHANGES 256
@@ -305,9 +299,9 @@ static void add_sites(uint32_t function, const struct site_list *list)
         if (is_left(target) || (direct && encode_leads_to_quiet(target)))
             continue;
         struct stub *stub = tail && target ? NULL : hook_for(function, site);
-        if (tail && stub)
+        if (tail && stub && !(encode_facts_of(function)->flags & TAILS))
             encode_facts_of(function)->flags |= PUSHES | TAILS;
-        else if (!stub)
+        if (!stub)
             encode_add_silent(function, behind, target, tail ? EDGE_SILENT_JUMP : EDGE_SILENT_CALL);
         if (!stub) {
             encode.counts->sites_skipped++;
@@ -353,14 +347,20 @@ uint32_t encode_meet(uintptr_t address)
     if (function == GRAPH_NONE || encode.stopped || !(encode_facts_of(function)->flags & UNMET))
         return function;
     const uint64_t begin = encode_cpu_now();
+    uint32_t looked = GRAPH_NONE;
     will_look_at(function);
     while (next_look != GRAPH_NONE) {
         const uint32_t next = next_look;
         next_look = encode_facts_of(next)->next;
         look_at(next);
+        encode_facts_of(next)->next = looked;
+        looked = next;
     }
     apply_changes();
     encode_spread(first_edge);
+    for (; looked != GRAPH_NONE; looked = encode_facts_of(looked)->next)
+        if (encode_has_opened(looked))
+            encode_unsettle();
     encode_count(&encode.counts->look_ns, encode_cpu_now() - begin);
     return function;
 }
@@ -390,18 +390,6 @@ uint32_t encode_edge(struct encode_site *site, uintptr_t target)
     else
         encode_know_target(site, target, edge);
     return edge;
-}
-
-void encode_open_loaded(void)
-{
-    const struct graph *graph = &encode.graph;
-    for (uint32_t i = 0; i < graph->function_count; i++)
-        if (!is_permanent(encode_facts_of(i)->address))
-            encode_facts_of(i)->flags |= OUTSIDE;
-    encode_spread(0);
-    for (uint32_t i = 0; i < graph->edge_count; i++)
-        if (!edge_is_silent(graph_edge(graph, i)) && !encode_may_number(i))
-            graph_edge(graph, i)->flags |= EDGE_UNENCODED;
 }
 
 bool encode_tail(struct encode_site *site, uintptr_t target)

@@ -14,6 +14,7 @@ static bool is_of(const struct encode_note *note, const struct encode_thread *th
     const struct context_state *context = &thread->state->context;
     return note->pc == pc && note->id == context->id && note->depth == context->depth &&
            note->tree == walker->tree && note->stamp == thread->epoch->dictionary->stamp &&
+           note->unloads == atomic_load_explicit(&encode.unloads, memory_order_relaxed) &&
            sp + note->distance < thread->stack.high &&
            *(const uintptr_t *)(sp + note->distance) == note->caller;
 }
@@ -151,6 +152,7 @@ static void keep(struct encode_notes *notes, const struct encode_thread *thread,
         .distance = (uint32_t)(slot - sp),
         .depth = context->depth,
         .stamp = stamp,
+        .unloads = atomic_load_explicit(&encode.unloads, memory_order_relaxed),
         .tree = walker->tree,
         .node = node,
     };

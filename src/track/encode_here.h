@@ -18,6 +18,7 @@ struct encode_note {
     uintptr_t caller;  // the word that the function at pc returns by,
     uint32_t distance; // so far above the stack pointer
     uint32_t depth, stamp;
+    uint32_t unloads; // of libraries, before it was made
     ref_t tree, node;
 };
 

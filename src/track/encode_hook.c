@@ -74,6 +74,14 @@ static void remember(uintptr_t stub, uintptr_t target, uint32_t edge)
                           memory_order_relaxed);
 }
 
+void encode_forget_calls(void)
+{
+    // Relaxed, as everywhere: nobody calls what is gone, and what is called next is looked up anew.
+    for (uint32_t i = 0; i < 1 << TABLE_BITS; i++)
+        if (atomic_load_explicit(&encode_table[i], memory_order_relaxed))
+            atomic_store_explicit(&encode_table[i], 0, memory_order_relaxed);
+}
+
 // ---- encoding anew
 
 #define COOL_NS UINT64_C(1000000000)
@@ -150,12 +158,15 @@ static enum reencode decide(void)
     counters->edges = encode.graph.edge_count;
     counters->nanoseconds = UINT64_MAX;
     // The clock is a system call: only where it matters.
-    if (!encode.restless && policy_decide(&encode.policy, counters) == REENCODE_NOT)
+    const bool unsettled = atomic_load_explicit(&encode.unsettled, memory_order_relaxed);
+    if (!encode.restless && !unsettled && policy_decide(&encode.policy, counters) == REENCODE_NOT)
         return REENCODE_NOT;
     counters->nanoseconds = encode_now() - encode.encoded_at;
+    if ((encode.restless || unsettled) &&
+        counters->nanoseconds > RESTLESS_NS + 3 * counters->last_cost)
+        return REENCODE_EDGES;
     if (encode.restless)
-        return counters->nanoseconds > RESTLESS_NS + 3 * counters->last_cost ? REENCODE_EDGES
-                                                                             : REENCODE_NOT;
+        return REENCODE_NOT;
     return policy_decide(&encode.policy, counters);
 }
 

@@ -94,7 +94,7 @@ struct encode_landing {
     uintptr_t sp, goal;
     uint64_t id;
     uint32_t depth, count; // of ccStack, and of the entry on top of it
-    uint32_t stamp;
+    uint32_t stamp, unloads;
     bool known;
 };
 
@@ -138,6 +138,7 @@ struct encode_target { // of an indirect call or jump
     uintptr_t target;
     uint32_t edge;
     bool in_chain;
+    bool loaded, gone;        // in a library that was loaded later, and was unloaded
     bool led_plain;           // the chain leads to the latter
     struct stub *arm, *plain; // of a call: with its word, and for as long as that is 0
 };
@@ -151,26 +152,24 @@ struct encode_targets {
 };
 
 struct encode_site {
-    struct site *site;
+    struct site *site; // NULL: it was unloaded, and another one may take this place
     struct stub *hook;
     struct stub *adding;            // of a direct call, once it is needed
     struct encode_targets *targets; // of an indirect one, once it was met
     uint32_t edge;                  // of a direct call, once it was made; GRAPH_NONE
     uint32_t caller;                // the function that it is in
     bool pinned; // of libc, which is not rewritten once there are threads: it always has a stub
-    bool loaded; // in a library that was loaded later
-    bool dead;   // and may be gone: never touched again
 };
 
 struct encode {
     _Atomic uint32_t wanted; // enum reencode: the next hook encodes anew
     bool started, verify;
-    enum live_by by; // whose functions take part
-    bool company;    // there may be threads
-    bool unloads;  // libraries are unloaded: those that were loaded later are not patched any more
-    bool restless; // for tests: encodes anew all the time, at random
-    bool stopped;  // all sites run their original code, and contexts are walked
-    _Atomic bool unsettled; // what functions are is by an encoding that is still to come
+    enum live_by by;          // whose functions take part
+    bool company;             // there may be threads
+    bool restless;            // for tests: encodes anew all the time, at random
+    bool stopped;             // all sites run their original code, and contexts are walked
+    _Atomic uint32_t unloads; // so far; written under the lock: code addresses have another meaning
+    _Atomic bool unsettled;   // what functions are is by an encoding that is still to come
     struct encode_epoch *_Atomic epoch; // in force; handlers read both
     struct encode_thread *threads;
     bool failed; // sites could not be led to what the encoding says: all samples are walked
@@ -215,8 +214,11 @@ void encode_lead_out(void);
 int encode_graph_start(void);
 // The function at an address, with its sites led to hooks; GRAPH_NONE: no memory.
 uint32_t encode_meet(uintptr_t address);
-// All functions of libraries that were loaded later are open from now on.
-void encode_open_loaded(void);
+// A site was unloaded.
+void encode_drop_site(uint32_t number);
+// What the encoding in force says of functions does not hold any more: no number is told until
+// there is another one, soon.
+void encode_unsettle(void);
 // Whether the site must stay as it is.
 static inline bool encode_is_fixed(const struct encode_site *site)
 {
@@ -245,7 +247,8 @@ struct encode_site *encode_site_of(const struct site *site);
 bool encode_is_open(uint32_t function);
 // Whether its calls are not followed. Signal-safe.
 bool encode_is_left_out(uint32_t function);
-struct encode_site *encode_site_number(uint32_t number); // NULL: no more
+// NULL: no more. Some are unloaded.
+struct encode_site *encode_site_number(uint32_t number);
 void encode_count_graph(void);
 // Whether nothing but its site stands against a number for the edge.
 bool encode_may_number(uint32_t edge);
@@ -262,6 +265,9 @@ bool encode_is_untold(const struct encode_thread *thread, place_t function);
 // encode_stub.c; all under the lock
 
 void encode_know_target(struct encode_site *site, uintptr_t target, uint32_t edge);
+// Forgets targets that are gone; what leads to a library that was loaded again is known anew. True:
+// the site must not lead to where it did.
+bool encode_lose_targets(struct encode_site *site, bool (*is_gone)(uintptr_t target));
 // Before the edges are numbered: which targets of indirect calls can have numbers.
 void encode_settle_targets(void);
 // The stub for an edge of an indirect call; NULL: it has none.
@@ -349,8 +355,14 @@ bool encode_undo_call(struct encode_thread *thread, const struct stub_place *pla
 void encode_keep_state(const struct encode_thread *thread, struct encode_kept *kept);
 void encode_restore_state(struct encode_thread *thread, const struct encode_kept *kept);
 
-// encode_unload.c: all sites run their original code, for good, and contexts are walked. The stack
-// was walked. Under the lock.
+// encode_unload.c
+
+void encode_watch_loader(void); // once, before there is a site
+// Whether the address is in a library that was loaded later, and the loader will tell before it is
+// unloaded. Under the lock.
+bool encode_is_watched(uintptr_t address);
+// All sites run their original code, for good, and contexts are walked. The stack was walked. Under
+// the lock.
 void encode_stop(struct encode_thread *thread);
 
 // encode_sample.c
@@ -403,21 +415,25 @@ static inline void encode_count(uint64_t *counter, uint64_t amount)
     __atomic_fetch_add(counter, amount, __ATOMIC_RELAXED);
 }
 
-// encode_hook.c: a new encoding. The stack was walked. False: no memory, and no number is told
+// encode_hook.c: forgets which edges calls take: their stubs or targets may be gone. Under the
+// lock.
+void encode_forget_calls(void);
+// A new encoding. The stack was walked. False: no memory, and no number is told
 // until there is one.
 bool encode_renumber(struct encode_thread *thread);
 
 // encode_thread.c
 
-// The stack of the calling thread, which is in a function of ours that the program has called: its
-// frame is the first. False: it cannot be walked, or not all of its return addresses be moved.
-bool encode_walk_from_ours(struct encode_thread *thread, const void *frame);
 // False: the thread has it already, and was interrupted, or must not wait for it.
 bool encode_lock(struct encode_thread *thread, uint64_t *mask);
 void encode_unlock(struct encode_thread *thread, const uint64_t *mask);
 // In our handler, where all signals are blocked: without waiting.
 bool encode_try_lock(void);
 void encode_give_up_lock(void);
+// For a thread that may wait for locks of libc meanwhile: whoever has one of these does not wait
+// for ours. The program's signals may come. False: nobody will ever release it.
+bool encode_hold_lock(void);
+void encode_let_go_of_lock(void);
 uint64_t encode_now(void);     // nanoseconds
 uint64_t encode_cpu_now(void); // of the thread's own time: others that run do not count
 // Whether others may run while code is rewritten.

@@ -29,6 +29,8 @@ static void note(uintptr_t function, void *context)
 {
     bool *failed = context;
     const place_t place = loadmap_place(function);
+    if (encode_is_quiet(place)) // of a library that was loaded again
+        return;
     if (*failed || !series_reach(&places, &encode.pool, place_count)) {
         *failed = true;
         return;

@@ -156,7 +156,7 @@ static bool is_missed(const struct encode_thread *thread, uintptr_t return_addre
 {
     const struct site *site = sites_before(return_address);
     const struct encode_site *known = site ? encode_site_of(site) : NULL;
-    if (!known || known->dead || site->kind == SITE_TAIL_INDIRECT)
+    if (!known || site->kind == SITE_TAIL_INDIRECT)
         return false;
     const struct stub *stub = atomic_load(&site->stub);
     return stub && (stub != known->adding || encode_word(thread, known->edge) != 0);

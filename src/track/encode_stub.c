@@ -57,11 +57,31 @@ void encode_know_target(struct encode_site *site, uintptr_t target, uint32_t edg
     const struct encode_targets *known = site->targets;
     const uint32_t count = known ? known->count : 0;
     for (uint32_t i = 0; i < count; i++)
-        if (known->one[i].target == target)
+        if (known->one[i].target == target && known->one[i].edge == edge) {
+            site->targets->one[i].gone = false;
             return;
+        }
+    const struct encode_target fresh = {
+        .target = target, .edge = edge, .loaded = encode_is_watched(target)};
+    for (uint32_t i = 0; i < count; i++)
+        if (known->one[i].gone && !known->one[i].in_chain) {
+            site->targets->one[i] = fresh;
+            return;
+        }
     if (make_room(site))
-        site->targets->one[site->targets->count++] =
-            (struct encode_target){.target = target, .edge = edge};
+        site->targets->one[site->targets->count++] = fresh;
+}
+
+bool encode_lose_targets(struct encode_site *site, bool (*is_gone)(uintptr_t target))
+{
+    struct encode_targets *targets = site->targets;
+    bool lost = false;
+    for (uint32_t i = 0; targets && i < targets->count; i++) {
+        struct encode_target *one = &targets->one[i];
+        one->gone |= one->loaded && is_gone(one->target);
+        lost |= one->gone && one->in_chain;
+    }
+    return lost;
 }
 
 struct stub *encode_arm_of(const struct encode_site *site, uint32_t edge)
@@ -83,13 +103,22 @@ static uint64_t heat_of(const struct encode_target *target)
 static struct stub_arm arms[STUB_ARMS] UNSEEN; // of the one that is made. Under the lock.
 static struct encode_target *chosen[STUB_ARMS] UNSEEN;
 
-// The hottest targets, from hot to cold.
-static unsigned choose(struct encode_targets *targets)
+// A chain that cannot be replaced must not know what may go.
+static bool fits_chain(const struct encode_site *site, const struct encode_target *target)
 {
+    return !target->gone && !(target->loaded && site->pinned);
+}
+
+// The hottest targets, from hot to cold.
+static unsigned choose(const struct encode_site *site)
+{
+    struct encode_targets *targets = site->targets;
     unsigned count = 0;
     for (uint32_t i = 0; i < targets->count; i++) {
         struct encode_target *one = &targets->one[i];
         unsigned at = count;
+        if (!fits_chain(site, one))
+            continue;
         for (; at > 0 && heat_of(one) > heat_of(chosen[at - 1]); at--)
             if (at < STUB_ARMS)
                 chosen[at] = chosen[at - 1];
@@ -101,15 +130,30 @@ static unsigned choose(struct encode_targets *targets)
     return count;
 }
 
-// Whether what the chain does not know is worth a new one.
-static bool is_better(const struct encode_targets *targets)
+// Whether a chain knows a target that is gone: another function may be there now.
+static bool is_stale(const struct encode_targets *targets)
 {
+    for (uint32_t i = 0; i < targets->count; i++)
+        if (targets->one[i].in_chain && targets->one[i].gone)
+            return true;
+    return false;
+}
+
+// Whether what the chain does not know is worth a new one.
+static bool is_better(const struct encode_site *site)
+{
+    const struct encode_targets *targets = site->targets;
     uint64_t inside = 0, outside = 0;
     uint32_t known = 0;
     for (uint32_t i = 0; i < targets->count; i++) {
-        *(targets->one[i].in_chain ? &inside : &outside) += heat_of(&targets->one[i]) + 1;
-        known += targets->one[i].in_chain;
+        const struct encode_target *one = &targets->one[i];
+        if (!fits_chain(site, one))
+            continue;
+        *(one->in_chain ? &inside : &outside) += heat_of(one) + 1;
+        known += one->in_chain;
     }
+    if (is_stale(targets)) // if nothing else is called, what is gone may come back
+        return inside + outside > 0;
     return known < STUB_ARMS ? outside > 0 : outside > inside;
 }
 
@@ -118,7 +162,7 @@ static void fill_chain(struct encode_site *site)
 {
     struct encode_targets *targets = site->targets;
     const bool tail = site->site->kind == SITE_TAIL_INDIRECT;
-    const unsigned count = choose(targets);
+    const unsigned count = choose(site);
     for (uint32_t i = 0; i < targets->count; i++)
         targets->one[i].in_chain = false;
     for (unsigned i = 0; i < count; i++) {
@@ -134,11 +178,11 @@ static void fill_chain(struct encode_site *site)
 static void settle_targets(struct encode_site *site)
 {
     struct encode_targets *targets = site->targets;
-    if (targets->chains < CHAINS_MOST && !encode_is_fixed(site) && is_better(targets))
+    if (targets->chains < CHAINS_MOST && !encode_is_fixed(site) && is_better(site))
         fill_chain(site);
     for (uint32_t i = 0; i < targets->count; i++) {
         struct graph_edge *edge = graph_edge(&encode.graph, targets->one[i].edge);
-        if (edge->kind != EDGE_INDIRECT)
+        if (edge->kind != EDGE_INDIRECT || targets->one[i].gone)
             continue;
         if (targets->one[i].in_chain && encode_may_number(targets->one[i].edge))
             edge->flags &= (uint8_t)~EDGE_UNENCODED;
@@ -179,7 +223,7 @@ static void make_chain(struct encode_site *site, const struct numbering *numberi
 {
     struct encode_targets *targets = site->targets;
     const bool plainly = targets->chains < CHAINS_MOST;
-    unsigned count = choose(targets), made = 0;
+    unsigned count = choose(site), made = 0;
     for (unsigned i = 0; i < count; i++) {
         struct encode_target *one = chosen[i];
         one->led_plain = false;
@@ -198,12 +242,14 @@ static void make_chain(struct encode_site *site, const struct numbering *numberi
     targets->grown = false;
 }
 
-// Between two chains, the hook: it is right for any encoding.
+// Between two chains, and in place of a stale one, the hook: it is right for any encoding.
 static struct stub *chain_for(struct encode_site *site, const struct numbering *numbering,
                               enum encode_phase phase)
 {
     struct encode_targets *targets = site->targets;
     const bool right = is_right(targets, numbering);
+    if (is_stale(targets))
+        return site->hook;
     if (phase == ENCODE_AFTER && (!right || is_improvable(targets, numbering)))
         make_chain(site, numbering);
     else if (!right && phase == ENCODE_BEFORE)
@@ -215,7 +261,7 @@ void encode_settle_targets(void)
 {
     struct encode_site *site;
     for (uint32_t i = 0; (site = encode_site_number(i)); i++)
-        if (site->targets && !site->dead)
+        if (site->targets)
             settle_targets(site);
 }
 

@@ -40,9 +40,9 @@ uint64_t encode_cpu_now(void)
 // ---- the lock: nobody is interrupted by a handler of the program while he holds it
 
 static struct lock lock;
-// A thread forks, holding the lock, and waits for locks of libc: who has one of these must not wait
-// for ours.
-static _Atomic bool forking;
+// A thread forks or unloads a library, holding the lock, and waits for locks of libc: who has one
+// of these must not wait for ours. Written by the holder; relaxed: others ask until they see it.
+static _Atomic bool held_in_libc;
 static __thread bool forks; // and has the lock for it
 
 static void let_signals_come(struct encode_thread *thread, const uint64_t *mask)
@@ -66,7 +66,7 @@ bool encode_lock(struct encode_thread *thread, uint64_t *mask)
     syscall(SYS_rt_sigprocmask, SIG_BLOCK, &all, mask, sizeof all);
     if (thread)
         thread->busy = true; // again: a handler that came meanwhile may have been, and is not now
-    if (!lock_take_unless(&lock, &forking))
+    if (!lock_take_unless(&lock, &held_in_libc))
         return true;
     let_signals_come(thread, mask);
     return false;
@@ -76,6 +76,20 @@ void encode_unlock(struct encode_thread *thread, const uint64_t *mask)
 {
     lock_release(&lock);
     let_signals_come(thread, mask);
+}
+
+bool encode_hold_lock(void)
+{
+    const bool taken = !lock_take(&lock);
+    if (taken)
+        atomic_store_explicit(&held_in_libc, true, memory_order_relaxed);
+    return taken;
+}
+
+void encode_let_go_of_lock(void)
+{
+    atomic_store_explicit(&held_in_libc, false, memory_order_relaxed);
+    lock_release(&lock);
 }
 
 bool encode_try_lock(void)
@@ -141,6 +155,7 @@ int encode_start(struct live_encode *counts, const struct live_options *options)
     encode_watch_unwinders();
     calls_vector_start();
     unwind_truth = truth;
+    encode_watch_loader();
     encode.started = true;
     return 0;
 }
@@ -215,19 +230,6 @@ void encode_close(struct encode_thread *thread)
     }
 }
 
-bool encode_walk_from_ours(struct encode_thread *thread, const void *frame)
-{
-    const uintptr_t *words = frame, sp = (uintptr_t)(words + 2);
-    struct unwind_cursor cursor;
-    if (sp < thread->stack.low || sp >= thread->stack.high)
-        return false;
-    thread->frames[0] = (struct encode_frame){.slot = (uintptr_t)(words + 1)};
-    thread->count = 1;
-    unwind_start_here(&cursor, words[1], sp, words[0],
-                      (struct unwind_bounds){sp, thread->stack.high});
-    return encode_walk_on(thread, &cursor) && encode_may_move(thread);
-}
-
 // Whether libc has made a thread, told of or not.
 static bool has_threads(void)
 {
@@ -250,25 +252,14 @@ void encode_before_fork(void)
 {
     // Without the lock, the child finds it as it is, held by nobody that is there: it does not
     // touch what another thread may have left half done.
-    forks = encode.started && !lock_take(&lock);
-    if (forks)
-        atomic_store_explicit(&forking, true, memory_order_relaxed);
-}
-
-// In parent and child. True if the lock was taken, and is still.
-static bool end_fork(void)
-{
-    const bool held = forks;
-    forks = false;
-    if (held)
-        atomic_store_explicit(&forking, false, memory_order_relaxed);
-    return held;
+    forks = encode.started && encode_hold_lock();
 }
 
 void encode_after_fork_in_parent(void)
 {
-    if (end_fork())
-        lock_release(&lock);
+    if (forks)
+        encode_let_go_of_lock();
+    forks = false;
 }
 
 void encode_after_fork(struct live_encode *counts)
@@ -276,7 +267,9 @@ void encode_after_fork(struct live_encode *counts)
     static struct live_encode nowhere;
     if (!encode.started)
         return;
-    const bool held = end_fork();
+    const bool held = forks;
+    forks = false;
+    atomic_store_explicit(&held_in_libc, false, memory_order_relaxed);
     for (struct encode_thread *thread = encode.threads, *next; thread; thread = next) {
         next = thread->next;
         if (held && thread != encode_current)
@@ -333,6 +326,8 @@ static struct encode_landing landing_now(const struct encode_thread *thread, uin
                                    .depth = depth,
                                    .count = depth ? context->stack[depth - 1].count : 0,
                                    .stamp = thread->epoch->dictionary->stamp,
+                                   .unloads =
+                                       atomic_load_explicit(&encode.unloads, memory_order_relaxed),
                                    .known = true};
 }
 
@@ -349,7 +344,9 @@ void encode_jump(const void *buffer, const void *frame)
     const uint64_t key = settled ? encode_key(&thread->state->context, words[1]) : 0;
     struct encode_landing *known = &thread->landings[key % ENCODE_LANDINGS];
     if (settled && known->known && known->key == key && known->sp == sp && known->goal == goal &&
-        known->stamp == thread->epoch->dictionary->stamp && land_again(thread, known))
+        known->stamp == thread->epoch->dictionary->stamp &&
+        known->unloads == atomic_load_explicit(&encode.unloads, memory_order_relaxed) &&
+        land_again(thread, known))
         return;
     if (!encode_lock(thread, &mask)) {
         encode_distrust();

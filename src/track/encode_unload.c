@@ -1,79 +1,183 @@
 // SPDX-License-Identifier: MIT
-// Libraries that go. Nobody knows before dlclose() which ones will be unloaded by it, and by the
-// time it has returned others may be in their place. So before the first one all sites of libraries
-// that were loaded later run their original code again, and are forgotten.
+// Libraries that come and go, and the end of all encoding.
+//
+// The loader tells (patch/loader.h) before it unmaps libraries, but not which ones; and when it
+// has. In between, the thread that unloads holds the lock: nobody else looks at code or rewrites
+// it, and handlers find the gate of the load map closed. Nobody has a frame in a library that is
+// unmapped, nor in a stub of it, which would return there.
+//
+//   forgotten:  its sites and their stubs; targets in it, that sites elsewhere have in their
+//               chains: another library may be at the same address next
+//   kept:       its functions and edges. Places are of files, so they are the same when it is
+//               loaded again, anywhere; its functions are then met anew, and have their numbers
+//
+// Only libraries that the loader has told of are patched, but for those that are there from the
+// start, which are never unloaded.
 
 #include "base/unseen.h"
-#include "track/encode_parts.h"
+#include "loadmap/loadmap.h"
+#include "patch/loader.h"
+#include "track/encode_facts.h"
+#include <errno.h>
 
 #define CHANGES 256
 static struct site_change changes[CHANGES] UNSEEN;
+static size_t change_count;
 
-static void apply(size_t count)
+static bool apply_changes(void)
 {
-    // If it fails, the code is as it is; what its stubs do is right.
-    if (count)
-        sites_apply(changes, count, encode_company());
+    const size_t count = change_count;
+    change_count = 0;
+    return !count || !sites_apply(changes, count, encode_company());
 }
 
-// All of them, or those of libraries that were loaded later, which are forgotten. True if there
-// were some.
-static bool restore_sites(bool all)
+static bool change(struct site *site, struct stub *stub)
+{
+    const bool applied = change_count < CHANGES || apply_changes();
+    changes[change_count++] = (struct site_change){site, stub};
+    return applied;
+}
+
+// ---- libraries that were loaded later; under the lock
+
+#define LIBRARIES_MOST 4096
+static struct library {
+    uintptr_t start, end, dynamic;
+    bool gone;
+} libraries[LIBRARIES_MOST] UNSEEN;
+static unsigned library_count;
+
+static const struct library *library_at(uintptr_t address)
+{
+    for (unsigned i = 0; i < library_count; i++)
+        if (address >= libraries[i].start && address < libraries[i].end)
+            return &libraries[i];
+    return NULL;
+}
+
+bool encode_is_watched(uintptr_t address)
+{
+    return library_at(address) != NULL;
+}
+
+static bool is_gone(uintptr_t address)
+{
+    const struct library *library = library_at(address);
+    return library && library->gone;
+}
+
+static int add_library(struct dl_phdr_info *info, size_t size, void *context)
+{
+    struct library library = {.start = UINTPTR_MAX};
+    (void)size, (void)context;
+    for (unsigned i = 0; i < info->dlpi_phnum; i++) {
+        const Elf64_Phdr *segment = &info->dlpi_phdr[i];
+        const uintptr_t low = info->dlpi_addr + segment->p_vaddr;
+        if (segment->p_type == PT_DYNAMIC)
+            library.dynamic = low;
+        if (segment->p_type != PT_LOAD)
+            continue;
+        library.start = low < library.start ? low : library.start;
+        library.end = low + segment->p_memsz > library.end ? low + segment->p_memsz : library.end;
+    }
+    if (library.dynamic && library.start < library.end && !library_at(library.start) &&
+        library_count < LIBRARIES_MOST)
+        libraries[library_count++] = library;
+    return 0;
+}
+
+static bool is_listed(const struct library *library)
+{
+    for (const struct link_map *map = _r_debug.r_map; map; map = map->l_next)
+        if ((uintptr_t)map->l_ld == library->dynamic)
+            return true;
+    return false;
+}
+
+// ---- what is forgotten
+
+static void forget_libraries(void)
 {
     struct encode_site *site;
-    size_t count = 0;
-    bool any = false;
+    bool led = true, any = false;
+    for (unsigned i = 0; i < library_count; i++)
+        any |= libraries[i].gone = !is_listed(&libraries[i]);
+    if (!any)
+        return;
+    // Sites elsewhere: the hook meets what comes next, and is right in any encoding.
     for (uint32_t i = 0; (site = encode_site_number(i)); i++) {
-        if (site->dead || (!site->loaded && !all) || encode_is_fixed(site))
+        if (!site->site)
             continue;
-        any = true;
-        site->dead = site->loaded;
-        if (!atomic_load_explicit(&site->site->stub, memory_order_relaxed))
-            continue;
-        changes[count++] = (struct site_change){site->site, NULL};
-        if (count == CHANGES) {
-            apply(count);
-            count = 0;
+        if (is_gone(site->site->address))
+            encode_drop_site(i);
+        else if (encode_lose_targets(site, is_gone) &&
+                 atomic_load_explicit(&site->site->stub, memory_order_relaxed))
+            led &= change(site->site, site->hook);
+    }
+    led &= apply_changes();
+    for (uint32_t f = 0; f < encode.graph.function_count; f++)
+        if (is_gone(encode_facts_of(f)->address))
+            encode_unmeet(f);
+    encode_forget_calls();
+    for (unsigned i = 0; i < library_count;) {
+        if (libraries[i].gone) {
+            sites_forget(libraries[i].start, libraries[i].end);
+            libraries[i] = libraries[--library_count];
+        } else {
+            i++;
         }
     }
-    apply(count);
-    return any;
+    // Relaxed: whoever calls what is mapped there next has heard of it after this.
+    atomic_fetch_add_explicit(&encode.unloads, 1, memory_order_relaxed);
+    if (!led)
+        encode_unsettle();
 }
 
-// Under the lock.
-static void give_up_loaded(struct encode_thread *thread, const void *frame)
+static void on_libraries_changed(enum loader_event event)
 {
-    encode.unloads = true;
-    // Return addresses have to be moved to what the new encoding leads sites to.
-    const bool walked = encode_walk_from_ours(thread, frame);
-    if (!restore_sites(false))
-        return;
-    encode_open_loaded();
-    if (encode.stopped)
-        return;
-    if (!walked || !encode_renumber(thread))
-        encode.failed = true;
-}
-
-void encode_before_unload(const void *frame)
-{
-    struct encode_thread *thread = encode_current;
-    uint64_t mask;
-    if (!encode.started)
-        return;
-    if (!encode.unloads && thread && encode_lock(thread, &mask)) {
-        give_up_loaded(thread, frame);
-        encode_unlock(thread, &mask);
-    } else if (!encode.unloads) {
-        encode.unloads = encode.failed = true;
+    static bool held; // between two events, under the loader's lock
+    const int saved = errno;
+    if (event != LOADER_REMOVED)
+        held = encode_hold_lock();
+    if (!held) // its holder is gone, or waits for the loader: nothing is patched any more
+        encode.stopped = encode.failed = true;
+    if (event == LOADER_ADDED && held)
+        loader_each_new(add_library, NULL);
+    if (event == LOADER_REMOVES)
+        loadmap_before_unload();
+    if (event == LOADER_REMOVED) {
+        if (held)
+            forget_libraries();
+        loadmap_after_unload();
     }
-    sites_abandon_loaded();
+    if (event != LOADER_REMOVES && held) {
+        held = false;
+        encode_let_go_of_lock();
+    }
+    errno = saved;
 }
 
-void encode_after_unload(void)
+void encode_watch_loader(void)
 {
-    if (encode.started)
-        sites_abandon_loaded();
+    loader_watch(on_libraries_changed); // without it, what comes later is outside
+}
+
+bool encode_hears_of_unloading(void)
+{
+    return encode.started && loader_is_watched();
+}
+
+// ---- the end
+
+static void restore_sites(void)
+{
+    struct encode_site *site;
+    // If it fails, the code is as it is; what its stubs do is right.
+    for (uint32_t i = 0; (site = encode_site_number(i)); i++)
+        if (site->site && !encode_is_fixed(site) &&
+            atomic_load_explicit(&site->site->stub, memory_order_relaxed))
+            change(site->site, NULL);
+    apply_changes();
 }
 
 void encode_stop(struct encode_thread *thread)
@@ -81,7 +185,7 @@ void encode_stop(struct encode_thread *thread)
     if (encode.stopped || !encode_may_move(thread) || thread->has_hook)
         return;
     encode.stopped = encode.failed = true;
-    restore_sites(true);
+    restore_sites();
     sites_flush();
     encode_move_returns(thread);
     encode_replay(thread, 0);
