@@ -336,13 +336,16 @@ uintptr_t functions_slot_target(uintptr_t slot)
 
 static void forget_module(struct patch_module *module, void (*each)(struct site *site))
 {
-    for (const struct patch_function *function = module->functions; function;
-         function = function->next) {
+    for (struct patch_function *function = module->functions, *next; function; function = next) {
+        next = function->next;
         for (unsigned i = 0; i < function->sites.count; i++)
             each(&function->sites.site[i]);
+        heap_give_back(function->sites.site, function->sites.count * sizeof(struct site));
         padding_forget(function->end);
         index_put(&functions, function->start, NULL);
+        heap_give_back(function, sizeof *function);
     }
+    modules_free(module);
 }
 
 void functions_forget(uintptr_t start, uintptr_t end, void (*each)(struct site *site))

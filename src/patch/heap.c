@@ -32,9 +32,30 @@ static void *map_zeroed(size_t bytes)
     return (void *)memory;
 }
 
+// Pieces that were given back, by size.
+#define KEPT_MOST 4096
+static struct kept {
+    struct kept *next;
+} * kept[KEPT_MOST / 16 + 1];
+
+void heap_give_back(void *memory, size_t bytes)
+{
+    bytes = (bytes + 15) & ~(size_t)15;
+    if (!memory || !bytes || bytes > KEPT_MOST)
+        return;
+    struct kept *piece = memory;
+    piece->next = kept[bytes / 16];
+    kept[bytes / 16] = piece;
+}
+
 void *heap_take(size_t bytes)
 {
     bytes = (bytes + 15) & ~(size_t)15;
+    if (bytes <= KEPT_MOST && kept[bytes / 16]) {
+        struct kept *piece = kept[bytes / 16];
+        kept[bytes / 16] = piece->next;
+        return memset(piece, 0, bytes);
+    }
     if (bytes >= CHUNK / 4)
         return map_zeroed((bytes + 4095) & ~(size_t)4095);
     if ((size_t)(free_end - free_start) < bytes) {

@@ -2,8 +2,8 @@
 #ifndef CAIRN_PATCH_HEAP_H
 #define CAIRN_PATCH_HEAP_H
 
-// Memory that is only ever asked for, and a table of addresses in it. One writer at a time (the
-// lock of rewrite.c), any number of readers, who take no lock.
+// Memory for what is known of code, and a table of addresses in it. One writer at a time (the lock
+// of rewrite.c), any number of readers, who take no lock.
 
 #include <stdatomic.h>
 #include <stddef.h>
@@ -11,6 +11,9 @@
 
 // Zeroed, aligned to 16; NULL if there is none.
 void *heap_take(size_t bytes);
+// Gives back what was taken with so many bytes: of code that is unloaded, so that no reader finds
+// it. NULL: nothing happens.
+void heap_give_back(void *memory, size_t bytes);
 uint64_t heap_bytes(void);
 
 struct address_table;

@@ -227,3 +227,9 @@ struct patch_module *modules_take_out(uintptr_t start, uintptr_t end)
     memmove(&modules[at], &modules[at + 1], (module_count - at) * sizeof *modules);
     return module;
 }
+
+void modules_free(struct patch_module *module)
+{
+    heap_give_back(module->kept, KEPT_MOST * sizeof *module->kept);
+    heap_give_back(module, sizeof *module);
+}

@@ -11,5 +11,6 @@ bool modules_is_named(uintptr_t function); // one whose calls must stay
 
 // Takes a module with memory in a range out of the list. NULL: none.
 struct patch_module *modules_take_out(uintptr_t start, uintptr_t end);
+void modules_free(struct patch_module *module); // which was taken out
 
 #endif

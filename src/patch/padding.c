@@ -121,6 +121,9 @@ uintptr_t padding_take(uintptr_t end)
 
 void padding_forget(uintptr_t start)
 {
-    if (index_find(&gaps, start))
-        index_put(&gaps, start, NULL);
+    struct gap *gap = index_find(&gaps, start);
+    if (!gap)
+        return;
+    index_put(&gaps, start, NULL);
+    heap_give_back(gap, sizeof *gap);
 }

@@ -235,6 +235,7 @@ static void forget_site(struct site *site)
         index_put(&patch_sites, eviction->victim, NULL);
         index_put(&patch_sites, evict_inside(eviction), NULL);
     }
+    heap_give_back(site->eviction, sizeof *site->eviction);
 }
 
 void sites_forget(uintptr_t start, uintptr_t end)

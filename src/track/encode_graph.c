@@ -164,6 +164,7 @@ struct encode_site *encode_site_of(const struct site *site)
 void encode_drop_site(uint32_t number)
 {
     struct encode_site *site = series_at(&known, number);
+    encode_free_targets(site->targets);
     *site = (struct encode_site){.edge = GRAPH_NONE, .caller = next_free};
     next_free = number;
 }

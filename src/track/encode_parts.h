@@ -144,6 +144,7 @@ struct encode_target { // of an indirect call or jump
 };
 
 struct encode_targets {
+    struct encode_targets *next; // of those that are free
     struct stub *chain;
     bool grown;      // targets are to be in it that are not
     uint32_t chains; // that were made
@@ -265,6 +266,7 @@ bool encode_is_untold(const struct encode_thread *thread, place_t function);
 // encode_stub.c; all under the lock
 
 void encode_know_target(struct encode_site *site, uintptr_t target, uint32_t edge);
+void encode_free_targets(struct encode_targets *targets); // of a site that is no more; or NULL
 // Forgets targets that are gone; what leads to a library that was loaded again is known anew. True:
 // the site must not lead to where it did.
 bool encode_lose_targets(struct encode_site *site, bool (*is_gone)(uintptr_t target));

@@ -31,15 +31,31 @@ static struct stub *adding_stub(struct encode_site *site, uint32_t edge, uintptr
     return edge < ENCODE_EDGES && !stub_make(site->site, &plan, &stub) ? stub : NULL;
 }
 
+static struct encode_targets *spare; // of a site that was unloaded
+
+void encode_free_targets(struct encode_targets *targets)
+{
+    if (!targets)
+        return;
+    targets->next = spare;
+    spare = targets;
+}
+
 // Room for another target. False: no memory.
 static bool make_room(struct encode_site *site)
 {
     const struct encode_targets *old = site->targets;
-    const uint32_t count = old ? old->count : 0, room = count ? 2 * count : 2;
+    const uint32_t count = old ? old->count : 0;
+    uint32_t room = count ? 2 * count : 2;
     if (old && count < old->room)
         return true;
-    struct encode_targets *more =
-        pool_alloc(&encode.pool, sizeof *more + room * sizeof more->one[0]);
+    struct encode_targets *more = old ? NULL : spare;
+    if (more) {
+        spare = more->next;
+        room = more->room;
+    } else {
+        more = pool_alloc(&encode.pool, sizeof *more + room * sizeof more->one[0]);
+    }
     if (!more)
         return false;
     *more = (struct encode_targets){0};
