@@ -126,6 +126,8 @@ void encode_add_parts(uint32_t function)
         encode_add_silent(function, end, next, EDGE_SILENT_JUMP);
     struct instruction in;
     for (uintptr_t pc = start; decoded && pc < end; pc += in.length) {
+        for (unsigned length = 1; length && end - pc > INSTRUCTION_MOST; pc += length)
+            length = decode_plain_length((const unsigned char *)pc);
         if (!decode((const unsigned char *)pc, end - pc, &in))
             return;
         if (in.flow != FLOW_JUMP && in.flow != FLOW_BRANCH)
