@@ -44,12 +44,14 @@ static bool change(struct site *site, struct stub *stub)
 static struct library {
     uintptr_t start, end, dynamic;
     bool gone;
-} libraries[LIBRARIES_MOST] UNSEEN;
+} libraries[LIBRARIES_MOST] UNSEEN; // in the loader's order, which is that of loading
 static unsigned library_count;
+static uintptr_t gone_start, gone_end; // of all that are gone: most code lies elsewhere
 
+// The newest ones are asked for most.
 static const struct library *library_at(uintptr_t address)
 {
-    for (unsigned i = 0; i < library_count; i++)
+    for (unsigned i = library_count; i-- > 0;)
         if (address >= libraries[i].start && address < libraries[i].end)
             return &libraries[i];
     return NULL;
@@ -62,6 +64,8 @@ bool encode_is_watched(uintptr_t address)
 
 static bool is_gone(uintptr_t address)
 {
+    if (address < gone_start || address >= gone_end)
+        return false;
     const struct library *library = library_at(address);
     return library && library->gone;
 }
@@ -86,12 +90,46 @@ static int add_library(struct dl_phdr_info *info, size_t size, void *context)
     return 0;
 }
 
-static bool is_listed(const struct library *library)
+static const struct link_map *find_listed(const struct link_map *from,
+                                          const struct library *library)
 {
-    for (const struct link_map *map = _r_debug.r_map; map; map = map->l_next)
-        if ((uintptr_t)map->l_ld == library->dynamic)
-            return true;
-    return false;
+    while (from && (uintptr_t)from->l_ld != library->dynamic)
+        from = from->l_next;
+    return from;
+}
+
+// Which libraries the loader does not list any more. False: none.
+static bool find_gone(void)
+{
+    const struct link_map *next = _r_debug.r_map;
+    gone_start = UINTPTR_MAX;
+    gone_end = 0;
+    for (unsigned i = 0; i < library_count; i++) {
+        struct library *library = &libraries[i];
+        const struct link_map *map = find_listed(next, library);
+        if (!map) // perhaps the order is another one
+            map = find_listed(_r_debug.r_map, library);
+        library->gone = !map;
+        if (map) {
+            next = map->l_next;
+            continue;
+        }
+        gone_start = library->start < gone_start ? library->start : gone_start;
+        gone_end = library->end > gone_end ? library->end : gone_end;
+    }
+    return gone_end != 0;
+}
+
+static void drop_gone(void)
+{
+    unsigned kept = 0;
+    for (unsigned i = 0; i < library_count; i++) {
+        if (libraries[i].gone)
+            sites_forget(libraries[i].start, libraries[i].end);
+        else
+            libraries[kept++] = libraries[i];
+    }
+    library_count = kept;
 }
 
 // ---- what is forgotten
@@ -99,10 +137,8 @@ static bool is_listed(const struct library *library)
 static void forget_libraries(void)
 {
     struct encode_site *site;
-    bool led = true, any = false;
-    for (unsigned i = 0; i < library_count; i++)
-        any |= libraries[i].gone = !is_listed(&libraries[i]);
-    if (!any)
+    bool led = true;
+    if (!find_gone())
         return;
     // Sites elsewhere: the hook meets what comes next, and is right in any encoding.
     for (uint32_t i = 0; (site = encode_site_number(i)); i++) {
@@ -119,14 +155,7 @@ static void forget_libraries(void)
         if (is_gone(encode_facts_of(f)->address))
             encode_unmeet(f);
     encode_forget_calls();
-    for (unsigned i = 0; i < library_count;) {
-        if (libraries[i].gone) {
-            sites_forget(libraries[i].start, libraries[i].end);
-            libraries[i] = libraries[--library_count];
-        } else {
-            i++;
-        }
-    }
+    drop_gone();
     // Relaxed: whoever calls what is mapped there next has heard of it after this.
     atomic_fetch_add_explicit(&encode.unloads, 1, memory_order_relaxed);
     if (!led)

@@ -156,7 +156,7 @@ class Frames(LiveTest):
         self.assertEqual((run.status, run.words), (0, ""))
         profile = Profile(path)
         self.assertEqual((profile.info["kernel"], profile.info["threads"]), ("frames", 601))
-        self.assertGreater(profile.share("reads", "sys_read"), 0.5)
+        self.assertGreater(profile.share("reads", "sys_read"), 0.2)  # of 600 threads, most is their beginning and end
         self.assertGreater(profile.below("sys_read", "vfs_read"), 0)
 
     def test_an_ordinary_user_is_told_what_to_type(self):
