@@ -3,7 +3,7 @@
 #include "agent/thread.h"
 #include "base/reserve.h"
 #include "event/blocks.h"
-#include "track/encode_here.h"
+#include "track/encode/event_context.h"
 #include "unwind/arch.h"
 #include <errno.h>
 #include <sys/mman.h>

@@ -2,7 +2,7 @@
 // The calling context as a value, and as text.
 
 #include "agent/api.h"
-#include "encode/value.h"
+#include "encode/context_text.h"
 #include "track/asked_known.h"
 
 struct asked_value thread_context(uintptr_t pc, uintptr_t sp, uintptr_t bp); // see thread.h

@@ -5,7 +5,7 @@
 #include "agent/api_contexts.h"
 #include "agent/api_item.h"
 #include "base/reserve.h"
-#include "encode/tell.h"
+#include "encode/handle_frames.h"
 #include "track/asked.h"
 #include <errno.h>
 #include <pthread.h>

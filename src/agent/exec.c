@@ -10,7 +10,7 @@
 #include "agent/signals.h"
 #include "agent/target.h"
 #include "base/lock.h"
-#include "track/encode.h"
+#include "track/encode/encode.h"
 #include <alloca.h>
 #include <errno.h>
 #include <pthread.h>

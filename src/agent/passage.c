@@ -7,7 +7,7 @@
 #include "agent/thread.h"
 #include "loadmap/loadmap.h"
 #include "patch/sites.h"
-#include "track/encode.h"
+#include "track/encode/encode.h"
 #include <alloca.h>
 #include <dlfcn.h>
 #include <execinfo.h>

@@ -4,7 +4,7 @@
 #include "agent/real.h"
 #include "agent/thread.h"
 #include "track/asked.h"
-#include "track/encode.h"
+#include "track/encode/encode.h"
 #include <errno.h>
 
 typedef int main_function(int, char **, char **);

@@ -11,7 +11,7 @@
 #include "base/rare.h"
 #include "event/ring.h"
 #include "track/burst.h"
-#include "track/encode.h"
+#include "track/encode/encode.h"
 #include "track/kernel_frames.h"
 #include "unwind/arch.h"
 

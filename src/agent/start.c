@@ -25,7 +25,7 @@
 #include "track/burst.h"
 #include "track/calls_sites.h"
 #include "track/creation.h"
-#include "track/encode.h"
+#include "track/encode/encode.h"
 #include "track/forbidden.h"
 #include "track/marker.h"
 #include "track/unwinding.h"

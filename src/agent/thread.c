@@ -10,7 +10,7 @@
 #include "loadmap/loadmap.h"
 #include "track/burst.h"
 #include "track/creation.h"
-#include "track/encode_here.h"
+#include "track/encode/event_context.h"
 #include "unwind/arch.h"
 #include <errno.h>
 #include <pthread.h>

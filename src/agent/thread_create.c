@@ -3,7 +3,7 @@
 
 #include "agent/real.h"
 #include "agent/thread.h"
-#include "track/encode.h"
+#include "track/encode/encode.h"
 #include <pthread.h>
 #include <threads.h>
 

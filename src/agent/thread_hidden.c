@@ -5,7 +5,7 @@
 #include "agent/real.h"
 #include "agent/thread.h"
 #include "patch/sites.h"
-#include "track/encode.h"
+#include "track/encode/encode.h"
 #include <aio.h>
 #include <mqueue.h>
 #include <netdb.h>

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 #include "analyze/decoding.h"
 #include "base/memory.h"
-#include "encode/tell.h"
+#include "encode/handle_frames.h"
 #include <errno.h>
 #include <stdlib.h>
 

@@ -11,7 +11,7 @@
 // A thread's path goes on with that of its creator, and a child's, where it is older than the fork,
 // is its parent's.
 
-#include "encode/value.h"
+#include "encode/context_text.h"
 #include "profile/profile.h"
 
 struct decoding;

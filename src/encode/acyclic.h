@@ -10,7 +10,7 @@
 // that agrees with it is taken at once, another one searches the part of the order between its
 // ends.
 
-#include "encode/silent.h"
+#include "encode/silent_edges.h"
 
 struct acyclic {
     const struct graph *graph;

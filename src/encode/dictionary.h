@@ -16,13 +16,13 @@
 // Numbers follow from the ordered lists of edges and the silent edges of the graph alone, so these
 // are all that a profile needs to keep.
 //
-// Where silent edges lead to a function (silent.h), its range is made of parts, which need not
-// touch: one for each function that leads to it, and its own, for those who call it. Its edges'
+// Where silent edges lead to a function (silent_edges.h), its range is made of parts, which need
+// not touch: one for each function that leads to it, and its own, for those who call it. Its edges'
 // numbers begin where its own part does, and so does a sub-path that begins with it (`own`). Ids go
 // from 0 to max_id in a sub-path that began at the root of its thread, and from max_id + 1 to 2 *
 // max_id + 1 in one that began with an unencoded edge.
 
-#include "encode/silent.h"
+#include "encode/silent_edges.h"
 
 struct dictionary_step { // one encoded edge, into the function that owns it
     uint64_t start;      // the edge's number

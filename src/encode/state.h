@@ -20,7 +20,7 @@
 //
 // `first` is the id that the callee begins with in the encoding: base + dictionary_own().
 //
-// Stubs and hooks in assembler (src/track/encode_*.S) do the same; tests/unit/test_encode_hooks.c
+// Stubs and hooks in assembler (src/track/encode/*.S) do the same; tests/unit/test_encode_hooks.c
 // compares the two.
 
 #include <stdbool.h>

@@ -5,7 +5,8 @@
 // Contexts that the program asks for (cairn_context() in include/cairn.h), as two numbers each.
 //
 //   by its number   a thread of the encode tracker: (id, ccStack, function), confirmed by a walk
-//                   when it is new, then known by a table of the thread        encode_context.c
+//                   when it is new, then known by a table of the thread
+//                   (encode/requested_context.c)
 //   walked          everywhere else: frames, interned one by one               asked.c
 //
 // What is needed to decode one lies in the slice (struct live_contexts) before the program has it:

@@ -5,7 +5,7 @@
 // The short way to a context: inline, because a program may ask with every event.
 
 #include "track/asked_parts.h"
-#include "track/encode_parts.h"
+#include "track/encode/encode_parts.h"
 
 // Where a context is remembered. Of a stack that is empty the hash is 0.
 static inline const struct asked_memo *asked_memo_of(const struct asked_thread *asked, uintptr_t pc,

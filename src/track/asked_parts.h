@@ -2,7 +2,7 @@
 #ifndef CAIRN_TRACK_ASKED_PARTS_H
 #define CAIRN_TRACK_ASKED_PARTS_H
 
-// Between asked.c and encode_context.c.
+// Between asked.c and encode/requested_context.c.
 
 #include "encode/intern.h"
 #include "track/asked.h"
@@ -37,7 +37,7 @@ struct asked_thread {
 
 extern __thread struct asked_thread *asked_current;
 
-// encode_context.c
+// encode/requested_context.c
 
 // The context, if a walk says what the number says; false: the number cannot tell it. If memory is
 // used up it is not known. Signals are blocked.

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 // The reader of encoded contexts on any bytes: what it accepts decodes to paths that are sound.
 
-#include "encode/tell.h"
+#include "encode/handle_frames.h"
 #include "make_pool.h"
 #include <errno.h>
 #include <stdlib.h>

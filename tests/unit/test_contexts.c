@@ -3,8 +3,8 @@
 // and what damage does to them.
 
 #include "analyze/decoding.h"
+#include "encode/handle_frames.h"
 #include "encode/serial.h"
-#include "encode/tell.h"
 #include "encoded_call.h"
 #include "make_pool.h"
 #include "make_profile.h"

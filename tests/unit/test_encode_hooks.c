@@ -3,8 +3,8 @@
 // returns go through both, and give the same state. Then a signal's handler, which makes calls of
 // its own, comes after each instruction.
 
-#include "track/encode_layout.h"
-#include "track/encode_parts.h"
+#include "track/encode/encode_parts.h"
+#include "track/encode/state_offsets.h"
 #include <setjmp.h>
 #include <signal.h>
 #include <stdarg.h>
@@ -123,7 +123,7 @@ static uint64_t target_of(uint32_t edge)
     return 0x400000 + edge * 0x40u;
 }
 
-// As encode_hook.c does it once the edge is known.
+// As encode/hooks.c does it once the edge is known.
 static void remember(uintptr_t stub, uintptr_t target, uint32_t edge)
 {
     const uint64_t hash = encode_table_hash(stub, target);

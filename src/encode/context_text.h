@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-#ifndef CAIRN_ENCODE_VALUE_H
-#define CAIRN_ENCODE_VALUE_H
+#ifndef CAIRN_ENCODE_CONTEXT_TEXT_H
+#define CAIRN_ENCODE_CONTEXT_TEXT_H
 
 // A context as text, for logs:
 //

@@ -3,8 +3,8 @@
 
 #include "base/unseen.h"
 #include "loadmap/loadmap.h"
-#include "track/encode_layout.h"
-#include "track/encode_parts.h"
+#include "track/encode/encode_parts.h"
+#include "track/encode/state_offsets.h"
 #include "track/unwinding.h"
 #include <errno.h>
 

@@ -13,7 +13,7 @@
 // undoes, and what the walk computes for a new epoch is undone by that one's words.
 
 #include "base/unseen.h"
-#include "track/encode_parts.h"
+#include "track/encode/encode_parts.h"
 
 // For threads that nobody knows: nothing happens. The words of all edges are 0.
 static struct encode_words nothing UNSEEN;

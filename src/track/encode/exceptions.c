@@ -27,7 +27,7 @@
 #include "loadmap/loadmap.h"
 #include "loadmap/lookup.h"
 #include "patch/frames.h"
-#include "track/encode_parts.h"
+#include "track/encode/encode_parts.h"
 #include "track/unwinding.h"
 #include <dlfcn.h>
 

@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: MIT
-#ifndef CAIRN_TRACK_ENCODE_HERE_H
-#define CAIRN_TRACK_ENCODE_HERE_H
+#ifndef CAIRN_TRACK_ENCODE_EVENT_CONTEXT_H
+#define CAIRN_TRACK_ENCODE_EVENT_CONTEXT_H
 
 // The context of a thread that has called us, by its number: for events that come from the program
 // itself. A number is believed if a walk has once said the same for it, at that place; then the
 // function there must have been called from where it was, too. So the cost is that of a look into a
 // table, and whatever makes a number wrong costs a walk.
 
-#include "track/encode.h"
+#include "track/encode/encode.h"
 
 #define ENCODE_NOTES 8192
 

@@ -2,7 +2,7 @@
 // The short way of a push, without a call into C: of an edge that is in the table, on the thread's own stack. What is out of
 // the ordinary takes the way of encode_x86_64.S, as if this had not been. The offsets are in encode_layout.h.
 
-#include "track/encode_layout.h"
+#include "track/encode/state_offsets.h"
 #include "track/hook_x86_64.h"
 
     .hidden encode, encode_table, encode_state

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT
-#ifndef CAIRN_TRACK_ENCODE_LAYOUT_H
-#define CAIRN_TRACK_ENCODE_LAYOUT_H
+#ifndef CAIRN_TRACK_ENCODE_STATE_OFFSETS_H
+#define CAIRN_TRACK_ENCODE_STATE_OFFSETS_H
 
-// Where the hooks in assembler find things. The C side asserts each (encode_hook.c).
+// Where the hooks in assembler find things. The C side asserts each (hooks.c).
 
 // In struct encode_state.
 #define STATE_ID 0

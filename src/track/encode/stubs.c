@@ -8,7 +8,7 @@
 //   indirect jump    a chain that lets known targets pass: they need not be met again
 
 #include "base/unseen.h"
-#include "track/encode_parts.h"
+#include "track/encode/encode_parts.h"
 
 enum { CHAINS_MOST = 16 }; // that are made for a site to fit an encoding: they are never freed
 

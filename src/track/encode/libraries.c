@@ -17,7 +17,7 @@
 #include "base/unseen.h"
 #include "loadmap/loadmap.h"
 #include "patch/loader.h"
-#include "track/encode_facts.h"
+#include "track/encode/open_functions.h"
 #include <errno.h>
 
 #define CHANGES 256

@@ -7,7 +7,7 @@
 #include "encode/decode.h"
 #include "encode/policy.h"
 #include "patch/sites.h"
-#include "track/encode.h"
+#include "track/encode/encode.h"
 
 // Of each thread, at offsets that the hooks in assembler know.
 struct encode_state {
@@ -186,7 +186,7 @@ struct encode {
 
 extern struct encode encode __attribute__((visibility("hidden")));
 
-// encode_epoch.c; all under the lock but where it says otherwise.
+// epoch.c; all under the lock but where it says otherwise.
 
 // The numbering `next` is in force from now on; threads will notice. False: no memory, and nothing
 // has changed.
@@ -210,7 +210,7 @@ void encode_forget_words(struct encode_state *state); // the thread ends
 int encode_lead_in(const struct numbering *next);
 void encode_lead_out(void);
 
-// encode_graph.c; all under the lock but encode_site_of().
+// call_graph.c; all under the lock but encode_site_of().
 
 int encode_graph_start(void);
 // The function at an address, with its sites led to hooks; GRAPH_NONE: no memory.
@@ -263,7 +263,7 @@ bool encode_leads_outside(uint32_t edge);
 // or was reached unseen.
 bool encode_is_untold(const struct encode_thread *thread, place_t function);
 
-// encode_stub.c; all under the lock
+// stubs.c; all under the lock
 
 void encode_know_target(struct encode_site *site, uintptr_t target, uint32_t edge);
 void encode_free_targets(struct encode_targets *targets); // of a site that is no more; or NULL
@@ -280,7 +280,7 @@ enum encode_phase { ENCODE_BEFORE, ENCODE_AFTER };
 struct stub *encode_stub_for(struct encode_site *site, const struct numbering *numbering,
                              enum encode_phase phase);
 
-// encode_stack.c
+// state_from_stack.c
 
 // Whether a function leads to another by jumps that change nothing. Signal-safe.
 bool encode_leads_to(uint32_t from, uint32_t function);
@@ -322,7 +322,7 @@ void encode_do(struct encode_state *state, int64_t word, uint32_t edge);
 void encode_push(struct encode_state *state, uint32_t edge, bool repeats);
 bool encode_repeats(const struct encode_thread *thread, uint32_t edge);
 
-// encode_quiet.c
+// leaf_functions.c
 
 struct encode_kept { // of the state of a thread: what undoing one call may change
     uint64_t id;
@@ -357,7 +357,7 @@ bool encode_undo_call(struct encode_thread *thread, const struct stub_place *pla
 void encode_keep_state(const struct encode_thread *thread, struct encode_kept *kept);
 void encode_restore_state(struct encode_thread *thread, const struct encode_kept *kept);
 
-// encode_unload.c
+// libraries.c
 
 void encode_watch_loader(void); // once, before there is a site
 // Whether the address is in a library that was loaded later, and the loader will tell before it is
@@ -367,7 +367,7 @@ bool encode_is_watched(uintptr_t address);
 // the lock.
 void encode_stop(struct encode_thread *thread);
 
-// encode_sample.c
+// sample.c
 
 // Decodes the state for a thread that is in the function; into thread->path. False: it means
 // nothing.
@@ -391,14 +391,14 @@ static inline bool encode_is_sound(const struct encode_thread *thread, uintptr_t
            sp <= thread->root_slot && !encode_is_behind(thread);
 }
 
-// encode_heat.c: a push that was looked at. Signal-safe.
+// count_pushes.c: a push that was looked at. Signal-safe.
 void encode_count_push(struct encode_state *state, uint32_t edge);
 // A sample was decoded. Signal-safe.
 void encode_count_depths(uint32_t frames, uint32_t entries);
 // An encoding was made. Under the lock.
 void encode_count_progress(void);
 
-// encode_place.c: for trees that forget
+// insert_path.c: for trees that forget
 
 void encode_learn_above(struct encode_thread *thread, const struct walker *walker, ref_t node);
 // The node of the path in thread->path, of the tree in which above was learnt. 0: no memory.
@@ -417,14 +417,14 @@ static inline void encode_count(uint64_t *counter, uint64_t amount)
     __atomic_fetch_add(counter, amount, __ATOMIC_RELAXED);
 }
 
-// encode_hook.c: forgets which edges calls take: their stubs or targets may be gone. Under the
+// hooks.c: forgets which edges calls take: their stubs or targets may be gone. Under the
 // lock.
 void encode_forget_calls(void);
 // A new encoding. The stack was walked. False: no memory, and no number is told
 // until there is one.
 bool encode_renumber(struct encode_thread *thread);
 
-// encode_thread.c
+// threads.c
 
 // False: the thread has it already, and was interrupted, or must not wait for it.
 bool encode_lock(struct encode_thread *thread, uint64_t *mask);
@@ -441,7 +441,7 @@ uint64_t encode_cpu_now(void); // of the thread's own time: others that run do n
 // Whether others may run while code is rewritten.
 enum company encode_company(void);
 
-// encode_unwind.c: exceptions
+// exceptions.c: exceptions
 
 void encode_watch_unwinders(void); // before there is a stub
 // Whether a frame is that of an unwinder which may be about to leave others. Signal-safe.
@@ -454,7 +454,7 @@ bool encode_is_unwinders(struct encode_state *state, uintptr_t sp);
 // exception is on its way that has looked at them. Signal-safe.
 bool encode_may_move(const struct encode_thread *thread);
 
-// encode_hook.c
+// hooks.c
 
 // For the stubs.
 void encode_push_direct(void);

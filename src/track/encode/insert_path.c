@@ -2,7 +2,7 @@
 // The node of a decoded path in a tree that forgets: nodes are given to other contexts there, so
 // none is remembered, and each sample goes down from the root.
 
-#include "track/encode_parts.h"
+#include "track/encode/encode_parts.h"
 #include "track/forbidden.h"
 #include "track/pass.h"
 

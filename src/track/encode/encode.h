@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-#ifndef CAIRN_TRACK_ENCODE_H
-#define CAIRN_TRACK_ENCODE_H
+#ifndef CAIRN_TRACK_ENCODE_ENCODE_H
+#define CAIRN_TRACK_ENCODE_ENCODE_H
 
 // The encode tracker: call sites are led through stubs that keep the context of each thread as a
 // number (docs/encode.md tells how, and what this part does of it).
@@ -9,22 +9,22 @@
 //   hooks ─► ... ─► re-encoding: encoded edges add their number or run their original code, the
 //   others go on pushing
 //
-//   encode_graph.c     functions, sites and edges as they are met
-//   encode_silent.c    what cannot be patched
-//   encode_facts.c     which functions can have numbers
-//   encode_quiet.c     leaf functions, which need none; climbing from a sample to a number
-//   encode_stub.c      what a site leads to by the encoding
-//   encode_heat.c      how hot edges are, by what they push
-//   encode_hook.c      what a hook does, and encoding anew
-//   encode_epoch.c     encodings that threads are on
-//   encode_thread.c    start and end, the lock
-//   encode_unwind.c    exceptions, which take frames away
-//   encode_stack.c     a stack walk, and the state that it stands for
-//   encode_sample.c    from a sample to its node
-//   encode_place.c     the same in trees that forget
-//   encode_here.c      from an event that the program makes itself to its node
-//   encode_context.c   contexts that the program asks for
-//   encode_unload.c    libraries that come and go; the end of all encoding
+//   call_graph.c          functions, sites and edges as they are met
+//   silent_edges.c        what cannot be patched
+//   open_functions.c      which functions can have numbers
+//   leaf_functions.c      leaf functions, which need none; climbing from a sample to a number
+//   stubs.c               what a site leads to by the encoding
+//   count_pushes.c        how hot edges are, by what they push
+//   hooks.c               what a hook does, and encoding anew
+//   epoch.c               encodings that threads are on
+//   threads.c             start and end, the lock
+//   exceptions.c          exceptions, which take frames away
+//   state_from_stack.c    a stack walk, and the state that it stands for
+//   sample.c              from a sample to its node
+//   insert_path.c         the same in trees that forget
+//   event_context.c       from an event that the program makes itself to its node
+//   requested_context.c   contexts that the program asks for
+//   libraries.c           libraries that come and go; the end of all encoding
 //
 // One rule makes all of it safe to mix: what a frame undoes when it returns is told by its return
 // address alone. A hook's stub pops an entry, another stub undoes the word of its edge, original

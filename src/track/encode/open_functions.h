@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: MIT
-#ifndef CAIRN_TRACK_ENCODE_FACTS_H
-#define CAIRN_TRACK_ENCODE_FACTS_H
+#ifndef CAIRN_TRACK_ENCODE_OPEN_FUNCTIONS_H
+#define CAIRN_TRACK_ENCODE_OPEN_FUNCTIONS_H
 
 // What is known of functions beyond the graph: whether they can have numbers.
 
-#include "track/encode_parts.h"
+#include "track/encode/encode_parts.h"
 
 enum {
     OPEN = 1,       // may go silently to where nobody knows

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-#include "track/encode_here.h"
-#include "track/encode_parts.h"
+#include "track/encode/event_context.h"
+#include "track/encode/encode_parts.h"
 
 enum {
     UNTOLD_WALKED = 8, // of contexts that no number told, one in so many is looked at

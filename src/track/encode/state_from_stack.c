@@ -2,7 +2,7 @@
 // A thread's stack, and the state that it stands for.
 
 #include "encode/silent_path.h"
-#include "track/encode_parts.h"
+#include "track/encode/encode_parts.h"
 #include "track/forbidden.h"
 
 static bool in_stack(const struct encode_thread *thread, uintptr_t slot)

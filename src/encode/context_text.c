@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-#include "encode/value.h"
+#include "encode/context_text.h"
 
 static const char digits[] = "0123456789abcdef";
 

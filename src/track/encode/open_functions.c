@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 // Which functions can have numbers, as far as that depends on where they may go silently.
 
-#include "track/encode_facts.h"
+#include "track/encode/open_functions.h"
 
 // Encodings that were made because a jump went where nobody knew, of late. So many, and no more.
 #define SURPRISES_MOST 64

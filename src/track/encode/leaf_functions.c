@@ -8,7 +8,7 @@
 
 #include "loadmap/loadmap.h"
 #include "patch/quiet.h"
-#include "track/encode_parts.h"
+#include "track/encode/encode_parts.h"
 #include "track/forbidden.h"
 
 static struct series places = {.size = sizeof(place_t)};

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-#include "encode/tell.h"
+#include "encode/handle_frames.h"
 #include <errno.h>
 
 // A node that is whole; NULL: there is none of that number.

@@ -2,7 +2,7 @@
 // How hot edges are, by the pushes that they take: one in some hundred is looked at, and stands for
 // the others. Edges that could have a number by now, but push, are what a new encoding would save.
 
-#include "track/encode_parts.h"
+#include "track/encode/encode_parts.h"
 #include "track/unwinding.h"
 
 enum {

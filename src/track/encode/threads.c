@@ -4,7 +4,7 @@
 #include "base/lock.h"
 #include "base/reserve.h"
 #include "loadmap/loadmap.h"
-#include "track/encode_parts.h"
+#include "track/encode/encode_parts.h"
 #include <errno.h>
 #include <signal.h>
 #include <sys/syscall.h>

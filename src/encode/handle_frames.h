@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-#ifndef CAIRN_ENCODE_TELL_H
-#define CAIRN_ENCODE_TELL_H
+#ifndef CAIRN_ENCODE_HANDLE_FRAMES_H
+#define CAIRN_ENCODE_HANDLE_FRAMES_H
 
 // From a context as it was handed out, an id and a handle, to the frames that a stack walk would
 // have seen there:

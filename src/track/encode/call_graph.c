@@ -13,8 +13,8 @@
 #include "patch/functions.h"
 #include "patch/lock.h"
 #include "track/asked.h"
-#include "track/encode_facts.h"
-#include "track/encode_here.h"
+#include "track/encode/event_context.h"
+#include "track/encode/open_functions.h"
 #include <dlfcn.h>
 #include <errno.h>
 #include <sys/auxv.h>

@@ -8,7 +8,7 @@
 #include "patch/jump_table.h"
 #include "patch/lock.h"
 #include "track/asked.h"
-#include "track/encode_facts.h"
+#include "track/encode/open_functions.h"
 
 uintptr_t encode_target_behind(uintptr_t from, uintptr_t target, uintptr_t slot)
 {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-#include "encode/silent.h"
+#include "encode/silent_edges.h"
 #include <errno.h>
 
 static bool is_known(const struct silent *silent, const struct graph_edge *edge)

@@ -4,7 +4,7 @@
 // means nothing, for whatever reason, costs a walk and no more. If they do not agree the state is
 // computed anew from the walk.
 
-#include "track/encode_parts.h"
+#include "track/encode/encode_parts.h"
 #include "track/forbidden.h"
 #include "unwind/arch.h"
 #include "unwind/stack.h"

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-#ifndef CAIRN_ENCODE_SILENT_H
-#define CAIRN_ENCODE_SILENT_H
+#ifndef CAIRN_ENCODE_SILENT_EDGES_H
+#define CAIRN_ENCODE_SILENT_EDGES_H
 
 // Jumps between functions, and calls, that cannot be patched change nothing, so the id in the
 // function that they lead to is that of the function they left. Whoever is led to a function by
