@@ -12,9 +12,9 @@
 //   valgrind --tool=callgrind --toggle-collect=instrument ...
 
 #include "loadmap/loadmap.h"
-#include "patch/jump_table.h"
-#include "patch/quiet.h"
+#include "patch/leaf_functions.h"
 #include "patch/sites.h"
+#include "patch/x86_64/jump_table.h"
 #include <link.h>
 #include <signal.h>
 #include <stdio.h>

@@ -2,8 +2,8 @@
 
 #include "analyze/analysis.h"
 #include "base/memory.h"
-#include "base/nearest.h"
-#include "base/text.h"
+#include "base/text/nearest.h"
+#include "base/text/text.h"
 
 // Reading the debug information of a large program takes seconds: say what is going on, where
 // somebody watches.

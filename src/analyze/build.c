@@ -20,7 +20,7 @@
 #include "analyze/creation_path.h"
 #include "analyze/names.h"
 #include "base/memory.h"
-#include "base/text.h"
+#include "base/text/text.h"
 #include "profile/kind.h"
 
 struct place_in_tree {

@@ -13,7 +13,7 @@
 // The first children of a node are a list, for these lie where the node does: a hash of all edges
 // would miss the caches at every step. Further children are rare, and in a hash.
 
-#include "analyze/numbering.h"
+#include "analyze/hash_index.h"
 
 struct child_links {
     uint32_t newest_child, older_sibling; // 0: none, as the root is nobody's child

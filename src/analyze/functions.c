@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: MIT
 
 #include "analyze/functions.h"
+#include "analyze/hash_index.h"
 #include "analyze/names.h"
-#include "analyze/numbering.h"
 #include "base/memory.h"
-#include "base/text.h"
+#include "base/text/text.h"
 
 struct asked {
     place_t place;

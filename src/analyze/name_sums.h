@@ -5,7 +5,7 @@
 // What the threads of each name, and the processes of each program, cost.
 
 #include "analyze/build.h"
-#include "analyze/numbering.h"
+#include "analyze/hash_index.h"
 
 struct name_sum {
     char *name;

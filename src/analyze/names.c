@@ -2,9 +2,9 @@
 
 #include "analyze/names.h"
 #include "analyze/functions.h"
-#include "analyze/numbering.h"
+#include "analyze/hash_index.h"
 #include "base/memory.h"
-#include "base/text.h"
+#include "base/text/text.h"
 
 #define WORD_COLUMNS 40 // of a word in a name
 #define NAME_COLUMNS 64 // of a name, before it is cut

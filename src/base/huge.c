@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 #include "base/huge.h"
+#include "base/agent_map.h"
 #include "base/kernel.h"
-#include "base/reserve.h"
 #include <sys/mman.h>
 #include <sys/syscall.h>
 

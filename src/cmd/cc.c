@@ -2,8 +2,8 @@
 
 // `cairn cc`: a compiler that leaves room for a hook at the begin of every function.
 
-#include "base/json.h"
-#include "base/text.h"
+#include "base/text/json.h"
+#include "base/text/text.h"
 #include "cmd/options.h"
 #include <errno.h>
 #include <fcntl.h>

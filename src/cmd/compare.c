@@ -2,10 +2,10 @@
 
 // `cairn compare`
 
-#include "analyze/compare_show.h"
+#include "analyze/compare/compare_show.h"
 #include "base/memory.h"
-#include "base/nearest.h"
 #include "base/new_file.h"
+#include "base/text/nearest.h"
 #include "cmd/cmd.h"
 #include "cmd/options.h"
 #include "cmd/replace.h"

@@ -3,8 +3,8 @@
 // How the tool speaks of what went wrong: one line on stderr that says what, on what, and what to
 // do.
 
-#include "base/text.h"
-#include "base/wrap.h"
+#include "base/text/text.h"
+#include "base/text/wrap.h"
 #include "cmd/cmd.h"
 #include "cmd/terminal.h"
 #include <errno.h>

@@ -4,7 +4,7 @@
 
 #include "analyze/decoding.h"
 #include "base/memory.h"
-#include "base/text.h"
+#include "base/text/text.h"
 #include "cmd/cmd.h"
 #include "cmd/decode_show.h"
 #include "cmd/options.h"

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 #include "cmd/decode_show.h"
 #include "base/memory.h"
-#include "base/text.h"
+#include "base/text/text.h"
 #include <errno.h>
 #include <inttypes.h>
 #include <stdlib.h>

@@ -6,7 +6,7 @@
 // as text.
 
 #include "analyze/decoding.h"
-#include "base/json.h"
+#include "base/text/json.h"
 #include "symbol/symbol.h"
 
 enum decode_style { DECODE_BELOW, DECODE_FOLDED, DECODE_JSON };

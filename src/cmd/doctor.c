@@ -2,10 +2,10 @@
 
 // `cairn doctor`: what works on this machine, and what to do about the rest.
 
-#include "base/text.h"
+#include "base/text/text.h"
 #include "cmd/doctor/check.h"
-#include "cmd/launch.h"
 #include "cmd/options.h"
+#include "cmd/record/launch.h"
 #include "cmd/terminal.h"
 #include <getopt.h>
 #include <stdio.h>

@@ -2,7 +2,7 @@
 
 // `cairn help [COMMAND]`
 
-#include "base/nearest.h"
+#include "base/text/nearest.h"
 #include "cmd/options.h"
 #include "cmd/other_profilers.h"
 #include "cmd/terminal.h"

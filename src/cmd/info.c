@@ -2,7 +2,7 @@
 
 // `cairn info`
 
-#include "analyze/summary.h"
+#include "analyze/summary/summary.h"
 #include "cmd/cmd.h"
 #include "cmd/options.h"
 #include "cmd/terminal.h"

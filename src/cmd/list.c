@@ -2,12 +2,12 @@
 
 // `cairn list`: what can be sampled, and which ways to do so work on this machine.
 
-#include "base/json.h"
-#include "base/wrap.h"
+#include "base/text/json.h"
+#include "base/text/wrap.h"
 #include "cmd/cmd.h"
 #include "cmd/options.h"
-#include "cmd/restriction.h"
-#include "cmd/sources.h"
+#include "cmd/record/restriction.h"
+#include "cmd/record/sources.h"
 #include "cmd/terminal.h"
 #include <errno.h>
 #include <getopt.h>

@@ -2,11 +2,11 @@
 
 // `cairn merge`
 
-#include "profile/merge.h"
-#include "base/json.h"
+#include "profile/merge/merge.h"
 #include "base/memory.h"
 #include "base/new_file.h"
-#include "base/text.h"
+#include "base/text/json.h"
+#include "base/text/text.h"
 #include "cmd/cmd.h"
 #include "cmd/options.h"
 #include <errno.h>

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT
 
 #include "cmd/options.h"
-#include "base/nearest.h"
-#include "base/wrap.h"
+#include "base/text/nearest.h"
+#include "base/text/wrap.h"
 #include "cmd/other_profilers.h"
 #include "cmd/terminal.h"
 #include <getopt.h>

@@ -10,13 +10,13 @@
 //   shell ── front ── recorder ── command ── ...
 //              ▲ pipe: exit status │
 
-#include "cmd/instrumented.h"
-#include "cmd/launch.h"
-#include "cmd/record_options.h"
-#include "cmd/recording.h"
-#include "cmd/restriction.h"
-#include "cmd/signals.h"
-#include "cmd/sources.h"
+#include "cmd/record/instrumented.h"
+#include "cmd/record/launch.h"
+#include "cmd/record/record_options.h"
+#include "cmd/record/recording.h"
+#include "cmd/record/restriction.h"
+#include "cmd/record/signals.h"
+#include "cmd/record/sources.h"
 #include <dlfcn.h>
 #include <errno.h>
 #include <fcntl.h>

@@ -2,7 +2,7 @@
 
 // `cairn report`
 
-#include "analyze/report.h"
+#include "analyze/report/report.h"
 #include "base/memory.h"
 #include "cmd/options.h"
 #include "cmd/selection.h"

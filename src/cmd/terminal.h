@@ -6,7 +6,7 @@
 // pager in front of it, or a file or pipe. The options --color, --width and --no-pager decide over
 // what the environment says.
 
-#include "base/text.h"
+#include "base/text/text.h"
 
 enum terminal_color { COLOR_AUTO, COLOR_ALWAYS, COLOR_NEVER };
 

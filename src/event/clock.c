@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 #include "event/clock.h"
+#include "base/agent_map.h"
 #include "base/now.h"
-#include "base/reserve.h"
 #include "event/ring.h"
 #include <errno.h>
 #include <fcntl.h>

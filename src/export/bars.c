@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: MIT
 
 #include "export/bars.h"
-#include "analyze/name_set.h"
+#include "analyze/report/name_set.h"
 #include "base/memory.h"
-#include "base/text.h"
+#include "base/text/text.h"
 #include <errno.h>
 #include <math.h>
 

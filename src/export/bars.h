@@ -6,7 +6,7 @@
 // tree, the hottest on the left. Light is its weight in the exact tree, dark in the approximation,
 // each as per cent of the hottest edge of its tree. Where the bars are alike, so are the trees.
 
-#include "analyze/compare_show.h"
+#include "analyze/compare/compare_show.h"
 
 int bars_write(FILE *out, const struct comparison *comparison); // 0 or -errno
 

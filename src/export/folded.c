@@ -6,7 +6,7 @@
 // cost.
 
 #include "base/memory.h"
-#include "base/text.h"
+#include "base/text/text.h"
 #include "export/export.h"
 #include <errno.h>
 

@@ -78,7 +78,7 @@ enum live_tree_kind {
     LIVE_TREE_FUNCTIONS, // no contexts: a counter per function
 };
 
-// Which algorithm finds the hot contexts (src/tree/miner.h).
+// Which algorithm finds the hot contexts (src/tree/miners/miner.h).
 enum live_miner { LIVE_MINER_SPACE_SAVING, LIVE_MINER_LOSSY, LIVE_MINER_STICKY };
 
 // What a bounded tree forgets when its buffer is full.
@@ -236,8 +236,9 @@ struct live_phase {
     char text[]; // followed by a zero
 };
 
-// The calls that created threads, and the frames they were made from (track/creation.h). Steps are
-// numbered from 1 and never change; whoever creates a thread adds some, under a lock of the agent.
+// The calls that created threads, and the frames they were made from (track/thread_creation.h).
+// Steps are numbered from 1 and never change; whoever creates a thread adds some, under a lock of
+// the agent.
 enum {
     LIVE_CREATION_BLOCK = 128,  // steps that are allocated together
     LIVE_CREATION_BLOCKS = 256, // of a process

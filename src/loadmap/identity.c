@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 #include "loadmap/identity.h"
-#include "base/unseen.h"
+#include "base/gc_hidden.h"
 #include <string.h>
 
 #define IDENTITIES 4096

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT
 #include "loadmap/loadmap.h"
+#include "base/gc_hidden.h"
 #include "base/lock.h"
 #include "base/now.h"
-#include "base/unseen.h"
 #include "loadmap/gate.h"
 #include "loadmap/gomodules.h"
 #include "loadmap/identity.h"

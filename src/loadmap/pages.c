@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 #include "loadmap/pages.h"
-#include "base/unseen.h"
+#include "base/gc_hidden.h"
 
 #define PAGES 128
 #define PAGE_SHIFT 12

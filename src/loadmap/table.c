@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 #include "loadmap/table.h"
-#include "base/unseen.h"
+#include "base/gc_hidden.h"
 #include <stdatomic.h>
 #include <string.h>
 

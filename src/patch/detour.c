@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: MIT
 #include "patch/detour.h"
-#include "base/unseen.h"
-#include "patch/detour_cell.h"
+#include "base/gc_hidden.h"
+#include "patch/code_write.h"
 #include "patch/functions.h"
 #include "patch/lock.h"
-#include "patch/moved.h"
 #include "patch/padding.h"
-#include "patch/text.h"
+#include "patch/x86_64/detour_cell.h"
+#include "patch/x86_64/relocate.h"
 #include <errno.h>
 #include <string.h>
 #include <sys/mman.h>

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: MIT
 #include "patch/functions.h"
-#include "patch/decode.h"
-#include "patch/heap.h"
+#include "patch/bump_allocator.h"
 #include "patch/modules.h"
 #include "patch/padding.h"
+#include "patch/x86_64/decode.h"
 #include <errno.h>
 #include <string.h>
 

@@ -6,8 +6,8 @@
 // to, and functions that care about their return address. Under the lock of sites.h and between
 // loadmap_enter and loadmap_leave, but for functions_start().
 
-#include "patch/return_load.h"
 #include "patch/sites.h"
+#include "patch/x86_64/return_load.h"
 #include "unwind/cfi.h"
 
 struct patch_range {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-#include "patch/evict.h"
+#include "patch/displace.h"
 #include "patch/lock.h"
 #include "patch/stub.h"
 

@@ -4,7 +4,7 @@
 
 // The one lock of call site patching, and the index of sites that it guards.
 
-#include "patch/heap.h"
+#include "patch/bump_allocator.h"
 
 int patch_lock(void); // as lock_take()
 void patch_unlock(void);

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: MIT
 #include "patch/modules.h"
-#include "base/unseen.h"
+#include "base/gc_hidden.h"
 #include "loadmap/dynamic.h"
 #include "loadmap/lookup.h"
+#include "patch/bump_allocator.h"
+#include "patch/dl_notify.h"
 #include "patch/functions.h"
-#include "patch/heap.h"
-#include "patch/loader.h"
 #include <dlfcn.h>
 #include <elf.h>
 #include <link.h>

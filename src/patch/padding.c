@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: MIT
 #include "patch/padding.h"
-#include "patch/decode.h"
+#include "patch/bump_allocator.h"
 #include "patch/functions.h"
-#include "patch/heap.h"
-#include "patch/moved.h"
+#include "patch/x86_64/decode.h"
+#include "patch/x86_64/relocate.h"
 
 #define HOPS_MOST 3
 #define GAP_MOST 64

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: MIT
-#include "base/unseen.h"
-#include "patch/frames.h"
-#include "patch/heap.h"
+#include "base/gc_hidden.h"
+#include "patch/bump_allocator.h"
+#include "patch/code_write.h"
 #include "patch/stub.h"
-#include "patch/text.h"
+#include "patch/stub_cfi.h"
 #include <errno.h>
 #include <string.h>
 

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: MIT
+#include "base/gc_hidden.h"
 #include "base/lock.h"
-#include "base/unseen.h"
-#include "patch/evict.h"
+#include "patch/code_write.h"
+#include "patch/displace.h"
 #include "patch/functions.h"
 #include "patch/lock.h"
-#include "patch/moved.h"
 #include "patch/stub.h"
-#include "patch/text.h"
+#include "patch/x86_64/relocate.h"
 #include <errno.h>
 #include <linux/membarrier.h>
 #include <string.h>

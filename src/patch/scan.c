@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: MIT
 #include "patch/scan.h"
-#include "base/unseen.h"
-#include "patch/decode.h"
-#include "patch/evict.h"
-#include "patch/heap.h"
-#include "patch/layout.h"
-#include "patch/moved.h"
+#include "base/gc_hidden.h"
+#include "patch/bump_allocator.h"
+#include "patch/displace.h"
+#include "patch/function_map.h"
 #include "patch/padding.h"
 #include "patch/stub.h"
-#include "patch/table_jump.h"
+#include "patch/x86_64/decode.h"
+#include "patch/x86_64/relocate.h"
+#include "patch/x86_64/table_jump.h"
 #include <errno.h>
 #include <string.h>
 

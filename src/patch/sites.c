@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: MIT
 #include "patch/sites.h"
+#include "base/agent_map.h"
+#include "base/gc_hidden.h"
 #include "base/lock.h"
-#include "base/reserve.h"
-#include "base/unseen.h"
-#include "patch/assemble.h"
-#include "patch/evict.h"
+#include "patch/code_write.h"
+#include "patch/displace.h"
 #include "patch/lock.h"
 #include "patch/modules.h"
 #include "patch/scan.h"
-#include "patch/text.h"
+#include "patch/x86_64/assemble.h"
 #include <errno.h>
 #include <linux/membarrier.h>
 #include <string.h>

@@ -4,8 +4,8 @@
 
 // The chunk that tells how contexts of a process are decoded: into the file, and back.
 
-#include "profile/encode.h"
 #include "profile/loader.h"
+#include "profile/write_records.h"
 
 // Sections are told in pieces, one behind the other: `offset` is what came before. Modules and
 // counts are replaced.

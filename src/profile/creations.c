@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 #include "profile/creations.h"
-#include "profile/decode.h"
+#include "profile/read_records.h"
 #include <stdlib.h>
 #include <string.h>
 

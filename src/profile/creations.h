@@ -5,8 +5,8 @@
 // The calls that created threads (struct profile_creation): a table of a profile that is being
 // made, in which equal paths are the same; and the chunk that has it in a file.
 
-#include "profile/encode.h"
 #include "profile/loader.h"
+#include "profile/write_records.h"
 
 struct creation_table {
     struct profile_creation *steps; // capacity as profile_grow() has it

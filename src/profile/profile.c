@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: MIT
 #include "profile/profile.h"
 #include "base/memory.h"
-#include "profile/encode.h"
 #include "profile/loader.h"
 #include "profile/output.h"
+#include "profile/write_records.h"
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>

@@ -3,7 +3,7 @@
 #include "profile/creations.h"
 #include "profile/loader.h"
 #include "profile/output.h"
-#include "profile/snapshot.h"
+#include "profile/recorder/snapshot.h"
 #include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>

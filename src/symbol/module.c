@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT
 #include "symbol/module.h"
 #include "base/memory.h"
-#include "base/text.h"
-#include "symbol/debugfile.h"
+#include "base/text/text.h"
+#include "symbol/files/debug_file.h"
 #include "symbol/plt.h"
 #include <errno.h>
 #include <stdlib.h>

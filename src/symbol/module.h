@@ -4,12 +4,12 @@
 
 // One file of the profile, and all that can be found out about its functions.
 
-#include "symbol/bounds.h"
-#include "symbol/embedded.h"
-#include "symbol/golines.h"
-#include "symbol/linecache.h"
-#include "symbol/lines.h"
-#include "symbol/server.h"
+#include "symbol/dwarf/bounds.h"
+#include "symbol/dwarf/line_cache.h"
+#include "symbol/dwarf/lines.h"
+#include "symbol/files/embedded.h"
+#include "symbol/files/server.h"
+#include "symbol/go_lines.h"
 #include "symbol/symtab.h"
 
 enum module_trouble {

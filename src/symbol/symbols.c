@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: MIT
 #include "base/memory.h"
+#include "symbol/files/notes.h"
 #include "symbol/kernel_names.h"
 #include "symbol/module.h"
-#include "symbol/notes.h"
-#include "symbol/perfmap.h"
+#include "symbol/perf_map.h"
 #include "symbol/symbol.h"
 #include <stdio.h>
 #include <stdlib.h>

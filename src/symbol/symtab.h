@@ -5,7 +5,7 @@
 // The functions of one module by their symbols, out of any number of symbol tables. All addresses
 // are offsets of places: relative to the module's lowest loaded address.
 
-#include "symbol/object.h"
+#include "symbol/files/object.h"
 #include "symbol/spans.h"
 
 struct symtab_symbol {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 #include "track/kernel_frames.h"
-#include "base/rare.h"
+#include "base/likely.h"
 #include "unwind/arch.h"
 
 #define PAGE 4096

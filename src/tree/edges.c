@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 // Edges of a tree: interned, and found by a hash.
 
-#include "base/rare.h"
+#include "base/likely.h"
 #include "tree/layout.h"
 
 enum {

@@ -26,7 +26,7 @@
 // threads' trees can go on, too.
 
 #include "tree/layout.h"
-#include "tree/miner.h"
+#include "tree/miners/miner.h"
 
 enum { HOT_METRICS = 2, HOT_FANOUTS = 27 };
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 #include "tree/tree.h"
-#include "tree/bounded.h"
+#include "tree/bounded/bounded.h"
 #include "tree/hot.h"
 #include "tree/layout.h"
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 #include "unwind/fde.h"
-#include "base/unseen.h"
+#include "base/gc_hidden.h"
 #include "unwind/shortcut.h"
 #include <stdatomic.h>
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-#include "base/unseen.h"
+#include "base/gc_hidden.h"
 #include "unwind/arch.h"
 #include "unwind/go.h"
 #include "unwind/recipe.h"

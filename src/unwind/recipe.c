@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 #include "unwind/recipe.h"
+#include "base/gc_hidden.h"
 #include "base/huge.h"
-#include "base/unseen.h"
 #include "unwind/cfi.h"
 #include "unwind/expression.h"
 #include "unwind/go.h"

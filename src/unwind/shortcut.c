@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 #include "unwind/shortcut.h"
-#include "base/unseen.h"
+#include "base/gc_hidden.h"
 
 #define PIECE 256            // entries that a search takes in
 #define STRETCH_SHIFT 12     // a page has some ten functions: one or two cache lines of the index

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 // Damaged files of the cache of lines: nothing is read outside of them, and every name is a text.
 
-#include "symbol/linetable.h"
+#include "symbol/dwarf/line_table.h"
 #include <stdlib.h>
 #include <string.h>
 

@@ -2,11 +2,11 @@
 // The profile reader on any file: what it accepts must be sound, can be written and read again,
 // merged and folded. mutate_profile.c makes the inputs.
 
-#include "profile/encode.h"
-#include "profile/fold.h"
-#include "profile/merge.h"
+#include "profile/merge/fold.h"
+#include "profile/merge/merge.h"
 #include "profile/reader.h"
 #include "profile/totals.h"
+#include "profile/write_records.h"
 #include <stdlib.h>
 
 // What everybody who uses a profile relies on.

@@ -9,8 +9,8 @@
 //   calls       the same by their calls: every node is a frame
 
 #include "make_profile.h"
-#include "profile/encode.h"
 #include "profile/output.h"
+#include "profile/write_records.h"
 #include "random.h"
 #include <stdio.h>
 #include <stdlib.h>

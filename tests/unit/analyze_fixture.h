@@ -7,7 +7,7 @@
 // 16 bytes.
 
 #include "analyze/analysis.h"
-#include "analyze/report.h"
+#include "analyze/report/report.h"
 
 enum { PROGRAM = MODULE_FIRST_FILE, LIBRARY, AGENT };
 

@@ -9,7 +9,7 @@
 // Java Virtual Machines", Figure 7).
 
 #include "../random.h"
-#include "tree/bounded.h"
+#include "tree/bounded/bounded.h"
 #include "tree/stable.h"
 #include <pthread.h>
 #include <setjmp.h>

@@ -2,7 +2,7 @@
 #ifndef CAIRN_TESTS_COMPARE_FIXTURE_H
 #define CAIRN_TESTS_COMPARE_FIXTURE_H
 
-#include "analyze/compare.h"
+#include "analyze/compare/compare.h"
 #include <math.h>
 
 #define assert_near(value, expected)                                                               \

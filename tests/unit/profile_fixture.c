@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 #include "profile_fixture.h"
 #include "make_profile.h"
-#include "profile/encode.h"
+#include "profile/write_records.h"
 #include <setjmp.h>
 #include <stdarg.h>
 #include <string.h>

@@ -8,7 +8,7 @@
 #include "folder.h"
 #include "make_live.h"
 #include "profile/profile.h"
-#include "profile/recorder.h"
+#include "profile/recorder/recorder.h"
 #include "profile/totals.h"
 #include "tree/tree.h"
 #include <errno.h>

@@ -5,11 +5,11 @@
 #include "folder.h"
 #include "make_live.h"
 #include "make_profile.h"
-#include "profile/encode.h"
 #include "profile/kind.h"
 #include "profile/reader.h"
-#include "profile/recorder.h"
+#include "profile/recorder/recorder.h"
 #include "profile/totals.h"
+#include "profile/write_records.h"
 #include "tree/layout.h"
 #include <setjmp.h>
 #include <stdarg.h>

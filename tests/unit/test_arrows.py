@@ -93,8 +93,8 @@ class Arrows(unittest.TestCase):
         for path, line in [
             ("tree/tree.c", '#include "cmd/cmd.h"'),
             ("base/arena.c", '#  include "tree/tree.h"'),
-            ("track/walk.c", '#include "../unwind/unwind.h"'),
-            ("track/walk.c", "#include <elfutils/libdw.h>"),
+            ("track/walk/walk.c", '#include "../unwind/unwind.h"'),
+            ("track/walk/walk.c", "#include <elfutils/libdw.h>"),
             ("profile/reader.c", '#include "symbol/symbol.h"'),
         ]:
             self.assertTrue(complaints_about(pathlib.PurePath(path), line), f"{path}: {line}")

@@ -2,12 +2,12 @@
 
 // Trees lined up that come from other runs, builds and trackers, and what is told of them.
 
-#include "analyze/compare_show.h"
+#include "analyze/compare/compare_show.h"
 #include "base/memory.h"
 #include "compare_fixture.h"
 #include "export/bars.h"
 #include "make_profile.h"
-#include "profile/merge.h"
+#include "profile/merge/merge.h"
 #include <setjmp.h>
 #include <stdarg.h>
 

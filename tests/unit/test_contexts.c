@@ -9,7 +9,7 @@
 #include "make_pool.h"
 #include "make_profile.h"
 #include "profile/contexts.h"
-#include "profile/merge.h"
+#include "profile/merge/merge.h"
 #include "profile/reader.h"
 #include "recorder_fixture.h"
 

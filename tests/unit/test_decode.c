@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 // Our decoder of instructions against a table of known ones and, where it is at hand, a full
 // decoder: on random bytes, and on all the code of real programs.
-#include "patch/decode.h"
+#include "patch/x86_64/decode.h"
 #include <elf.h>
 #include <fcntl.h>
 #include <setjmp.h>

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 // Sites without room, and the instructions that make some for them.
-#include "patch/evict.h"
+#include "patch/displace.h"
 #include "patch/stub.h"
 #include "sites_forms.h"
 #include "sites_support.h"

@@ -3,7 +3,7 @@
 // the agent.
 
 #include "../random.h"
-#include "agent/filter.h"
+#include "agent/interpose/seccomp_filter.h"
 #include <errno.h>
 #include <linux/audit.h>
 #include <setjmp.h>

@@ -3,7 +3,7 @@
 // there are none, nothing is different.
 
 #include "base/huge.h"
-#include "track/ahead.h"
+#include "track/walk/prefault.h"
 #include <errno.h>
 #include <setjmp.h>
 #include <stdarg.h>

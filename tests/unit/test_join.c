@@ -4,8 +4,8 @@
 
 #include "../random.h"
 #include "loadmap/loadmap.h"
-#include "track/forbidden.h"
-#include "track/pass.h"
+#include "track/walk/unmarkable.h"
+#include "track/walk/unwind_pass.h"
 #include "unwind_support.h"
 #include <alloca.h>
 #include <setjmp.h>

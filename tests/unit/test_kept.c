@@ -3,7 +3,7 @@
 // Reports of trees that forget: what is hot, how far counts can be trusted, what is not there.
 
 #include "analyze/hot.h"
-#include "analyze/summary.h"
+#include "analyze/summary/summary.h"
 #include "analyze_fixture.h"
 #include "base/memory.h"
 #include <setjmp.h>

@@ -2,8 +2,8 @@
 // Functions of the kernel: from /proc/kallsyms to a profile, and through a merge.
 
 #include "make_profile.h"
-#include "profile/kernel_symbols.h"
-#include "profile/merge.h"
+#include "profile/merge/merge.h"
+#include "profile/recorder/kernel_symbols.h"
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stdio.h>

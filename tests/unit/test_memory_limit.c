@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-#include "cmd/memory_limit.h"
+#include "cmd/record/memory_limit.h"
 #include <fcntl.h>
 #include <setjmp.h>
 #include <stdarg.h>

@@ -3,7 +3,7 @@
 // Profiles as one: what adds up, what stands side by side, and calls laid upon walked trees.
 
 #include "make_profile.h"
-#include "profile/merge.h"
+#include "profile/merge/merge.h"
 #include "profile/reader.h"
 #include "profile/totals.h"
 #include <setjmp.h>

@@ -2,7 +2,7 @@
 // Bursts of a program that is made up, with a clock that is made up: what its calls count for must
 // come out as the number of calls that it makes, whatever following costs, in all of its phases.
 
-#include "track/pace.h"
+#include "track/calls/bursts/burst_pace.h"
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

@@ -3,7 +3,7 @@
 // Whole paths in a bounded tree: what of them is kept, and when they are whole.
 
 #include "bounded_fixture.h"
-#include "track/pass.h"
+#include "track/walk/unwind_pass.h"
 
 enum { FRAMES = 512 };
 

@@ -2,7 +2,7 @@
 #include "folder.h"
 #include "make_profile.h"
 #include "profile/chunk.h"
-#include "profile/fold.h"
+#include "profile/merge/fold.h"
 #include "profile/totals.h"
 #include "profile_fixture.h"
 #include <errno.h>

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT
 // Files that were cut off, damaged, or written by others: what is still told of them is right.
 #include "make_profile.h"
-#include "profile/encode.h"
 #include "profile/reader.h"
+#include "profile/write_records.h"
 #include "profile_fixture.h"
 #include <setjmp.h>
 #include <stdarg.h>

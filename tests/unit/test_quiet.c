@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 // Which functions call nothing of interest, by their code alone.
-#include "patch/quiet.h"
+#include "patch/leaf_functions.h"
 #include "quiet_forms.h"
 #include "sites_support.h"
 #include <setjmp.h>

@@ -2,8 +2,8 @@
 
 // `cairn record` before anything runs: its options, and which commands it refuses and why.
 
-#include "cmd/launch.h"
-#include "cmd/record_options.h"
+#include "cmd/record/launch.h"
+#include "cmd/record/record_options.h"
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

@@ -2,9 +2,9 @@
 
 // What is printed, letter by letter, and that programs can read what is meant for them.
 
-#include "analyze/few.h"
-#include "analyze/name_set.h"
-#include "analyze/summary.h"
+#include "analyze/report/name_set.h"
+#include "analyze/summary/sample_warning.h"
+#include "analyze/summary/summary.h"
 #include "analyze_fixture.h"
 #include "export/export.h"
 #include <setjmp.h>

@@ -3,7 +3,7 @@
 // an end all the same: it runs in the program's handlers, with signals blocked.
 
 #include "../random.h"
-#include "tree/bounded.h"
+#include "tree/bounded/bounded.h"
 #include "tree/stable.h"
 #include "tree/tree.h"
 #include <setjmp.h>

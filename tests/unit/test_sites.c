@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT
 // Every form of call in running code: found, led through stubs of every kind, and back.
-#include "patch/decode.h"
-#include "patch/jump_table.h"
-#include "patch/return_load.h"
+#include "patch/x86_64/decode.h"
+#include "patch/x86_64/jump_table.h"
+#include "patch/x86_64/return_load.h"
 #include "sites_forms.h"
 #include "sites_support.h"
 #include <dlfcn.h>

@@ -3,7 +3,7 @@
 // What `cairn record` says when all is over.
 
 #include "cmd/cmd.h"
-#include "cmd/status.h"
+#include "cmd/record/status.h"
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

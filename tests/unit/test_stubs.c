@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 // Threads in stubs: what their addresses mean, and what may change meanwhile.
-#include "patch/evict.h"
-#include "patch/loader.h"
+#include "patch/displace.h"
+#include "patch/dl_notify.h"
 #include "sites_forms.h"
 #include "sites_support.h"
 #include "unwind/unwind.h"

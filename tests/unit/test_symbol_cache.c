@@ -2,9 +2,9 @@
 // What is kept of large debug files from one run to the next.
 #include "symbol_fixture.h"
 // The fixture has what cmocka wants first.
-#include "symbol/cachefolder.h"
-#include "symbol/linecache.h"
-#include "symbol/linetable.h"
+#include "symbol/dwarf/cache_folder.h"
+#include "symbol/dwarf/line_cache.h"
+#include "symbol/dwarf/line_table.h"
 #include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>

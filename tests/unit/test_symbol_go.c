@@ -4,7 +4,7 @@
 // The fixture has what cmocka wants first.
 #include "base/gotable.h"
 #include "make_gotable.h"
-#include "symbol/object.h"
+#include "symbol/files/object.h"
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>

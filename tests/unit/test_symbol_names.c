@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 // The parts of src/symbol that need no ELF file: readable names, nested ranges, maps of JIT code.
 #include "symbol/names.h"
-#include "symbol/perfmap.h"
+#include "symbol/perf_map.h"
 #include "symbol/spans.h"
 #include "symbol_fixture.h"
 #include <fcntl.h>

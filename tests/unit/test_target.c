@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 // Files that are about to be executed: which of them can have the agent preloaded.
 
-#include "agent/target.h"
+#include "agent/session/can_preload.h"
 #include <elf.h>
 #include <errno.h>
 #include <fcntl.h>

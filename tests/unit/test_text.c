@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: MIT
 
-#include "base/json.h"
 #include "base/memory.h"
-#include "base/nearest.h"
-#include "base/text.h"
-#include "base/wrap.h"
+#include "base/text/json.h"
+#include "base/text/nearest.h"
+#include "base/text/text.h"
+#include "base/text/wrap.h"
 #include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>

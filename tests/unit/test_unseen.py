@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT
-"""The agent's large tables lie where its program headers say nothing of writing (src/base/unseen.h), and take no room in its file."""
+"""The agent's large tables lie where its program headers say nothing of writing (src/base/gc_hidden.h), and take no room in its file."""
 
 import os
 import subprocess

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: MIT
 
 #include "cmd/doctor/check.h"
-#include "base/json.h"
 #include "base/memory.h"
-#include "base/wrap.h"
+#include "base/text/json.h"
+#include "base/text/wrap.h"
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>

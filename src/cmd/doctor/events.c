@@ -2,11 +2,11 @@
 
 // Which events can be recorded, and how: everything is tried, nothing is guessed.
 
-#include "base/text.h"
+#include "base/text/text.h"
 #include "cmd/doctor/check.h"
-#include "cmd/instrumented.h"
-#include "cmd/restriction.h"
-#include "cmd/sources.h"
+#include "cmd/record/instrumented.h"
+#include "cmd/record/restriction.h"
+#include "cmd/record/sources.h"
 #include <time.h>
 #include <unistd.h>
 

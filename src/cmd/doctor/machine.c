@@ -2,14 +2,14 @@
 
 // What the machine and the user's rights allow, besides events.
 
-#include "base/text.h"
+#include "base/text/text.h"
 #include "cmd/cmd.h"
 #include "cmd/doctor/check.h"
-#include "cmd/kernel_access.h"
-#include "cmd/launch.h"
-#include "cmd/memory_limit.h"
-#include "cmd/restriction.h"
-#include "cmd/session.h"
+#include "cmd/record/kernel_access.h"
+#include "cmd/record/launch.h"
+#include "cmd/record/memory_limit.h"
+#include "cmd/record/restriction.h"
+#include "cmd/record/session.h"
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>

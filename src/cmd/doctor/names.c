@@ -4,11 +4,11 @@
 
 #include "cmd/doctor/names.h"
 #include "base/memory.h"
-#include "base/text.h"
+#include "base/text/text.h"
 #include "cmd/doctor/check.h"
-#include "symbol/debugfile.h"
-#include "symbol/object.h"
-#include "symbol/package.h"
+#include "symbol/files/debug_file.h"
+#include "symbol/files/object.h"
+#include "symbol/files/package.h"
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>

@@ -4,11 +4,11 @@
 
 #include "base/program.h"
 #include "base/memory.h"
-#include "base/text.h"
+#include "base/text/text.h"
 #include "cmd/doctor/check.h"
 #include "cmd/doctor/names.h"
-#include "cmd/launch.h"
-#include "cmd/libraries.h"
+#include "cmd/record/launch.h"
+#include "cmd/record/libraries.h"
 #include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>

@@ -7,12 +7,12 @@
 // its id has a bit set that calls from it take off (encode/state.h). So whatever is reached from
 // there unseen has an id that does not decode, rather than one that leads astray.
 
-#include "base/unseen.h"
+#include "base/gc_hidden.h"
 #include "loadmap/loadmap.h"
 #include "loadmap/lookup.h"
 #include "patch/functions.h"
 #include "patch/lock.h"
-#include "track/asked.h"
+#include "track/context_id/context_id.h"
 #include "track/encode/event_context.h"
 #include "track/encode/open_functions.h"
 #include <dlfcn.h>

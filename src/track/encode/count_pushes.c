@@ -3,7 +3,7 @@
 // the others. Edges that could have a number by now, but push, are what a new encoding would save.
 
 #include "track/encode/encode_parts.h"
-#include "track/unwinding.h"
+#include "track/walk/program_unwinders.h"
 
 enum {
     LOOK_LEAST = 128, // pushes between two that are looked at: a number that changes, so that no

@@ -32,7 +32,7 @@
 // time.
 
 #include "live/live.h"
-#include "track/walk.h"
+#include "track/walk/walk.h"
 
 struct encode_thread;
 

@@ -12,7 +12,7 @@
 // never changes between adding and pushing while an epoch lives: so whatever a call did, its return
 // undoes, and what the walk computes for a new epoch is undone by that one's words.
 
-#include "base/unseen.h"
+#include "base/gc_hidden.h"
 #include "track/encode/encode_parts.h"
 
 // For threads that nobody knows: nothing happens. The words of all edges are 0.

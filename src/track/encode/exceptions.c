@@ -3,7 +3,7 @@
 //
 // Whoever throws one has an unwinder go over the stack, twice: to find who catches it, then to stop
 // where something is to be cleaned up, and where it is caught. To unwinders a stub is a frame
-// (patch/frames.h), and they ask each frame on their way what to do: so we hear of every frame
+// (patch/stub_cfi.h), and they ask each frame on their way what to do: so we hear of every frame
 // whose return would have changed the number, and need to follow nobody for that. What they take
 // away elsewhere does not matter.
 //
@@ -22,13 +22,13 @@
 // Those that are linked into the program cannot be interposed, and a stub would be a frame to them.
 // Before they look at the stack, the return addresses of the thread leave the stubs.
 
+#include "base/gc_hidden.h"
 #include "base/place_set.h"
-#include "base/unseen.h"
 #include "loadmap/loadmap.h"
 #include "loadmap/lookup.h"
-#include "patch/frames.h"
+#include "patch/stub_cfi.h"
 #include "track/encode/encode_parts.h"
-#include "track/unwinding.h"
+#include "track/walk/program_unwinders.h"
 #include <dlfcn.h>
 
 // What libstdc++ and libc++abi have of each thread, by the ABI that they share.

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: MIT
 // What a hook does, and encoding anew.
 
-#include "base/unseen.h"
+#include "base/gc_hidden.h"
 #include "loadmap/loadmap.h"
 #include "track/encode/encode_parts.h"
 #include "track/encode/state_offsets.h"
-#include "track/unwinding.h"
+#include "track/walk/program_unwinders.h"
 #include <errno.h>
 
 // From a stub's address, and the target of an indirect call, to the edge (encode_layout.h): one

@@ -2,7 +2,7 @@
 // The hooks of patched call sites. See encode.h; the offsets are in encode_layout.h.
 
 #include "track/encode/state_offsets.h"
-#include "track/hook_x86_64.h"
+#include "track/calls/hook_x86_64.h"
 
     .hidden encode_before_direct, encode_before_indirect, encode_after
     .hidden encode_before_known, encode_before_slow, encode_state

@@ -3,8 +3,8 @@
 // none is remembered, and each sample goes down from the root.
 
 #include "track/encode/encode_parts.h"
-#include "track/forbidden.h"
-#include "track/pass.h"
+#include "track/walk/unmarkable.h"
+#include "track/walk/unwind_pass.h"
 
 // How the thread came to the function that its numbers begin with: all paths have that in common.
 // `node` is where a walk has placed the sample whose frames are in thread->frames.

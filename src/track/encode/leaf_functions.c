@@ -1,15 +1,15 @@
 // SPDX-License-Identifier: MIT
-// Calls of quiet functions (patch/quiet.h) are left as they are, and are no edges. What runs in one
-// has the number of the function that called it, so a sample there climbs to that first: it walks a
-// few frames, and takes off what a stub on the way has done, if the function was not called, but
-// jumped to, or through a pointer. The same way leads out of functions that no number tells (those
-// that do not take part, what they call back, what an open function has reached unseen) to one
-// whose number does.
+// Calls of quiet functions (patch/leaf_functions.h) are left as they are, and are no edges. What
+// runs in one has the number of the function that called it, so a sample there climbs to that
+// first: it walks a few frames, and takes off what a stub on the way has done, if the function was
+// not called, but jumped to, or through a pointer. The same way leads out of functions that no
+// number tells (those that do not take part, what they call back, what an open function has reached
+// unseen) to one whose number does.
 
+#include "patch/leaf_functions.h"
 #include "loadmap/loadmap.h"
-#include "patch/quiet.h"
 #include "track/encode/encode_parts.h"
-#include "track/forbidden.h"
+#include "track/walk/unmarkable.h"
 
 static struct series places = {.size = sizeof(place_t)};
 static struct lookup places_lookup;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 // Libraries that come and go, and the end of all encoding.
 //
-// The loader tells (patch/loader.h) before it unmaps libraries, but not which ones; and when it
+// The loader tells (patch/dl_notify.h) before it unmaps libraries, but not which ones; and when it
 // has. In between, the thread that unloads holds the lock: nobody else looks at code or rewrites
 // it, and handlers find the gate of the load map closed. Nobody has a frame in a library that is
 // unmapped, nor in a stub of it, which would return there.
@@ -14,9 +14,9 @@
 // Only libraries that the loader has told of are patched, but for those that are there from the
 // start, which are never unloaded.
 
-#include "base/unseen.h"
+#include "base/gc_hidden.h"
 #include "loadmap/loadmap.h"
-#include "patch/loader.h"
+#include "patch/dl_notify.h"
 #include "track/encode/open_functions.h"
 #include <errno.h>
 

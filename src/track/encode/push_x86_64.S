@@ -3,7 +3,7 @@
 // the ordinary takes the way of encode_x86_64.S, as if this had not been. The offsets are in encode_layout.h.
 
 #include "track/encode/state_offsets.h"
-#include "track/hook_x86_64.h"
+#include "track/calls/hook_x86_64.h"
 
     .hidden encode, encode_table, encode_state
     .hidden encode_push_direct, encode_push_indirect

@@ -6,7 +6,7 @@
 
 #include "encode/serial.h"
 #include "loadmap/loadmap.h"
-#include "track/asked_known.h"
+#include "track/context_id/known_ids.h"
 
 // What was left for those who decode; under the lock.
 static struct {

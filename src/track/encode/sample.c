@@ -5,7 +5,7 @@
 // computed anew from the walk.
 
 #include "track/encode/encode_parts.h"
-#include "track/forbidden.h"
+#include "track/walk/unmarkable.h"
 #include "unwind/arch.h"
 #include "unwind/stack.h"
 

@@ -3,11 +3,11 @@
 // elsewhere.
 
 #include "loadmap/loadmap.h"
-#include "patch/decode.h"
 #include "patch/functions.h"
-#include "patch/jump_table.h"
 #include "patch/lock.h"
-#include "track/asked.h"
+#include "patch/x86_64/decode.h"
+#include "patch/x86_64/jump_table.h"
+#include "track/context_id/context_id.h"
 #include "track/encode/open_functions.h"
 
 uintptr_t encode_target_behind(uintptr_t from, uintptr_t target, uintptr_t slot)

@@ -3,7 +3,7 @@
 
 #include "encode/silent_path.h"
 #include "track/encode/encode_parts.h"
-#include "track/forbidden.h"
+#include "track/walk/unmarkable.h"
 
 static bool in_stack(const struct encode_thread *thread, uintptr_t slot)
 {

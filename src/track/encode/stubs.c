@@ -7,7 +7,7 @@
 //                    that only calls, if its word is 0; others to the hook
 //   indirect jump    a chain that lets known targets pass: they need not be met again
 
-#include "base/unseen.h"
+#include "base/gc_hidden.h"
 #include "track/encode/encode_parts.h"
 
 enum { CHAINS_MOST = 16 }; // that are made for a site to fit an encoding: they are never freed

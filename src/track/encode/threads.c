@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT
 // Start and end of the tracker and of its threads, and the lock.
 
+#include "base/agent_map.h"
 #include "base/lock.h"
-#include "base/reserve.h"
 #include "loadmap/loadmap.h"
 #include "track/encode/encode_parts.h"
 #include <errno.h>

@@ -1,0 +1,11 @@
+// SPDX-License-Identifier: MIT
+#ifndef CAIRN_AGENT_INTERPOSE_CHILD_CPU_H
+#define CAIRN_AGENT_INTERPOSE_CHILD_CPU_H
+
+// Before the program runs. Not signal-safe.
+void reap_start(void);
+
+// What the process has used until now, when its last instructions are to come.
+void reap_say_goodbye(void);
+
+#endif

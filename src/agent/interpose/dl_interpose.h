@@ -1,0 +1,12 @@
+// SPDX-License-Identifier: MIT
+#ifndef CAIRN_AGENT_INTERPOSE_DL_INTERPOSE_H
+#define CAIRN_AGENT_INTERPOSE_DL_INTERPOSE_H
+
+// What unwinders that are not ours are told; see foreign.c.
+
+#include <stdbool.h>
+
+// True for an address in the agent's own code.
+bool foreign_is_ours(const void *address);
+
+#endif

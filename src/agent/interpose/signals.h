@@ -1,0 +1,52 @@
+// SPDX-License-Identifier: MIT
+#ifndef CAIRN_AGENT_INTERPOSE_SIGNALS_H
+#define CAIRN_AGENT_INTERPOSE_SIGNALS_H
+
+// Our signals, and the program's belief that they are its own.
+//
+// The agent handles SIGTRAP (and the clock's signal). The program may install handlers for them,
+// block them, and ask what is installed: it gets the answers that it would get without us. Signals
+// that are not our ticks go to the program's handler, or do what the default action does.
+
+#include "agent/thread/thread.h"
+#include <signal.h>
+
+// Installs the handler. Remembers what the program inherited. Not signal-safe.
+int signals_start(void);
+
+// Makes sure that the calling thread lets our signals in, and notes in thread->hidden what the
+// program thinks.
+void signals_open_thread(struct thread *thread);
+
+// Before exec: the new program inherits what the old one believed to be set.
+void signals_before_exec(void);
+void signals_after_failed_exec(void);
+
+// Around posix_spawn, whose child inherits likewise. False: there is nothing to hand over.
+bool signals_before_spawn(void);
+void signals_after_spawn(void);
+
+// What a thread may really block while it waits: all that it asks for, but our signals where call
+// sites are patched, since its handlers may then meet a trap. Signal-safe.
+const sigset_t *signals_open_mask(const sigset_t *set, sigset_t *stripped);
+
+// Calls a handler of the program. A function of its own, which trackers know: what runs above it is
+// the program's.
+__attribute__((noipa)) void signals_hand_on(const struct sigaction *action, int signal,
+                                            siginfo_t *info, void *context);
+
+// Handlers of the program that want an alternate stack: the kernel enters a function of ours for
+// them. Whether this is it; and the action as the program has it, for one that the kernel has told.
+bool signals_wraps(void (*handler)(int));
+void signals_unwrap(int signal, struct sigaction *action);
+
+// What a tick comes for.
+enum tick {
+    TICK_PERIOD, // the thread has run for so long
+    TICK_WAIT,   // it goes on after it has waited
+};
+
+// The tick: implemented in sample.c.
+void sample_tick(void *ucontext, enum tick tick);
+
+#endif

@@ -1,0 +1,39 @@
+// SPDX-License-Identifier: MIT
+#ifndef CAIRN_AGENT_INTERPOSE_SYSCALL_H
+#define CAIRN_AGENT_INTERPOSE_SYSCALL_H
+
+// System calls, as the program makes them by libc's syscall(), and what of them is seen: changes of
+// handlers and alternate stacks, of what the program may call, of its limits, and of what of its
+// memory is locked.
+
+#include <signal.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+// As the kernel has it.
+struct kernel_action {
+    void (*handler)(int);
+    unsigned long flags;
+    void (*restorer)(void);
+    uint64_t mask;
+};
+
+// Without a look at it. In syscall_x86_64.S.
+__attribute__((visibility("hidden"))) long syscall_raw(long number, ...);
+
+// What syscall() is to all but us. Set once, before the program runs.
+extern __attribute__((visibility("hidden"))) __typeof__(&syscall_raw) syscall_next;
+
+// Those that are seen.
+__attribute__((visibility("hidden"))) long
+syscall_watched(long number, unsigned long first, unsigned long second, unsigned long third,
+                unsigned long fourth, unsigned long fifth);
+
+// SYS_prctl and SYS_seccomp: see confine.c.
+long confine_call(long number, const unsigned long argument[5]);
+
+// The program has forbidden itself some calls.
+extern bool confine_holds __attribute__((visibility("hidden")));
+
+#endif

@@ -1,0 +1,28 @@
+// SPDX-License-Identifier: MIT
+#ifndef CAIRN_AGENT_SESSION_CAN_PRELOAD_H
+#define CAIRN_AGENT_SESSION_CAN_PRELOAD_H
+
+// Whether a file that is about to be executed can have the agent preloaded. A loader for another
+// machine (a 32-bit program's) complains of it on the program's stderr, musl's does not run the
+// program at all, and AddressSanitizer gives up if it is not the first library. What is not known
+// is taken to be fine: statically linked programs, too, since what they start may be dynamic.
+//
+// May run in a vfork child: system calls and the stack alone. errno stays.
+
+#include <stdbool.h>
+
+// As execve() finds it, and posix_spawn().
+bool target_takes_agent(const char *path);
+
+// As execveat() does; without a path, the file that is open.
+bool target_at_takes_agent(int directory, const char *path);
+
+// As execvpe() does: in PATH, if the name has no slash.
+bool target_in_path_takes_agent(const char *file);
+
+// Whether the file can be opened by the program that the calling process is about to become, in the
+// root folder that it has now: as its real user, without capabilities, which an ordinary user's are
+// gone with the exec. `access`: R_OK, W_OK.
+bool target_can_open(const char *path, int access);
+
+#endif

@@ -1,0 +1,17 @@
+// SPDX-License-Identifier: MIT
+// Makes the tables writable that the program headers say nothing of: see base/gc_hidden.h.
+
+#include "agent/session/agent.h"
+#include <sys/mman.h>
+
+extern char unseen_begin[] __attribute__((visibility("hidden")));
+extern char unseen_end[] __attribute__((visibility("hidden")));
+
+bool unseen_is_open;
+
+// Before all that use them.
+__attribute__((constructor(101))) static void open_tables(void)
+{
+    const uintptr_t begin = (uintptr_t)unseen_begin, end = (uintptr_t)unseen_end;
+    unseen_is_open = !mprotect(unseen_begin, end - begin, PROT_READ | PROT_WRITE);
+}

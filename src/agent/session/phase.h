@@ -1,0 +1,27 @@
+// SPDX-License-Identifier: MIT
+#ifndef CAIRN_AGENT_SESSION_PHASE_H
+#define CAIRN_AGENT_SESSION_PHASE_H
+
+// Phases: spans that the program names. The samples of a thread go to the tree of the phase that it
+// is in: the innermost span of its own, else that of the whole process, else none.
+//
+// Entering a phase is a store. The thread takes up the other tree at its next sample, in the
+// handler; where calls are followed, which nobody interrupts, at once.
+
+#include "agent/thread/thread.h"
+
+typedef uint32_t phase_t; // number of a name; 0: no phase
+
+// The number of a name, given on first use. 0 if there are too many. Signal-safe.
+phase_t phase_number(const char *name);
+
+// Where this process has the name: a struct live_phase, made on first use. 0: none. Signal-safe.
+ref_t phase_record(phase_t phase);
+
+// The process has another slice: names must be told anew.
+void phase_forget_records(void);
+
+// The phase that the thread is in by now. Signal-safe.
+phase_t phase_of(const struct thread *thread);
+
+#endif

@@ -1,0 +1,26 @@
+// SPDX-License-Identifier: MIT
+#ifndef CAIRN_AGENT_THREAD_SIGNAL_FRAME_H
+#define CAIRN_AGENT_THREAD_SIGNAL_FRAME_H
+
+// What the kernel leaves on a stack when it enters a handler: all registers of the interrupted
+// code, and what the signal says. One file per processor. All of it is signal-safe.
+
+#include <signal.h>
+#include <stdint.h>
+
+// Below the stack pointer, and still the interrupted function's.
+#if defined(__x86_64__)
+#define SIGNAL_FRAME_RED_ZONE 128
+#else
+#error "this processor needs its own signal_frame_<processor>.c"
+#endif
+
+// Where a copy of the frame that a handler was entered with would begin, below `top`.
+uintptr_t signal_frame_place(const void *context, const siginfo_t *info, uintptr_t top);
+
+// Makes that copy, and changes the frame itself: returning from the signal enters `handler` there,
+// as the kernel would, with these signals blocked.
+void signal_frame_lead(void *context, siginfo_t *info, uintptr_t top, int signal, void *handler,
+                       uint64_t blocked);
+
+#endif

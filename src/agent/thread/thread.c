@@ -1,0 +1,492 @@
+// SPDX-License-Identifier: MIT
+#include "agent/thread/thread.h"
+#include "agent/interpose/limits.h"
+#include "agent/interpose/real.h"
+#include "agent/interpose/signals.h"
+#include "agent/session/tracer.h"
+#include "agent/thread/signal_stack.h"
+#include "base/agent_map.h"
+#include "base/now.h"
+#include "loadmap/loadmap.h"
+#include "track/calls/bursts/burst.h"
+#include "track/encode/event_context.h"
+#include "track/thread_creation.h"
+#include "unwind/arch.h"
+#include <errno.h>
+#include <pthread.h>
+#include <string.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#define SHORTEST_NS 10000 // to a first tick that is due already: the kernel can do no shorter
+#define ALLOC_SLACK 16    // frames between the marker and where a block is allocated
+#define UNLIMITED_STACK (UINT64_C(64) << 30) // what a stack without a limit may reach
+
+__thread struct thread *thread_current;
+
+// The first thread whose clock opens tells what kind of clock this process has.
+static void publish_source(const struct thread_clock *clock)
+{
+    if (agent.process->source)
+        return;
+    agent.process->exclude_kernel = clock->exclude_kernel;
+    agent.process->source = clock->source;
+}
+
+// A walk of few frames must still come to the marker, which may be four times as far away.
+static size_t alloc_slack(const struct live_options *options)
+{
+    const size_t near = options->bounded_depth > 0 ? (options->bounded_depth - 1) / 4 : 0;
+    return options->tree == LIVE_TREE_BOUNDED && near < ALLOC_SLACK ? near : ALLOC_SLACK;
+}
+
+static int open_walker(struct thread *thread, struct unwind_bounds stack)
+{
+    const struct live_options *options = &agent.session->options;
+    int error = walk_open(
+        &thread->walker, &agent.arena, thread->record->tree, &thread->record->stats, stack,
+        options->marker && options->tracker == LIVE_TRACKER_WALK && !arch_protects_returns());
+    if (options->tree == LIVE_TREE_BOUNDED)
+        thread->walker.limit = options->bounded_depth;
+    thread->walker.whole =
+        options->tree == LIVE_TREE_BOUNDED && options->tracker == LIVE_TRACKER_ENCODE;
+    if (live_has(options, LIVE_EVENT_ALLOC)) {
+        thread->walker.keeps_returns = 0; // bytes is what a report shows, not how often
+        thread->walker.slack = alloc_slack(options);
+    }
+    if (error || !options->trigger)
+        return error;
+    thread->trigger = reserve_map(sizeof *thread->trigger);
+    if (!thread->trigger)
+        return -ENOMEM;
+    thread->walker.keeps_returns = 0; // frames count calls
+    const struct trigger_options trigger = {
+        .period = options->call_period,
+        .by_function = options->trigger == LIVE_TRIGGER_BY_FUNCTION,
+        .randomised = options->randomised,
+        .weights = options->weights_all_new ? WALK_WEIGH_ALL_NEW : WALK_WEIGH_LAST,
+        .beside = options->event != LIVE_EVENT_CALLS,
+    };
+    trigger_open(thread->trigger, &thread->walker, &trigger);
+    return 0;
+}
+
+static int open_tracker(struct thread *thread, struct unwind_bounds stack)
+{
+    thread->walker.stack = stack;
+    if (agent.session->options.tracker != LIVE_TRACKER_CALLS)
+        return open_walker(thread, stack);
+    thread->calls = reserve_map(sizeof *thread->calls);
+    if (!thread->calls)
+        return -ENOMEM;
+    int error = calls_open(thread->calls, &agent.arena, thread->record->tree,
+                           &thread->record->stats, stack);
+    thread->calls->owner = thread->id;
+    thread->calls->folds = agent.session->options.fold_recursion;
+    thread->calls->beside = agent.session->options.event != LIVE_EVENT_CALLS;
+    thread->calls->exact = follows_exactly(&agent.session->options);
+    if (thread->calls->beside && agent.session->options.tree == LIVE_TREE_HOT)
+        thread->calls->amount = 0; // its counts are the event's
+    return error;
+}
+
+static void close_tracker(struct thread *thread)
+{
+    if (thread == thread_self) {
+        walk_current = NULL;
+        calls_current = NULL;
+        trigger_current = NULL;
+    }
+    atomic_signal_fence(memory_order_seq_cst);
+    walk_close(&thread->walker);
+    if (thread->calls) {
+        calls_close(thread->calls);
+        reserve_unmap(thread->calls, sizeof *thread->calls);
+    }
+    if (thread->trigger)
+        reserve_unmap(thread->trigger, sizeof *thread->trigger);
+    if (thread->trails)
+        reserve_unmap(thread->trails, sizeof *thread->trails);
+    if (thread->notes)
+        reserve_unmap(thread->notes, sizeof *thread->notes);
+    thread->trails = NULL;
+    thread->notes = NULL;
+    thread->calls = NULL;
+    thread->trigger = NULL;
+}
+
+static bool needs_clock(const struct live_options *options)
+{
+    return !live_event_counts(options->event) || options->burst_interval_ns ||
+           options->calls_window;
+}
+
+// The clock that the event counts by, of a thread that may be another one.
+static uint64_t event_clock(const struct thread *thread)
+{
+    const enum live_event event = agent.session->options.event;
+    return event != LIVE_EVENT_CPU || thread == thread_self ? clock_now(event)
+                                                            : clock_cpu_of(thread->id);
+}
+
+// What a handler looks at. In the thread itself.
+static void adopt(struct thread *thread)
+{
+    thread_current = thread;
+    walk_current = thread->calls ? NULL : &thread->walker;
+    calls_current = thread->calls;
+    trigger_current = thread->trigger;
+}
+
+struct thread *thread_adopt(void)
+{
+    struct thread *thread = thread_self;
+    // Acquire: who has begun it has written all that the tick needs.
+    if (!thread || !atomic_load_explicit(&thread->begun, memory_order_acquire))
+        return NULL;
+    adopt(thread);
+    return thread;
+}
+
+// Gives a thread a tree and a tracker.
+static int equip(struct thread *thread)
+{
+    thread->begun_ns = clock_now(LIVE_EVENT_WALL);
+    thread->tracer_ns = agent.traced ? 0 : thread->begun_ns + TRACER_SOON_NS;
+    struct live_thread *record = thread_record(thread);
+    if (!record)
+        return -ENOSPC;
+    atomic_fetch_add_explicit(&agent.process->thread_starts, 1, memory_order_relaxed);
+    thread->record = record;
+    int error = open_tracker(thread, thread->stack);
+    if (error)
+        return error;
+    // Threads that take turns at one tree are sampled as if they were one: many short ones get
+    // their share.
+    thread->last = record->pending; // until start_clock() knows the time
+    thread->wall = record->pending_wall;
+    record->pending = record->pending_wall = 0;
+    thread->last_node = record->last_node;
+    return 0;
+}
+
+// Starts to profile a thread. On failure it runs on, unprofiled.
+static int begin_thread(struct thread *thread)
+{
+    const struct live_options *options = &agent.session->options;
+    const uint64_t period = options->period_ns;
+    int error = equip(thread);
+    if (error)
+        return error;
+    if (thread == thread_self)
+        adopt(thread);
+    const uint64_t pending = thread->last;
+    uint64_t first = pending + SHORTEST_NS < period ? period - pending : SHORTEST_NS;
+    if (options->burst_interval_ns)
+        first = burst_open(thread->calls, pending);
+    if (needs_clock(options))
+        error = thread == thread_self ? clock_open(&thread->clock, options, first)
+                                      : clock_open_for(&thread->clock, thread->id, options, first);
+    if (!error)
+        publish_source(&thread->clock);
+    // Release: a tick that finds it finds all of the above.
+    atomic_store_explicit(&thread->begun, 1, memory_order_release);
+    return error;
+}
+
+// The same for a thread that comes when the program may have given up rights that it had at first.
+static bool begin_later_thread(struct thread *thread)
+{
+    static atomic_flag told = ATOMIC_FLAG_INIT;
+    const int error = begin_thread(thread);
+    if ((error == -EACCES || error == -EPERM) && !atomic_flag_test_and_set(&told))
+        agent_note("a program gave up its rights, and threads that began after that were not "
+                   "sampled: to see them wait takes kernel.perf_event_paranoid=1, or CAP_PERFMON");
+    return error == 0;
+}
+
+// The last thing before the program's own code. What the thread did since its clock was at `began`
+// is no call path of the program. Of a new program image it is the start-up, and told apart; of
+// another thread (it was made, we were set up) it goes to the root.
+static void start_clock(struct thread *thread, uint64_t began, uint64_t *startup)
+{
+    const struct live_options *options = &agent.session->options;
+    if (!needs_clock(options))
+        return;
+    const uint64_t now = event_clock(thread);
+    const uint64_t before = options->event == LIVE_EVENT_CPU && now > began ? now - began : 0;
+    if (startup)
+        *startup = before;
+    else if (before)
+        thread_settle(thread->record, 0, before);
+    thread->record->charged = now;
+    // What earlier owners of the tree left is charged with the next sample.
+    thread->last = now - thread->last;
+    thread->wall = clock_now(LIVE_EVENT_WALL) - thread->wall;
+    thread->switches = (struct switches){0};
+    if (!live_event_counts(options->event) && !agent.silent)
+        switches_begin(&thread->switches, now, thread == thread_self);
+    clock_go(&thread->clock, options);
+}
+
+// The thread could not be begun: it runs on, known but unprofiled.
+static void give_up_thread(struct thread *thread)
+{
+    atomic_store_explicit(&thread->begun, 0, memory_order_relaxed);
+    if (thread == thread_self)
+        thread_current = NULL;
+    atomic_signal_fence(memory_order_seq_cst);
+    clock_close(&thread->clock);
+    close_tracker(thread);
+    if (!thread->record)
+        return;
+    thread->record->pending = thread->last;
+    thread->record->pending_wall = thread->wall;
+    thread_leave_record(thread);
+}
+
+// Ends the profiling of the calling thread.
+static void stop_thread(struct thread *thread)
+{
+    // After this a late signal finds no thread and goes away.
+    atomic_store_explicit(&thread->begun, 0, memory_order_relaxed);
+    thread_current = NULL;
+    atomic_signal_fence(memory_order_seq_cst);
+    const enum live_event event = agent.session->options.event;
+    const uint64_t end = live_event_counts(event) ? 0 : clock_now(event);
+    if (!live_event_counts(event))
+        thread_count_switches(thread, end);
+    clock_close(&thread->clock);
+    if (agent.session->options.burst_interval_ns)
+        thread->record->pending = burst_owed(thread->calls);
+    if (!live_event_counts(event)) {
+        thread->record->pending = thread_unsettled(thread, end);
+        thread->record->pending_wall = clock_now(LIVE_EVENT_WALL) - thread->wall;
+        thread->record->last_node = thread->last_node;
+        thread_settle(thread->record, 0,
+                      clock_now(event) - end); // our own work is no call path of the program
+    }
+    close_tracker(thread);
+    thread_name_record(thread);
+    thread_leave_record(thread);
+}
+
+void thread_leave(void)
+{
+    if (atomic_load_explicit(&thread_self->begun, memory_order_acquire))
+        stop_thread(thread_self);
+    encode_close(encode_current);
+}
+
+void thread_retire(bool everybody)
+{
+    agent.active = false;
+    if (everybody)
+        thread_list_stop_clocks();
+    thread_leave();
+}
+
+void thread_end(struct thread *thread)
+{
+    thread_list_remove(thread); // from here on nobody else begins or wakes it
+    if (atomic_load_explicit(&thread->begun, memory_order_acquire))
+        stop_thread(thread);
+    encode_close(encode_current);
+    asked_end_thread();
+    signal_stack_close(thread);
+    thread_self = NULL;
+    atomic_signal_fence(memory_order_seq_cst);
+    thread_give(thread);
+}
+
+static struct unwind_bounds main_stack(void)
+{
+    extern void *__libc_stack_end; // set by the loader: the stack pointer at the first instruction
+    struct rlimit limit;
+    // A little of what lies above, the arguments, so that the outermost frame itself is inside.
+    uintptr_t high = (uintptr_t)__libc_stack_end + 64;
+    uint64_t reach = UNLIMITED_STACK;
+    if (!limits_in_kernel(RLIMIT_STACK, &limit) && limit.rlim_cur < reach)
+        reach = limit.rlim_cur;
+    return (struct unwind_bounds){.low = high > reach ? high - reach : 4096, .high = high};
+}
+
+// True if a recording runs, and the thread must begin by itself.
+static bool know_thread(struct thread *thread, struct unwind_bounds stack)
+{
+    thread->id = (pid_t)syscall(SYS_gettid);
+    thread->stack = stack;
+    thread->handle = pthread_self();
+    thread_self = thread;
+    signals_open_thread(thread);
+    signal_stack_open(thread);
+    return thread_list_add(thread);
+}
+
+void thread_enter(struct thread *thread, struct unwind_bounds stack)
+{
+    const int saved_errno = errno;
+    // A cancellation that waits already must strike in the program's code, not in ours.
+    int cancellable;
+    pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &cancellable);
+    creation_current = thread->creator;
+    asked_begin_thread((uintptr_t)thread->start);
+    const bool profiled = know_thread(thread, stack) && begin_later_thread(thread);
+    if (!profiled && agent.active)
+        give_up_thread(thread);
+    thread_end_expect(thread);
+    if (profiled)
+        encode_open((uintptr_t)thread->start, stack);
+    pthread_setcancelstate(cancellable, NULL);
+    if (profiled)
+        start_clock(thread, 0, NULL);
+    errno = saved_errno;
+}
+
+// The thread that loads us: the main one, unless a library brings us in that was opened later.
+static struct unwind_bounds loading_stack(void)
+{
+    pthread_attr_t attributes;
+    if ((pid_t)syscall(SYS_gettid) == now_process() ||
+        pthread_getattr_np(pthread_self(), &attributes))
+        return main_stack();
+    void *low = NULL;
+    size_t bytes = 0;
+    pthread_attr_getstack(&attributes, &low, &bytes);
+    pthread_attr_destroy(&attributes);
+    return (struct unwind_bounds){.low = (uintptr_t)low, .high = (uintptr_t)low + bytes};
+}
+
+int thread_arm(void)
+{
+    int error = thread_end_start();
+    if (error)
+        return error;
+    pthread_atfork(encode_before_fork, encode_after_fork_in_parent, agent_after_fork);
+    struct thread *thread = thread_take();
+    if (!thread)
+        return -ENOMEM;
+    know_thread(thread, loading_stack());
+    if (thread->id != now_process())
+        thread_end_expect(thread);
+    return 0;
+}
+
+int thread_start_main(uint64_t began)
+{
+    struct thread *thread = thread_self;
+    int error = begin_thread(thread);
+    if (error)
+        give_up_thread(thread);
+    else
+        start_clock(thread, began, &agent.process->startup_ns);
+    return error;
+}
+
+void thread_begin_late(struct thread *thread)
+{
+    if (atomic_load_explicit(&thread->begun, memory_order_relaxed))
+        return;
+    if (!begin_later_thread(thread))
+        give_up_thread(thread);
+    else
+        start_clock(thread, UINT64_MAX, NULL); // what it did before is none of our business
+}
+
+void thread_rest(struct thread *thread)
+{
+    struct live_options options = agent.session->options;
+    options.source = thread->clock.source;
+    if (options.source == LIVE_SOURCE_TIMER || !needs_clock(&options))
+        return; // a timer cannot be made again in a handler: it ticks on, for nothing
+    clock_close(&thread->clock);
+    // Sequentially consistent, here and in thread_wake(): one of the two sees the other.
+    atomic_store(&thread->idle, 1);
+    uint32_t idle = 1;
+    if (atomic_load(&agent.paused) || !atomic_compare_exchange_strong(&thread->idle, &idle, 0))
+        return;
+    if (!clock_open(&thread->clock, &options, options.period_ns))
+        clock_go(&thread->clock, &options);
+}
+
+void thread_wake(struct thread *thread)
+{
+    const struct live_options *options = &agent.session->options;
+    uint32_t idle = 1;
+    if (!atomic_load_explicit(&thread->begun, memory_order_acquire) ||
+        !atomic_compare_exchange_strong(&thread->idle, &idle, 0))
+        return;
+    // The pause is charged to nobody.
+    thread->last = thread->record->charged = event_clock(thread);
+    thread->guess.last_wall = 0;
+    thread->wall = clock_now(LIVE_EVENT_WALL);
+    if (!clock_open_for(&thread->clock, thread->id, options, options->period_ns))
+        clock_go(&thread->clock, options);
+}
+
+void thread_after_fork(void)
+{
+    thread_pool_after_fork();
+    thread_list_after_fork();
+    struct thread *thread = thread_self;
+    if (!thread)
+        return;
+    thread->id = (pid_t)syscall(SYS_gettid);
+    thread->creator = creation_current;
+    if (!atomic_load_explicit(&thread->begun, memory_order_relaxed))
+        return;
+    // The parent's clock is not ours. The marker on our copy of the stack goes.
+    atomic_store_explicit(&thread->begun, 0, memory_order_relaxed);
+    atomic_store_explicit(&thread->idle, 0, memory_order_relaxed);
+    clock_close(&thread->clock);
+    close_tracker(thread);
+    thread_current = NULL;
+    thread->record = NULL;
+    thread->last_node = 0;
+    thread->guess.last_wall = 0;
+    thread->not_before = 0; // the child's clock begins at nought
+    if (agent.active && !begin_later_thread(thread))
+        agent.active = false;
+    if (agent.active)
+        start_clock(thread, 0, NULL);
+}
+
+uint64_t thread_charged(void)
+{
+    return thread_current ? thread_current->last : 0;
+}
+
+void thread_pause_clock(void)
+{
+    if (thread_current)
+        clock_close(&thread_current->clock);
+}
+
+void thread_resume_clock(void)
+{
+    const struct live_options *options = &agent.session->options;
+    if (thread_current && needs_clock(options) && !atomic_load(&thread_current->idle) &&
+        !clock_open(&thread_current->clock, options, options->period_ns))
+        clock_go(&thread_current->clock, options);
+}
+
+void thread_move_now(void)
+{
+    struct thread *thread = thread_current;
+    if (!thread || !thread->calls || !thread_is_misplaced(thread))
+        return;
+    sigset_t all, before;
+    sigfillset(&all);
+    REAL(pthread_sigmask)(SIG_SETMASK, &all, &before);
+    struct live_thread *record = thread_record(thread);
+    if (record && record != thread->record) {
+        thread_leave_record(thread);
+        close_tracker(thread);
+        thread->record = record;
+        if (!open_tracker(thread, thread->stack)) {
+            calls_note_unload(); // the next call finds its callers by a walk
+            adopt(thread);
+        }
+    }
+    REAL(pthread_sigmask)(SIG_SETMASK, &before, NULL);
+}

@@ -1,0 +1,231 @@
+// SPDX-License-Identifier: MIT
+#ifndef CAIRN_AGENT_THREAD_THREAD_H
+#define CAIRN_AGENT_THREAD_THREAD_H
+
+// The threads of the program: each has a clock, a walker and a tree.
+
+#include "agent/session/agent.h"
+#include "event/clock.h"
+#include "event/cpu_guess.h"
+#include "event/switches.h"
+#include "track/calls/calls.h"
+#include "track/calls/trigger/call_trigger.h"
+#include "track/context_id/context_id.h"
+#include "track/walk/stack_cache.h"
+#include "track/walk/walk.h"
+#include <pthread.h>
+
+#define THREAD_PHASES 16 // that may be within each other
+
+struct thread {
+    struct walker walker;
+    struct calls_thread *calls;     // with the calls tracker, instead of the walker
+    struct trigger_thread *trigger; // with samples at every N-th call
+    struct trails *trails;      // with the alloc event and the walk tracker, once there are some
+    struct encode_notes *notes; // the same with the encode tracker
+    struct thread_clock clock;
+    struct switches switches;
+    struct live_thread *record;
+    // The event's clock at the last sample. May lie before its beginning (see pending in live.h),
+    // so differences are what counts.
+    uint64_t last;
+    struct cpu_guess guess; // of that clock, where it is the CPU's
+    uint64_t wall;          // up to where wall time is charged, where it is told beside CPU time
+    uint64_t
+        not_before; // the next sample is taken after this, if the handler is too slow for its rate
+    uint64_t tracer_ns; // when it looks for a tracer again
+    ref_t last_node;    // what the last sample was charged to
+    uint32_t due;       // a tick has come while a block was being counted: sample_late()
+    uint32_t walks;     // that blocks took
+    uint32_t hidden;    // signals of ours that the program believes to have blocked: see signals.c
+    pid_t masked_child; // of vfork, that has its mask for real: its parent's beliefs hold no longer
+    _Atomic uint32_t last_ticks; // by hand, that it has taken: its own handler counts
+    uint32_t dispatched;         // its system calls become signals: see confine.c
+    uint32_t ending;             // rounds of thread-specific destructors seen
+    void *(*start)(void *);
+    void *argument;
+    size_t stack_bytes;
+    uint32_t creator; // the call that created it (track/thread_creation.h)
+    pid_t id;
+    struct unwind_bounds stack;
+    struct unwind_bounds signal_stack; // stays with the record: signal_stack.c
+    // It has a tree and a tracker. Whoever begins it writes, last and with release; its own handler
+    // reads.
+    _Atomic uint32_t begun;
+    uint64_t begun_ns; // when it was
+    // Its clock stands because the recording is paused. Its own handler sets it; who clears it may
+    // open the clock again.
+    _Atomic uint32_t idle;
+    // The phases that it has begun (phase.h), innermost last; deeper ones are only counted.
+    uint32_t phase_depth;
+    uint16_t phases[THREAD_PHASES];
+    // Of the tree that it has; PHASE_UNSURE: it must be looked at again. Relaxed: the owner writes
+    // it, and whoever names the thread, after the name.
+    _Atomic uint16_t record_phase;
+    uint64_t record_samples;      // that the tree had before it
+    char name[THREAD_NAME_BYTES]; // that the program gave it; empty: none
+    pthread_t handle;             // what the program knows it by
+    struct thread *newer, *older; // among those that are alive: thread_list.c
+    struct thread *next;          // in the pool of unused ones
+};
+
+// The calling thread; NULL if we do not know it.
+extern __thread struct thread *thread_self;
+
+// The calling thread; NULL if it is not profiled. Read in the signal handler.
+extern __thread struct thread *thread_current;
+
+// Once, in the thread that loads us: from here on threads are known. 0 or -errno.
+int thread_arm(void);
+
+// Begins to profile that thread at once. What it did before (loading libraries) is charged to the
+// root: its clock began at `began`. 0 or -errno.
+int thread_start_main(uint64_t began);
+
+// For a tick that finds no thread_current: the calling thread, if another one has begun it.
+// Signal-safe.
+struct thread *thread_adopt(void);
+
+// It has a longer period than was asked for, because it is switched often. Signal-safe.
+static inline bool thread_is_sparse(const struct thread *thread)
+{
+    return thread->clock.period > agent.session->options.period_ns;
+}
+
+// Counts how often the calling thread was switched, while its clock is one that costs something
+// then. `now` is the event's clock. Signal-safe.
+struct switches_since thread_count_switches(struct thread *thread, uint64_t now);
+
+// Once in a while, at a sample: gives the thread the period that suits it. Signal-safe.
+void thread_review_clock(struct thread *thread, uint64_t now);
+
+// For a tick while the recording is paused: no more of them until thread_wake(). Signal-safe.
+void thread_rest(struct thread *thread);
+
+// The clock of the calling thread up to which its cost is charged; 0 if it is not profiled.
+uint64_t thread_charged(void);
+
+// Makes the calling thread known, whose stack it is, and if there is a recording begins to profile
+// it; its clock runs when this returns. If that fails, the thread runs on unprofiled. A call of its
+// own, so that thread_entry() can end in a jump.
+void thread_enter(struct thread *thread, struct unwind_bounds stack);
+
+// The calling thread ends: it is neither known nor profiled any more.
+void thread_end(struct thread *thread);
+
+// How that is noticed: thread_end.c. The start, once, 0 or -errno; then each thread for itself.
+int thread_end_start(void);
+void thread_end_expect(struct thread *thread);
+
+// False: a new thread must go through thread_end_after(), which calls its entry.
+bool thread_end_is_noticed(void);
+void *thread_end_after(void *(*entry)(void *), void *argument);
+
+// Calls count for one each, in trees whose nodes are what they are for good.
+static inline bool follows_exactly(const struct live_options *options)
+{
+    return options->tree == LIVE_TREE_FULL && !options->burst_interval_ns;
+}
+
+// Records of threads: thread_pool.c. NULL: no memory.
+struct thread *thread_take(void);
+void thread_give(struct thread *thread);
+void thread_pool_after_fork(void);
+
+// The list of those that are alive. Adding tells whether the new one must begin by itself.
+bool thread_list_add(struct thread *thread);
+void thread_list_remove(struct thread *thread);
+void thread_list_after_fork(void);
+
+// The program has named a thread: the calling one, or one that may not have begun yet. Not
+// signal-safe, but for the calling one.
+void thread_set_name(struct thread *thread, const char *name);
+void thread_list_set_name(pthread_t handle, const char *name);
+
+// The recording begins, or goes on after a pause, in all threads. In normal context.
+void thread_list_begin_all(void);
+
+// No more ticks in any thread but the calling one, and none of them in a handler. Not signal-safe.
+void thread_list_stop_clocks(void);
+
+// The calling thread is not profiled any more, nor is any that begins; `everybody`: nor the others.
+void thread_retire(bool everybody);
+
+// The calling thread alone is not profiled any more, until thread_begin_late().
+void thread_leave(void);
+void thread_list_wake_all(void);
+
+// The context of the calling thread, for a function of ours that returns to pc, with the stack
+// pointer at sp, and the frame pointer as it was: the long way, if need be. Signal-safe.
+struct asked_value thread_context(uintptr_t pc, uintptr_t sp, uintptr_t bp);
+
+// The calling thread creates another one, by a function of ours that returns as above: the number
+// of that call.
+uint32_t thread_creation(uintptr_t pc, uintptr_t sp, uintptr_t bp);
+
+// What these do with each: for a thread that may be another one than the caller.
+void thread_begin_late(struct thread *thread);
+void thread_wake(struct thread *thread);
+
+// A tree for the thread, in the phase that it is in: one that an earlier thread with its start
+// routine has left, or a new one. NULL: no memory. Signal-safe.
+struct live_thread *thread_record(struct thread *thread);
+
+#define PHASE_UNSURE UINT16_MAX
+
+// Whether the thread should have another tree by now: another phase, another name, or a purge.
+// Signal-safe.
+bool thread_is_misplaced(const struct thread *thread);
+
+// Gives it that, with the walk tracker. In its own handler.
+void thread_move(struct thread *thread);
+
+// The same at once for the calling thread where calls are followed; nothing elsewhere, where the
+// next sample does it. In normal context.
+void thread_move_now(void);
+
+// It ends, and no tick finds it any more: what it has done counts under its name, if nobody else
+// has had its tree.
+void thread_name_record(struct thread *thread);
+
+// Gives its tree back.
+void thread_leave_record(struct thread *thread);
+
+// Charges a cost that no sample came for to where the last sample was; to the root if there never
+// was one.
+void thread_settle(struct live_thread *record, ref_t node, uint64_t rest);
+
+// The same for wall time that is told beside CPU time, up to now; to a node that there is.
+void thread_charge_wall(struct live_thread *record, ref_t node, uint64_t rest);
+
+// A cost by the clock. Signal-safe; the owner of the tree alone.
+static inline void thread_charge(struct live_thread *record, ref_t node, uint64_t weight)
+{
+    const unsigned value = live_time_value(&agent.session->options);
+    if (value)
+        tree_add(&agent.arena, node, value, weight);
+    else
+        tree_charge(&agent.arena, record->tree, node, weight);
+}
+
+// What is not charged yet, now. A guess of the clock may have charged a little too much: then
+// nothing.
+uint64_t thread_unsettled(const struct thread *thread, uint64_t now);
+
+// In a forked child: the threads of the parent do not exist; the calling one begins anew.
+void thread_after_fork(void);
+
+// A tick has come while a block was being counted: what it stands for goes where that was
+// allocated, which is where the program was. In sample.c; in normal context, at the end of such an
+// event. Node 0: there is none, the next sample has it.
+void sample_late(struct thread *thread, ref_t node);
+
+// Around exec, where a tick would find no handler any more.
+void thread_pause_clock(void);
+void thread_resume_clock(void);
+
+// The process ends: charges what the calling thread, and threads that have ended, had since their
+// last samples.
+void thread_settle_all(void);
+
+#endif

@@ -1,0 +1,38 @@
+// SPDX-License-Identifier: MIT
+// The calling context of a thread: as a value, and when it creates another one.
+
+#include "agent/thread/thread.h"
+#include "track/thread_creation.h"
+#include <errno.h>
+
+struct asked_value thread_context(uintptr_t pc, uintptr_t sp, uintptr_t bp)
+{
+    const int saved_errno = errno;
+    struct asked_value value = {0};
+    if (!agent.active || agent_in_vfork_child())
+        return value;
+    const struct thread *thread = thread_self;
+    const struct asked_place place = {
+        .pc = pc, .sp = sp, .bp = bp, .stack = thread ? thread->stack : (struct unwind_bounds){0}};
+    if (!asked_known(place.pc, place.sp, &value))
+        value = asked_here(&place);
+    errno = saved_errno;
+    return value;
+}
+
+uint32_t thread_creation(uintptr_t pc, uintptr_t sp, uintptr_t bp)
+{
+    const int saved_errno = errno;
+    if (!agent.active || agent_in_vfork_child())
+        return 0;
+    const struct thread *thread = thread_self;
+    const uint32_t number = creation_note(&(struct creation_place){
+        .pc = pc,
+        .sp = sp,
+        .bp = bp,
+        .stack = thread ? thread->stack : (struct unwind_bounds){0},
+        .root = asked_root(),
+    });
+    errno = saved_errno;
+    return number;
+}

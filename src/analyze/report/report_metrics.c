@@ -1,0 +1,194 @@
+// SPDX-License-Identifier: MIT
+
+#include "analyze/report/report_metrics.h"
+#include "base/memory.h"
+
+// The index of a time by its name; metric_count: there is none.
+static unsigned find_time(const struct profile *profile, const char *name)
+{
+    unsigned i = 0;
+    while (i < profile->metric_count &&
+           (strcmp(profile->metrics[i].name, name) != 0 || !profile_is_time(&profile->metrics[i])))
+        i++;
+    return i;
+}
+
+bool report_has_waiting(const struct profile *profile)
+{
+    return find_time(profile, "wall") < profile->metric_count &&
+           find_time(profile, "cpu") < profile->metric_count;
+}
+
+static bool is_offered(const struct profile *profile, unsigned metric)
+{
+    return !profile_is_error(&profile->metrics[metric]) &&
+           !profile_is_edge(&profile->metrics[metric]);
+}
+
+static int add_metric(struct report_metrics *metrics, struct show_metric metric, char **error)
+{
+    for (unsigned i = 0; i < metrics->count; i++)
+        if (metrics->chosen[i].index == metric.index)
+            return 0;
+    if (metrics->count == SHOW_METRICS) {
+        if (asprintf(error, "--metric: at most %d metrics side by side", SHOW_METRICS) < 0)
+            memory_checked(NULL);
+        return -1;
+    }
+    metrics->chosen[metrics->count++] = metric;
+    return 0;
+}
+
+static int add_recorded(struct report_metrics *metrics, const struct profile *profile,
+                        unsigned index, char **error)
+{
+    return add_metric(metrics,
+                      (struct show_metric){.name = profile->metrics[index].name,
+                                           .unit = profile->metrics[index].unit,
+                                           .index = index},
+                      error);
+}
+
+void report_want_waiting(struct report_metrics *metrics, const struct profile *profile)
+{
+    metrics->waiting = report_has_waiting(profile);
+    metrics->wall = find_time(profile, "wall");
+    metrics->cpu = find_time(profile, "cpu");
+}
+
+static int add_waiting(struct report_metrics *metrics, const struct profile *profile, char **error)
+{
+    report_want_waiting(metrics, profile);
+    return add_metric(
+        metrics,
+        (struct show_metric){.name = METRIC_WAITING, .unit = "ns", .index = profile->metric_count},
+        error);
+}
+
+static int add_named(struct report_metrics *metrics, const struct analysis *analysis,
+                     const char *name, char **error)
+{
+    const bool waiting = name && strcmp(name, METRIC_WAITING) == 0;
+    if (waiting && report_has_waiting(analysis->profile))
+        return add_waiting(metrics, analysis->profile, error);
+    const int index = analysis_metric(analysis, name, error);
+    if (index >= 0)
+        return add_recorded(metrics, analysis->profile, (unsigned)index, error);
+    if (waiting) {
+        free(*error);
+        *error =
+            memory_text("waiting is wall less cpu: it needs a profile of both, as 'cairn record "
+                        "-e wall -e cpu' makes it");
+    }
+    return -1;
+}
+
+static int add_all(struct report_metrics *metrics, const struct profile *profile, char **error)
+{
+    int status = 0;
+    const unsigned wall = find_time(profile, "wall"), cpu = find_time(profile, "cpu");
+    for (unsigned i = 0; i < profile->metric_count && metrics->count < SHOW_METRICS; i++) {
+        if (is_offered(profile, i))
+            status |= add_recorded(metrics, profile, i, error);
+        // Beside what it is made of.
+        if (i == (wall > cpu ? wall : cpu) && metrics->count < SHOW_METRICS)
+            status |= add_waiting(metrics, profile, error);
+    }
+    return status;
+}
+
+int report_choose_metrics(struct report_metrics *metrics, const struct analysis *analysis,
+                          const char *names, char **error)
+{
+    const struct profile *profile = analysis->profile;
+    *metrics = (struct report_metrics){0};
+    int status = 0;
+    if (!names) {
+        status = add_named(metrics, analysis, NULL, error);
+    } else if (strcmp(names, "all") == 0) {
+        status = add_all(metrics, profile, error);
+    } else {
+        char *list = memory_text(names), *rest = list;
+        while (status == 0 && rest)
+            status = add_named(metrics, analysis, strsep(&rest, ","), error);
+        free(list);
+    }
+    if (status == 0 && metrics->count == 0)
+        return add_named(metrics, analysis, NULL, error);
+    if (status == 0)
+        metrics->recorded = metrics->chosen[0].index < profile->metric_count
+                                ? metrics->chosen[0].index
+                                : metrics->wall;
+    return status;
+}
+
+static void renew(const struct report_metrics *metrics, uint64_t *values, size_t count,
+                  unsigned stride)
+{
+    for (size_t i = 0; i < count; i++, values += stride) {
+        const uint64_t wall = values[metrics->wall], cpu = values[metrics->cpu];
+        // Both are sampled: by chance, there may be more of the smaller.
+        values[stride - 1] = wall > cpu ? wall - cpu : 0;
+    }
+}
+
+static void limit(uint64_t *value, uint64_t most)
+{
+    *value = *value < most ? *value : most;
+}
+
+void report_renew_waiting(const struct report_metrics *metrics, struct calltree *tree)
+{
+    if (!metrics->waiting)
+        return;
+    renew(metrics, tree->self, tree->count, tree->metrics);
+    renew(metrics, tree->total, tree->count, tree->metrics);
+    renew(metrics, tree->line_values, tree->line_count, tree->metrics);
+    // By the same chance, a part may wait longer than the whole that it is of.
+    const unsigned stride = tree->metrics;
+    uint64_t *total = tree->total + stride - 1, *self = tree->self + stride - 1;
+    uint64_t *lines = tree->line_values + stride - 1;
+    for (size_t i = 0; i < tree->count; i++) {
+        if (tree->nodes[i].parent != CALL_NONE)
+            limit(&total[i * stride], total[(size_t)tree->nodes[i].parent * stride]);
+        limit(&self[i * stride], total[i * stride]);
+    }
+    for (size_t i = 0; i < tree->line_count; i++)
+        limit(&lines[i * stride], self[(size_t)tree->lines[i].node * stride]);
+}
+
+void report_renew_flat(const struct report_metrics *metrics, struct flat *flat,
+                       const struct calltree *tree)
+{
+    if (!metrics->waiting)
+        return;
+    renew(metrics, flat->self, flat->count, flat->metrics);
+    renew(metrics, flat->total, flat->count, flat->metrics);
+    const unsigned stride = flat->metrics;
+    for (size_t i = 0; i < flat->count; i++) {
+        limit(&flat->total[(i + 1) * stride - 1], calltree_total(tree, 0, stride - 1));
+        limit(&flat->self[(i + 1) * stride - 1], flat->total[(i + 1) * stride - 1]);
+    }
+}
+
+static uint64_t *widened(uint64_t *values, size_t count, unsigned stride)
+{
+    uint64_t *wide = memory_array(count * (stride + 1), sizeof *wide);
+    for (size_t i = 0; i < count; i++)
+        memcpy(wide + i * (stride + 1), values + i * stride, stride * sizeof *wide);
+    free(values);
+    return wide;
+}
+
+void report_add_waiting(const struct report_metrics *metrics, struct calltree *tree)
+{
+    if (!metrics->waiting)
+        return;
+    tree->self = widened(tree->self, tree->count, tree->metrics);
+    tree->total = widened(tree->total, tree->count, tree->metrics);
+    tree->line_values = widened(tree->line_values, tree->line_count, tree->metrics);
+    tree->metrics++;
+    tree->self_capacity = tree->count * tree->metrics;
+    tree->line_values_capacity = tree->line_count * tree->metrics;
+    report_renew_waiting(metrics, tree);
+}

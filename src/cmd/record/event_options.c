@@ -1,0 +1,228 @@
+// SPDX-License-Identifier: MIT
+#include "cmd/record/event_options.h"
+#include "base/text/nearest.h"
+#include "cmd/numbers.h"
+#include "cmd/options.h"
+#include "cmd/other_profilers.h"
+#include <stdio.h>
+#include <string.h>
+
+#define NS_PER_S UINT64_C(1000000000)
+#define RATE_MAX 10000
+
+#define MISUSE(...) misuse(&command_record, "record: " __VA_ARGS__)
+
+int set_period(struct parsing *parsing, const char *text)
+{
+    const double ns = parse_time(text);
+    if (ns <= 0)
+        return MISUSE("'%s' is no period: give ns, or a number with us, ms or s", text);
+    if (ns < (double)NS_PER_S / RATE_MAX || ns > (double)NS_PER_S)
+        return MISUSE("a period of %s is out of reach: from 100us (10000 samples a second) to 1s",
+                      text);
+    if (parsing->period_given)
+        return MISUSE("the period is given twice");
+    parsing->period_given = true;
+    parsing->options->period_ns = (uint64_t)(ns + 0.5);
+    return PROCEED;
+}
+
+int set_frequency(struct parsing *parsing, const char *text)
+{
+    double rate = 0;
+    const char *rest = "";
+    if (!strcmp(text, "max"))
+        return MISUSE("-F takes samples per second, 1 to %d: use -F %d", RATE_MAX, RATE_MAX);
+    if (!parse_number(text, &rate, &rest) || *rest)
+        return MISUSE("'%s' is no rate: -F takes samples a second, 1 to %d", text, RATE_MAX);
+    if (rate < 1 || rate > RATE_MAX)
+        return MISUSE("%s samples a second is out of reach: -F takes 1 to %d", text, RATE_MAX);
+    parsing->frequency_given = true;
+    parsing->options->period_ns = (uint64_t)((double)NS_PER_S / rate + 0.5);
+    return PROCEED;
+}
+
+// A stack sample at every N-th call.
+static int set_trigger(struct record_options *options, enum live_trigger trigger, const char *text)
+{
+    double period = 0;
+    if (!parse_whole_number(text, &period) || period < 2 || period > 1e9)
+        return MISUSE("'%s': every how many-th call? A whole number from 2 on, as calls:59", text);
+    options->trigger = trigger;
+    options->call_period = (uint64_t)period;
+    return PROCEED;
+}
+
+// INTERVAL/LENGTH[,adaptive[:N]]
+int set_burst(struct record_options *options, const char *text)
+{
+    char interval[32] = "", length[32] = "", kind[32] = "";
+    double interval_ns = 0, length_ns = 0, one_in = 20;
+    if (sscanf(text, "%31[^/]/%31[^,],%31s", interval, length, kind) >= 2) {
+        interval_ns = parse_time(interval);
+        length_ns = parse_time(length);
+    }
+    const char *rest = "";
+    const bool adaptive = !strncmp(kind, "adaptive", 8);
+    if (*kind &&
+        (!adaptive || (kind[8] && (kind[8] != ':' || !parse_number(kind + 9, &one_in, &rest) ||
+                                   *rest || one_in < 2 || one_in > 1e6))))
+        return MISUSE("--burst %s: after the comma goes adaptive or adaptive:N, N from 2 on", text);
+    if (length_ns < 1e5 || interval_ns <= length_ns || interval_ns > 1e11)
+        return MISUSE(
+            "--burst %s: give INTERVAL/LENGTH as in 20ms/2ms, a length of at least 100us and an "
+            "interval that is longer",
+            text);
+    options->burst_interval_ns = (uint64_t)interval_ns;
+    options->burst_length_ns = (uint64_t)length_ns;
+    options->burst_one_in = adaptive ? (uint32_t)one_in : 0;
+    return PROCEED;
+}
+
+int set_weights(struct parsing *parsing, const char *text)
+{
+    static const char *const names[] = {"last", "all-new", NULL};
+    const int chosen = option_choice(&command_record, "--weights", text, names);
+    if (chosen < 0)
+        return STATUS_MISUSE;
+    parsing->weights_given = true;
+    parsing->options->weights_all_new = chosen == 1;
+    return PROCEED;
+}
+
+// In the order of enum live_event.
+const char *const event_names[LIVE_EVENTS] = {"cpu", "wall", "calls", "alloc"};
+
+static int add_event(struct record_options *options, enum live_event event)
+{
+    if (record_has(options, event))
+        return MISUSE("-e %s is given twice", event_names[event]);
+    options->events[options->event_count++] = event;
+    return PROCEED;
+}
+
+static int unknown_event(const char *text, int length)
+{
+    const char *names[LIVE_EVENTS + 2] = {"calls-by-function"};
+    char name[64];
+    snprintf(name, sizeof name, "%.*s", length, text);
+    for (unsigned i = 0; i < LIVE_EVENTS; i++)
+        names[i + 1] = event_names[i];
+    const char *instead = instead_of_event(name), *near = nearest_word(name, names);
+    if (instead)
+        return MISUSE("there is no event '%s': %s; 'cairn list' shows them all", name, instead);
+    if (near)
+        return MISUSE("there is no event '%s': did you mean '%s'? 'cairn list' shows them all",
+                      name, near);
+    return MISUSE("there is no event '%s': 'cairn list' shows them all", name);
+}
+
+int set_event(struct parsing *parsing, const char *text)
+{
+    struct record_options *options = parsing->options;
+    const size_t length = strcspn(text, ":");
+    const bool by_function = !strncmp(text, "calls-by-function:", 18);
+    if (by_function || !strncmp(text, "calls:", 6))
+        return add_event(options, LIVE_EVENT_CALLS) != PROCEED
+                   ? STATUS_MISUSE
+                   : set_trigger(options, by_function ? LIVE_TRIGGER_BY_FUNCTION : LIVE_TRIGGER_ALL,
+                                 text + (by_function ? 18 : 6));
+    unsigned event = 0;
+    while (event < LIVE_EVENTS &&
+           (strlen(event_names[event]) != length || strncmp(text, event_names[event], length)))
+        event++;
+    if (!strcmp(text, "calls-by-function"))
+        return MISUSE("-e calls-by-function: at which of a function's calls? As in "
+                      "calls-by-function:59, at every 59th");
+    if (event == LIVE_EVENTS)
+        return unknown_event(text, (int)length);
+    if (add_event(options, event) != PROCEED)
+        return STATUS_MISUSE;
+    if (!text[length])
+        return PROCEED;
+    if (event == LIVE_EVENT_ALLOC)
+        return MISUSE("-e alloc counts every block: it takes no period");
+    if (parsing->period_given && options->event_count > 1)
+        return MISUSE("the period is given twice: cpu and wall are read off one clock, and have "
+                      "the same");
+    return set_period(parsing, text + length + 1);
+}
+
+// What goes with the events that count calls.
+static int combine_calls(const struct parsing *parsing)
+{
+    struct record_options *options = parsing->options;
+    if (options->trigger) {
+        if (parsing->tracker_given && options->tracker != LIVE_TRACKER_WALK)
+            return MISUSE("-e calls:N takes stack samples: it goes with --track walk");
+        if (record_has(options, LIVE_EVENT_ALLOC))
+            return MISUSE("-e calls:N and -e alloc each walk the stack by themselves: use -e calls "
+                          "-e alloc, which counts every call");
+        return options->burst_interval_ns ? MISUSE("--burst goes with -e calls, not with calls:N")
+                                          : PROCEED;
+    }
+    if (parsing->tracker_given && options->tracker != LIVE_TRACKER_CALLS)
+        return MISUSE("-e calls counts calls as they are followed: it goes with --track calls");
+    options->tracker = LIVE_TRACKER_CALLS;
+    if (options->burst_interval_ns)
+        options->period_ns = options->burst_interval_ns; // of the clock that begins bursts
+    return PROCEED;
+}
+
+// A delay and a duration, which hooks are switched by, if calls are followed.
+static int combine_window(struct record_options *options)
+{
+    const char *name = options->delay_ns ? "delay" : "duration";
+    if (options->trigger)
+        return MISUSE("--%s goes with -e calls, not with calls:N", name);
+    if (options->tracker != LIVE_TRACKER_CALLS)
+        return PROCEED;
+    if (options->burst_interval_ns)
+        return MISUSE("--%s and --burst exclude each other", name);
+    if (options->calls_by != LIVE_BY_ENTRIES)
+        return MISUSE("--%s goes with programs built with 'cairn cc', not with --calls-by", name);
+    options->calls_window = true;
+    return PROCEED;
+}
+
+// Which of the events is the one that trees are made for: what is charged by a clock, if any is;
+// the others lie beside it. Calls lie in frames, where there is always a place for them.
+static void choose_main_event(struct record_options *options)
+{
+    static const enum live_event order[] = {LIVE_EVENT_CPU, LIVE_EVENT_WALL, LIVE_EVENT_ALLOC,
+                                            LIVE_EVENT_CALLS};
+    unsigned first = 0;
+    while (!record_has(options, order[first]))
+        first++;
+    options->event = order[first];
+    options->event_name = event_names[options->event];
+    for (unsigned i = first + 1; i < sizeof order / sizeof *order; i++)
+        if (record_has(options, order[i]))
+            options->also |= UINT32_C(1) << order[i];
+}
+
+int combine_events(struct parsing *parsing)
+{
+    struct record_options *options = parsing->options;
+    if (parsing->frequency_given && parsing->period_given)
+        return MISUSE("-F and a period exclude each other: give one of them");
+    if (options->event_count == 0)
+        add_event(options,
+                  options->tracker == LIVE_TRACKER_CALLS ? LIVE_EVENT_CALLS : LIVE_EVENT_CPU);
+    choose_main_event(options);
+    if ((parsing->frequency_given || parsing->period_given) && live_event_counts(options->event))
+        return MISUSE("%s goes with events that are sampled by time; -e %s counts every %s",
+                      parsing->frequency_given ? "-F" : "a period", options->event_name,
+                      options->event == LIVE_EVENT_ALLOC ? "block" : "call");
+    if ((parsing->weights_given || options->randomised) && !options->trigger)
+        return MISUSE("--%s goes with samples at calls: -e calls:N",
+                      parsing->weights_given ? "weights" : "random-periods");
+    if (options->burst_interval_ns && options->event != LIVE_EVENT_CALLS)
+        return MISUSE("--burst goes with -e calls alone: it says when calls are followed");
+    if (record_has(options, LIVE_EVENT_CALLS) && combine_calls(parsing) != PROCEED)
+        return STATUS_MISUSE;
+    if (options->fold_recursion && options->tracker != LIVE_TRACKER_CALLS)
+        return MISUSE("--fold-recursion goes with --track calls; of other profiles, 'cairn report "
+                      "--fold-recursion' folds it");
+    return options->delay_ns || options->duration_ns ? combine_window(options) : PROCEED;
+}

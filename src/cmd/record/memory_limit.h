@@ -1,0 +1,20 @@
+// SPDX-License-Identifier: MIT
+#ifndef CAIRN_CMD_RECORD_MEMORY_LIMIT_H
+#define CAIRN_CMD_RECORD_MEMORY_LIMIT_H
+
+// How much memory the processes of a control group may take: where there is a limit, the shared
+// memory is a part of it, and the program would be killed for what the profiler takes.
+
+#include <stdint.h>
+
+struct memory_limit_files {
+    const char *groups; // where the groups are mounted: /sys/fs/cgroup
+    const char *own;    // which of them this process is in: /proc/self/cgroup
+};
+
+extern const struct memory_limit_files memory_limit_files;
+
+// The least limit of the group and those above it, by version 1 or 2; UINT64_MAX: there is none.
+uint64_t memory_limit(const struct memory_limit_files *files);
+
+#endif

@@ -1,0 +1,59 @@
+// SPDX-License-Identifier: MIT
+#ifndef CAIRN_CMD_RECORD_RECORD_OPTIONS_H
+#define CAIRN_CMD_RECORD_RECORD_OPTIONS_H
+
+// What the user asked `cairn record` for.
+
+#include "cmd/options.h"
+#include "cmd/record/tree_options.h"
+#include "live/live.h"
+#include <stdint.h>
+
+struct record_options {
+    enum live_event events[LIVE_EVENTS]; // what was asked for, in that order
+    unsigned event_count;
+    enum live_event event; // of these: a clock, if there is one
+    const char *event_name;
+    uint32_t also; // the others, a bit for each
+    enum live_source source;
+    enum live_tracker tracker;
+    enum live_trigger trigger; // samples at every call_period-th call
+    uint64_t call_period;
+    bool weights_all_new, randomised, fold_recursion;
+    uint64_t burst_interval_ns, burst_length_ns; // 0: calls are followed all the time
+    uint32_t burst_one_in;
+    bool calls_window; // calls are followed after the delay, for the duration
+    enum live_by calls_by;
+    bool calls_by_given; // else the program decides
+    enum live_by encode_by;
+    bool encode_by_given;
+    uint64_t period_ns;
+    const char *output;
+    uint64_t memory; // bytes a process may use for its trees
+    struct tree_options_given trees;
+    uint64_t delay_ns;
+    uint64_t duration_ns; // 0: to the end
+    bool marker, per_thread, follow_fork, kernel;
+    bool quiet, json;
+    bool strict; // a profile that is not complete is a failure
+    bool empty_handler, verify;
+    bool restless; // encodings change all the time
+    char **command;
+};
+
+static inline bool record_has(const struct record_options *options, enum live_event event)
+{
+    for (unsigned i = 0; i < options->event_count; i++)
+        if (options->events[i] == event)
+            return true;
+    return false;
+}
+
+extern const char *const event_names[LIVE_EVENTS];
+extern const char record_usage[], record_help[], record_notes[];
+extern const struct option_row record_rows[];
+
+// PROCEED, or the exit status after the user has been told (help and misuse).
+int parse_record_options(int argc, char **argv, struct record_options *options);
+
+#endif

@@ -1,0 +1,244 @@
+// SPDX-License-Identifier: MIT
+#include "cmd/record/tree_options.h"
+#include "base/text/nearest.h"
+#include "base/text/text.h"
+#include "cmd/numbers.h"
+#include "cmd/record/record_options.h"
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+#define MISUSE(...) misuse(&command_record, "record: " __VA_ARGS__)
+
+enum {
+    // What a hot tree needs for each counter: a node of 32 bytes, and as much again for its edge,
+    // its share of the edges' hash, and for ancestors that have no counter themselves.
+    COUNTER_BYTES = 64,
+    // What a process needs besides its tree: modules, threads, notes.
+    PROCESS_BYTES = 256 << 10,
+    // A bounded tree's node, edge and links.
+    BOUNDED_NODE_BYTES = 64,
+    BOUNDED_LEAST_BYTES = 16 << 10,
+    MOST_DEPTH = 4096,
+};
+
+#define MOST_COUNTERS 1e8
+#define DEFAULT_PHI 1e-4
+#define EPSILONS_IN_PHI 5
+// Sticky Sampling may miss a hot context; with which probability.
+#define STICKY_FAILURE 1e-4
+
+void default_tree(struct tree_options_given *tree)
+{
+    *tree = (struct tree_options_given){
+        .kind = LIVE_TREE_FULL,
+        .phi = DEFAULT_PHI,
+        .epsilon = DEFAULT_PHI / EPSILONS_IN_PHI,
+        .depth = 16,
+        .bytes = 1 << 20,
+    };
+}
+
+// 1/epsilon rounded up: the promise is an error of epsilon at most. What binary fractions make of
+// 1/0.00002 must not become one counter more.
+static double counters_for(double epsilon)
+{
+    return ceil(1 / epsilon * (1 - 1e-12));
+}
+
+static bool is_share(double number)
+{
+    return number > 0 && number < 1;
+}
+
+static int set_hot(struct tree_options_given *tree, const char *text)
+{
+    const char *rest = "";
+    tree->kind = LIVE_TREE_HOT;
+    if (!parse_number(text, &tree->phi, &rest) || (*rest && *rest != ','))
+        return MISUSE("--tree hot:%s: give a share as in hot:1e-4, or two as in hot:1e-4,2e-5",
+                      text);
+    if (!is_share(tree->phi))
+        return MISUSE("--tree hot:%s: phi is the share of the total from which on a context is "
+                      "hot: above 0 (from about %g on) and below 1",
+                      text, EPSILONS_IN_PHI / MOST_COUNTERS);
+    tree->epsilon = tree->phi / EPSILONS_IN_PHI;
+    if (*rest == ',') {
+        const char *epsilon = rest + 1;
+        if (!parse_number(epsilon, &tree->epsilon, &rest) || *rest)
+            return MISUSE("--tree hot:%s: give a share as in hot:1e-4, or two as in hot:1e-4,2e-5",
+                          text);
+        if (!is_share(tree->epsilon))
+            return MISUSE("--tree hot:%s: epsilon is the greatest error, as a share of the total: "
+                          "above 0 (from about %g on) and below phi",
+                          text, 1 / MOST_COUNTERS);
+        if (tree->epsilon >= tree->phi)
+            return MISUSE("--tree hot:%s: epsilon must be smaller than phi, %g; a fifth of it, %g, "
+                          "is usual",
+                          text, tree->phi, tree->phi / EPSILONS_IN_PHI);
+    }
+    if (counters_for(tree->epsilon) > MOST_COUNTERS)
+        return MISUSE("--tree hot:%s would need %.3g counters: the smallest epsilon that works is "
+                      "%g (a phi of %g)",
+                      text, counters_for(tree->epsilon), 1 / MOST_COUNTERS,
+                      EPSILONS_IN_PHI / MOST_COUNTERS);
+    return PROCEED;
+}
+
+static int set_bounded(struct tree_options_given *tree, const char *text)
+{
+    double depth = 0;
+    tree->kind = LIVE_TREE_BOUNDED;
+    if (!parse_whole_number(text, &depth) || depth < 1 || depth > MOST_DEPTH)
+        return MISUSE("--tree bounded:%s: how many frames may a sample walk? A whole number, at "
+                      "least 1 and at most %d (16 is usual)",
+                      text, MOST_DEPTH);
+    tree->depth = (unsigned)depth;
+    return PROCEED;
+}
+
+int set_tree(struct tree_options_given *tree, const char *text)
+{
+    const size_t length = strcspn(text, ":");
+    const char *value = text[length] ? text + length + 1 : NULL;
+    static const struct {
+        const char *name;
+        enum live_tree_kind kind;
+        int (*set)(struct tree_options_given *tree, const char *text);
+    } kinds[] = {
+        {"full", LIVE_TREE_FULL, NULL},
+        {"hot", LIVE_TREE_HOT, set_hot},
+        {"bounded", LIVE_TREE_BOUNDED, set_bounded},
+        {"functions", LIVE_TREE_FUNCTIONS, NULL},
+        {"hot-functions", LIVE_TREE_FUNCTIONS, NULL},
+    };
+    for (size_t i = 0; i < sizeof kinds / sizeof *kinds; i++) {
+        if (strlen(kinds[i].name) != length || strncmp(text, kinds[i].name, length))
+            continue;
+        tree->kind = kinds[i].kind;
+        if (value && !kinds[i].set)
+            return MISUSE("--tree %s takes no number", kinds[i].name);
+        return value ? kinds[i].set(tree, value) : PROCEED;
+    }
+    static const char *const names[] = {"full", "hot", "bounded", "functions", NULL};
+    char name[32];
+    snprintf(name, sizeof name, "%.*s", (int)length, text);
+    const char *near = nearest_word(name, names);
+    return MISUSE("--tree takes full, hot[:PHI[,EPS]], bounded[:K] or functions, not '%s'%s%s%s",
+                  text, near ? ": did you mean '" : "", near ? near : "", near ? "'?" : "");
+}
+
+// In the order of enum live_miner.
+static const char *const miners[] = {"space-saving", "lossy", "sticky", NULL};
+
+int set_miner(struct tree_options_given *tree, const char *text)
+{
+    const int chosen = option_choice(&command_record, "--miner", text, miners);
+    if (chosen < 0)
+        return STATUS_MISUSE;
+    tree->miner = (enum live_miner)chosen;
+    tree->miner_given = true;
+    return PROCEED;
+}
+
+int set_purge(struct tree_options_given *tree, const char *text)
+{
+    static const char *const names[] = {"age", "all", NULL};
+    const int chosen = option_choice(&command_record, "--purge", text, names);
+    if (chosen < 0)
+        return STATUS_MISUSE;
+    tree->purge = chosen == 0 ? LIVE_PURGE_AGE : LIVE_PURGE_ALL;
+    tree->purge_given = true;
+    return PROCEED;
+}
+
+int set_tree_memory(struct tree_options_given *tree, const char *text)
+{
+    double bytes = 0;
+    tree->bytes_given = true;
+    if (!parse_size(text, &bytes))
+        return MISUSE("'%s' is no size: --tree-memory takes a number with k, M or G", text);
+    tree->bytes = bytes < (double)(UINT64_C(1) << 40) ? (uint64_t)bytes : UINT64_C(1) << 40;
+    return PROCEED;
+}
+
+static int check_hot_memory(const struct record_options *options)
+{
+    const double counters = counters_for(options->trees.epsilon);
+    const double wanted = counters * COUNTER_BYTES + PROCESS_BYTES;
+    if (wanted <= (double)options->memory)
+        return PROCEED;
+    // Whole megabytes, rounded up: what is said here works when it is typed.
+    const uint64_t megabytes = ((uint64_t)wanted >> 20) + 1;
+    const double smallest = COUNTER_BYTES / ((double)options->memory - PROCESS_BYTES);
+    return MISUSE("an error of %g takes %.0f counters, and --memory %s is too small for them: "
+                  "--memory %lluM would do, or hot:%.2g",
+                  options->trees.epsilon, counters, text_bytes(options->memory).text,
+                  (unsigned long long)megabytes, smallest * EPSILONS_IN_PHI * 1.05);
+}
+
+static int check_bounded_memory(const struct record_options *options)
+{
+    const struct tree_options_given *tree = &options->trees;
+    uint64_t least = (uint64_t)tree->depth * BOUNDED_NODE_BYTES * 4;
+    if (least < BOUNDED_LEAST_BYTES)
+        least = BOUNDED_LEAST_BYTES;
+    if (tree->bytes < least)
+        return MISUSE("--tree-memory is too small for samples of %u frames: --tree-memory %lluk at "
+                      "least",
+                      tree->depth, (unsigned long long)(least + 1023) >> 10);
+    if (tree->bytes + PROCESS_BYTES > options->memory)
+        return MISUSE("each thread's tree of %s has to fit into --memory %s: --memory %lluM at "
+                      "least",
+                      text_bytes(tree->bytes).text, text_bytes(options->memory).text,
+                      (unsigned long long)((tree->bytes + PROCESS_BYTES) >> 20) + 1);
+    return PROCEED;
+}
+
+int combine_tree(const struct record_options *options)
+{
+    const struct tree_options_given *tree = &options->trees;
+    const bool follows = options->tracker == LIVE_TRACKER_CALLS;
+    const bool has_buffer = tree->kind == LIVE_TREE_BOUNDED || tree->kind == LIVE_TREE_FUNCTIONS;
+    if (options->event_count > 1 && tree->kind != LIVE_TREE_FULL)
+        return MISUSE("a tree that forgets has room for one event: several go with --tree full");
+    if (tree->miner_given && tree->kind != LIVE_TREE_HOT)
+        return MISUSE("--miner goes with --tree hot: it finds the hot contexts");
+    if (tree->purge_given && !has_buffer)
+        return MISUSE("--purge goes with --tree bounded: it says what a full buffer forgets");
+    if (tree->bytes_given && !has_buffer)
+        return MISUSE("--tree-memory goes with --tree bounded; --memory bounds the other trees");
+    if (has_buffer && follows)
+        return MISUSE("--tree %s is for samples, and --track calls follows every call: use --tree "
+                      "hot, or --track walk",
+                      tree->kind == LIVE_TREE_BOUNDED ? "bounded" : "functions");
+    if (tree->kind == LIVE_TREE_HOT)
+        return check_hot_memory(options);
+    return has_buffer ? check_bounded_memory(options) : PROCEED;
+}
+
+struct tree_name tree_name(const struct tree_options_given *tree)
+{
+    struct tree_name name = {"full"};
+    if (tree->kind == LIVE_TREE_HOT)
+        snprintf(name.text, sizeof name.text, "hot:%g,%g%s%s", tree->phi, tree->epsilon,
+                 tree->miner ? "," : "", tree->miner ? miners[tree->miner] : "");
+    else if (tree->kind == LIVE_TREE_BOUNDED)
+        snprintf(name.text, sizeof name.text, "bounded:%u", tree->depth);
+    else if (tree->kind == LIVE_TREE_FUNCTIONS)
+        strcpy(name.text, "functions");
+    return name;
+}
+
+void fill_tree_options(struct live_options *live, const struct tree_options_given *tree)
+{
+    const double counters = counters_for(tree->epsilon);
+    live->tree = tree->kind;
+    live->miner = tree->miner;
+    // For a full tree too: it goes on as a hot one when its memory is used up.
+    live->hot_counters = (uint64_t)counters;
+    live->sticky_items = (uint64_t)ceil(counters * log(1 / (tree->phi * STICKY_FAILURE)));
+    live->bounded_depth = tree->depth;
+    live->purge = tree->purge;
+    live->bounded_bytes = tree->bytes;
+}

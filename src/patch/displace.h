@@ -1,0 +1,74 @@
+// SPDX-License-Identifier: MIT
+#ifndef CAIRN_PATCH_DISPLACE_H
+#define CAIRN_PATCH_DISPLACE_H
+
+// Room for a hop where there is no padding. A jump of two bytes reaches into a long instruction of
+// the same function, which is led out of its place, so that another jump can lie inside of it:
+//
+//   site:    eb ──────────────────┐                 `inside` bytes from the start
+//   victim:  48 8d 3d 10 20 30 00 │                 lea …(%rip), %rdi
+//            e9 11 e9 22 33       │                 to the door, a hop to where the lea is now
+//                  e9 22 33 44 55 ◄                 to the hop of the site
+//
+// The two jumps share bytes, so of the distance of the first one some are fixed, and of that of the
+// second one those that the first has: hop_take() finds places for both.
+//
+// Why nobody can tell:
+// - It is one instruction. No other begins in it and nobody jumps there, since all of the function
+//   was decoded, so a thread, a return address or an interrupted context is at its first byte or
+//   not in it at all: writing is what it is for a site of five bytes, one trap at the first byte.
+// - The second jump is written before anything leads to it. Once written, both stay for good: a
+//   thread may be held up between the two jumps from a site for any time, even when the site has
+//   its original code again.
+// - It does not move the stack pointer and cannot fault, so what unwinders are told of the place
+//   where it was holds where it is now, and no handler sees the other address in a fault.
+
+#include "patch/sites.h"
+#include "patch/x86_64/decode.h"
+
+#define VICTIM_LEAST (JUMP_BYTES + 1)
+#define EVICTED_MOST (2 * JUMP_BYTES) // bytes that are written over it
+
+struct eviction {
+    uintptr_t victim; // the instruction
+    uint8_t length, inside;
+    unsigned char code[EVICTED_MOST]; // what is written over it, once it has a new place
+    struct stub *_Atomic stub;        // its new place; NULL: none yet
+    unsigned char *_Atomic door;      // the hop that leads there
+};
+
+// True if the instruction can be a victim, but for who jumps into it. Branches can, if they stay in
+// their function: others may be patched as calls.
+bool evict_can(const struct instruction *in);
+
+// How far into a victim of this length the second jump lies.
+unsigned evict_how_far(unsigned length);
+
+// Where that is.
+static inline uintptr_t evict_inside(const struct eviction *eviction)
+{
+    return eviction->victim + eviction->inside;
+}
+
+// Bytes to be written over the victim: of both jumps.
+static inline size_t evict_bytes(const struct eviction *eviction)
+{
+    return eviction->inside + (size_t)JUMP_BYTES;
+}
+
+// True if the victim has been led away: it was no jump.
+static inline bool evict_is_done(const struct eviction *eviction)
+{
+    return *(const unsigned char *)eviction->victim == 0xe9;
+}
+
+// Makes the victim's new place, within reach of [low, high), and takes room for the hop of its
+// site. Nothing leads there. False: there is no memory at the distances that it takes. Under the
+// lock of sites.h.
+bool evict_prepare(struct site *site, uintptr_t low, uintptr_t high);
+
+// Writes the way from the victim to its new place, but for its beginning, to memory that is open
+// (text.h). 0 or -errno. Under the lock.
+int evict_open_door(const struct eviction *eviction, int fd);
+
+#endif

@@ -1,0 +1,32 @@
+// SPDX-License-Identifier: MIT
+#ifndef CAIRN_PATCH_FUNCTION_MAP_H
+#define CAIRN_PATCH_FUNCTION_MAP_H
+
+// How a function is laid out: where its instructions begin, and what they lead to. That of one at a
+// time is known, the last that was read. Under the lock.
+
+#include "patch/functions.h"
+#include "patch/x86_64/table_jump.h"
+
+static inline const unsigned char *code_at(uintptr_t pc)
+{
+    return (const unsigned char *)pc;
+}
+
+// Decodes it, and examines it on the way, so that it is decoded but once. False: there is something
+// in it that is no code.
+bool layout_read(struct patch_function *function);
+
+// Whether an instruction begins there.
+bool layout_begins(const struct patch_function *function, uintptr_t pc);
+
+// Whether a branch of the function leads to one of the bytes.
+bool layout_is_reached(const struct patch_function *function, uintptr_t pc, size_t bytes);
+
+// The next call, or jump out of it, from there on; 0: there is none.
+uintptr_t layout_way_out(const struct patch_function *function, uintptr_t pc);
+
+// What has led to an instruction.
+struct trail layout_trail_to(const struct patch_function *function, uintptr_t pc);
+
+#endif

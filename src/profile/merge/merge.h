@@ -1,0 +1,24 @@
+// SPDX-License-Identifier: MIT
+#ifndef CAIRN_PROFILE_MERGE_MERGE_H
+#define CAIRN_PROFILE_MERGE_MERGE_H
+
+// Several profiles as one: of runs, ranks or machines, or of the same program measured in different
+// ways.
+//
+// Modules are the same if path and build id are. Metrics of the same name and unit add up, others
+// stand side by side. All processes stay in the list; their trees are added up per program and
+// start routine. Trees of exact calls, which know instrumented functions alone, are laid upon trees
+// that were walked, which know all: see bridge.h.
+
+#include "profile/profile.h"
+
+enum merge_processes {
+    MERGE_BY_PROGRAM,
+    MERGE_APART, // every process, and thread, keeps the trees that it has
+};
+
+// NULL and one line in *error, to be freed. The given profiles stay as they are.
+struct profile *profile_merge(const struct profile *const *profiles, size_t count,
+                              enum merge_processes processes, char **error);
+
+#endif

@@ -1,0 +1,34 @@
+// SPDX-License-Identifier: MIT
+#ifndef CAIRN_PROFILE_MERGE_MERGE_PARTIAL_H
+#define CAIRN_PROFILE_MERGE_MERGE_PARTIAL_H
+
+// Laying a tree that knows some functions upon one that knows all.
+//
+// Who follows calls sees instrumented functions only; who walks the stack sees everything between
+// them as well. The call instruction and the function entered are the same for both:
+//
+//   walked   root ── _start ── main ── qsort ── sort_part ── compare ── strcmp
+//                                                    └─ sort_part ── compare
+//   calls    root ──────────── main ───────────────────────── compare
+//
+// So all nodes of the walked tree between which only unknown functions lie are one context of the
+// other tree. Samples on top of calls bring unknown functions into that tree as well: these have no
+// counts, and go where the walked tree has the same edges. Where there are several (qsort above
+// calls itself), counts are shared out by the cost that was measured in each: what a call cost is
+// then the mean over them, which is all that can be known.
+
+#include "profile/profile.h"
+
+struct place_set; // functions
+
+struct place_set *place_set_new(void); // NULL: out of memory
+void place_set_free(struct place_set *set);
+int place_set_add(struct place_set *set, place_t place); // 0 or -ENOMEM
+bool place_set_has(const struct place_set *set, place_t place);
+
+// Adds nodes, values, stats and threads of `tree`, whose profile has counted calls of the functions
+// `known` alone. Both trees have the metrics of `profile`, and `into` has a root. 0 or -ENOMEM.
+int tree_bridge(struct profile_tree *into, const struct profile_tree *tree,
+                const struct profile *profile, const struct place_set *known);
+
+#endif

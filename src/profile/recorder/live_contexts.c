@@ -1,0 +1,147 @@
+// SPDX-License-Identifier: MIT
+#include "profile/recorder/live_contexts.h"
+#include "encode/serial.h"
+#include "profile/contexts.h"
+#include <stdlib.h>
+
+enum { NODES = 1 << 12 }; // that are told at once
+
+static const struct intern_node *nodes_of(const struct live_contexts *contexts,
+                                          const struct arena *arena, uint64_t bytes,
+                                          uint32_t *capacity)
+{
+    // Acquire: how many there are was written before.
+    const ref_t ref = atomic_load_explicit(&contexts->nodes, memory_order_acquire);
+    *capacity = __atomic_load_n(&contexts->capacity, __ATOMIC_RELAXED);
+    if (!ref || (uint64_t)ref * 8 + (uint64_t)*capacity * sizeof(struct intern_node) > bytes)
+        return NULL;
+    return arena_at(arena, ref);
+}
+
+uint32_t live_contexts_ready(const struct live_contexts_told *told,
+                             const struct live_contexts *contexts, const struct arena *arena,
+                             uint64_t bytes)
+{
+    uint32_t capacity, ready = told->nodes ? told->nodes : 1;
+    const struct intern_node *nodes = nodes_of(contexts, arena, bytes, &capacity);
+    if (!nodes || !atomic_load_explicit(&contexts->asked, memory_order_relaxed))
+        return 0;
+    while (ready < capacity && __atomic_load_n(&nodes[ready].level, __ATOMIC_ACQUIRE))
+        ready++;
+    return ready;
+}
+
+uint64_t live_contexts_reserved(const struct live_contexts *contexts, const struct arena *arena,
+                                uint64_t bytes)
+{
+    uint32_t capacity, low = 0, high;
+    const struct intern_node *nodes = nodes_of(contexts, arena, bytes, &capacity);
+    if (!nodes)
+        return 0;
+    // They are whole from the first to the last that there is.
+    for (high = capacity; low < high;) {
+        const uint32_t middle = low + (high - low) / 2;
+        if (middle == 0 || __atomic_load_n(&nodes[middle].level, __ATOMIC_RELAXED))
+            low = middle + 1;
+        else
+            high = middle;
+    }
+    return intern_bytes_for(capacity - low);
+}
+
+static void tell_bytes(struct live_contexts_told *told, struct batch *batch, uint32_t process,
+                       const uint8_t *data, size_t size)
+{
+    contexts_put_sections(batch, process, told->bytes, data, size);
+    told->bytes += size;
+}
+
+static bool tell_sections(struct live_contexts_told *told, const struct live_contexts_news *news,
+                          struct batch *batch, uint32_t process)
+{
+    for (size_t i = 0; i < news->section_count; i++) {
+        // The reference was looked at when the list was read.
+        const struct live_sections *sections = arena_at(news->arena, news->sections[i]);
+        const uint64_t at = (uint64_t)news->sections[i] * 8 + sizeof *sections;
+        if (at > news->bytes)
+            break;
+        const uint32_t size = __atomic_load_n(&sections->bytes, __ATOMIC_RELAXED);
+        if (size > news->bytes - at)
+            break;
+        tell_bytes(told, batch, process, sections->data, size);
+    }
+    return news->section_count > 0;
+}
+
+static bool tell_nodes(struct live_contexts_told *told, const struct live_contexts_news *news,
+                       struct batch *batch, uint32_t process)
+{
+    uint32_t capacity, from = told->nodes ? told->nodes : 1;
+    const struct intern_node *nodes = nodes_of(news->contexts, news->arena, news->bytes, &capacity);
+    if (!nodes || news->ready <= from || news->ready > capacity)
+        return false;
+    struct intern_node *copy = malloc(NODES * sizeof *copy);
+    for (uint32_t to; copy && from < news->ready; from = to) {
+        to = news->ready - from < NODES ? news->ready : from + NODES;
+        for (uint32_t i = from; i < to; i++)
+            copy[i - from] = nodes[i]; // they never change
+        struct serial size = {0};
+        serial_stacks(&size, copy, from, to);
+        struct serial out = {.data = malloc(size.size), .capacity = size.size};
+        if (!out.data)
+            break;
+        serial_stacks(&out, copy, from, to);
+        tell_bytes(told, batch, process, out.data, out.size);
+        free(out.data);
+        told->nodes = to;
+    }
+    free(copy);
+    return true;
+}
+
+static bool tell_modules(struct live_contexts_told *told, const struct live_contexts_news *news,
+                         struct batch *batch, uint32_t process)
+{
+    bool any = false;
+    if (news->module_count > told->module_count) {
+        if (!profile_grow((void **)&told->modules, told->module_count, news->module_count,
+                          sizeof *told->modules))
+            return false;
+        told->module_count = news->module_count;
+    }
+    for (unsigned i = 0; i < news->module_count; i++) {
+        if (told->modules[i] == news->modules[i])
+            continue;
+        told->modules[i] = news->modules[i];
+        contexts_put_module(batch, process, i, news->modules[i]);
+        any = true;
+    }
+    return any;
+}
+
+static bool tell_counts(struct live_contexts_told *told, const struct live_contexts *contexts,
+                        struct batch *batch, uint32_t process)
+{
+    const struct profile_contexts now = {
+        .first = __atomic_load_n(&contexts->first, __ATOMIC_RELAXED),
+        .number = atomic_load_explicit(&contexts->number, memory_order_relaxed),
+        .walked = atomic_load_explicit(&contexts->walked, memory_order_relaxed),
+        .unknown = atomic_load_explicit(&contexts->unknown, memory_order_relaxed),
+    };
+    const struct profile_contexts *then = &told->counts;
+    if (now.first == then->first && now.number == then->number && now.walked == then->walked &&
+        now.unknown == then->unknown)
+        return false;
+    told->counts = now;
+    contexts_put_counts(batch, process, &now);
+    return true;
+}
+
+bool live_contexts_update(struct live_contexts_told *told, const struct live_contexts_news *news,
+                          struct batch *batch, uint32_t process)
+{
+    bool any = tell_modules(told, news, batch, process);
+    any |= tell_counts(told, news->contexts, batch, process);
+    any |= tell_sections(told, news, batch, process);
+    return any | tell_nodes(told, news, batch, process);
+}

@@ -1,0 +1,45 @@
+// SPDX-License-Identifier: MIT
+#ifndef CAIRN_PROFILE_RECORDER_LIVE_CONTEXTS_H
+#define CAIRN_PROFILE_RECORDER_LIVE_CONTEXTS_H
+
+// The contexts that a process asked for, from its slice to the profile: what is new since the last
+// time. Nothing there is believed; what makes no sense is found out by whoever decodes.
+
+#include "profile/write_records.h"
+
+struct live_contexts_told {
+    ref_t sections; // head of the list as it was
+    uint32_t nodes; // 0: none yet
+    uint64_t bytes; // of all sections
+    struct profile_contexts counts;
+    uint16_t *modules; // as they were told
+    unsigned module_count;
+};
+
+// A slice, and what is new in the list of its sections, oldest first.
+struct live_contexts_news {
+    const struct live_contexts *contexts;
+    const struct arena *arena;
+    uint64_t bytes; // of the slice that may be touched
+    const ref_t *sections;
+    size_t section_count;
+    uint32_t ready;          // nodes that may be told
+    const uint16_t *modules; // from the process' modules to the profile's
+    unsigned module_count;
+};
+
+// How many nodes are whole. To be asked before the list of sections is looked at, which then has
+// all that they speak of.
+uint32_t live_contexts_ready(const struct live_contexts_told *told,
+                             const struct live_contexts *contexts, const struct arena *arena,
+                             uint64_t bytes);
+
+// Bytes of the slice that are set aside for more of them, and cost nothing as yet.
+uint64_t live_contexts_reserved(const struct live_contexts *contexts, const struct arena *arena,
+                                uint64_t bytes);
+
+// Tells it. True if anything was new.
+bool live_contexts_update(struct live_contexts_told *told, const struct live_contexts_news *news,
+                          struct batch *batch, uint32_t process);
+
+#endif

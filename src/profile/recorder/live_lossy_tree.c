@@ -1,0 +1,252 @@
+// SPDX-License-Identifier: MIT
+#include "profile/recorder/live_lossy_tree.h"
+#include "profile/loader.h"
+#include "tree/bounded/bounded.h"
+#include "tree/stable.h"
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+// A tree of this many nodes may be told anew each second; of a larger one every other is skipped,
+// and so on. When its process is gone it is told whatever its size.
+enum { NODES_A_SECOND = 50000, MOST_TRIES = 8 };
+
+// What a reading of the tree comes to, in the form that a profile has.
+struct telling {
+    struct profile_node *nodes;
+    uint64_t *values;
+    uint32_t count;
+    uint32_t capacity;
+    unsigned metrics;
+    uint32_t frames;
+    uint64_t calls;
+};
+
+static bool reserve(struct telling *telling, uint32_t capacity)
+{
+    telling->capacity = capacity;
+    telling->nodes = calloc(capacity, sizeof *telling->nodes);
+    telling->values = calloc(capacity, telling->metrics * sizeof *telling->values);
+    return telling->nodes && telling->values;
+}
+
+static uint64_t *add_node(struct telling *telling, uint32_t parent, place_t site, place_t function)
+{
+    telling->nodes[telling->count] =
+        (struct profile_node){.parent = parent, .site = site, .function = function};
+    return &telling->values[(size_t)telling->count++ * telling->metrics];
+}
+
+static place_t mapped(const struct place_mapper *mapper, place_t place)
+{
+    return place ? mapper->map(mapper->context, place) : 0;
+}
+
+// A frame and, if it has a cost of its own, the statement that bears it.
+static void add_frame(struct telling *telling, const struct stable_node *node, uint32_t parent,
+                      const struct edge *edge, const struct live_sink *sink)
+{
+    const uint32_t number = telling->count;
+    uint64_t *frame = add_node(telling, parent, edge->site, edge->function);
+    const unsigned bound = node->has_error ? sink->bound_metric : 0;
+    telling->frames += parent != PROFILE_NO_PARENT;
+    if (sink->follows_calls) {
+        frame[sink->calls_metric] = node->value[0];
+        telling->calls += node->value[0];
+        if (bound)
+            frame[bound] = node->value[1];
+        return;
+    }
+    if (!node->has_error && sink->tree == LIVE_TREE_FULL) {
+        frame[0] = node->value[0]; // returns: it was made while the tree had room for all
+        return;
+    }
+    if (bound && sink->tree == LIVE_TREE_BOUNDED)
+        frame[bound] = node->value[1];
+    if (node->value[0] == 0)
+        return;
+    uint64_t *statement = add_node(telling, number, 0, 0);
+    statement[0] = node->value[0];
+    if (bound && sink->tree != LIVE_TREE_BOUNDED)
+        statement[bound] = node->value[1];
+}
+
+// Full trees have them, also among the nodes that come and go since their memory was used up.
+static void add_statement(struct telling *telling, const struct stable_node *node, uint32_t parent,
+                          const struct edge *edge, const struct live_sink *sink)
+{
+    uint64_t *statement = add_node(telling, parent, edge->site, 0);
+    statement[0] = node->value[0];
+    if (node->has_error && sink->bound_metric && !sink->follows_calls)
+        statement[sink->bound_metric] = node->value[1];
+}
+
+static bool convert(struct telling *telling, const struct stable_tree *stable,
+                    const struct arena *arena, uint64_t bytes, const struct place_mapper *mapper,
+                    const struct live_sink *sink)
+{
+    uint32_t *numbers = malloc((stable->count + (size_t)1) * sizeof *numbers);
+    if (!numbers || !reserve(telling, stable->count * 2 + 1)) {
+        free(numbers);
+        return false;
+    }
+    bool sound = true;
+    for (uint32_t i = 0; i < stable->count && sound; i++) {
+        const struct stable_node *node = stable_at(stable, i);
+        const bool root = node->parent == STABLE_NO_PARENT;
+        struct edge edge;
+        sound = tree_edge_read(arena, bytes, node->edge, &edge);
+        if (!sound)
+            break;
+        edge.site = mapped(mapper, edge.site);
+        edge.function = mapped(mapper, edge.function);
+        numbers[i] = telling->count;
+        uint32_t parent = root ? PROFILE_NO_PARENT : numbers[node->parent];
+        // Nothing hangs below a statement, which has no function.
+        sound = root || parent == 0 || telling->nodes[parent].function != 0;
+        if (!sound)
+            break;
+        if (root || edge.function)
+            add_frame(telling, node, parent, &edge, sink);
+        else
+            add_statement(telling, node, parent, &edge, sink);
+    }
+    free(numbers);
+    return sound;
+}
+
+static bool same_nodes(const struct live_tree *tree, const struct telling *telling)
+{
+    if (tree->count != telling->count || tree->width != telling->metrics || !tree->nodes)
+        return false;
+    for (uint32_t i = 0; i < telling->count; i++)
+        if (tree->nodes[i].parent != telling->nodes[i].parent ||
+            tree->nodes[i].site != telling->nodes[i].site ||
+            tree->nodes[i].function != telling->nodes[i].function)
+            return false;
+    return true;
+}
+
+// The values that are others than before. False: out of memory, so tell it all anew.
+static bool tell_values(const struct live_tree *tree, const struct telling *telling,
+                        struct live_sink *sink, bool *news)
+{
+    const unsigned metrics = telling->metrics;
+    const size_t each = metrics * sizeof *telling->values;
+    uint32_t *indices = malloc((telling->count + (size_t)1) * sizeof *indices);
+    uint64_t *values = malloc((telling->count + (size_t)1) * each);
+    uint32_t count = 0;
+    if (indices && values) {
+        for (uint32_t i = 0; i < telling->count; i++) {
+            const uint64_t *now = &telling->values[(size_t)i * metrics];
+            if (!memcmp(now, &tree->values[(size_t)i * metrics], each))
+                continue;
+            indices[count] = i;
+            memcpy(&values[(size_t)count++ * metrics], now, each);
+        }
+        sink->retold += count;
+        encode_values(sink->batch, tree->index, count, indices, values, metrics);
+        *news = count > 0;
+    }
+    const bool told = indices && values;
+    free(indices);
+    free(values);
+    return told;
+}
+
+static bool tell(struct live_tree *tree, const struct telling *telling, struct live_sink *sink)
+{
+    bool news = true;
+    if (same_nodes(tree, telling) && tell_values(tree, telling, sink, &news))
+        return news;
+    if (tree->count)
+        encode_anew(sink->batch, tree->index);
+    sink->retold += tree->count;
+    encode_nodes(sink->batch, tree->index, 0, telling->count, telling->nodes, telling->values,
+                 telling->metrics);
+    return true;
+}
+
+static void remember(struct live_tree *tree, const struct telling *telling, struct live_sink *sink)
+{
+    struct recorder_totals *totals = sink->totals;
+    totals->nodes += (uint64_t)telling->count - tree->count; // fewer is a difference, too
+    totals->frames += (uint64_t)telling->frames - tree->frames;
+    totals->calls += telling->calls - tree->calls;
+    free(tree->nodes);
+    free(tree->values);
+    tree->nodes = telling->nodes;
+    tree->values = telling->values;
+    tree->count = telling->count;
+    tree->width = telling->metrics;
+    tree->frames = telling->frames;
+    tree->calls = telling->calls;
+}
+
+static bool is_its_turn(struct live_tree *tree, enum live_presence presence)
+{
+    if (presence == PROCESS_IS_GONE || tree->skip == 0)
+        return true;
+    tree->skip--;
+    return false;
+}
+
+// The edges of a bounded tree are given to others, too, now and then: a reading in which that
+// happened names wrong functions, and is made again. So is one of a tree that has outgrown the
+// memory for it meanwhile. False: it is damaged.
+static bool read_once(struct telling *telling, const struct arena *arena, uint64_t bytes, ref_t ref,
+                      const struct place_mapper *mapper, const struct live_sink *sink, bool *whole)
+{
+    const bool bounded = sink->tree == LIVE_TREE_BOUNDED || sink->tree == LIVE_TREE_FUNCTIONS;
+    const uint32_t epoch = bounded ? bounded_edge_epoch(arena, bytes, ref) : 0;
+    const int64_t room = stable_bytes(arena, bytes, ref);
+    void *memory = room > 0 ? malloc((size_t)room) : NULL;
+    struct stable_tree stable;
+    const int result = room < 0  ? (int)room
+                       : !memory ? -ENOMEM
+                                 : stable_read(&stable, arena, bytes, ref, memory, (size_t)room);
+    const bool sound = result == 0 && convert(telling, &stable, arena, bytes, mapper, sink);
+    free(memory);
+    *whole = false;
+    if (result == -ENOMEM)
+        return true;
+    // Where calls are the event, counts may have more than there were, or less.
+    struct tree_hot hot;
+    if (sound && sink->follows_calls && sink->calls_metric == 0 &&
+        tree_hot_read(arena, bytes, ref, &hot))
+        telling->calls -= hot.made_up;
+    *whole = !bounded || epoch == bounded_edge_epoch(arena, bytes, ref);
+    return sound;
+}
+
+static void forget(struct telling *telling)
+{
+    free(telling->nodes);
+    free(telling->values);
+    *telling = (struct telling){.metrics = telling->metrics};
+}
+
+bool live_anew_update(struct live_tree *tree, const struct arena *arena, uint64_t bytes, ref_t ref,
+                      enum live_presence presence, const struct place_mapper *mapper,
+                      struct live_sink *sink)
+{
+    if (!is_its_turn(tree, presence))
+        return false;
+    if (stable_bytes(arena, bytes, ref) == 0)
+        return false; // being made
+    struct telling telling = {.metrics = sink->metrics};
+    bool sound = true, whole = false;
+    for (unsigned tries = 0; sound && !whole && tries < MOST_TRIES; tries++) {
+        forget(&telling);
+        sound = read_once(&telling, arena, bytes, ref, mapper, sink, &whole);
+    }
+    if (!sound || !whole) {
+        tree->damaged = !sound;
+        forget(&telling);
+        return false;
+    }
+    const bool news = tell(tree, &telling, sink);
+    remember(tree, &telling, sink);
+    tree->skip = telling.count / NODES_A_SECOND;
+    return news;
+}

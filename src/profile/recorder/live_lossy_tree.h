@@ -1,0 +1,22 @@
+// SPDX-License-Identifier: MIT
+#ifndef CAIRN_PROFILE_RECORDER_LIVE_LOSSY_TREE_H
+#define CAIRN_PROFILE_RECORDER_LIVE_LOSSY_TREE_H
+
+// A tree in the live memory that forgets (tree/stable.h): its nodes come and go, so there is no
+// "what is new since the last time". It is read as a whole, and compared with what the profile has:
+//
+//   the same nodes, the same values    nothing is told
+//   the same nodes                     the values that changed
+//   other nodes                        the tree anew
+//
+// In the profile a context's own cost lies in a statement without an address below its frame, as
+// the costs of every tree lie in statements: who reads a profile need not ask what kind it is of.
+
+#include "profile/recorder/live_tree.h"
+
+// As live_tree_update() does it for trees that only grow. True if anything was encoded.
+bool live_anew_update(struct live_tree *tree, const struct arena *arena, uint64_t bytes, ref_t ref,
+                      enum live_presence presence, const struct place_mapper *mapper,
+                      struct live_sink *sink);
+
+#endif

@@ -1,0 +1,89 @@
+// SPDX-License-Identifier: MIT
+#ifndef CAIRN_PROFILE_RECORDER_LIVE_VALUES_H
+#define CAIRN_PROFILE_RECORDER_LIVE_VALUES_H
+
+// What the values of a live node mean, by metric of the profile. For each metric of millions of
+// nodes, again and again: so all of it is here.
+
+#include "profile/recorder/live_reader.h"
+#include "tree/tree.h"
+
+struct live_values {
+    const struct live_sink *sink;
+    unsigned count; // of a node of the tree
+};
+
+static inline uint64_t live_difference(const uint64_t *values, unsigned of, unsigned less)
+{
+    // Read one after the other: a moment may see more freed than allocated.
+    return values[of] > values[less] ? values[of] - values[less] : 0;
+}
+
+// What a statement has of each enum alloc_metric.
+static inline uint64_t live_alloc_value(const struct live_values *of, const struct node *node,
+                                        unsigned metric)
+{
+    uint64_t values[LIVE_ALLOC_VALUES];
+    if (of->count < LIVE_ALLOC_VALUES)
+        return 0;
+    for (unsigned i = 0; i < LIVE_ALLOC_VALUES; i++)
+        values[i] = __atomic_load_n(&node->value[i], __ATOMIC_RELAXED);
+    const bool saved = values[LIVE_SAVED_BLOCKS] >> 32 == of->sink->peak_stamp;
+    if (metric == ALLOC_PEAK && saved)
+        return values[LIVE_SAVED_BYTES];
+    if (metric == ALLOC_PEAK_BLOCKS && saved)
+        return (uint32_t)values[LIVE_SAVED_BLOCKS];
+    if (metric == ALLOC_LIVE || metric == ALLOC_PEAK)
+        return live_difference(values, LIVE_ALLOC_BYTES, LIVE_FREED_BYTES);
+    if (metric == ALLOC_LIVE_BLOCKS || metric == ALLOC_PEAK_BLOCKS)
+        return live_difference(values, LIVE_ALLOC_BLOCKS, LIVE_FREED_BLOCKS);
+    return values[metric];
+}
+
+_Static_assert((int)ALLOC_BYTES == LIVE_ALLOC_BYTES && (int)ALLOC_BLOCKS == LIVE_ALLOC_BLOCKS &&
+                   (int)ALLOC_FREED == LIVE_FREED_BYTES && (int)ALLOC_FREES == LIVE_FREED_BLOCKS,
+               "the first four are the same");
+
+// Which of enum alloc_metric it is; ALLOC_METRICS: none of them.
+static inline unsigned live_alloc_metric(const struct live_sink *sink, unsigned metric)
+{
+    const unsigned number = metric - sink->alloc_metric;
+    return sink->allocates && number < ALLOC_METRICS ? number : ALLOC_METRICS;
+}
+
+// What is live, and was at the peak, comes and goes.
+static inline bool live_only_grows(const struct live_sink *sink, unsigned metric)
+{
+    const unsigned number = live_alloc_metric(sink, metric);
+    return number < ALLOC_LIVE || number == ALLOC_METRICS;
+}
+
+static inline uint64_t live_cost(const struct live_values *of, const struct node *node,
+                                 unsigned metric)
+{
+    const struct live_sink *sink = of->sink;
+    const unsigned number = live_alloc_metric(sink, metric);
+    if (number < ALLOC_METRICS)
+        return live_alloc_value(of, node, number);
+    for (unsigned i = 0; i < sink->times; i++)
+        if (sink->time_metrics[i] == metric && sink->time_value + i < of->count)
+            return __atomic_load_n(&node->value[sink->time_value + i], __ATOMIC_RELAXED);
+    return 0;
+}
+
+// The value of a node as the profile has it. The first one of a frame counts calls, where they are
+// followed, else returns, in the place of a time.
+static inline uint64_t live_value(const struct live_values *of, const struct node *node,
+                                  bool is_frame, unsigned metric)
+{
+    const struct live_sink *sink = of->sink;
+    if (!is_frame)
+        return live_cost(of, node, metric);
+    if (!sink->follows_calls && (sink->allocates || !sink->times))
+        return 0;
+    if (metric != (sink->follows_calls ? sink->calls_metric : sink->time_metrics[0]))
+        return 0;
+    return __atomic_load_n(&node->value[0], __ATOMIC_RELAXED);
+}
+
+#endif

@@ -1,0 +1,36 @@
+// SPDX-License-Identifier: MIT
+#ifndef CAIRN_PROFILE_RECORDER_LIVENESS_H
+#define CAIRN_PROFILE_RECORDER_LIVENESS_H
+
+// Whether a process still uses its slice. A pid alone does not tell: it may have been given to
+// another process, exec keeps it for another program, and in a pid namespace it is a number of that
+// namespace. The proof is that /proc/PID/maps shows the slice.
+
+#include <stdbool.h>
+#include <stdint.h>
+#include <sys/types.h>
+
+struct presence {
+    uint32_t pid;
+    int pidfd;   // -1: none is kept (too many processes at once), a new one is asked for each time
+    bool proven; // was seen to have the slice mapped
+};
+
+// The part of the memory file that a process uses.
+struct slice_place {
+    ino_t inode;
+    uint64_t offset, bytes;
+};
+
+// Looks for the process. `keep` says whether a descriptor may stay open.
+void presence_start(struct presence *presence, uint32_t pid, const struct slice_place *place,
+                    bool keep);
+void presence_end(struct presence *presence);
+
+// Whether a process of that pid runs now, as far as we can see; never true if it was not proven.
+bool presence_lasts(const struct presence *presence);
+
+// Whether it still has the slice mapped: an exec ends that. True if it cannot be known.
+bool presence_holds_slice(const struct presence *presence, const struct slice_place *place);
+
+#endif

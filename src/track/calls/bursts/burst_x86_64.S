@@ -1,0 +1,68 @@
+// SPDX-License-Identifier: MIT
+#include "track/calls/hook_x86_64.h"
+
+    .hidden burst_turn_enter, burst_turn, burst_cells, burst_try_relays, burst_try_nothing, calls_enter, calls_current
+    .globl burst_turn_enter, burst_try_relays, burst_try_nothing
+
+    .text
+// Where relays go that have used up a slice of calls: it may be the last, or the call goes on to the hook.
+    .p2align 5
+    .type burst_turn_enter, @function
+burst_turn_enter:
+    .cfi_startproc
+    SAVE %rdi
+    SAVE %rsi
+    SAVE %rdx
+    SAVE %rcx
+    SAVE %rax
+    BEGIN_FRAME
+    CALL_WITH_VECTORS_SAVED burst_turn, calls_current
+    END_FRAME
+    movq burst_cells@gottpoff(%rip), %rax
+    cmpq $0, %fs:(%rax)             // below nought, calls are followed
+    RESTORE %rax
+    RESTORE %rcx
+    RESTORE %rdx
+    RESTORE %rsi
+    RESTORE %rdi
+    jns 1f
+    jmp calls_enter
+1:  ret
+    .cfi_endproc
+    .size burst_turn_enter, . - burst_turn_enter
+
+// What relays do (entries.c), and the same number of calls without: to know what it costs.
+    .p2align 5
+    .type burst_try_relays, @function
+burst_try_relays:
+    .cfi_startproc
+    movq burst_cells@gottpoff(%rip), %rsi
+1:  call 2f
+    decq %rdi
+    jnz 1b
+    ret
+    .p2align 4
+2:  call 3f
+    ret
+    .p2align 4
+3:  decq %fs:(%rsi)
+    js 4f
+    jo 4f
+4:  ret
+    .cfi_endproc
+    .size burst_try_relays, . - burst_try_relays
+
+    .p2align 5
+    .type burst_try_nothing, @function
+burst_try_nothing:
+    .cfi_startproc
+1:  call 2f
+    decq %rdi
+    jnz 1b
+    ret
+    .p2align 4
+2:  ret
+    .cfi_endproc
+    .size burst_try_nothing, . - burst_try_nothing
+
+    .section .note.GNU-stack, "", @progbits

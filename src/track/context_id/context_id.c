@@ -1,0 +1,310 @@
+// SPDX-License-Identifier: MIT
+#include "base/agent_map.h"
+#include "base/lock.h"
+#include "loadmap/loadmap.h"
+#include "track/context_id/id_memo.h"
+#include "track/thread_creation.h"
+#include "track/walk/marker.h"
+#include "track/walk/unmarkable.h"
+#include <signal.h>
+#include <sys/mman.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#define TABLE_PART 16 // of the slice, at most
+#define LEFT_ALONE 4
+
+__thread struct asked_thread *asked_current;
+static __thread uintptr_t root;
+
+static struct {
+    struct arena *arena;
+    struct live_contexts *live;
+    struct intern intern;
+    struct lock lock; // its holder has signals blocked
+    uintptr_t left_alone[LEFT_ALONE];
+    unsigned left_alone_count;
+} asked;
+
+void asked_start(struct arena *arena, struct live_contexts *live)
+{
+    // In a child, what the parent's numbers mean is not known here: its own are others.
+    live->first = asked.live ? asked.live->first + asked.intern.used : 0;
+    asked.arena = arena;
+    asked.live = live;
+    asked.intern = (struct intern){0};
+    lock_break(&asked.lock);
+    encode_context_restart();
+}
+
+void asked_leave_alone(const void *const *functions, unsigned count)
+{
+    for (unsigned i = 0; i < count && asked.left_alone_count < LEFT_ALONE; i++)
+        asked.left_alone[asked.left_alone_count++] = (uintptr_t)functions[i];
+}
+
+bool asked_is_left_alone(uintptr_t function)
+{
+    for (unsigned i = 0; i < asked.left_alone_count; i++)
+        if (asked.left_alone[i] == function)
+            return true;
+    return false;
+}
+
+void asked_begin_thread(uintptr_t function)
+{
+    root = function;
+}
+
+uintptr_t asked_root(void)
+{
+    return root;
+}
+
+void asked_end_thread(void)
+{
+    struct asked_thread *thread = asked_current;
+    asked_current = NULL;
+    atomic_signal_fence(memory_order_seq_cst);
+    if (thread)
+        reserve_unmap(thread, sizeof *thread);
+}
+
+bool asked_lock(void)
+{
+    return !lock_take(&asked.lock);
+}
+
+void asked_unlock(void)
+{
+    lock_release(&asked.lock);
+}
+
+const struct intern *asked_table(uint32_t *first)
+{
+    if (!asked.live || !atomic_load_explicit(&asked.live->nodes, memory_order_acquire))
+        return NULL;
+    *first = asked.live->first;
+    return &asked.intern;
+}
+
+struct intern *asked_intern(void)
+{
+    if (asked.intern.node)
+        return &asked.intern;
+    const size_t bytes = intern_bytes(arena_head(asked.arena)->limit / TABLE_PART);
+    struct intern intern;
+    const ref_t ref = arena_alloc(asked.arena, bytes);
+    if (!ref || intern_init(&intern, arena_at(asked.arena, ref), bytes) ||
+        asked.live->first > UINT32_MAX - intern.capacity)
+        return NULL;
+    asked.intern = intern;
+    asked.live->capacity = intern.capacity;
+    // Release: a reader that finds the nodes knows how many there can be.
+    atomic_store_explicit(&asked.live->nodes, ref, memory_order_release);
+    return &asked.intern;
+}
+
+uint64_t asked_handle(uint32_t stamp, uint32_t point)
+{
+    return point ? (uint64_t)stamp << 32 | (asked.live->first + point) : 0;
+}
+
+struct live_sections *asked_reserve(size_t bytes, ref_t *ref)
+{
+    struct live_sections *sections = NULL;
+    *ref = bytes < UINT32_MAX ? arena_alloc(asked.arena, sizeof *sections + bytes) : 0;
+    if (!*ref)
+        return NULL;
+    sections = arena_at(asked.arena, *ref);
+    sections->bytes = (uint32_t)bytes;
+    return sections;
+}
+
+void asked_publish(struct live_sections *sections, ref_t ref)
+{
+    live_push(&asked.live->sections, &sections->next, ref);
+}
+
+// ---- by a walk
+
+// Frames youngest first. *cut: there are more, which are not known.
+static uint32_t walk(struct asked_thread *thread, const struct asked_place *at, place_t *point,
+                     bool *cut)
+{
+    struct unwind_cursor cursor;
+    enum verdict verdict = VERDICT_BAD_STACK;
+    const bool own = at->sp >= at->stack.low && at->sp < at->stack.high;
+    // The marker may be on the return address of the function that asks.
+    const uintptr_t truth_of_pc = marker_is_stub(at->pc) ? marker_truth(at->sp) : at->pc;
+    unwind_start_here(&cursor, truth_of_pc ? truth_of_pc : at->pc, at->sp, at->bp,
+                      (struct unwind_bounds){own ? at->sp : at->stack.high, at->stack.high});
+    *point = cursor.frame.place;
+    uint32_t count = 0;
+    const uintptr_t root_slot = encode_context_root_slot();
+    for (bool on = true; on && count < ASKED_FRAMES;) {
+        on = unwind_step(&cursor, &verdict) == UNWIND_OK;
+        const struct unwind_frame *left = on ? &cursor.left : &cursor.frame;
+        // What the agent called was called, for the reader, from where the agent was.
+        if (!forbidden_is_agent(left->function))
+            thread->frames[count++] = (struct edge){0, left->function};
+        // The thread's first function may have left by a jump, and be known by its slot alone.
+        if (on && left->ra_slot && left->ra_slot == root_slot) {
+            *cut = false;
+            return count;
+        }
+        if (on && marker_is_stub(cursor.frame.pc)) {
+            const uintptr_t truth = marker_truth(cursor.left.cfa);
+            on = truth != 0;
+            if (on)
+                unwind_correct(&cursor, truth);
+        }
+        if (on && count)
+            thread->frames[count - 1].site =
+                cursor.frame.place + (cursor.frame.flags & FRAME_INTERRUPTED ? 1 : 0);
+    }
+    *cut = verdict != VERDICT_COMPLETE;
+    return count;
+}
+
+// What called the function that the thread began in is none of the program's business.
+static uint32_t cut_at_root(struct asked_thread *thread, uint32_t count, place_t began, bool *cut)
+{
+    for (uint32_t i = count; began && i-- > 0;) {
+        if (thread->frames[i].function != began)
+            continue;
+        thread->frames[i].site = 0;
+        *cut = false;
+        return i + 1;
+    }
+    return count;
+}
+
+static uint32_t walked_origin(struct intern *intern, struct asked_value creator)
+{
+    return intern_origin(
+        intern, &(struct intern_origin){creator.id, creator.handle, GRAPH_NONE, GRAPH_NONE});
+}
+
+// The context of frames in a thread of that origin.
+static struct asked_value intern_frames(struct intern *intern, const struct asked_thread *thread,
+                                        uint32_t origin, uint32_t count, bool cut, place_t point)
+{
+    uint32_t node = origin;
+    if (cut)
+        node = intern_frame(intern, node, 0, 0);
+    for (uint32_t i = count; i-- > 0;)
+        node = intern_frame(intern, node, thread->frames[i].site, thread->frames[i].function);
+    return (struct asked_value){0, asked_handle(0, intern_point(intern, node, point, GRAPH_NONE))};
+}
+
+// The call that created the thread, below that which created its creator, and so on.
+static struct asked_value intern_creators(struct intern *intern, struct asked_thread *thread)
+{
+    uint32_t calls[CREATION_LEVELS], count = 0;
+    struct creation_call call;
+    struct asked_value creator = {0};
+    for (uint32_t at = creation_current;
+         count < CREATION_LEVELS && creation_read(at, &call, thread->frames, ASKED_FRAMES);
+         at = call.creator)
+        calls[count++] = at;
+    while (count-- > 0 && creation_read(calls[count], &call, thread->frames, ASKED_FRAMES)) {
+        bool cut = false;
+        const uint32_t frames = cut_at_root(thread, call.frames, call.root, &cut);
+        creator =
+            intern_frames(intern, thread, walked_origin(intern, creator), frames, cut, call.site);
+    }
+    return creator;
+}
+
+struct asked_value asked_creator(void)
+{
+    struct asked_thread *thread = asked_current;
+    struct intern *intern = thread->creator_told || !creation_current ? NULL : asked_intern();
+    if (intern)
+        thread->creator = intern_creators(intern, thread);
+    thread->creator_told = 1;
+    return thread->creator;
+}
+
+// Before the walk, which needs the room for frames as well.
+static bool has_origin(struct asked_thread *thread)
+{
+    if (thread->walked_origin)
+        return true;
+    if (!asked_lock())
+        return false;
+    const struct asked_value creator = asked_creator();
+    struct intern *intern = asked_intern();
+    if (intern)
+        thread->walked_origin = walked_origin(intern, creator);
+    asked_unlock();
+    return thread->walked_origin;
+}
+
+static struct asked_value by_walk(struct asked_thread *thread, const struct asked_place *place)
+{
+    struct asked_value value = {0};
+    place_t point;
+    bool cut;
+    if (!has_origin(thread))
+        return value;
+    uint32_t count = walk(thread, place, &point, &cut);
+    count = cut_at_root(thread, count, root ? loadmap_place(root) : 0, &cut);
+    if (!asked_lock())
+        return value;
+    value = intern_frames(&asked.intern, thread, thread->walked_origin, count, cut, point);
+    asked_unlock();
+    return value;
+}
+
+// ---- either way
+
+static struct asked_thread *thread_here(void)
+{
+    struct asked_thread *thread = asked_current;
+    if (!thread) {
+        thread = reserve_map(sizeof *thread);
+        if (!thread)
+            return NULL;
+        // A child that nobody tells us of must not hand out what is its parent's.
+        if (madvise(thread, sizeof *thread, MADV_WIPEONFORK)) {
+            reserve_unmap(thread, sizeof *thread);
+            return NULL;
+        }
+        asked_current = thread;
+    }
+    thread->stack.known = thread->known;
+    thread->stack.limit = ASKED_ENTRIES;
+    return thread;
+}
+
+static void block_signals(uint64_t *before)
+{
+    const uint64_t all = ~(UINT64_C(1) << (SIGTRAP - 1) | UINT64_C(1) << (SIGSTKFLT - 1) |
+                           UINT64_C(1) << (SIGSEGV - 1) | UINT64_C(1) << (SIGBUS - 1));
+    syscall(SYS_rt_sigprocmask, SIG_BLOCK, &all, before, sizeof all);
+}
+
+struct asked_value asked_here(const struct asked_place *place)
+{
+    struct asked_value value = {0};
+    uint64_t mask;
+    if (!asked.live || (asked_current && asked_current->busy))
+        return value;
+    block_signals(&mask);
+    struct asked_thread *thread = thread_here();
+    if (thread) {
+        thread->busy = 1;
+        const bool numbered = encode_context(thread, place, &value);
+        if (!numbered)
+            value = by_walk(thread, place);
+        _Atomic uint64_t *count = !value.handle ? &asked.live->unknown
+                                  : numbered    ? &asked.live->number
+                                                : &asked.live->walked;
+        atomic_fetch_add_explicit(count, 1, memory_order_relaxed);
+        thread->busy = 0;
+    }
+    syscall(SYS_rt_sigprocmask, SIG_SETMASK, &mask, NULL, sizeof mask);
+    return value;
+}

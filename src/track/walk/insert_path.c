@@ -1,0 +1,120 @@
+// SPDX-License-Identifier: MIT
+// A context that is known as a whole, in a bounded tree (tree/bounded/bounded.h).
+//
+//   known path     root ─ a ─ b ─ c ─ d ─ e ─ f ─ g        K = 3
+//   in the tree    root ─ a ─ b ─ c ─ d                    three are new: they are put below d
+//   in the tree    root ─ a                                more are: (detached) e ─ f ─ g
+//
+// A walk of K frames does not know what is above them. A tracker that tells whole paths does, but a
+// sample may still make no more than K nodes: where that is not enough, its youngest K frames
+// become a detached root, as with a walk. What such a sample has left of its K nodes lengthens the
+// known part from the root on, so that a context that comes again and again is whole after a while.
+
+#include "track/walk/unwind_pass.h"
+#include "tree/bounded/bounded.h"
+
+#define MOST_MENDED 1024 // frames of a path that is worth to be made whole: each sample finds them
+
+struct placing {
+    struct walker *walker;
+    const struct walk_frame *frames; // oldest first
+    size_t count;
+    size_t same; // of them, those that the last sample had as well: their calls are not new
+    uint64_t weight;
+    bool detached;
+};
+
+static ref_t find(const struct placing *placing, ref_t parent, place_t site, size_t index)
+{
+    const struct walker *walker = placing->walker;
+    return bounded_find(walker->arena, walker->tree, parent, site, placing->frames[index].function);
+}
+
+static ref_t enter(const struct placing *placing, ref_t parent, place_t site, size_t index,
+                   ref_t held)
+{
+    const struct walker *walker = placing->walker;
+    return bounded_enter(walker->arena, walker->tree, parent, site, placing->frames[index].function,
+                         index >= placing->same ? placing->weight : 0, held);
+}
+
+// The youngest frames, whose callers are too many to make nodes for. What is left of the nodes that
+// a sample may make goes to these, from `known` on, which hangs below `top`.
+static ref_t detach(struct placing *placing, ref_t top, size_t known)
+{
+    const struct walker *walker = placing->walker;
+    const size_t limit = walker->limit, first = placing->count - limit;
+    ref_t node = tree_root(walker->arena, walker->tree);
+    size_t left = limit;
+    placing->detached = true;
+    for (size_t i = first; i < placing->count && node; i++) {
+        const place_t site = i == first ? PLACE_UNKNOWN : placing->frames[i].site;
+        left -= find(placing, node, site, i) == 0;
+        node = enter(placing, node, site, i, 0);
+    }
+    if (placing->count > MOST_MENDED)
+        left = 0;
+    for (size_t i = known; node && top && i < known + left && i < placing->count; i++)
+        top = bounded_enter(walker->arena, walker->tree, top, placing->frames[i].site,
+                            placing->frames[i].function, 0, node);
+    return node;
+}
+
+// 0: no room.
+static ref_t place(struct placing *placing)
+{
+    const struct walker *walker = placing->walker;
+    ref_t node = tree_root(walker->arena, walker->tree), begin = node;
+    size_t known = 0;
+    for (ref_t next; known < placing->count; node = next, known++) {
+        if (known <= placing->same)
+            begin = node;
+        next = find(placing, node, placing->frames[known].site, known);
+        if (!next)
+            break;
+    }
+    if (placing->count - known > walker->limit)
+        return detach(placing, node, known);
+    // Calls that are new have their weights added, whether they have nodes already or not.
+    size_t from = known < placing->same ? known : placing->same;
+    if (from == placing->count)
+        return node;
+    for (node = begin; from < placing->count && node; from++)
+        node = enter(placing, node, placing->frames[from].site, from, 0);
+    return node;
+}
+
+static size_t same_as_last(const struct pass *pass)
+{
+    const struct walker *walker = pass->walker;
+    const struct walk_frame *last = walker->frames, *fresh = walker->frames + pass->low;
+    size_t same = 0;
+    while (same < walker->count && same < pass_walked(pass) &&
+           last[same].site == fresh[same].site && last[same].function == fresh[same].function)
+        same++;
+    return same;
+}
+
+ref_t pass_insert_path(struct pass *pass)
+{
+    struct walker *walker = pass->walker;
+    struct placing placing = {.walker = walker,
+                              .frames = walker->frames + pass->low,
+                              .count = pass_walked(pass),
+                              .same = same_as_last(pass),
+                              .weight = pass->amount};
+    const enum bounded_room room = bounded_begin(walker->arena, walker->tree);
+    ref_t node = room == BOUNDED_NONE ? 0 : place(&placing);
+    if (!node && room != BOUNDED_NONE) {
+        bounded_empty(walker->arena, walker->tree);
+        placing.detached = false;
+        node = place(&placing);
+    }
+    struct live_stats *stats = walker->stats;
+    stats->verdicts[placing.detached ? VERDICT_DETACHED : pass->verdict]++;
+    stats->frames_stack += placing.count;
+    stats->purged = bounded_purged(walker->arena, walker->tree);
+    stats->unplaced += node == 0;
+    pass_adopt(pass, placing.same, placing.same);
+    return node ? node : tree_root(walker->arena, walker->tree);
+}

@@ -1,0 +1,85 @@
+// SPDX-License-Identifier: MIT
+#include "track/walk/stack_cache.h"
+#include "loadmap/loadmap.h"
+#include "unwind/stack.h"
+
+// Where trails from there are: paths to the same place with the same stack pointer are not rare.
+static struct trail *trails_at(struct trails *trails, uintptr_t pc, uintptr_t sp)
+{
+    const uint64_t hash = (pc ^ sp << 20 ^ sp >> 3) * UINT64_C(0x9e3779b97f4a7c15);
+    return &trails->trails[(hash >> 32) % (TRAILS / TRAIL_WAYS) * TRAIL_WAYS];
+}
+
+static bool is_unchanged(const struct unwind_word *words, uint32_t count)
+{
+    for (uint32_t i = 0; i < count; i++)
+        if (*(const stack_word *)words[i].place != words[i].value)
+            return false;
+    return true;
+}
+
+// Whose frames are all above sp, on the thread's own stack: what is compared can be read.
+static bool is_of_stack(const struct walker *walker, uintptr_t sp)
+{
+    return sp >= walker->stack.low && sp < walker->stack.high;
+}
+
+static bool is_of(const struct trail *trail, const struct walker *walker, uintptr_t pc,
+                  uintptr_t sp, uintptr_t bp)
+{
+    return trail->pc == pc && trail->sp == sp && trail->tree == walker->tree &&
+           trail->generation == loadmap_generation() && (!trail->by_fp || trail->bp == bp) &&
+           (!trail->serial || (trail->serial == walker->serial && walker->marker.entry));
+}
+
+ref_t trail_find(struct trails *trails, struct walker *walker, uintptr_t pc, uintptr_t sp,
+                 uintptr_t bp)
+{
+    const struct trail *trail = trails_at(trails, pc, sp), *end = trail + TRAIL_WAYS;
+    while (trail < end && !(is_of(trail, walker, pc, sp, bp) &&
+                            is_unchanged(&trails->words[trail->first], trail->count)))
+        trail++;
+    if (trail == end)
+        return 0;
+    struct live_stats *stats = walker->stats;
+    stats->verdicts[trail->serial ? VERDICT_MARKER : VERDICT_COMPLETE]++;
+    stats->frames_stack += trail->frames;
+    return trail->node;
+}
+
+static void forget_all(struct trails *trails)
+{
+    for (unsigned i = 0; i < TRAILS; i++)
+        trails->trails[i].pc = 0;
+    trails->used = 0;
+}
+
+void trail_keep(struct trails *trails, const struct walker *walker, uintptr_t pc, uintptr_t sp,
+                uintptr_t bp, ref_t node)
+{
+    // Without the marker at work, and where the walk was whole.
+    if (walker->rooted != VERDICT_COMPLETE || walker->in_stub || walker->suspended ||
+        !is_of_stack(walker, sp) || walker->kind != TREE_FULL)
+        return;
+    if (trails->used + TRAIL_LONGEST > TRAIL_WORDS)
+        forget_all(trails);
+    const struct unwind_bounds stack = {sp, walker->stack.high};
+    const uintptr_t marked = walker->marker.entry ? walker->marker.slot : 0;
+    struct unwind_trail found = {.words = &trails->words[trails->used]};
+    if (!unwind_follow(&found, TRAIL_LONGEST, pc, sp, bp, stack, marked))
+        return;
+    trails_at(trails, pc, sp)[trails->turn++ % TRAIL_WAYS] = (struct trail){
+        .pc = pc,
+        .sp = sp,
+        .bp = bp,
+        .tree = walker->tree,
+        .node = node,
+        .first = trails->used,
+        .count = (uint32_t)found.count,
+        .frames = (uint32_t)(found.frames + (found.stopped ? walker->marked : 0)),
+        .serial = found.stopped ? walker->serial : 0,
+        .generation = loadmap_generation(),
+        .by_fp = found.by_fp,
+    };
+    trails->used += (uint32_t)found.count;
+}

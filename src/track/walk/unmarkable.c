@@ -1,0 +1,240 @@
+// SPDX-License-Identifier: MIT
+#include "track/walk/unmarkable.h"
+#include "base/gc_hidden.h"
+#include "loadmap/lookup.h"
+#include "patch/x86_64/return_load.h"
+#include "track/walk/program_unwinders.h"
+#include "unwind/arch.h"
+#include "unwind/shortcut.h"
+#include <dlfcn.h>
+#include <stdatomic.h>
+#include <stddef.h>
+#include <string.h>
+#include <sys/auxv.h>
+
+static const char *const names[] = {
+    // keep their return address and come back to it a second time
+    "setjmp",
+    "_setjmp",
+    "__sigsetjmp",
+    "sigsetjmp",
+    "vfork",
+    "__vfork",
+    "getcontext",
+    "swapcontext",
+    "setcontext",
+    "makecontext",
+    "clone",
+    "__clone",
+    // ask who their caller is
+    "dlopen",
+    "dlmopen",
+    "dlsym",
+    "dlvsym",
+    "dlclose",
+    "dlerror",
+    "mcount",
+    "_mcount",
+    "__fentry__",
+    "__morestack",
+};
+
+#define NAME_COUNT (sizeof names / sizeof *names)
+_Static_assert(NAME_COUNT <= LOOKUP_MOST, "looked up at once");
+
+// Written once before the first sample, then only read.
+static place_t functions[NAME_COUNT];
+static place_t first_function, last_function; // of those: most others lie before or behind them
+static unsigned agent_module, loader_module;
+
+// Modules whose own runtime looks up return addresses. Bits are only set; relaxed, as a frame is
+// walked after its module was found.
+static _Atomic bool any_runtime;
+static _Atomic uint64_t runtimes[(MODULE_LIMIT + 64) / 64] UNSEEN;
+
+// Added to as they are met, by whichever thread; a lost race is made good the next time. Relaxed:
+// each is a number by itself.
+#define UNWINDERS 8
+static _Atomic unsigned unwinder_modules[UNWINDERS];
+static _Atomic place_t unwinders[UNWINDERS];
+#define UNWINDER_REACH                                                                             \
+    16384 // bytes around one function of a linked-in unwinder that hold all of it
+
+// Functions that were examined, each with one bit more: it loads its own return address. A function
+// that was displaced by another is examined again. Relaxed: a word is all there is.
+#define EXAMINED 4096
+// Of code, at most. The loops of interpreters are as large, and recursion goes through them: each
+// is looked through once, which takes a tenth of a millisecond.
+#define EXAMINED_BYTES (128 << 10)
+static _Atomic uint64_t examined[EXAMINED] UNSEEN;
+
+void forbidden_start(void)
+{
+    agent_module = place_module(loadmap_place((uintptr_t)&forbidden_start));
+    uintptr_t loader = getauxval(AT_BASE);
+    loader_module = loader ? place_module(loadmap_place(loader)) : MODULE_NONE;
+    // RTLD_NEXT: the real ones, not what the agent interposes.
+    void *addresses[NAME_COUNT];
+    lookup_symbols(RTLD_NEXT, names, addresses, NAME_COUNT);
+    for (size_t i = 0; i < NAME_COUNT; i++) {
+        functions[i] = addresses[i] ? loadmap_place((uintptr_t)addresses[i]) : 0;
+        if (!functions[i])
+            continue;
+        if (!first_function || functions[i] < first_function)
+            first_function = functions[i];
+        if (functions[i] > last_function)
+            last_function = functions[i];
+    }
+}
+
+static void note_runtime(unsigned id)
+{
+    atomic_fetch_or_explicit(&runtimes[id / 64], UINT64_C(1) << id % 64, memory_order_relaxed);
+    atomic_store_explicit(&any_runtime, true, memory_order_relaxed);
+}
+
+static bool has_runtime(unsigned id)
+{
+    return atomic_load_explicit(&any_runtime, memory_order_relaxed) &&
+           atomic_load_explicit(&runtimes[id / 64], memory_order_relaxed) >> id % 64 & 1;
+}
+
+void forbidden_note_module(const struct module_info *module)
+{
+    const unsigned id = module->id;
+    const char *name = strrchr(module->path, '/');
+    name = name ? name + 1 : module->path;
+    if (module->runtime != RUNTIME_NONE)
+        note_runtime(id);
+    if (module->unwinds)
+        unwinding_expect_memory();
+    if (strncmp(name, "libgcc_s.so", 11) && strncmp(name, "libunwind", 9))
+        return;
+    for (size_t i = 0; i < UNWINDERS; i++) {
+        unsigned known = atomic_load_explicit(&unwinder_modules[i], memory_order_relaxed);
+        if (known == id)
+            return;
+        if (!known) {
+            atomic_store_explicit(&unwinder_modules[i], id, memory_order_relaxed);
+            return;
+        }
+    }
+}
+
+static bool is_near(place_t a, place_t b)
+{
+    return (a > b ? a - b : b - a) < UNWINDER_REACH;
+}
+
+static bool is_unwinder(place_t function)
+{
+    // Both lists end where they are empty.
+    for (size_t i = 0; i < UNWINDERS; i++) {
+        const unsigned id = atomic_load_explicit(&unwinder_modules[i], memory_order_relaxed);
+        if (!id)
+            break;
+        if (id == place_module(function))
+            return true;
+    }
+    for (size_t i = 0; i < UNWINDERS; i++) {
+        const place_t known = atomic_load_explicit(&unwinders[i], memory_order_relaxed);
+        if (!known)
+            break;
+        if (is_near(known, function))
+            return true;
+    }
+    return false;
+}
+
+void forbidden_note_unwinder(place_t function)
+{
+    if (is_unwinder(function))
+        return;
+    for (size_t i = 0; i < UNWINDERS; i++)
+        if (!atomic_load_explicit(&unwinders[i], memory_order_relaxed)) {
+            atomic_store_explicit(&unwinders[i], function, memory_order_relaxed);
+            return;
+        }
+}
+
+bool forbidden_is_agent(place_t function)
+{
+    return agent_module && place_module(function) == agent_module;
+}
+
+bool forbidden_to_mark(place_t function, place_t site)
+{
+    unsigned from = place_module(site), module = place_module(function);
+    if (from == agent_module || module == agent_module || from == loader_module ||
+        module == loader_module || has_runtime(from))
+        return true;
+    if (function >= first_function && function <= last_function)
+        for (size_t i = 0; i < NAME_COUNT; i++)
+            if (functions[i] == function)
+                return true;
+    return is_unwinder(function);
+}
+
+static _Atomic uint64_t *examined_slot(place_t function)
+{
+    return &examined[function * UINT64_C(0x9e3779b97f4a7c15) >> 52];
+}
+
+void forbidden_expect(place_t function)
+{
+    __builtin_prefetch(examined_slot(function));
+}
+
+// The function with its bit. Of the module's number one bit is lost.
+static uint64_t examined_word(place_t function, bool loads)
+{
+    return function << 1 | loads;
+}
+
+static bool examine(place_t function, uintptr_t pc, const struct module_ref *module)
+{
+    if (module->id != place_module(function))
+        return true;
+    const bool loads = return_may_be_loaded(module, pc, EXAMINED_BYTES);
+    atomic_store_explicit(examined_slot(function), examined_word(function, loads),
+                          memory_order_relaxed);
+    return loads;
+}
+
+// What is known of a function: examined_word(), or another one's.
+static uint64_t known_word(place_t function)
+{
+    return atomic_load_explicit(examined_slot(function), memory_order_relaxed);
+}
+
+static bool is_examined(place_t function, uint64_t known)
+{
+    return known >> 1 == examined_word(function, false) >> 1;
+}
+
+bool forbidden_by_code_that_stays(place_t function, uintptr_t pc)
+{
+    const uint64_t known = known_word(function);
+    if (is_examined(function, known))
+        return known & 1;
+    const struct shortcut *shortcut = shortcut_at(pc);
+    if (!shortcut)
+        return true;
+    const uint64_t flags = arch_begin_unaligned(); // tables are not aligned
+    const bool forbidden = examine(function, pc, &shortcut->module);
+    arch_restore_flags(flags);
+    return forbidden;
+}
+
+bool forbidden_by_code(place_t function, uintptr_t pc)
+{
+    const uint64_t known = known_word(function);
+    if (is_examined(function, known))
+        return known & 1;
+    struct module_ref module;
+    bool unloading;
+    loadmap_enter();
+    const bool forbidden = !loadmap_find(pc, &module, &unloading) || examine(function, pc, &module);
+    loadmap_leave();
+    return forbidden;
+}

@@ -1,0 +1,94 @@
+// SPDX-License-Identifier: MIT
+#ifndef CAIRN_TRACK_WALK_UNWIND_PASS_H
+#define CAIRN_TRACK_WALK_UNWIND_PASS_H
+
+// One sample's walk, between pass.c, which goes up the stack, walk.c, which goes down the tree and
+// moves the marker, and walk_bounded.c, which goes down a bounded tree.
+
+#include "track/walk/walk.h"
+
+// What is walked is laid at the far end of the walker's list, from the end downwards, so that it
+// comes out oldest first as well:
+//
+//   frames[0 .. count) the last sample     free     frames[low .. capacity) this one
+struct pass {
+    struct walker *walker;
+    struct unwind_cursor cursor;
+    size_t low;
+    size_t limit;          // frames that may be walked; 0: all
+    struct walk_rest rest; // if it was cut there
+    place_t statement;     // the sampled instruction
+    uint64_t amount;       // to add to every frame that is new
+    uint64_t last_amount;  // in a bounded tree: to add to the youngest frame's edge, beside that
+    size_t sure;           // frames below the first one that was searched for; 0: none was
+    size_t keep;           // of the list: those that may still be met, or were
+    bool frozen;           // the list is in use by the interrupted stub: read only
+    bool unwinding;        // an exception is in flight: the marker stays where it is
+    bool guessed;          // a frame without unwind tables was met: older frames may be wrong
+    bool on_own_stack;     // a frame of the thread's own stack was met
+    bool spliced;          // ended on the newest frame of the list
+    bool joined;           // ended where frames[0 .. keep) of the list are the callers
+    bool met;              // ended at the marker
+    bool cut;              // ended at the limit
+    enum verdict verdict;
+};
+
+static inline size_t pass_walked(const struct pass *pass)
+{
+    return pass->walker->capacity - pass->low;
+}
+
+static inline bool pass_in_bounds(const struct unwind_bounds *bounds, uintptr_t address)
+{
+    return address >= bounds->low && address < bounds->high;
+}
+
+static inline bool pass_same_frame(const struct walk_frame *a, const struct walk_frame *b)
+{
+    return a->slot == b->slot && a->ra == b->ra && a->site == b->site && a->function == b->function;
+}
+
+// pass.c
+
+// Memory for so many frames of the list; NULL: none. Signal-safe.
+struct walk_frame *pass_map_frames(size_t capacity);
+
+// Goes up from where the cursor stands, as far as it may.
+void pass_walk(struct pass *pass);
+
+// The next frame up, where they are told instead of walked. False: no memory. Signal-safe.
+bool pass_tell(struct pass *pass, place_t site, place_t function);
+
+// How many of the oldest frames are those of the last sample.
+size_t pass_common(const struct pass *pass);
+
+// The marked frame has become another function's since (a tail call reuses the slot). True if so;
+// its node is the old one still.
+bool pass_note_tail_call(struct pass *pass);
+
+// walk.c
+
+// The marker was not met. False if it is still good and must stay.
+bool pass_bury_marker(struct pass *pass, uintptr_t leaf_sp);
+
+// The walk went to its end without meeting the marker. True if the list may be replaced by what was
+// walked.
+bool pass_give_up_marker(struct pass *pass, uintptr_t leaf_sp);
+
+// Makes the walked frames from index `from` on the list's new end, at position `keep`.
+void pass_adopt(struct pass *pass, size_t keep, size_t from);
+
+// Puts the marker into the youngest frame of the list that may carry it. Frames from index `fresh`
+// on are new in the list.
+void pass_move_marker(struct walker *walker, size_t fresh);
+
+// walk_bounded.c: the node that the walked frames lead to, in a bounded tree. Never 0.
+ref_t pass_insert_bounded(struct pass *pass, uintptr_t leaf_sp);
+
+// A leaf that has no beginning is named by where the sample was.
+void pass_name_leaf(struct pass *pass);
+
+// path.c: the same where they go to the root.
+ref_t pass_insert_path(struct pass *pass);
+
+#endif

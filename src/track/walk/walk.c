@@ -1,0 +1,442 @@
+// SPDX-License-Identifier: MIT
+#include "track/walk/walk.h"
+#include "base/agent_map.h"
+#include "base/likely.h"
+#include "track/walk/program_unwinders.h"
+#include "track/walk/unmarkable.h"
+#include "track/walk/unwind_pass.h"
+#include "tree/bounded/bounded.h"
+#include "unwind/arch.h"
+#include "unwind/stack.h"
+#include <errno.h>
+#include <string.h>
+
+#define FIRST_CAPACITY 204 // frames: two pages
+#define EXPECT_BYTES 1536  // of the stack are looked through before a walk
+
+#define LEAVE_TRIES 16 // frames of our own that a sample may be in
+#define PLACE_TRIES 16 // a return must not search a deep stack for a frame that may be marked
+
+__thread struct walker *walk_current;
+
+int walk_open(struct walker *walker, struct arena *arena, ref_t tree, struct live_stats *stats,
+              struct unwind_bounds stack, bool use_marker)
+{
+    memset(walker, 0, sizeof *walker);
+    walker->frames = pass_map_frames(FIRST_CAPACITY);
+    if (!walker->frames)
+        return -ENOMEM;
+    walker->capacity = FIRST_CAPACITY;
+    walker->arena = arena;
+    walker->tree = tree;
+    walker->stats = stats;
+    walker->stack = stack;
+    walker->lowest = stack.high;
+    walker->use_marker = use_marker;
+    walker->kind = tree_kind(arena, tree);
+    walker->keeps_returns = walker->kind == TREE_FULL;
+    return 0;
+}
+
+void walk_lift(struct walker *walker)
+{
+    marker_lift(&walker->marker);
+}
+
+void walk_turn_to(struct walker *walker, ref_t tree, struct live_stats *stats)
+{
+    walk_lift(walker);
+    walker->tree = tree;
+    walker->stats = stats;
+    walker->count = walker->loose = 0;
+}
+
+void walk_close(struct walker *walker)
+{
+    walk_lift(walker);
+    if (walker->frames)
+        reserve_unmap(walker->frames, walker->capacity * sizeof *walker->frames);
+    walker->frames = NULL;
+    walker->count = walker->capacity = 0;
+}
+
+static ref_t node_below(const struct walker *walker, size_t index)
+{
+    return index ? walker->frames[index - 1].node : tree_root(walker->arena, walker->tree);
+}
+
+// Finds or makes a frame's node. When memory is out, the deepest known ancestor stands for it.
+static ref_t frame_node(struct walker *walker, ref_t parent, const struct walk_frame *frame)
+{
+    ref_t edge = tree_edge(walker->arena, walker->tree, frame->site, frame->function);
+    ref_t node = tree_child(walker->arena, walker->tree, parent, edge);
+    return node ? node : parent;
+}
+
+// Nodes for the walked frames from index `from` on, below parent. Returns the youngest.
+static ref_t insert(struct pass *pass, size_t from, ref_t parent)
+{
+    struct walker *walker = pass->walker;
+    for (size_t i = pass->low + from; i < walker->capacity; i++)
+        tree_expect_edge_record(walker->arena, walker->tree, walker->frames[i].site,
+                                walker->frames[i].function);
+    for (size_t i = pass->low + from; i < walker->capacity; i++) {
+        parent = walker->frames[i].node = frame_node(walker, parent, &walker->frames[i]);
+        if (RARE(pass->amount))
+            tree_charge(walker->arena, walker->tree, parent, pass->amount);
+    }
+    return parent;
+}
+
+// An address in the function of a frame.
+static uintptr_t address_in(const struct walker *walker, size_t index)
+{
+    return index + 1 < walker->count ? walker->frames[index + 1].ra - 1 : walker->leaf;
+}
+
+// The stub comes here, too, and a function's result may be in a vector register: nothing of libc or
+// the loader may be called.
+static bool may_mark(const struct walker *walker, size_t index)
+{
+    const struct walk_frame *frame = &walker->frames[index];
+    return frame->flags & WALK_CFI &&
+           !forbidden_by_code_that_stays(frame->function, address_in(walker, index)) &&
+           !forbidden_to_mark(frame->function, frame->site) && unwind_still_follows_call(frame->ra);
+}
+
+// Has functions examined that the marker may go to: those of the frames from index `fresh` on,
+// which returns will lead it to, and older ones up to the first that may carry it. Unlike the stub,
+// a sample may ask the loader for the modules of functions.
+static void examine_frames(const struct walker *walker, size_t fresh, size_t end)
+{
+    size_t tries = PLACE_TRIES;
+    bool found = false;
+    for (size_t i = end; i-- > 0 && (i >= fresh || !found) && tries-- > 0;)
+        if (walker->frames[i].flags & WALK_CFI &&
+            !forbidden_by_code(walker->frames[i].function, address_in(walker, i)))
+            found = true;
+}
+
+// Puts the marker into the youngest frame below index `end` that may carry it.
+static void place_marker(struct walker *walker, size_t end)
+{
+    size_t tries = PLACE_TRIES;
+    for (size_t i = end; i-- > 0 && tries-- > 0;) {
+        const struct walk_frame *frame = &walker->frames[i];
+        // Set before the marker is there: once it is, a return uses it.
+        walker->marked = i;
+        if (may_mark(walker, i) && marker_place(&walker->marker, frame->slot, frame->ra)) {
+            walker->serial += walker->serial == UINT32_MAX ? 2 : 1;
+            return;
+        }
+    }
+}
+
+// Some frames away from the leaf, where it is wanted so. None on a stack that is not that deep.
+static void place_apart(struct walker *walker, size_t slack)
+{
+    if (walker->count > slack)
+        place_marker(walker, walker->count - slack);
+}
+
+void pass_move_marker(struct walker *walker, size_t fresh)
+{
+    const bool allowed = !unwinding_forbids_markers() && !unwinding_goes_on(walker);
+    if (allowed && walker->marker.entry && walker->count - walker->marked <= 1 + 4 * walker->slack)
+        return;
+    marker_lift(&walker->marker);
+    if (RARE(!allowed) || walker->count <= 2 * walker->slack)
+        return;
+    examine_frames(walker, fresh, walker->count - 2 * walker->slack);
+    place_apart(walker, 2 * walker->slack);
+}
+
+bool pass_bury_marker(struct pass *pass, uintptr_t leaf_sp)
+{
+    struct walker *walker = pass->walker;
+    const bool own = pass_in_bounds(&walker->stack, leaf_sp);
+    const bool dead = own && walker->marker.slot < leaf_sp;
+    if (!dead && marker_is_mine(&walker->marker) &&
+        marker_is_stub(*(uintptr_t *)walker->marker.slot))
+        return false;
+    marker_bury(&walker->marker); // its frame was cut away: longjmp, an exception, another stack
+    return true;
+}
+
+bool pass_give_up_marker(struct pass *pass, uintptr_t leaf_sp)
+{
+    struct walker *walker = pass->walker;
+    if (!walker->marker.entry || pass_bury_marker(pass, leaf_sp))
+        return pass->on_own_stack;
+    // On a coroutine's stack, or stopped early: the marker is still good for when the thread comes
+    // back.
+    if (!pass->on_own_stack || pass->verdict != VERDICT_COMPLETE)
+        return false;
+    marker_lift(&walker->marker);
+    return true;
+}
+
+static void count_walk(struct pass *pass, size_t depth)
+{
+    struct live_stats *stats = pass->walker->stats;
+    enum verdict verdict = pass->verdict;
+    if (pass->joined)
+        verdict = pass->walker->rooted;
+    else if (pass->met || pass->spliced)
+        verdict = pass->walker->rooted == VERDICT_COMPLETE ? VERDICT_MARKER : pass->walker->rooted;
+    stats->verdicts[verdict]++;
+    stats->frames_stack += depth;
+    stats->frames_walked += pass_walked(pass);
+}
+
+void pass_adopt(struct pass *pass, size_t keep, size_t from)
+{
+    struct walker *walker = pass->walker;
+    size_t fresh = pass_walked(pass) - from;
+    // Not by memmove(): so far away that the handful of frames is moved before it has come.
+    for (size_t i = 0; i < fresh; i++)
+        walker->frames[keep + i] = walker->frames[pass->low + from + i];
+    walker->count = keep + fresh;
+}
+
+// Where the walked frames hang in the list: how many of the list stay, and how many of the walked
+// are in it.
+static ref_t insert_walked(struct pass *pass, uintptr_t leaf_sp)
+{
+    struct walker *walker = pass->walker;
+    if (RARE(walker->whole)) {
+        pass_name_leaf(pass);
+        walker->stats->frames_walked += pass_walked(pass);
+        return pass_insert_path(pass);
+    }
+    if (RARE(walker->kind == TREE_BOUNDED))
+        return pass_insert_bounded(pass, leaf_sp);
+    size_t keep = 0, from = 0;
+    bool adoptable = !pass->frozen && !walker->suspended;
+    if (pass->met) {
+        struct walk_frame *marked = &walker->frames[walker->marked];
+        if (RARE(pass_note_tail_call(pass))) {
+            marked->node = frame_node(walker, node_below(walker, walker->marked), marked);
+            tree_pin(walker->arena, walker->tree, marked->node);
+        }
+        keep = walker->marked + 1;
+    } else if (RARE(pass->spliced)) {
+        keep = walker->count;
+        adoptable = false;
+    } else if (pass->joined) {
+        keep = pass->keep;
+        adoptable = adoptable && !pass->unwinding;
+    } else {
+        walker->in_stub = 0; // if it was set, a longjmp has left the stub behind
+        keep = from = pass_common(pass);
+        adoptable = adoptable && !pass->unwinding && pass_give_up_marker(pass, leaf_sp);
+    }
+    ref_t node = insert(pass, from, node_below(walker, keep));
+    count_walk(pass, keep + pass_walked(pass) - from);
+    if (RARE(!adoptable))
+        return node;
+    if (!pass->met && !pass->joined)
+        walker->rooted = pass->verdict;
+    walker->known_since = pass->unwinding ? 0 : loadmap_generation();
+    pass_adopt(pass, keep, from);
+    tree_pin(walker->arena, walker->tree, node); // the list holds it until the next sample
+    if (walker->use_marker && !pass->unwinding)
+        pass_move_marker(walker, keep);
+    return node;
+}
+
+static uintptr_t stack_pointer(const void *ucontext)
+{
+    return *(const uintptr_t *)((const char *)ucontext + arch_context_offset(ARCH_SP));
+}
+
+// The part of the thread's stack that is mapped for sure: from the lowest stack pointer that was
+// ever seen there. The window that walker->stack describes also holds the guard page, or what the
+// stack has not grown to yet.
+static struct unwind_bounds readable_stack(struct walker *walker, uintptr_t sp)
+{
+    if (pass_in_bounds(&walker->stack, sp) && sp < walker->lowest)
+        walker->lowest = stack_mapped_from(sp, walker->lowest);
+    return (struct unwind_bounds){.low = walker->lowest, .high = walker->stack.high};
+}
+
+// The stub was left by a longjmp out of a signal handler that had interrupted it.
+static bool stub_abandoned(const struct walker *walker, uintptr_t leaf_sp)
+{
+    return pass_in_bounds(&walker->stack, leaf_sp) && leaf_sp >= walker->in_stub;
+}
+
+// A tree of functions: no walk, unless it is out of the agent.
+static ref_t function_node(struct pass *pass)
+{
+    struct walker *walker = pass->walker;
+    struct unwind_cursor *cursor = &pass->cursor;
+    for (unsigned i = 0; i < LEAVE_TRIES && forbidden_is_agent(cursor->frame.function); i++)
+        if (unwind_step(cursor, &pass->verdict) == UNWIND_END)
+            break;
+    const struct unwind_frame *frame = &cursor->frame;
+    const bool unnamed = place_offset(frame->function) == PLACE_OFFSET_UNKNOWN;
+    const ref_t node =
+        bounded_counter(walker->arena, walker->tree, unnamed ? frame->place : frame->function);
+    struct live_stats *stats = walker->stats;
+    stats->verdicts[VERDICT_COMPLETE]++;
+    stats->frames_stack++;
+    stats->frames_walked++;
+    stats->unplaced += node == tree_root(walker->arena, walker->tree);
+    stats->purged = bounded_purged(walker->arena, walker->tree);
+    return node;
+}
+
+// What lies between the leaf and the marker, as far as it is looked at.
+static void expect_walk(const struct walker *walker, const void *ucontext, uintptr_t leaf_sp)
+{
+    const uintptr_t slot = walker->marker.slot, last = walker->stack.high - sizeof(uintptr_t);
+    const bool marked = walker->marker.entry && slot >= leaf_sp && slot - leaf_sp < EXPECT_BYTES;
+    const uintptr_t high = marked ? slot : leaf_sp + EXPECT_BYTES;
+    if (leaf_sp >= walker->lowest && leaf_sp < last)
+        unwind_expect_stack(ucontext, leaf_sp, high < last ? high : last);
+}
+
+// How many frames of the last sample may be met, where no marker says which of them are there
+// still.
+static size_t count_known(const struct walker *walker)
+{
+    const bool known = !walker->marker.entry && !walker->in_stub && !unwind_truth &&
+                       walker->rooted == VERDICT_COMPLETE && walker->kind != TREE_BOUNDED &&
+                       !walker->whole && walker->known_since == loadmap_generation();
+    return known ? walker->count : 0;
+}
+
+// The cursor has been started: the node of a sample there, of which `statement` is the instruction.
+static ref_t sample_node(struct pass *pass, uintptr_t leaf_sp, place_t statement, uint64_t weight)
+{
+    struct walker *walker = pass->walker;
+    if (RARE(walker->in_stub) && stub_abandoned(walker, leaf_sp))
+        walker->in_stub = 0;
+    pass->frozen = walker->in_stub != 0;
+    pass->statement = statement;
+    tree_expect_edge(walker->arena, walker->tree, statement, 0);
+    if (walker->count) // most likely the walk ends near where the last one did
+        __builtin_prefetch(arena_at(walker->arena, walker->frames[walker->count - 1].node));
+    pass->amount = walker->kind == TREE_BOUNDED ? weight : 0;
+    pass->keep = count_known(walker);
+    pass_walk(pass);
+    ref_t frame = insert_walked(pass, leaf_sp);
+    if (walker->kind != TREE_FULL) // has no statements
+        return frame;
+    ref_t edge = tree_edge(walker->arena, walker->tree, pass->statement, 0);
+    ref_t node = tree_child(walker->arena, walker->tree, frame, edge);
+    if (!RARE(!node))
+        return node;
+    walker->stats->unplaced++;
+    return tree_unplaced(walker->arena, walker->tree, frame);
+}
+
+// All but the cursor, which is for unwind_start*(), and what is of use only after a cut: to clear
+// them would be to wait for half a kilobyte of a stack that is in no cache.
+static void begin(struct pass *pass, struct walker *walker)
+{
+    walker->leaf = 0;
+    pass->walker = walker;
+    pass->low = walker->capacity;
+    pass->limit = walker->whole ? 0 : walker->limit;
+    pass->rest.valid = false;
+    pass->statement = 0;
+    pass->amount = pass->last_amount = 0;
+    pass->sure = 0;
+    pass->keep = 0;
+    pass->frozen = pass->unwinding = pass->guessed = pass->on_own_stack = false;
+    pass->spliced = pass->joined = pass->met = pass->cut = false;
+    pass->verdict = VERDICT_COMPLETE;
+}
+
+ref_t walk_sample(struct walker *walker, const void *ucontext, uint64_t weight)
+{
+    struct pass pass;
+    begin(&pass, walker);
+    const uintptr_t leaf_sp = stack_pointer(ucontext);
+    const struct unwind_bounds stack = readable_stack(walker, leaf_sp);
+    if (walker->kind != TREE_FUNCTIONS)
+        expect_walk(walker, ucontext, leaf_sp);
+    unwind_start(&pass.cursor, ucontext, stack);
+    if (RARE(walker->kind == TREE_FUNCTIONS))
+        return function_node(&pass);
+    return sample_node(&pass, leaf_sp, pass.cursor.frame.place, weight);
+}
+
+ref_t walk_here(struct walker *walker, uintptr_t pc, uintptr_t sp, uintptr_t bp, uint64_t weight)
+{
+    struct pass pass;
+    begin(&pass, walker);
+    unwind_start_here(&pass.cursor, pc, sp, bp, readable_stack(walker, sp));
+    if (walker->kind == TREE_FUNCTIONS)
+        return function_node(&pass);
+    // The call itself lies before the place that it returns to.
+    return sample_node(&pass, sp, pass.cursor.frame.place - 1, weight);
+}
+
+void walk_call(struct walker *walker, uintptr_t pc, uintptr_t sp, uintptr_t bp, uint64_t amount,
+               enum walk_weights weights)
+{
+    struct pass pass;
+    begin(&pass, walker);
+    unwind_start_here(&pass.cursor, pc, sp, bp, readable_stack(walker, sp));
+    if (walker->kind == TREE_FUNCTIONS) {
+        tree_charge(walker->arena, walker->tree, function_node(&pass), amount);
+        return;
+    }
+    if (walker->in_stub && stub_abandoned(walker, sp))
+        walker->in_stub = 0;
+    pass.frozen = walker->in_stub != 0;
+    pass.amount = weights == WALK_WEIGH_ALL_NEW ? amount : 0;
+    pass.last_amount = amount - pass.amount;
+    pass.keep = count_known(walker);
+    pass_walk(&pass);
+    ref_t frame = insert_walked(&pass, sp);
+    if (weights == WALK_WEIGH_LAST || walker->kind == TREE_BOUNDED)
+        tree_charge(walker->arena, walker->tree, frame, amount);
+}
+
+bool walk_marker_returned(struct marker *marker, uintptr_t cfa)
+{
+    struct walker *walker = walk_current;
+    if (!walker || marker != &walker->marker)
+        return false;
+    walker->in_stub = cfa;
+    // The fences keep the compiler from moving changes of the list out of the protected stretch.
+    atomic_signal_fence(memory_order_seq_cst);
+    const size_t returned = walker->marked;
+    if (walker->keeps_returns)
+        tree_count(walker->arena, walker->tree, walker->frames[returned].node, 1);
+    marker_lift(marker); // gives the table entry back; the slot was consumed by the return
+    walker->leaf = walker->frames[returned].ra - 1;
+    walker->count = returned;
+    if (!walker->suspended && !walker->unwinding && !unwinding_forbids_markers())
+        place_apart(walker, walker->slack);
+    atomic_signal_fence(memory_order_seq_cst);
+    walker->in_stub = 0;
+    return true;
+}
+
+uintptr_t walk_lift_for_exception(void)
+{
+    struct walker *walker = walk_current;
+    if (!walker || !walker->marker.entry)
+        return 0;
+    uintptr_t truth = marker_truth(walker->marker.slot + 8);
+    walk_lift(walker);
+    return truth;
+}
+
+void walk_suspend(struct walker *walker)
+{
+    walker->suspended++;
+    atomic_signal_fence(memory_order_seq_cst); // no sample may place it again after it is lifted
+    walk_lift(walker);
+}
+
+void walk_resume(struct walker *walker)
+{
+    atomic_signal_fence(memory_order_seq_cst);
+    walker->suspended--;
+}

@@ -1,0 +1,146 @@
+// SPDX-License-Identifier: MIT
+#ifndef CAIRN_TRACK_WALK_WALK_H
+#define CAIRN_TRACK_WALK_WALK_H
+
+// The walk tracker: from a sample to its node in the tree, walking only the frames that are new.
+//
+// A walker belongs to one thread. It keeps the frames of the last sample, oldest first, with their
+// nodes:
+//
+//   frames[0] ... frames[m] ... frames[count-1]
+//   oldest        marked         youngest
+//
+// As long as the marker is in the slot of frames[m], frames[0..m] are still on the stack,
+// unchanged. A sample walks from the leaf to the marker, cuts the rest of the list off, appends
+// what it walked, and moves the marker to the youngest frame that may carry it. Without a marker
+// the walk goes on until it meets a frame of the last sample, and the words that the older ones
+// were found by are the same still (csprof's memoisation, without a walk); if it meets none, to the
+// root. Both build the same tree.
+
+#include "live/live.h"
+#include "track/walk/marker.h"
+#include "tree/tree.h"
+#include "unwind/unwind.h"
+#include <stddef.h>
+
+struct walk_frame {
+    uintptr_t slot; // where its return address lies; 0: none
+    uintptr_t ra;   // the (true) return address
+    place_t site;   // of ra
+    place_t function;
+    uintptr_t bp; // the caller's
+    ref_t node;
+    uint16_t flags; // WALK_*
+    int16_t fp_offset;
+};
+
+enum {
+    WALK_CFI =
+        1, // frame and caller are known by unwind tables, on the thread's own stack: may be marked
+    // In a bounded tree (walk_bounded.c):
+    WALK_DETACHED = 2, // what called it is not known: a root of its own
+    WALK_ADRIFT = 4,   // it, or a frame that it was called from, is detached
+    WALK_GAP = 8,      // in the list, its caller is not before it
+    // As FRAME_BY_WORDS has it, on the thread's own stack.
+    WALK_BY_WORDS = 16,
+};
+
+#define WALK_RESTS 4 // gaps that are remembered
+
+// Where a walk of limited length was cut off, so that later samples can go on from there. It holds
+// as long as the frame below it is on the stack.
+struct walk_rest {
+    struct walk_frame frame; // the first that was too many
+    uintptr_t pc, sp, bp;    // of its caller; pc 0: it has none
+    size_t index;            // in the list: the frame that it called
+    bool valid;
+};
+
+struct walker {
+    struct arena *arena;
+    ref_t tree;
+    struct live_stats *stats;
+    struct unwind_bounds stack; // the thread's own: where it may reach
+    uintptr_t lowest;           // how far down it has reached, as samples saw it
+    uint32_t use_marker;
+    uint32_t keeps_returns; // 0: frames count something else
+    uint32_t kind;          // enum tree_kind of the tree
+    uint32_t limit;         // frames that a walk may take; 0: all
+    uint32_t whole;         // of a bounded tree: walks go to the root all the same (path.c)
+    uint32_t suspended;     // > 0: the marker is neither placed nor moved (backtrace() at work)
+    uintptr_t leaf;         // an address in the function of the youngest frame; 0: not known
+    // unwinding.h: an unwinder of the program has asked for a table, from this stack pointer. Set
+    // by the thread in normal context, and cleared in its samples; 0: none is at work.
+    volatile uintptr_t unwinding;
+    struct walk_frame *frames;
+    size_t count, capacity;
+    size_t marked; // index of the marked frame, while marker.entry is set
+    // How many frames the marker stays away from the leaf. Each return to it costs as much as a
+    // walk of some frames: for events that are more frequent than returns, it shall be rare.
+    size_t slack;
+    uint32_t serial; // of the marker: changes whenever one is placed; never 0 then
+    struct marker marker;
+    enum verdict rooted; // how the walk ended that frames[0] comes from
+    // The load map's generation at the last sample; 0: its frames are not to be met without a walk.
+    uint32_t known_since;
+    size_t loose; // how many of the oldest frames have nodes that may be forgotten
+    // The stub is at work for the frame of this CFA (0: no). A sample that sees it must not touch
+    // the list.
+    volatile uintptr_t in_stub;
+    struct walk_rest rests[WALK_RESTS]; // of gaps in the list, by index
+    size_t rest_count;
+};
+
+// A walker for the calling thread. 0 or -errno (no memory). For a bounded tree, set its limit, and
+// without a marker, whether it walks to the root.
+int walk_open(struct walker *walker, struct arena *arena, ref_t tree, struct live_stats *stats,
+              struct unwind_bounds stack, bool use_marker);
+
+// Takes the marker from the stack and frees the list. Signals must be blocked or the walker out of
+// their reach.
+void walk_close(struct walker *walker);
+
+// Goes on with another tree, in a sample before the walk: nothing of the last one is known there.
+// Signal-safe.
+void walk_turn_to(struct walker *walker, ref_t tree, struct live_stats *stats);
+
+// The node to charge for a sample of the interrupted code. Signal-safe, all signals blocked. Never
+// 0. The edges that are new are charged here: of them, `weight` is the sample's cost (in a bounded
+// tree; others have no weights of edges).
+ref_t walk_sample(struct walker *walker, const void *ucontext, uint64_t weight);
+
+// The same where the program has called us: pc is where it goes on, sp and bp are what it has
+// there. In normal context, or a signal's handler that has not interrupted the walker.
+ref_t walk_here(struct walker *walker, uintptr_t pc, uintptr_t sp, uintptr_t bp, uint64_t weight);
+
+// How a sample taken at every N-th call weighs the edges of its context (ACCT, section 3.1).
+enum walk_weights {
+    WALK_WEIGH_LAST,    // only the call that was the N-th: right
+    WALK_WEIGH_ALL_NEW, // all calls since the last sample that are still active: wrong, and
+                        // instructive
+};
+
+// A sample at a call: the function at pc has just been entered, its return address is at sp. Adds
+// `amount` to the frames that the weights name. In normal context, or a signal's handler.
+void walk_call(struct walker *walker, uintptr_t pc, uintptr_t sp, uintptr_t bp, uint64_t amount,
+               enum walk_weights weights);
+
+// Takes the marker from the stack; the next sample walks to the root. Signal-safe.
+void walk_lift(struct walker *walker);
+
+// Takes the marker from the stack, and none is placed until walk_resume(). Nests. For the calling
+// thread's walker, in normal context.
+void walk_suspend(struct walker *walker);
+void walk_resume(struct walker *walker);
+
+// The walker of the calling thread, or NULL. Set by the agent.
+extern __thread struct walker *walk_current;
+
+// For marker.c: the frame marked by `marker` has returned. False if it is not the calling thread's.
+bool walk_marker_returned(struct marker *marker, uintptr_t cfa);
+
+// For marker.c: an exception meets the calling thread's marker. The true return address, 0 if there
+// is no marker.
+uintptr_t walk_lift_for_exception(void);
+
+#endif
