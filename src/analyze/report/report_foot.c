@@ -3,6 +3,7 @@
 // Below the table of a report: what it does not show, what its rows mean, how to see more.
 
 #include "analyze/report/report_frame.h"
+#include "analyze/report/show_chain.h"
 #include "base/memory.h"
 #include "base/text/wrap.h"
 #include <limits.h>
@@ -61,6 +62,16 @@ static void put_recursion(const struct report *report)
         fputs("Recursion is folded: a function is on a path once, with all that its inner calls "
               "do; --fold-recursion=no shows each call.\n",
               report->out);
+}
+
+static void put_going_on(const struct report *report, const struct show_options *show,
+                         const struct show_hidden *hidden)
+{
+    if (hidden->going_on > 0)
+        fprintf(report->out,
+                "%s %s: from there on, the callers are those of the first row with that "
+                "function.\n",
+                show->unicode ? "‹" : "<", chain_gap(show));
 }
 
 static void put_cut(const struct report *report)
@@ -270,6 +281,7 @@ void report_text_foot(const struct report *report, const struct show_options *sh
     fputc('\n', aside.out);
     put_hidden(&aside, show, hidden);
     put_recursion(&aside);
+    put_going_on(&aside, show, hidden);
     put_cut(&aside);
     put_forgotten(&aside, show);
     put_incomplete(&aside);

@@ -27,7 +27,8 @@ struct plan_row {
     uint32_t node;              // the last of the chain: the row shows its cost
     uint32_t line;              // a line of `node`, rather than itself; CALL_NONE: no
     uint32_t level;
-    bool last; // no sibling follows
+    bool last;    // no sibling follows
+    bool goes_on; // as the first row with the chain's last function does
 };
 
 struct row_plan {

@@ -52,6 +52,7 @@ struct show_options {
 struct show_hidden {
     uint64_t small_count, small_cost; // below `least`
     uint64_t deep_count, deep_cost;   // below `depth`
+    uint64_t going_on;                // chains of callers that end in a row above
     uint64_t recursive;               // shown, but the same function is shown above it
     double least_percent;             // `least`, which may have been raised
     double library_percent;           // the same for functions that libraries call within

@@ -59,13 +59,13 @@ static unsigned link_width(const struct chain *chain, size_t number)
     return width;
 }
 
-static const char *arrow_of(const struct show_options *options)
+const char *chain_arrow(const struct show_options *options)
 {
     return options->upward ? (options->unicode ? " ‹ " : " < ")
                            : (options->unicode ? " › " : " > ");
 }
 
-static const char *gap_of(const struct show_options *options)
+const char *chain_gap(const struct show_options *options)
 {
     return options->unicode ? "…" : "...";
 }
@@ -94,7 +94,7 @@ static void leave_out(struct chain *chain, size_t number)
 {
     if (!chain->kept[number])
         return;
-    const unsigned gap = ARROW_COLUMNS + text_width(gap_of(chain->options));
+    const unsigned gap = ARROW_COLUMNS + text_width(chain_gap(chain->options));
     const bool before = number > 0 && !chain->kept[number - 1];
     const bool after = number + 1 < chain->count && !chain->kept[number + 1];
     chain->kept[number] = false;
@@ -129,7 +129,7 @@ static char *kept_text(const struct chain *chain)
     for (size_t i = 0, next; i < chain->count; i = next) {
         next = i + 1;
         if (i > 0)
-            fputs(arrow_of(chain->options), out);
+            fputs(chain_arrow(chain->options), out);
         if (chain->kept[i]) {
             char *link = link_text(chain, &chain->links[i], name_of(chain, &chain->links[i]));
             fputs(link, out);
@@ -139,7 +139,7 @@ static char *kept_text(const struct chain *chain)
         while (next < chain->count && !chain->kept[next])
             next++;
         if (chain->room > 0)
-            fputs(gap_of(chain->options), out);
+            fputs(chain_gap(chain->options), out);
         else
             fprintf(out, "(%zu more)", next - i);
     }
@@ -200,7 +200,7 @@ static char *cut_text(const struct chain *chain)
     const bool upward = chain->options->upward;
     const size_t number = upward ? 0 : chain->count - 1;
     const struct chain_link *link = &chain->links[number];
-    const char *arrow = arrow_of(chain->options), *dots = gap_of(chain->options);
+    const char *arrow = chain_arrow(chain->options), *dots = chain_gap(chain->options);
     const unsigned marks = mark_width(chain, number), gap = ARROW_COLUMNS + text_width(dots);
     const bool others = chain->count > 1 && chain->room >= marks + gap + CUT_NAME;
     const unsigned taken = marks + (others ? gap : 0);
@@ -237,7 +237,7 @@ static char *several_lines(struct chain *chain)
             used = 0;
         }
         if (i > 0)
-            fputs(used == 0 ? arrow_of(chain->options) + 1 : arrow_of(chain->options), out);
+            fputs(used == 0 ? chain_arrow(chain->options) + 1 : chain_arrow(chain->options), out);
         fputs(shown, out);
         used += width;
         free(shown);

@@ -21,6 +21,10 @@ struct chain_link {
 char *chain_text(struct name_set *names, const struct chain_link *links, size_t count,
                  unsigned room, const struct show_options *options);
 
+// What stands between two callers, and for callers that are left out.
+const char *chain_arrow(const struct show_options *options);
+const char *chain_gap(const struct show_options *options);
+
 // Columns that the chain would like to have.
 unsigned chain_width(struct name_set *names, const struct chain_link *links, size_t count);
 

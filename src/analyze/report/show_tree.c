@@ -4,6 +4,7 @@
 
 #include "analyze/report/own_code.h"
 #include "analyze/report/row_plan.h"
+#include "analyze/report/shared_callers.h"
 #include "analyze/report/show_chain.h"
 #include "analyze/report/show_row.h"
 #include "base/memory.h"
@@ -123,6 +124,25 @@ static char *owner_text(const struct tree_printer *printer, uint32_t node, unsig
     return cut;
 }
 
+// A chain that ends in what an earlier row shows has room for the sign that says so.
+static char *row_chain(const struct tree_printer *printer, const struct plan_row *row,
+                       unsigned room)
+{
+    const struct show_options *options = printer->options;
+    const struct chain_link *links = printer->links + row->first_link;
+    if (!row->goes_on)
+        return chain_text(printer->names, links, row->links, room, options);
+    const char *arrow = chain_arrow(options), *gap = chain_gap(options);
+    const unsigned sign = text_width(arrow) + text_width(gap);
+    char *known =
+        chain_text(printer->names, links, row->links, room > sign ? room - sign : room, options);
+    char *text = NULL;
+    if (asprintf(&text, "%s%s%s", known, arrow, gap) < 0)
+        memory_checked(NULL);
+    free(known);
+    return text;
+}
+
 static char *row_text(const struct tree_printer *printer, const struct plan_row *row, unsigned room)
 {
     const struct calltree *tree = printer->tree;
@@ -131,8 +151,7 @@ static char *row_text(const struct tree_printer *printer, const struct plan_row 
         const unsigned left = room > indent + 8 ? room - indent : 8;
         if (!is_code_row(printer, row))
             return owner_text(printer, row->node, room ? left : 0);
-        return chain_text(printer->names, printer->links + row->first_link, row->links,
-                          room ? left : 0, printer->options);
+        return row_chain(printer, row, room ? left : 0);
     }
     const struct call_line *line = &tree->lines[row->line];
     char *where = show_where(tree->functions, line->file, line->line, MODULE_NONE), *text = NULL;
@@ -232,6 +251,8 @@ void show_tree(FILE *out, const struct text_style *style, const struct calltree 
                                    .links =
                                        memory_array(plan->link_count, sizeof(struct chain_link)),
                                    .texts = memory_array(plan->row_count, sizeof(char *))};
+    if (options->to_roots && !options->wide)
+        plan->hidden.going_on = cut_shared_callers(plan, tree);
     for (size_t i = 0; i < plan->link_count; i++) {
         printer.links[i] = link_of(&printer, &plan->links[i]);
         if (call_is_code(&tree->nodes[plan->links[i].node]))
