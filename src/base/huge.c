@@ -53,7 +53,7 @@ static long advise(uintptr_t address, size_t bytes, long advice)
 {
     if (huge_forbidden)
         return -1;
-    return kernel_call(SYS_madvise, (long)address, (long)bytes, advice);
+    return kernel_call(SYS_madvise, (long)address, (long)bytes, advice, 0);
 }
 
 bool huge_make(uintptr_t address)

@@ -10,18 +10,19 @@
 #include <unistd.h>
 
 // Its result, or -errno.
-static inline long kernel_call(long number, long first, long second, long third)
+static inline long kernel_call(long number, long first, long second, long third, long fourth)
 {
 #if defined(__x86_64__)
     long result = number;
+    register long r10 __asm__("r10") = fourth;
     __asm__ volatile("syscall"
                      : "+a"(result)
-                     : "D"(first), "S"(second), "d"(third)
+                     : "D"(first), "S"(second), "d"(third), "r"(r10)
                      : "rcx", "r11", "memory");
     return result;
 #else
     const int saved = errno;
-    long result = syscall(number, first, second, third);
+    long result = syscall(number, first, second, third, fourth);
     if (result == -1)
         result = -errno;
     errno = saved;

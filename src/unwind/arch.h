@@ -55,16 +55,6 @@ bool arch_is_sigreturn(const unsigned char *code, size_t bytes);
 int arch_guess_slot(const unsigned char *start, const unsigned char *pc, const unsigned char *end,
                     bool *saved_fp);
 
-// The lowest address that a function may use of a segmented stack (-fsplit-stack) before it asks
-// for another segment: compilers and libgcc keep it at a fixed place of the thread's control block.
-// 0: the thread has none. Signal-safe.
-static inline uintptr_t arch_segment_limit(void)
-{
-    uintptr_t limit;
-    __asm__ volatile("movq %%fs:0x70, %0" : "=r"(limit));
-    return limit;
-}
-
 // True if the processor keeps return addresses a second time, out of our reach (a shadow stack):
 // then no return address may be replaced.
 bool arch_protects_returns(void);

@@ -52,7 +52,9 @@ class OddThreads(LiveTest):
 
     @unittest.skipUnless(os.path.exists(program("split_stack")), "the compiler has no split stacks")
     def test_split_stacks(self):
-        self.lives(program("split_stack"))
+        profile = self.lives(program("split_stack"))["--track", "calls"]
+        burns = [node.calls for node in profile.nodes if node.path()[-2:] == ["recurse", "burn"]]
+        self.assertEqual(sum(burns), 400)
 
 
 if __name__ == "__main__":

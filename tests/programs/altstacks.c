@@ -4,6 +4,7 @@
 // stay as it is.
 
 #include "common.h"
+#include <alloca.h>
 #include <errno.h>
 #include <pthread.h>
 #include <setjmp.h>
@@ -180,7 +181,7 @@ static int run_too_small(void)
 }
 
 #define COROUTINES 16
-#define COROUTINE_BYTES 4096
+#define COROUTINE_BYTES 1024 // nothing that it calls takes half of it
 
 static ucontext_t scheduler, coroutine[COROUTINES];
 
@@ -211,6 +212,40 @@ static int run_coroutines(void)
         if (overwritten(stack[i]) > damage)
             damage = overwritten(stack[i]);
     printf("below the stacks %zu bytes are overwritten\n", damage);
+    return 0;
+}
+
+#define DEEP_BYTES (512 << 10)
+#define DEEP_NEEDS 1024
+
+NOIPA void call_at_the_end(const char *stack)
+{
+    char here;
+    volatile char *room = alloca((size_t)(&here - stack) - DEEP_NEEDS);
+    static void (*volatile called)(void) = work; // nobody knows before it is called
+    room[0] = 0;
+    for (int i = 0; i < 100; i++)
+        called();
+    NO_TAIL_CALL();
+}
+
+static void *thread_to_the_end(void *stack)
+{
+    call_at_the_end(stack);
+    return NULL;
+}
+
+// A thread that has used up all of its stack but for what it needs.
+static int run_deep(void)
+{
+    char *stack = guarded_stack(DEEP_BYTES);
+    pthread_attr_t attributes;
+    pthread_t thread;
+    CHECK(!pthread_attr_init(&attributes) &&
+          !pthread_attr_setstack(&attributes, stack, DEEP_BYTES) &&
+          !pthread_create(&thread, &attributes, thread_to_the_end, stack) &&
+          !pthread_join(thread, NULL));
+    printf("below the stack %zu bytes are overwritten\n", overwritten(stack));
     return 0;
 }
 
@@ -412,7 +447,7 @@ int main(int argc, char **argv)
     static const struct mode modes[] = {
         {"usual", run_usual},           {"exact", run_exact},         {"threads", run_threads},
         {"unmapped", run_unmapped},     {"too-small", run_too_small}, {"shown", run_shown},
-        {"coroutines", run_coroutines},
+        {"coroutines", run_coroutines}, {"deep", run_deep},
     };
     return RUN_MODE(modes);
 }

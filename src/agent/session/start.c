@@ -367,7 +367,7 @@ static void wait_for_start(int argc, char **argv)
 static void end_startup_event(void)
 {
     if (agent.slice == 0 && agent.session->startup_sampled)
-        kernel_call(SYS_prctl, PR_TASK_PERF_EVENTS_DISABLE, 0, 0);
+        kernel_call(SYS_prctl, PR_TASK_PERF_EVENTS_DISABLE, 0, 0, 0);
 }
 
 static int join_session(int argc, char **argv, uint64_t charged)

@@ -62,6 +62,8 @@ static int open_walker(struct thread *thread, struct unwind_bounds stack)
     thread->walker.keeps_returns = 0; // frames count calls
     const struct trigger_options trigger = {
         .period = options->call_period,
+        .thread = thread->id,
+        .stack = stack,
         .by_function = options->trigger == LIVE_TRIGGER_BY_FUNCTION,
         .randomised = options->randomised,
         .weights = options->weights_all_new ? WALK_WEIGH_ALL_NEW : WALK_WEIGH_LAST,
@@ -80,8 +82,7 @@ static int open_tracker(struct thread *thread, struct unwind_bounds stack)
     if (!thread->calls)
         return -ENOMEM;
     int error = calls_open(thread->calls, &agent.arena, thread->record->tree,
-                           &thread->record->stats, stack);
-    thread->calls->owner = thread->id;
+                           &thread->record->stats, thread->id, stack);
     thread->calls->folds = agent.session->options.fold_recursion;
     thread->calls->beside = agent.session->options.event != LIVE_EVENT_CALLS;
     thread->calls->exact = follows_exactly(&agent.session->options);

@@ -15,6 +15,7 @@ _Static_assert(sizeof(struct context) == 32 && offsetof(struct context, place) =
                    offsetof(struct calls_thread, amount) == 8 &&
                    offsetof(struct calls_thread, own_shift) == 16 &&
                    offsetof(struct calls_thread, base) == 24 &&
+                   offsetof(struct calls_thread, stack) == 32 &&
                    offsetof(struct calls_thread, contexts) == 64 && CONTEXTS == 16384 &&
                    offsetof(struct calls_thread, conditions) == 64 + CONTEXTS * 32 &&
                    offsetof(struct calls_thread, children) == 64 + CONTEXTS * 64 &&

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: MIT
 #include "track/calls/calls.h"
 #include "base/agent_map.h"
-#include "base/kernel.h"
 #include "loadmap/loadmap.h"
 #include "patch/dl_notify.h"
 #include "patch/entries/entries.h"
@@ -15,9 +14,6 @@
 #include <errno.h>
 #include <stdatomic.h>
 #include <sys/mman.h>
-
-// Of stack, for all vector registers and for what asks the loader.
-#define LONG_WAY_BYTES 8192
 
 __thread struct calls_thread *calls_current;
 
@@ -126,39 +122,20 @@ static bool enter_by_memo(struct calls_thread *calls, uintptr_t *slot, uintptr_t
 // What calls_x86_64.S has to do after the edge was looked for.
 enum known { KNOWN_NOT, KNOWN, KNOWN_SETTLE };
 
-// Whether the long way has the room that it needs below a slot. On an alternate stack of the
-// program's, or a segmented one, it may not: what is called there is not counted then.
-static bool has_room(uintptr_t slot)
-{
-    const uintptr_t limit = arch_segment_limit();
-    if (limit && slot - limit < LONG_WAY_BYTES)
-        return false;
-    return !stack_holds(&stack_alternate, slot) || slot - stack_alternate.low >= LONG_WAY_BYTES;
-}
-
-// A thread made by clone() may have the thread-local variables of the one that made it: it is not
-// followed. On the owner's own stack there is nobody else.
-static bool is_somebody_elses(const struct calls_thread *calls, uintptr_t slot)
-{
-    return !shadow_holds(&calls->own, slot) && kernel_call(SYS_gettid, 0, 0, 0) != calls->owner;
-}
-
 // The edge is known, the node may be new. Touches no vector register: the function's arguments are
 // in them.
 __attribute__((visibility("hidden"))) enum known
 calls_enter_known(struct calls_thread *calls, uintptr_t *slot, uintptr_t back, uintptr_t bp)
 {
     if (calls->generation != atomic_load_explicit(&calls_generation, memory_order_relaxed) ||
-        !on_stack(calls, (uintptr_t)slot)) {
-        const bool passes = !has_room((uintptr_t)slot) || is_somebody_elses(calls, (uintptr_t)slot);
-        return passes || (calls_in_bursts && burst_passes(calls)) ? KNOWN : KNOWN_NOT;
-    }
+        !on_stack(calls, (uintptr_t)slot))
+        return calls_in_bursts && burst_passes(calls) ? KNOWN : KNOWN_NOT;
     const uintptr_t before = calls_shut(calls, (uintptr_t)slot);
     const bool known = enter_by_memo(calls, slot, back, bp);
     calls_reopen(calls, before);
-    if ((known && !missed_any(calls)) || !has_room((uintptr_t)slot))
-        return KNOWN;
-    return known ? KNOWN_SETTLE : KNOWN_NOT;
+    if (!known)
+        return KNOWN_NOT;
+    return missed_any(calls) ? KNOWN_SETTLE : KNOWN;
 }
 
 // Counts the call of a function whose caller a walk must find.
@@ -351,8 +328,9 @@ struct node *calls_find_cursor(struct calls_thread *calls, const void *ucontext)
 }
 
 int calls_open(struct calls_thread *calls, struct arena *arena, ref_t tree,
-               struct live_stats *stats, struct unwind_bounds stack)
+               struct live_stats *stats, pid_t thread, struct unwind_bounds stack)
 {
+    hook_stack_open(&calls->stack, calls->stack_memory, thread, stack);
     calls->arena = arena;
     calls->tree = tree;
     calls->stats = stats;

@@ -30,6 +30,7 @@
 
 #include "live/live.h"
 #include "track/calls/bursts/burst_pace.h"
+#include "track/calls/hook_stack.h"
 #include "tree/tree.h"
 #include "unwind/unwind.h"
 #include <stdbool.h>
@@ -135,12 +136,12 @@ struct shadow {
 
 struct calls_thread {
     // The hook's own: calls_x86_64.S knows where these lie.
-    uint64_t generation; // 0: of calls_generation, when the cells were last known to be right;
-                         // 0 inside of the tree: a signal's handler must not enter it
-    uint64_t amount;     // 8: what a call counts for
-    uintptr_t own_shift; // 16: from half a slot of the thread's own stack to its cell
-    unsigned char *base; // 24: of the arena
-    uint64_t unused[4];
+    uint64_t generation;     // 0: of calls_generation, when the cells were last known to be right;
+                             // 0 inside of the tree: a signal's handler must not enter it
+    uint64_t amount;         // 8: what a call counts for
+    uintptr_t own_shift;     // 16: from half a slot of the thread's own stack to its cell
+    unsigned char *base;     // 24: of the arena
+    struct hook_stack stack; // 32
     struct context contexts[CONTEXTS];     // 64, in pairs
     struct condition conditions[CONTEXTS]; // of those that have one
     struct kept_child children[CHILDREN];  // in pairs
@@ -165,10 +166,10 @@ struct calls_thread {
     struct pace pace;                 // burst.c's
     uint32_t burst_seen, burst_ticks; // the burst that its clock has ticked in, how often
     struct suspect suspects[SUSPECTS];
-    pid_t owner; // the thread
     bool folds;  // recursion: a function has one node on a path
     bool beside; // the event is another one: calls are counted where there is a place
     bool exact;  // the hook takes every node that it knows for what it was: none may be forgotten
+    unsigned char stack_memory[HOOK_STACK_BYTES];
 };
 
 // Changes when cursors or memos may be wrong: a library went, or calls were not followed for a
@@ -222,7 +223,7 @@ void calls_function_left(struct calls_thread *calls, const struct told_call *cal
 
 // A follower for the calling thread, in new pages of its own: most are never touched. 0 or -errno.
 int calls_open(struct calls_thread *calls, struct arena *arena, ref_t tree,
-               struct live_stats *stats, struct unwind_bounds stack);
+               struct live_stats *stats, pid_t thread, struct unwind_bounds stack);
 void calls_close(struct calls_thread *calls);
 
 // The node of the calling thread at interrupted code: the cursor, after what has ended is popped;

@@ -13,6 +13,7 @@
 #define AMOUNT 8
 #define OWN_SHIFT 16
 #define BASE 24
+#define HOOK_STACK 32
 #define SITE 64
 #define PLACE 72
 #define BACK 80
@@ -244,16 +245,17 @@
     // A call that is not in the table, or a node that is new. Our own code: no vector register is touched.
     .p2align 4
 5:  SAVE %rcx
-51: leaq 48+\above(%rsp), %rsi
-    BEGIN_FRAME
-    andq $-16, %rsp
+51: BEGIN_FRAME
+    MAKE_ROOM calls_current, HOOK_STACK, 61f
+    leaq 88+\above(%rbp), %rsi
     movq 80+\above(%rbp), %rdx
     movq (%rbp), %rcx
     call calls_enter_known
     cmpl $1, %eax
     jne 7f
     .cfi_remember_state
-6:  END_FRAME
+6:  LEAVE_ROOM calls_current, HOOK_STACK
+61: END_FRAME
     RESTORE %rcx
     jmp 8b
 

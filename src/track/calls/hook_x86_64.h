@@ -37,6 +37,46 @@
     RESTORE %r8
     .endm
 
+// Behind BEGIN_FRAME: the stack pointer goes where the hook has room, and is aligned for a call. Goes to NONE if there is
+// none. CURRENT is the thread's own, with a struct hook_stack at STACK: hook_stack.h. Makes rdi the thread's own. Changes
+// all registers.
+    .macro MAKE_ROOM current, stack, none
+    .hidden hook_stack_take
+    movq \current@gottpoff(%rip), %rdi
+    movq %fs:(%rdi), %rdi
+    andq $-16, %rsp
+    movq %rsp, %rax
+    subq \stack(%rdi), %rax
+    cmpq \stack+8(%rdi), %rax
+    jb 95f
+    movq %rsp, %rsi
+    addq $\stack, %rdi
+    call hook_stack_take
+    testq %rax, %rax
+    jz \none
+    movq %rax, %rsp
+    movq \current@gottpoff(%rip), %rdi
+    movq %fs:(%rdi), %rdi
+95:
+    .endm
+
+// Back to the stack that the hook has begun on.
+    .macro LEAVE_ROOM current, stack
+    .hidden hook_stack_leave
+    movq %rbp, %rsp
+    movq \current@gottpoff(%rip), %rdi
+    movq %fs:(%rdi), %rdi
+    andq $-16, %rsp
+    movq %rsp, %rax
+    subq \stack(%rdi), %rax
+    cmpq \stack+8(%rdi), %rax
+    jb 96f
+    movq %rsp, %rsi
+    addq $\stack, %rdi
+    call hook_stack_leave
+96:
+    .endm
+
 // All vector state, below the stack pointer, which is aligned for a call. Changes rax, rcx, rdx and rdi.
     .macro SAVE_VECTORS
     subq vector_bytes(%rip), %rsp

@@ -36,11 +36,16 @@ _Static_assert(WORD_LONG == (INT64_MIN | INT64_C(1) << WORD_BIT_LONG), "");
 bool encode_before_known(uintptr_t stub, uintptr_t target, uintptr_t sp);
 void encode_before_slow(uintptr_t stub, uintptr_t target, uintptr_t sp, uintptr_t bp);
 
-// On the stack of a coroutine, or of a signal's handler, of which nobody knows how small it is; or
-// in a thread that is not known.
+#define ROOM_BYTES 16384 // that the long way may take
+
+// On the stack of a coroutine, or of a signal's handler, of which nobody knows how small it is; at
+// the end of the thread's own; or in a thread that is not known.
 static bool is_elsewhere(const struct encode_thread *thread, uintptr_t sp)
 {
-    return !thread || sp - thread->stack.low >= thread->stack.high - thread->stack.low;
+    if (!thread)
+        return true;
+    const uintptr_t low = thread->stack.low + ROOM_BYTES;
+    return sp - low >= thread->stack.high - low;
 }
 
 bool encode_before_known(uintptr_t stub, uintptr_t target, uintptr_t sp)

@@ -60,7 +60,7 @@ static uint64_t time_of(clockid_t clock)
 static uint64_t ticks_by_kernel(void)
 {
     struct timespec now;
-    if (!paces.tick_ps || kernel_call(SYS_clock_gettime, CLOCK_MONOTONIC, (long)&now, 0))
+    if (!paces.tick_ps || kernel_call(SYS_clock_gettime, CLOCK_MONOTONIC, (long)&now, 0, 0))
         return 0;
     return nanoseconds(&now) * 1024 / paces.tick_ps * 1000;
 }
@@ -348,8 +348,6 @@ bool burst_meets(struct calls_thread *calls)
 __attribute__((visibility("hidden"))) void burst_turn(struct calls_thread *calls)
 {
     burst_cells.burst = PACE_PASS;
-    if (!calls)
-        return;
     uint64_t mask = 0;
     block_signals(true, &mask);
     if (!pace_turn(&calls->pace, &paces, cpu_time(), &burst_cells.burst))

@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: MIT
 #include "track/calls/hook_x86_64.h"
 
+#define HOOK_STACK 32                   // in struct calls_thread
+#define PACE_PASS 0x7fffffffffffffff    // as in pace.h
+
     .hidden burst_turn_enter, burst_turn, burst_cells, burst_try_relays, burst_try_nothing, calls_enter, calls_current
     .globl burst_turn_enter, burst_try_relays, burst_try_nothing
 
@@ -15,10 +18,17 @@ burst_turn_enter:
     SAVE %rdx
     SAVE %rcx
     SAVE %rax
-    BEGIN_FRAME
-    CALL_WITH_VECTORS_SAVED burst_turn, calls_current
-    END_FRAME
     movq burst_cells@gottpoff(%rip), %rax
+    movq calls_current@gottpoff(%rip), %rdi
+    cmpq $0, %fs:(%rdi)
+    je 2f
+    BEGIN_FRAME
+    MAKE_ROOM calls_current, HOOK_STACK, 6f
+    CALL_WITH_VECTORS_SAVED burst_turn, calls_current
+    LEAVE_ROOM calls_current, HOOK_STACK
+6:  END_FRAME
+    movq burst_cells@gottpoff(%rip), %rax
+3:
     cmpq $0, %fs:(%rax)             // below nought, calls are followed
     RESTORE %rax
     RESTORE %rcx
@@ -28,6 +38,10 @@ burst_turn_enter:
     jns 1f
     jmp calls_enter
 1:  ret
+    .cfi_adjust_cfa_offset 40
+2:  movabsq $PACE_PASS, %rdi        // a thread that is not followed
+    movq %rdi, %fs:(%rax)
+    jmp 3b
     .cfi_endproc
     .size burst_turn_enter, . - burst_turn_enter
 

@@ -2,14 +2,14 @@
 #include "track/calls/trigger/call_trigger.h"
 #include "base/now.h"
 #include "patch/entries/entries.h"
-#include <string.h>
 #include <time.h>
 
 #define DECAY_NS 100000000 // the counters of functions are halved this often, if they fire at all
 
 __thread struct trigger_thread *trigger_current;
 
-_Static_assert(offsetof(struct trigger_thread, functions) == 16,
+_Static_assert(offsetof(struct trigger_thread, stack) == 16 &&
+                   offsetof(struct trigger_thread, functions) == 48,
                "trigger_x86_64.S relies on the layout");
 
 // In trigger_x86_64.S and calls_x86_64.S.
@@ -39,7 +39,7 @@ static uint64_t next_period(struct trigger_thread *trigger)
 void trigger_open(struct trigger_thread *trigger, struct walker *walker,
                   const struct trigger_options *options)
 {
-    memset(trigger, 0, sizeof *trigger);
+    hook_stack_open(&trigger->stack, trigger->stack_memory, options->thread, options->stack);
     trigger->walker = walker;
     trigger->period = options->period;
     trigger->weights = options->weights;

@@ -7,15 +7,17 @@
 // function (those decay: they are halved every so often, so that functions that were busy long ago
 // do not fire).
 
+#include "track/calls/hook_stack.h"
 #include "track/walk/walk.h"
 
 #define TRIGGER_FUNCTIONS 4096
 
 struct trigger_thread {
     // The hook's own: trigger_x86_64.S knows where these lie.
-    int64_t left;       // 0: calls until the next sample, of one counter for all functions
-    uint64_t threshold; // 8: of the counters of functions; 0: the one counter is used
-    uint32_t functions[TRIGGER_FUNCTIONS]; // 16: counts by a hash of the function
+    int64_t left;            // 0: calls until the next sample, of one counter for all functions
+    uint64_t threshold;      // 8: of the counters of functions; 0: the one counter is used
+    struct hook_stack stack; // 16
+    uint32_t functions[TRIGGER_FUNCTIONS]; // 48: counts by a hash of the function
     struct walker *walker;
     uint64_t period;
     uint64_t random;  // state; 0: the period is always the same
@@ -23,6 +25,7 @@ struct trigger_thread {
     enum walk_weights weights;
     bool firing;
     bool beside; // its samples are not those of the recording's clock
+    unsigned char stack_memory[HOOK_STACK_BYTES];
 };
 
 extern __thread struct trigger_thread *trigger_current;
@@ -34,6 +37,8 @@ struct trigger_options {
     uint64_t period;
     bool by_function, randomised, beside;
     enum walk_weights weights;
+    pid_t thread;
+    struct unwind_bounds stack; // of the thread
 };
 
 void trigger_open(struct trigger_thread *trigger, struct walker *walker,

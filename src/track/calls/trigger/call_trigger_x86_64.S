@@ -28,17 +28,17 @@ trigger_enter:
     shrl $4, %eax
     andl $4095, %eax
     SAVE %rcx
-    movl 16(%rdi, %rax, 4), %ecx
+    movl 48(%rdi, %rax, 4), %ecx
     incl %ecx
     cmpl 8(%rdi), %ecx
     jae 4f
-    movl %ecx, 16(%rdi, %rax, 4)
+    movl %ecx, 48(%rdi, %rax, 4)
     RESTORE %rcx
     RESTORE %rax
     RESTORE %rdi
     ret
     .cfi_adjust_cfa_offset 24
-4:  movl $0, 16(%rdi, %rax, 4)
+4:  movl $0, 48(%rdi, %rax, 4)
     RESTORE %rcx
     RESTORE %rax
 5:  SAVE %rsi
@@ -46,8 +46,10 @@ trigger_enter:
     SAVE %rcx
     SAVE %rdx
     BEGIN_FRAME
+    MAKE_ROOM trigger_current, 16, 6f
     CALL_WITH_VECTORS_SAVED trigger_fire, trigger_current
-    END_FRAME
+    LEAVE_ROOM trigger_current, 16
+6:    END_FRAME
     RESTORE %rdx
     RESTORE %rcx
     RESTORE %rax
