@@ -90,7 +90,7 @@ static unsigned choose(const struct site_list *list, struct site **chosen)
         struct site *site = &list->site[i];
         const bool direct = site->kind == SITE_CALL && !site->thunk;
         if (site->form != FORM_TRAP && site->kind != SITE_TAIL &&
-            !(direct && site->target && quiet_is(site->target, ignore, NULL)))
+            !(direct && site->target && leaf_function_is(site->target, ignore, NULL)))
             chosen[count++] = site;
     }
     return count;

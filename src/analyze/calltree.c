@@ -30,7 +30,7 @@ void calltree_free(struct calltree *tree)
     if (!tree)
         return;
     child_index_free(&tree->by_edge);
-    numbering_free(&tree->by_line);
+    hash_index_free(&tree->by_line);
     free(tree->nodes);
     free(tree->self);
     free(tree->total);
@@ -63,7 +63,7 @@ uint32_t calltree_append(struct calltree *tree, uint32_t parent, struct call_edg
 static uint64_t hash_edge(const struct calltree *tree, struct call_edge edge)
 {
     const uint64_t function = (uint64_t)edge.function << 32;
-    return tree->sites ? numbering_mix((uint64_t)edge.call_file << 32 | edge.call_line) + function
+    return tree->sites ? hash_index_mix((uint64_t)edge.call_file << 32 | edge.call_line) + function
                        : function;
 }
 
@@ -91,9 +91,10 @@ uint32_t calltree_child(struct calltree *tree, uint32_t parent, struct call_edge
 
 static uint32_t line_number(struct calltree *tree, struct call_line line)
 {
-    uint64_t hash = numbering_mix(numbering_mix((uint64_t)line.file << 32 | line.line) + line.node);
-    struct numbering_cursor cursor = numbering_find(&tree->by_line, hash);
-    for (uint32_t found; numbering_next(&tree->by_line, &cursor, &found);) {
+    uint64_t hash =
+        hash_index_mix(hash_index_mix((uint64_t)line.file << 32 | line.line) + line.node);
+    struct hash_index_cursor cursor = hash_index_find(&tree->by_line, hash);
+    for (uint32_t found; hash_index_next(&tree->by_line, &cursor, &found);) {
         const struct call_line *known = &tree->lines[found];
         if (known->node == line.node && known->file == line.file && known->line == line.line)
             return found;
@@ -105,7 +106,7 @@ static uint32_t line_number(struct calltree *tree, struct call_line line)
         memory_grown(tree->line_values, &tree->line_values_capacity, values, sizeof(uint64_t));
     memset(tree->line_values + values - tree->metrics, 0, tree->metrics * sizeof(uint64_t));
     tree->lines[tree->line_count] = line;
-    numbering_add(&tree->by_line, hash, (uint32_t)tree->line_count);
+    hash_index_add(&tree->by_line, hash, (uint32_t)tree->line_count);
     return (uint32_t)tree->line_count++;
 }
 

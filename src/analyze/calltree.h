@@ -62,7 +62,7 @@ struct calltree {
     uint32_t *first, *children;
 
     struct child_index by_edge; // while the tree grows
-    struct numbering by_line;
+    struct hash_index by_line;
 };
 
 // A tree with a root alone.

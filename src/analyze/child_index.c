@@ -21,19 +21,19 @@ bool child_index_next(const struct child_index *index, struct child_cursor *curs
         *child = cursor->next;
         cursor->next = index->links[*child].older_sibling;
         if (++cursor->listed == LISTED_CHILDREN) {
-            cursor->hash = numbering_mix(cursor->hash);
-            cursor->further = numbering_find(&index->further, cursor->hash);
+            cursor->hash = hash_index_mix(cursor->hash);
+            cursor->further = hash_index_find(&index->further, cursor->hash);
         }
         return true;
     }
     return cursor->listed == LISTED_CHILDREN &&
-           numbering_next(&index->further, &cursor->further, child);
+           hash_index_next(&index->further, &cursor->further, child);
 }
 
 void child_index_add(struct child_index *index, const struct child_cursor *cursor, uint32_t child)
 {
     if (cursor->listed == LISTED_CHILDREN) {
-        numbering_add(&index->further, cursor->hash, child);
+        hash_index_add(&index->further, cursor->hash, child);
         return;
     }
     // Parents stand before their children.
@@ -48,6 +48,6 @@ void child_index_add(struct child_index *index, const struct child_cursor *curso
 void child_index_free(struct child_index *index)
 {
     free(index->links);
-    numbering_free(&index->further);
+    hash_index_free(&index->further);
     *index = (struct child_index){0};
 }

@@ -22,7 +22,7 @@ struct child_links {
 struct child_index {
     struct child_links *links; // by node
     size_t capacity;
-    struct numbering further; // by parent and edge
+    struct hash_index further; // by parent and edge
 };
 
 struct child_cursor {
@@ -30,7 +30,7 @@ struct child_cursor {
     uint32_t next;   // in the list
     unsigned listed; // children met there
     uint64_t hash;   // of parent and edge
-    struct numbering_cursor further;
+    struct hash_index_cursor further;
 };
 
 struct child_cursor child_index_find(const struct child_index *index, uint32_t parent,

@@ -11,10 +11,10 @@ static bool same_key(const struct flat_row *a, const struct flat_row *b)
 
 static uint32_t row_number(struct flat *flat, struct flat_row row)
 {
-    uint64_t hash = numbering_mix(numbering_mix((uint64_t)row.file << 32 | row.line) +
-                                  ((uint64_t)row.module << 32 | row.function));
-    struct numbering_cursor cursor = numbering_find(&flat->by_key, hash);
-    for (uint32_t found; numbering_next(&flat->by_key, &cursor, &found);)
+    uint64_t hash = hash_index_mix(hash_index_mix((uint64_t)row.file << 32 | row.line) +
+                                   ((uint64_t)row.module << 32 | row.function));
+    struct hash_index_cursor cursor = hash_index_find(&flat->by_key, hash);
+    for (uint32_t found; hash_index_next(&flat->by_key, &cursor, &found);)
         if (same_key(&flat->rows[found], &row)) {
             flat->rows[found].inlined &= row.inlined;
             return found;
@@ -26,7 +26,7 @@ static uint32_t row_number(struct flat *flat, struct flat_row row)
     memset(flat->self + number * flat->metrics, 0, flat->metrics * sizeof(uint64_t));
     memset(flat->total + number * flat->metrics, 0, flat->metrics * sizeof(uint64_t));
     flat->rows[number] = row;
-    numbering_add(&flat->by_key, hash, (uint32_t)number);
+    hash_index_add(&flat->by_key, hash, (uint32_t)number);
     return (uint32_t)number;
 }
 
@@ -210,7 +210,7 @@ void flat_free(struct flat *flat)
 {
     if (!flat)
         return;
-    numbering_free(&flat->by_key);
+    hash_index_free(&flat->by_key);
     free(flat->rows);
     free(flat->self);
     free(flat->total);

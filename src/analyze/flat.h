@@ -30,7 +30,7 @@ struct flat {
     uint64_t *self, *total; // metrics a row
     size_t count;
     size_t row_capacity, self_capacity, total_capacity;
-    struct numbering by_key;
+    struct hash_index by_key;
     uint32_t *order; // rows, the most costly first
 };
 

@@ -6,14 +6,14 @@
 #include "base/memory.h"
 #include "base/text/text.h"
 
-struct asked {
+struct asked_place {
     place_t place;
     uint32_t process; // 0 unless the place belongs to no file
 };
 
 // Every node asks for two places, so a look at one slot has to do.
 struct place_slot {
-    struct asked asked;
+    struct asked_place asked;
     uint32_t number; // + 1; 0: free
 };
 
@@ -23,17 +23,17 @@ struct functions {
     bool *module_is_agent;
     uint32_t kernel; // the first module that is the kernel; MODULE_NONE: there is none
 
-    struct numbering by_key; // (name, module) to function
+    struct hash_index by_key; // (name, module) to function
     struct function *functions;
     size_t function_count, function_capacity;
 
-    struct numbering by_file;
+    struct hash_index by_file;
     char **files;
     size_t file_count, file_capacity;
 
     struct place_slot *by_place; // open addressing
     size_t place_slots;          // a power of two
-    struct asked *asked;
+    struct asked_place *asked;
     struct spot *spots; // as many as asked
     size_t asked_count, asked_capacity;
     size_t resolved; // of asked
@@ -74,8 +74,8 @@ void functions_free(struct functions *functions)
         free((char *)functions->functions[i].name);
     for (size_t i = 0; i < functions->file_count; i++)
         free(functions->files[i]);
-    numbering_free(&functions->by_key);
-    numbering_free(&functions->by_file);
+    hash_index_free(&functions->by_key);
+    hash_index_free(&functions->by_file);
     free(functions->by_place);
     free(functions->functions);
     free(functions->files);
@@ -114,9 +114,9 @@ static bool is_entry(const char *name)
 uint32_t functions_intern(struct functions *functions, const char *name, uint32_t module)
 {
     module = same_module(functions, module);
-    uint64_t hash = numbering_mix(hash_text(name) + module);
-    struct numbering_cursor cursor = numbering_find(&functions->by_key, hash);
-    for (uint32_t found; numbering_next(&functions->by_key, &cursor, &found);) {
+    uint64_t hash = hash_index_mix(hash_text(name) + module);
+    struct hash_index_cursor cursor = hash_index_find(&functions->by_key, hash);
+    for (uint32_t found; hash_index_next(&functions->by_key, &cursor, &found);) {
         const struct function *function = &functions->functions[found];
         if (function->module == module && strcmp(function->name, name) == 0)
             return found;
@@ -132,7 +132,7 @@ uint32_t functions_intern(struct functions *functions, const char *name, uint32_
         .kernel = module != MODULE_NONE && module == functions->kernel,
         .entry = module != MODULE_NONE && module == functions->kernel && is_entry(name),
     };
-    numbering_add(&functions->by_key, hash, number);
+    hash_index_add(&functions->by_key, hash, number);
     return number;
 }
 
@@ -149,22 +149,23 @@ static uint32_t file_number(struct functions *functions, const char *path)
 {
     if (!path || !*path)
         return 0;
-    uint64_t hash = numbering_mix(hash_text(path));
-    struct numbering_cursor cursor = numbering_find(&functions->by_file, hash);
-    for (uint32_t found; numbering_next(&functions->by_file, &cursor, &found);)
+    uint64_t hash = hash_index_mix(hash_text(path));
+    struct hash_index_cursor cursor = hash_index_find(&functions->by_file, hash);
+    for (uint32_t found; hash_index_next(&functions->by_file, &cursor, &found);)
         if (strcmp(functions->files[found], path) == 0)
             return found;
     functions->files = memory_grown(functions->files, &functions->file_capacity,
                                     functions->file_count + 1, sizeof *functions->files);
     uint32_t number = (uint32_t)functions->file_count++;
     functions->files[number] = memory_text(path);
-    numbering_add(&functions->by_file, hash, number);
+    hash_index_add(&functions->by_file, hash, number);
     return number;
 }
 
-static struct place_slot *find_slot(struct place_slot *slots, size_t count, struct asked asked)
+static struct place_slot *find_slot(struct place_slot *slots, size_t count,
+                                    struct asked_place asked)
 {
-    size_t at = numbering_mix(asked.place ^ (uint64_t)asked.process << 40) & (count - 1);
+    size_t at = hash_index_mix(asked.place ^ (uint64_t)asked.process << 40) & (count - 1);
     while (slots[at].number &&
            (slots[at].asked.place != asked.place || slots[at].asked.process != asked.process))
         at = (at + 1) & (count - 1);
@@ -184,12 +185,12 @@ static void add_slots(struct functions *functions)
 }
 
 // Only code of no file means something else in another process.
-static struct asked asked_for(uint32_t process, place_t place)
+static struct asked_place asked_for(uint32_t process, place_t place)
 {
-    return (struct asked){place, place_module(place) == MODULE_ANONYMOUS ? process : 0};
+    return (struct asked_place){place, place_module(place) == MODULE_ANONYMOUS ? process : 0};
 }
 
-static void ask(struct functions *functions, struct asked asked)
+static void ask(struct functions *functions, struct asked_place asked)
 {
     if (functions->asked_count * 2 >= functions->place_slots)
         add_slots(functions);
@@ -226,7 +227,7 @@ static const char *name_of_time(place_t place)
     }
 }
 
-static struct spot resolve_spot(struct functions *functions, const struct asked *asked)
+static struct spot resolve_spot(struct functions *functions, const struct asked_place *asked)
 {
     const struct symbol *symbol = symbols_at(functions->symbols, asked->process, asked->place);
     struct spot spot = {.first = (uint32_t)functions->located_count};

@@ -5,25 +5,25 @@
 
 // A slot keeps 32 bits of the hash, and its home follows from these alone, so that the table can
 // grow without the keys.
-static size_t home(const struct numbering *numbering, uint32_t hash)
+static size_t home(const struct hash_index *numbering, uint32_t hash)
 {
     return hash & (numbering->capacity - 1);
 }
 
-struct numbering_cursor numbering_find(const struct numbering *numbering, uint64_t hash)
+struct hash_index_cursor hash_index_find(const struct hash_index *numbering, uint64_t hash)
 {
     uint32_t kept = (uint32_t)(hash >> 32);
-    return (struct numbering_cursor){.hash = kept,
-                                     .at = numbering->capacity ? home(numbering, kept) : 0};
+    return (struct hash_index_cursor){.hash = kept,
+                                      .at = numbering->capacity ? home(numbering, kept) : 0};
 }
 
-bool numbering_next(const struct numbering *numbering, struct numbering_cursor *cursor,
-                    uint32_t *number)
+bool hash_index_next(const struct hash_index *numbering, struct hash_index_cursor *cursor,
+                     uint32_t *number)
 {
     if (numbering->capacity == 0)
         return false;
     for (;;) {
-        const struct numbering_slot *slot = &numbering->slots[cursor->at];
+        const struct hash_index_slot *slot = &numbering->slots[cursor->at];
         if (slot->number == 0)
             return false;
         cursor->at = (cursor->at + 1) & (numbering->capacity - 1);
@@ -34,7 +34,7 @@ bool numbering_next(const struct numbering *numbering, struct numbering_cursor *
     }
 }
 
-static void place_slot(struct numbering *numbering, struct numbering_slot slot)
+static void place_slot(struct hash_index *numbering, struct hash_index_slot slot)
 {
     size_t at = home(numbering, slot.hash);
     while (numbering->slots[at].number)
@@ -42,10 +42,10 @@ static void place_slot(struct numbering *numbering, struct numbering_slot slot)
     numbering->slots[at] = slot;
 }
 
-void numbering_add(struct numbering *numbering, uint64_t hash, uint32_t number)
+void hash_index_add(struct hash_index *numbering, uint64_t hash, uint32_t number)
 {
     if ((numbering->count + 1) * 2 > numbering->capacity) {
-        struct numbering old = *numbering;
+        struct hash_index old = *numbering;
         numbering->capacity = old.capacity ? old.capacity * 2 : 64;
         numbering->slots = memory_array(numbering->capacity, sizeof *numbering->slots);
         for (size_t i = 0; i < old.capacity; i++)
@@ -54,12 +54,12 @@ void numbering_add(struct numbering *numbering, uint64_t hash, uint32_t number)
         free(old.slots);
     }
     place_slot(numbering,
-               (struct numbering_slot){.hash = (uint32_t)(hash >> 32), .number = number + 1});
+               (struct hash_index_slot){.hash = (uint32_t)(hash >> 32), .number = number + 1});
     numbering->count++;
 }
 
-void numbering_free(struct numbering *numbering)
+void hash_index_free(struct hash_index *numbering)
 {
     free(numbering->slots);
-    *numbering = (struct numbering){0};
+    *numbering = (struct hash_index){0};
 }

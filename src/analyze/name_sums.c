@@ -10,9 +10,9 @@ static void add(struct name_sums *sums, const char *name, uint64_t members, uint
 {
     uint64_t hash = 0;
     for (const char *at = name; *at; at++)
-        hash = numbering_mix(hash + (unsigned char)*at);
-    struct numbering_cursor cursor = numbering_find(&sums->by_name, hash);
-    for (uint32_t found; numbering_next(&sums->by_name, &cursor, &found);)
+        hash = hash_index_mix(hash + (unsigned char)*at);
+    struct hash_index_cursor cursor = hash_index_find(&sums->by_name, hash);
+    for (uint32_t found; hash_index_next(&sums->by_name, &cursor, &found);)
         if (strcmp(sums->sums[found].name, name) == 0) {
             sums->sums[found].members += members;
             sums->sums[found].cost += cost;
@@ -21,7 +21,7 @@ static void add(struct name_sums *sums, const char *name, uint64_t members, uint
     sums->sums = memory_grown(sums->sums, &sums->capacity, sums->count + 1, sizeof *sums->sums);
     sums->sums[sums->count] =
         (struct name_sum){.name = memory_text(name), .members = members, .cost = cost};
-    numbering_add(&sums->by_name, hash, (uint32_t)sums->count++);
+    hash_index_add(&sums->by_name, hash, (uint32_t)sums->count++);
 }
 
 static int compare(const void *left, const void *right)
@@ -36,8 +36,8 @@ static struct name_sums sorted(struct name_sums sums)
 {
     if (sums.count > 1)
         qsort(sums.sums, sums.count, sizeof *sums.sums, compare);
-    numbering_free(&sums.by_name); // its numbers are wrong now
-    sums.by_name = (struct numbering){0};
+    hash_index_free(&sums.by_name); // its numbers are wrong now
+    sums.by_name = (struct hash_index){0};
     return sums;
 }
 

@@ -17,7 +17,7 @@ struct name_sum {
 struct name_sums {
     struct name_sum *sums;
     size_t count, capacity;
-    struct numbering by_name;
+    struct hash_index by_name;
 };
 
 // Of what the options choose. `costs` are those of the profile's trees; NULL: all their time.

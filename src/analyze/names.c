@@ -28,14 +28,14 @@ struct word {
 struct words {
     struct word *words;
     size_t count, capacity;
-    struct numbering by_hash;
+    struct hash_index by_hash;
 };
 
 static uint64_t hash_text(uint64_t hash, const char *text)
 {
     for (; *text; text++)
         hash = (hash ^ (unsigned char)*text) * UINT64_C(0x100000001b3);
-    return numbering_mix(hash + 1);
+    return hash_index_mix(hash + 1);
 }
 
 // The name of the file if a word is a path, and not a script, an option, an address or an
@@ -60,14 +60,14 @@ static const char *program_of(const struct profile *profile, uint32_t process)
 // Two words of the same hash would be taken for one: a name would have a word too much or too few.
 static struct word *find_word(struct words *words, uint64_t hash)
 {
-    struct numbering_cursor cursor = numbering_find(&words->by_hash, hash);
-    for (uint32_t found; numbering_next(&words->by_hash, &cursor, &found);)
+    struct hash_index_cursor cursor = hash_index_find(&words->by_hash, hash);
+    for (uint32_t found; hash_index_next(&words->by_hash, &cursor, &found);)
         if (words->words[found].hash == hash)
             return &words->words[found];
     words->words =
         memory_grown(words->words, &words->capacity, words->count + 1, sizeof *words->words);
     words->words[words->count] = (struct word){.hash = hash, .last = UINT32_MAX};
-    numbering_add(&words->by_hash, hash, (uint32_t)words->count);
+    hash_index_add(&words->by_hash, hash, (uint32_t)words->count);
     return &words->words[words->count++];
 }
 
@@ -226,7 +226,7 @@ struct names *names_new(const struct profile *profile)
     for (uint32_t i = 0; i < profile->process_count; i++)
         names->processes[i] = process_name(&words, names, i);
     free(words.words);
-    numbering_free(&words.by_hash);
+    hash_index_free(&words.by_hash);
     return names;
 }
 

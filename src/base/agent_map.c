@@ -13,19 +13,19 @@
 static struct {
     _Atomic uintptr_t start;
     uintptr_t end;
-} known[RESERVE_KNOWN];
+} known[AGENT_MAP_KNOWN];
 
-bool reserve_locked;
+bool agent_map_locked;
 
-_Atomic uint64_t reserve_sums[RESERVE_SUMS];
-void (*_Atomic reserve_changed)(void);
+_Atomic uint64_t agent_map_sums[AGENT_MAP_SUMS];
+void (*_Atomic agent_map_changed)(void);
 
-static void change_sums(uint64_t bytes, enum reserve_kind kind)
+static void change_sums(uint64_t bytes, enum agent_map_kind kind)
 {
-    atomic_fetch_add_explicit(&reserve_sums[RESERVE_SPACE], bytes, memory_order_relaxed);
-    if (kind == RESERVE_PRIVATE)
-        atomic_fetch_add_explicit(&reserve_sums[RESERVE_DATA], bytes, memory_order_relaxed);
-    void (*changed)(void) = atomic_load_explicit(&reserve_changed, memory_order_relaxed);
+    atomic_fetch_add_explicit(&agent_map_sums[AGENT_MAP_SPACE], bytes, memory_order_relaxed);
+    if (kind == AGENT_MAP_PRIVATE)
+        atomic_fetch_add_explicit(&agent_map_sums[AGENT_MAP_DATA], bytes, memory_order_relaxed);
+    void (*changed)(void) = atomic_load_explicit(&agent_map_changed, memory_order_relaxed);
     if (changed)
         changed();
 }
@@ -35,7 +35,7 @@ static uint64_t whole_pages(size_t bytes)
     return ((uint64_t)bytes + PAGE - 1) & -PAGE;
 }
 
-void *reserve_hint(size_t bytes)
+void *agent_map_hint(size_t bytes)
 {
     // Relaxed: a number alone. What was unmapped is not used again before the area is used up; a
     // hint that is taken by then is one that the kernel does not follow.
@@ -46,20 +46,20 @@ void *reserve_hint(size_t bytes)
     return ours > DISTANCE ? (void *)(ours - DISTANCE + offset) : NULL;
 }
 
-void reserve_claim(size_t bytes, enum reserve_kind kind)
+void agent_map_claim(size_t bytes, enum agent_map_kind kind)
 {
     change_sums(whole_pages(bytes), kind);
 }
 
-void reserve_release(size_t bytes, enum reserve_kind kind)
+void agent_map_release(size_t bytes, enum agent_map_kind kind)
 {
     change_sums(-whole_pages(bytes), kind);
 }
 
-void reserve_note(void *memory, size_t bytes)
+void agent_map_note(void *memory, size_t bytes)
 {
     const uintptr_t start = (uintptr_t)memory;
-    for (size_t i = 0; bytes >= RESERVE_LARGE && i < RESERVE_KNOWN; i++) {
+    for (size_t i = 0; bytes >= AGENT_MAP_LARGE && i < AGENT_MAP_KNOWN; i++) {
         uintptr_t free = 0;
         if (!atomic_compare_exchange_strong_explicit(&known[i].start, &free, BUSY,
                                                      memory_order_acquire, memory_order_relaxed))
@@ -70,16 +70,16 @@ void reserve_note(void *memory, size_t bytes)
     }
 }
 
-void reserve_hide(void *memory, size_t bytes)
+void agent_map_hide(void *memory, size_t bytes)
 {
-    if (bytes >= RESERVE_LARGE && !huge_forbidden)
+    if (bytes >= AGENT_MAP_LARGE && !huge_forbidden)
         madvise(memory, bytes, MADV_DONTDUMP);
 }
 
 // All of it would be made at once, if it could be used.
 static void *map_unlocked(size_t bytes)
 {
-    void *memory = mmap(reserve_hint(bytes), bytes, PROT_NONE,
+    void *memory = mmap(agent_map_hint(bytes), bytes, PROT_NONE,
                         MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
     if (memory == MAP_FAILED)
         return MAP_FAILED;
@@ -90,38 +90,38 @@ static void *map_unlocked(size_t bytes)
     return MAP_FAILED;
 }
 
-void *reserve_map(size_t bytes)
+void *agent_map_map(size_t bytes)
 {
-    reserve_claim(bytes, RESERVE_PRIVATE);
-    void *memory = reserve_locked ? map_unlocked(bytes)
-                                  : mmap(reserve_hint(bytes), bytes, PROT_READ | PROT_WRITE,
-                                         MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    agent_map_claim(bytes, AGENT_MAP_PRIVATE);
+    void *memory = agent_map_locked ? map_unlocked(bytes)
+                                    : mmap(agent_map_hint(bytes), bytes, PROT_READ | PROT_WRITE,
+                                           MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
     if (memory == MAP_FAILED) {
-        reserve_release(bytes, RESERVE_PRIVATE);
+        agent_map_release(bytes, AGENT_MAP_PRIVATE);
         return NULL;
     }
-    reserve_hide(memory, bytes);
-    reserve_note(memory, bytes);
+    agent_map_hide(memory, bytes);
+    agent_map_note(memory, bytes);
     return memory;
 }
 
-void reserve_unmap(void *memory, size_t bytes)
+void agent_map_unmap(void *memory, size_t bytes)
 {
-    for (size_t i = 0; bytes >= RESERVE_LARGE && i < RESERVE_KNOWN; i++)
+    for (size_t i = 0; bytes >= AGENT_MAP_LARGE && i < AGENT_MAP_KNOWN; i++)
         // Before another mapping can be there.
         if (atomic_load_explicit(&known[i].start, memory_order_relaxed) == (uintptr_t)memory)
             atomic_store_explicit(&known[i].start, 0, memory_order_release);
     munmap(memory, bytes);
-    reserve_release(bytes, RESERVE_PRIVATE);
+    agent_map_release(bytes, AGENT_MAP_PRIVATE);
 }
 
-size_t reserve_list(struct reserve_range range[RESERVE_KNOWN])
+size_t agent_map_list(struct agent_range range[AGENT_MAP_KNOWN])
 {
     size_t count = 0;
-    for (size_t i = 0; i < RESERVE_KNOWN; i++) {
+    for (size_t i = 0; i < AGENT_MAP_KNOWN; i++) {
         const uintptr_t start = atomic_load_explicit(&known[i].start, memory_order_acquire);
         if (start > BUSY)
-            range[count++] = (struct reserve_range){start, known[i].end};
+            range[count++] = (struct agent_range){start, known[i].end};
     }
     return count;
 }

@@ -10,53 +10,53 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#define RESERVE_LARGE (256 << 10) // smaller ones are not worth a thought
-#define RESERVE_KNOWN 64          // more are not known, and are locked with the program's
+#define AGENT_MAP_LARGE (256 << 10) // smaller ones are not worth a thought
+#define AGENT_MAP_KNOWN 64          // more are not known, and are locked with the program's
 
-struct reserve_range {
+struct agent_range {
     uintptr_t start, end;
 };
 
 // New mappings of the process are locked (MCL_FUTURE); not ours, from then on.
-extern bool reserve_locked __attribute__((visibility("hidden")));
+extern bool agent_map_locked __attribute__((visibility("hidden")));
 
 // How much of it there is, by what a limit may be about.
-enum reserve_sum {
-    RESERVE_SPACE, // address space (RLIMIT_AS)
-    RESERVE_DATA,  // of that, private and writable (RLIMIT_DATA)
-    RESERVE_SUMS
+enum agent_map_sum {
+    AGENT_MAP_SPACE, // address space (RLIMIT_AS)
+    AGENT_MAP_DATA,  // of that, private and writable (RLIMIT_DATA)
+    AGENT_MAP_SUMS
 };
 
 // Any thread adds. Relaxed: readers want a number alone.
-extern _Atomic uint64_t reserve_sums[RESERVE_SUMS] __attribute__((visibility("hidden")));
+extern _Atomic uint64_t agent_map_sums[AGENT_MAP_SUMS] __attribute__((visibility("hidden")));
 
 // Called when the sums have changed, and before what is new is mapped: limits of the process can
 // make room for it. NULL: there are none.
-extern void (*_Atomic reserve_changed)(void) __attribute__((visibility("hidden")));
+extern void (*_Atomic agent_map_changed)(void) __attribute__((visibility("hidden")));
 
 // An address for mmap() to take as a hint. The kernel puts what the program maps as high as it
 // fits, into a hole that the program has just made above all, and the program may count on that
 // hole. The agent's memory begins two terabytes below, where the program's would come last.
 // Signal-safe.
-void *reserve_hint(size_t bytes);
+void *agent_map_hint(size_t bytes);
 
-enum reserve_kind { RESERVE_SHARED, RESERVE_PRIVATE };
+enum agent_map_kind { AGENT_MAP_SHARED, AGENT_MAP_PRIVATE };
 
-// For what is mapped otherwise than by reserve_map(): before that, and after it is unmapped.
-void reserve_claim(size_t bytes, enum reserve_kind kind);
-void reserve_release(size_t bytes, enum reserve_kind kind);
+// For what is mapped otherwise than by agent_map_map(): before that, and after it is unmapped.
+void agent_map_claim(size_t bytes, enum agent_map_kind kind);
+void agent_map_release(size_t bytes, enum agent_map_kind kind);
 
 // Zeroed. NULL: no memory.
-void *reserve_map(size_t bytes);
-void reserve_unmap(void *memory, size_t bytes);
+void *agent_map_map(size_t bytes);
+void agent_map_unmap(void *memory, size_t bytes);
 
 // Keeps it out of core files.
-void reserve_hide(void *memory, size_t bytes);
+void agent_map_hide(void *memory, size_t bytes);
 
-// As reserve_map() notes what it has mapped; for what was mapped otherwise, and stays.
-void reserve_note(void *memory, size_t bytes);
+// As agent_map_map() notes what it has mapped; for what was mapped otherwise, and stays.
+void agent_map_note(void *memory, size_t bytes);
 
 // Those there are, in any order; returns how many.
-size_t reserve_list(struct reserve_range range[RESERVE_KNOWN]);
+size_t agent_map_list(struct agent_range range[AGENT_MAP_KNOWN]);
 
 #endif

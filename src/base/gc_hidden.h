@@ -10,9 +10,9 @@
 // The compiler has no word for a section that takes no room in the file and is not writable: so the
 // rest of what it would say is a comment to the assembler.
 #ifdef CAIRN_AGENT
-#define UNSEEN __attribute__((section(".unseen,\"a\",@nobits#")))
+#define GC_HIDDEN __attribute__((section(".gc_hidden,\"a\",@nobits#")))
 #else
-#define UNSEEN
+#define GC_HIDDEN
 #endif
 
 #endif

@@ -38,7 +38,7 @@ static void *map_within(size_t bytes, int protection, int flags, int fd, off_t o
 
 void *huge_map(size_t bytes, int protection, int flags, int fd, off_t offset)
 {
-    char *hint = reserve_hint(bytes + HUGE_BYTES);
+    char *hint = agent_map_hint(bytes + HUGE_BYTES);
     hint += ((size_t)offset - (size_t)hint) % HUGE_BYTES;
     void *memory = mmap(hint, bytes, protection, flags, fd, offset);
     if (memory == MAP_FAILED || is_aligned(memory, offset))

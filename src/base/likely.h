@@ -4,6 +4,7 @@
 
 // After a millisecond of some program the code of a sample is in no near cache, and each line of it
 // is waited for: what a sample seldom runs through shall not lie between what it does.
-#define RARE(condition) __builtin_expect(!!(condition), 0)
+#define LIKELY(condition) __builtin_expect(!!(condition), 1)
+#define UNLIKELY(condition) __builtin_expect(!!(condition), 0)
 
 #endif

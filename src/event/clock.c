@@ -92,11 +92,11 @@ static size_t bytes_of(uintptr_t tagged)
 static uintptr_t map_event(int fd, uintptr_t ring)
 {
     const size_t bytes = bytes_of(ring);
-    reserve_claim(bytes, RESERVE_SHARED);
-    void *page = mmap(reserve_hint(bytes), bytes, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+    agent_map_claim(bytes, AGENT_MAP_SHARED);
+    void *page = mmap(agent_map_hint(bytes), bytes, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
     if (page != MAP_FAILED)
         return (uintptr_t)page | ring;
-    reserve_release(bytes, RESERVE_SHARED);
+    agent_map_release(bytes, AGENT_MAP_SHARED);
     return 0;
 }
 
@@ -300,7 +300,7 @@ static void forget_page(uintptr_t page, bool ours)
 {
     if (ours)
         munmap(page_of(page), bytes_of(page));
-    reserve_release(bytes_of(page), RESERVE_SHARED);
+    agent_map_release(bytes_of(page), AGENT_MAP_SHARED);
 }
 
 void clock_close(struct thread_clock *clock)

@@ -9,7 +9,7 @@
 static struct {
     uint64_t hash;
     uintptr_t base; // where it was when it was last announced
-} identities[IDENTITIES] UNSEEN;
+} identities[IDENTITIES] GC_HIDDEN;
 static unsigned identity_count;
 
 static uint64_t hash_bytes(uint64_t hash, const void *bytes, size_t count)

@@ -36,7 +36,7 @@ static struct {
     struct maps_reader maps;
     struct image image;
     char path[PATH_MAX];
-} scratch UNSEEN;
+} scratch GC_HIDDEN;
 
 // Reading /proc/self/maps costs tens of microseconds and more: a thread in generated code that is
 // not known yet may ask at every sample, so it is done only if the last one was long ago compared

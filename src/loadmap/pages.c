@@ -10,7 +10,7 @@
 
 // Page, turn and kind in one word, so that nobody sees half of an entry. Relaxed: each stands for
 // itself.
-static _Atomic uint64_t pages[PAGES] UNSEEN;
+static _Atomic uint64_t pages[PAGES] GC_HIDDEN;
 
 static _Atomic uint64_t *entry_of(uintptr_t page)
 {

@@ -21,7 +21,7 @@ struct copy {
 
 _Static_assert(sizeof(struct table_module) % 8 == 0, "moved by words");
 
-static struct copy copies[2] UNSEEN;
+static struct copy copies[2] GC_HIDDEN;
 
 // Written by the holder of the lock, twice per change; release after each copy is whole, acquire
 // before it is read.

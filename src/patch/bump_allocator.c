@@ -17,18 +17,18 @@ static uint64_t taken;
 static void *map_zeroed(size_t bytes)
 {
     // The system call itself: libc's mmap() may be what is being patched.
-    reserve_claim(bytes, RESERVE_PRIVATE);
-    long memory = syscall(SYS_mmap, reserve_hint(bytes), bytes, PROT_READ | PROT_WRITE,
+    agent_map_claim(bytes, AGENT_MAP_PRIVATE);
+    long memory = syscall(SYS_mmap, agent_map_hint(bytes), bytes, PROT_READ | PROT_WRITE,
                           MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
     if (memory == -1) {
-        reserve_release(bytes, RESERVE_PRIVATE);
+        agent_map_release(bytes, AGENT_MAP_PRIVATE);
         return NULL;
     }
     // Large programs use all of it, at once; small ones need not have more than they use.
     if (taken >= CHUNK)
         huge_fill((uintptr_t)memory, bytes);
     taken += bytes;
-    reserve_note((void *)memory, bytes);
+    agent_map_note((void *)memory, bytes);
     return (void *)memory;
 }
 
@@ -38,7 +38,7 @@ static struct kept {
     struct kept *next;
 } * kept[KEPT_MOST / 16 + 1];
 
-void heap_give_back(void *memory, size_t bytes)
+void bump_give_back(void *memory, size_t bytes)
 {
     bytes = (bytes + 15) & ~(size_t)15;
     if (!memory || !bytes || bytes > KEPT_MOST)
@@ -48,7 +48,7 @@ void heap_give_back(void *memory, size_t bytes)
     kept[bytes / 16] = piece;
 }
 
-void *heap_take(size_t bytes)
+void *bump_take(size_t bytes)
 {
     bytes = (bytes + 15) & ~(size_t)15;
     if (bytes <= KEPT_MOST && kept[bytes / 16]) {
@@ -70,7 +70,7 @@ void *heap_take(size_t bytes)
     return memory;
 }
 
-uint64_t heap_bytes(void)
+uint64_t bump_bytes(void)
 {
     return taken;
 }
@@ -124,7 +124,7 @@ static void set_entry(struct address_table *table, uintptr_t address, void *valu
 static struct address_table *grow(struct address_index *index, const struct address_table *old)
 {
     const size_t size = old ? old->size * 4 : 1024;
-    struct address_table *table = heap_take(sizeof *table + size * sizeof(struct address_entry));
+    struct address_table *table = bump_take(sizeof *table + size * sizeof(struct address_entry));
     if (!table)
         return NULL;
     table->size = size;

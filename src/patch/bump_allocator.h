@@ -10,11 +10,11 @@
 #include <stdint.h>
 
 // Zeroed, aligned to 16; NULL if there is none.
-void *heap_take(size_t bytes);
+void *bump_take(size_t bytes);
 // Gives back what was taken with so many bytes: of code that is unloaded, so that no reader finds
 // it. NULL: nothing happens.
-void heap_give_back(void *memory, size_t bytes);
-uint64_t heap_bytes(void);
+void bump_give_back(void *memory, size_t bytes);
+uint64_t bump_bytes(void);
 
 struct address_table;
 

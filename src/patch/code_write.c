@@ -12,26 +12,26 @@
 #define REACH (UINT64_C(1) << 31)
 #define STEP (UINT64_C(1) << 20) // between addresses that are tried
 
-int text_open(void)
+int code_open(void)
 {
     // Plain system calls: libc's open() is a point where a thread may be cancelled.
     long fd = syscall(SYS_openat, AT_FDCWD, "/proc/self/mem", O_RDWR | O_CLOEXEC, 0);
     return fd < 0 ? -errno : (int)fd;
 }
 
-void text_close(int fd)
+void code_close(int fd)
 {
     syscall(SYS_close, fd);
 }
 
-int text_write(int fd, uintptr_t address, const void *bytes, size_t count)
+int code_write(int fd, uintptr_t address, const void *bytes, size_t count)
 {
     long written = syscall(SYS_pwrite64, fd, bytes, count, address);
     return written == (long)count ? 0 : written < 0 ? -errno : -EIO;
 }
 
 // jmp *0(%rip); the address
-void text_make_relay(unsigned char code[TEXT_RELAY_BYTES], void (*target)(void))
+void code_make_relay(unsigned char code[CODE_RELAY_BYTES], void (*target)(void))
 {
     static const unsigned char jump[6] = {0xff, 0x25, 0, 0, 0, 0};
     memcpy(code, jump, sizeof jump);
@@ -71,33 +71,33 @@ static void *map_near(uintptr_t low, uintptr_t high, size_t bytes, int protectio
     return memory ? memory : map_below(top & -STEP, high, bytes, protection);
 }
 
-void *text_page_near(uintptr_t low, uintptr_t high, const void *bytes, size_t count)
+void *code_page_near(uintptr_t low, uintptr_t high, const void *bytes, size_t count)
 {
     void *page = map_near(low, high, PAGE, PROT_READ | PROT_WRITE);
     if (!page)
         return NULL;
     memcpy(page, bytes, count);
     if (!mprotect(page, PAGE, PROT_READ | PROT_EXEC)) {
-        reserve_claim(PAGE, RESERVE_SHARED); // no data: it cannot be written
+        agent_map_claim(PAGE, AGENT_MAP_SHARED); // no data: it cannot be written
         return page;
     }
     munmap(page, PAGE);
     return NULL;
 }
 
-void *text_map_at(uintptr_t address, size_t bytes)
+void *code_map_at(uintptr_t address, size_t bytes)
 {
     void *memory = map_at(address, bytes, PROT_READ | PROT_EXEC);
     if (memory)
-        reserve_claim(bytes, RESERVE_SHARED);
+        agent_map_claim(bytes, AGENT_MAP_SHARED);
     return memory;
 }
 
-void *text_map_near(uintptr_t low, uintptr_t high, size_t bytes)
+void *code_map_near(uintptr_t low, uintptr_t high, size_t bytes)
 {
     bytes = (bytes + PAGE - 1) & -(size_t)PAGE;
     void *memory = map_near(low, high, bytes, PROT_READ | PROT_EXEC);
     if (memory)
-        reserve_claim(bytes, RESERVE_SHARED);
+        agent_map_claim(bytes, AGENT_MAP_SHARED);
     return memory;
 }

@@ -8,27 +8,27 @@
 #include <stddef.h>
 #include <stdint.h>
 
-// A descriptor for text_write(), to be closed by the caller; -errno. Signal-safe.
-int text_open(void);
-void text_close(int fd);
+// A descriptor for code_write(), to be closed by the caller; -errno. Signal-safe.
+int code_open(void);
+void code_close(int fd);
 
 // Writes bytes to code. Not atomic towards threads that run there: see entries.h. 0 or -errno.
 // Signal-safe.
-int text_write(int fd, uintptr_t address, const void *bytes, size_t count);
+int code_write(int fd, uintptr_t address, const void *bytes, size_t count);
 
 // A jump to anywhere.
-#define TEXT_RELAY_BYTES 14
-void text_make_relay(unsigned char code[TEXT_RELAY_BYTES], void (*target)(void));
+#define CODE_RELAY_BYTES 14
+void code_make_relay(unsigned char code[CODE_RELAY_BYTES], void (*target)(void));
 
 // A page of memory within reach of a 32-bit jump from everything in [low, high), filled with
 // `bytes`, executable and not writable. NULL: there is no room nearby.
-void *text_page_near(uintptr_t low, uintptr_t high, const void *bytes, size_t count);
+void *code_page_near(uintptr_t low, uintptr_t high, const void *bytes, size_t count);
 
-// Memory within reach as above, executable and not writable: text_write() fills it. Rather below
+// Memory within reach as above, executable and not writable: code_write() fills it. Rather below
 // than above, where the heap of a program grows, and not where the program has just unmapped
 // something, if there is another place. NULL: there is no room.
-void *text_map_near(uintptr_t low, uintptr_t high, size_t bytes);
+void *code_map_near(uintptr_t low, uintptr_t high, size_t bytes);
 // The same at one address.
-void *text_map_at(uintptr_t address, size_t bytes);
+void *code_map_at(uintptr_t address, size_t bytes);
 
 #endif

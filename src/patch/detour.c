@@ -43,7 +43,7 @@ static struct pool *_Atomic pools;
 static struct detour_hooks hooks;
 static struct change *planned;
 static size_t planned_count, planned_room;
-static struct window cells UNSEEN; // of the pool in use
+static struct window cells GC_HIDDEN; // of the pool in use
 
 void detours_start(const struct detour_hooks *given)
 {
@@ -56,11 +56,11 @@ static int window_flush(struct window *window)
 {
     if (!window->used)
         return 0;
-    int fd = text_open();
+    int fd = code_open();
     if (fd < 0)
         return fd;
-    int error = text_write(fd, window->start, window->bytes, window->used);
-    text_close(fd);
+    int error = code_write(fd, window->start, window->bytes, window->used);
+    code_close(fd);
     window->used = 0;
     return error;
 }
@@ -87,16 +87,16 @@ static int window_put(struct window *window, uintptr_t address, const void *byte
 static bool reaches(const struct pool *pool, uintptr_t address)
 {
     int32_t distance;
-    return moved_distance(address, pool->start, &distance) &&
-           moved_distance(address, pool->end + INSTRUCTION_MOST, &distance) &&
-           moved_distance(address + INSTRUCTION_MOST, pool->start, &distance);
+    return relocate_distance(address, pool->start, &distance) &&
+           relocate_distance(address, pool->end + INSTRUCTION_MOST, &distance) &&
+           relocate_distance(address + INSTRUCTION_MOST, pool->start, &distance);
 }
 
 static struct pool *add_pool(uintptr_t address)
 {
     const struct patch_module *module = functions_module(address);
-    struct pool *pool = module ? heap_take(sizeof *pool) : NULL;
-    void *memory = pool ? text_map_near(module->ref.start, module->ref.end, POOL_BYTES) : NULL;
+    struct pool *pool = module ? bump_take(sizeof *pool) : NULL;
+    void *memory = pool ? code_map_near(module->ref.start, module->ref.end, POOL_BYTES) : NULL;
     if (!memory)
         return NULL;
     pool->start = (uintptr_t)memory;
@@ -340,7 +340,7 @@ int detour_plan_tail(uintptr_t instruction, uintptr_t start, uintptr_t end_of_fu
 
 int detours_make(void)
 {
-    static struct window code UNSEEN;
+    static struct window code GC_HIDDEN;
     int error = patch_lock();
     if (error)
         return error;

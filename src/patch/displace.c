@@ -20,11 +20,11 @@ static bool reads_safely(const struct instruction *in)
     return in->mod == 3 || is_lea || in->rip_relative || on_stack || in_block;
 }
 
-bool evict_can(const struct instruction *in)
+bool displace_can(const struct instruction *in)
 {
     const bool flows = in->flow == FLOW_NEXT || in->flow == FLOW_BRANCH;
-    if (!flows || in->length < VICTIM_LEAST || in->prefixes & PREFIX_LOCK || !moved_can(in) ||
-        moved_touches_stack(in))
+    if (!flows || in->length < VICTIM_LEAST || in->prefixes & PREFIX_LOCK || !relocate_can(in) ||
+        relocate_touches_stack(in))
         return false;
     if (in->map == MAP_ONE && !in->vector) {
         const bool divides = in->opcode == 0xf6 || in->opcode == 0xf7;
@@ -35,90 +35,91 @@ bool evict_can(const struct instruction *in)
     return !in->has_modrm || decode_is_padding(in) || reads_safely(in);
 }
 
-unsigned evict_how_far(unsigned length)
+unsigned displace_how_far(unsigned length)
 {
     // Three rather than four: then the highest byte of the first distance is free.
-    return length >= EVICTED_MOST ? JUMP_BYTES : length >= 8 ? 3 : length - JUMP_BYTES;
+    return length >= DISPLACED_MOST ? JUMP_BYTES : length >= 8 ? 3 : length - JUMP_BYTES;
 }
 
 // The instruction, then a jump to what follows it. False: it would not reach what it refers to.
-static bool fill_slot(struct stub *stub, const struct eviction *eviction)
+static bool fill_slot(struct stub *stub, const struct displacement *displacement)
 {
-    unsigned char code[STUB_ENTRY + MOVED_MOST + JUMP_BYTES];
-    const unsigned char *victim = (const unsigned char *)eviction->victim;
+    unsigned char code[STUB_ENTRY + RELOCATED_MOST + JUMP_BYTES];
+    const unsigned char *victim = (const unsigned char *)displacement->victim;
     const uintptr_t entry = stub->code + STUB_ENTRY;
     struct instruction in;
-    if (!decode(victim, eviction->length, &in))
+    if (!decode(victim, displacement->length, &in))
         return false;
-    const size_t bytes = moved_make(code + STUB_ENTRY, &in, victim, eviction->victim, entry);
+    const size_t bytes = relocate_make(code + STUB_ENTRY, &in, victim, displacement->victim, entry);
     // Unwinders look at the byte before the address that they are told.
-    const uint32_t head = (uint32_t)(eviction->victim + 1 - stub->code + DISTANCE_BIAS);
+    const uint32_t head = (uint32_t)(displacement->victim + 1 - stub->code + DISTANCE_BIAS);
     memcpy(code, &head, sizeof head);
     stub->end = (uint16_t)(STUB_ENTRY + bytes);
     return bytes &&
-           moved_jump(code + stub->end, stub->code + stub->end,
-                      eviction->victim + eviction->length) &&
+           relocate_jump(code + stub->end, stub->code + stub->end,
+                         displacement->victim + displacement->length) &&
            !region_write(stub->code, code, stub->end + (size_t)JUMP_BYTES);
 }
 
 static struct stub *make_slot(struct site *site, uintptr_t low, uintptr_t high)
 {
-    struct stub *stub = region_take(low, high, STUB_ENTRY + MOVED_MOST + JUMP_BYTES);
+    struct stub *stub = region_take(low, high, STUB_ENTRY + RELOCATED_MOST + JUMP_BYTES);
     if (!stub)
         return NULL;
     stub->site = site;
     stub->evicted = true;
-    if (fill_slot(stub, site->eviction))
+    if (fill_slot(stub, site->displacement))
         return stub;
     region_give_back(stub);
     return NULL;
 }
 
 // Places for both jumps. The hop of the site; NULL: there are none.
-static unsigned char *take_hops(struct eviction *eviction, uintptr_t low, uintptr_t high,
+static unsigned char *take_hops(struct displacement *displacement, uintptr_t low, uintptr_t high,
                                 unsigned char **door)
 {
-    const unsigned inside = eviction->inside;
-    const uintptr_t second = evict_inside(eviction);
-    struct hop_shape shape = {0};
+    const unsigned inside = displacement->inside;
+    const uintptr_t second = displace_inside(displacement);
+    struct island_shape shape = {0};
     if (inside < JUMP_BYTES) { // the second jump begins in the distance of the first
         shape.fixed = 1u << (inside - 1);
-        shape.distance = (uint32_t)MOVED_JUMP << 8 * (inside - 1);
+        shape.distance = (uint32_t)RELOCATED_JUMP << 8 * (inside - 1);
     }
-    *door = hop_take(eviction->victim + JUMP_BYTES, &shape, low, high);
-    if (!*door || !moved_jump(eviction->code, eviction->victim, (uintptr_t)*door))
+    *door = island_take(displacement->victim + JUMP_BYTES, &shape, low, high);
+    if (!*door || !relocate_jump(displacement->code, displacement->victim, (uintptr_t)*door))
         return NULL;
-    shape = (struct hop_shape){0};
+    shape = (struct island_shape){0};
     for (unsigned i = 0; inside + 1 + i < JUMP_BYTES; i++) {
         shape.fixed |= 1u << i;
-        shape.distance |= (uint32_t)eviction->code[inside + 1 + i] << 8 * i;
+        shape.distance |= (uint32_t)displacement->code[inside + 1 + i] << 8 * i;
     }
-    unsigned char *hop = hop_take(second + JUMP_BYTES, &shape, low, high);
-    return hop && moved_jump(eviction->code + inside, second, (uintptr_t)hop) ? hop : NULL;
+    unsigned char *hop = island_take(second + JUMP_BYTES, &shape, low, high);
+    return hop && relocate_jump(displacement->code + inside, second, (uintptr_t)hop) ? hop : NULL;
 }
 
-bool evict_prepare(struct site *site, uintptr_t low, uintptr_t high)
+bool displace_prepare(struct site *site, uintptr_t low, uintptr_t high)
 {
-    struct eviction *eviction = site->eviction;
-    unsigned char *door, *hop = take_hops(eviction, low, high, &door);
+    struct displacement *displacement = site->displacement;
+    unsigned char *door, *hop = take_hops(displacement, low, high, &door);
     struct stub *stub = hop ? make_slot(site, low, high) : NULL;
     if (!stub)
         return false;
     site->room = (uintptr_t)hop;
     // Before the first trap is written, or the first jump.
-    atomic_store_explicit(&eviction->door, door, memory_order_release);
-    atomic_store_explicit(&eviction->stub, stub, memory_order_release);
+    atomic_store_explicit(&displacement->door, door, memory_order_release);
+    atomic_store_explicit(&displacement->stub, stub, memory_order_release);
     return !index_put(&patch_sites, (uintptr_t)door, site) &&
-           !index_put(&patch_sites, eviction->victim, site) &&
-           !index_put(&patch_sites, evict_inside(eviction), site);
+           !index_put(&patch_sites, displacement->victim, site) &&
+           !index_put(&patch_sites, displace_inside(displacement), site);
 }
 
-int evict_open_door(const struct eviction *eviction, int fd)
+int displace_open_door(const struct displacement *displacement, int fd)
 {
-    const struct stub *stub = atomic_load_explicit(&eviction->stub, memory_order_relaxed);
-    const uintptr_t door = (uintptr_t)atomic_load_explicit(&eviction->door, memory_order_relaxed);
+    const struct stub *stub = atomic_load_explicit(&displacement->stub, memory_order_relaxed);
+    const uintptr_t door =
+        (uintptr_t)atomic_load_explicit(&displacement->door, memory_order_relaxed);
     unsigned char jump[JUMP_BYTES];
-    if (!moved_jump(jump, door, stub->code + STUB_ENTRY))
+    if (!relocate_jump(jump, door, stub->code + STUB_ENTRY))
         return -ERANGE;
-    return text_write(fd, door, jump, sizeof jump);
+    return code_write(fd, door, jump, sizeof jump);
 }

@@ -11,7 +11,7 @@
 //                  e9 22 33 44 55 ◄                 to the hop of the site
 //
 // The two jumps share bytes, so of the distance of the first one some are fixed, and of that of the
-// second one those that the first has: hop_take() finds places for both.
+// second one those that the first has: island_take() finds places for both.
 //
 // Why nobody can tell:
 // - It is one instruction. No other begins in it and nobody jumps there, since all of the function
@@ -27,48 +27,48 @@
 #include "patch/x86_64/decode.h"
 
 #define VICTIM_LEAST (JUMP_BYTES + 1)
-#define EVICTED_MOST (2 * JUMP_BYTES) // bytes that are written over it
+#define DISPLACED_MOST (2 * JUMP_BYTES) // bytes that are written over it
 
-struct eviction {
+struct displacement {
     uintptr_t victim; // the instruction
     uint8_t length, inside;
-    unsigned char code[EVICTED_MOST]; // what is written over it, once it has a new place
-    struct stub *_Atomic stub;        // its new place; NULL: none yet
-    unsigned char *_Atomic door;      // the hop that leads there
+    unsigned char code[DISPLACED_MOST]; // what is written over it, once it has a new place
+    struct stub *_Atomic stub;          // its new place; NULL: none yet
+    unsigned char *_Atomic door;        // the hop that leads there
 };
 
 // True if the instruction can be a victim, but for who jumps into it. Branches can, if they stay in
 // their function: others may be patched as calls.
-bool evict_can(const struct instruction *in);
+bool displace_can(const struct instruction *in);
 
 // How far into a victim of this length the second jump lies.
-unsigned evict_how_far(unsigned length);
+unsigned displace_how_far(unsigned length);
 
 // Where that is.
-static inline uintptr_t evict_inside(const struct eviction *eviction)
+static inline uintptr_t displace_inside(const struct displacement *displacement)
 {
-    return eviction->victim + eviction->inside;
+    return displacement->victim + displacement->inside;
 }
 
 // Bytes to be written over the victim: of both jumps.
-static inline size_t evict_bytes(const struct eviction *eviction)
+static inline size_t displace_bytes(const struct displacement *displacement)
 {
-    return eviction->inside + (size_t)JUMP_BYTES;
+    return displacement->inside + (size_t)JUMP_BYTES;
 }
 
 // True if the victim has been led away: it was no jump.
-static inline bool evict_is_done(const struct eviction *eviction)
+static inline bool displace_is_done(const struct displacement *displacement)
 {
-    return *(const unsigned char *)eviction->victim == 0xe9;
+    return *(const unsigned char *)displacement->victim == 0xe9;
 }
 
 // Makes the victim's new place, within reach of [low, high), and takes room for the hop of its
 // site. Nothing leads there. False: there is no memory at the distances that it takes. Under the
 // lock of sites.h.
-bool evict_prepare(struct site *site, uintptr_t low, uintptr_t high);
+bool displace_prepare(struct site *site, uintptr_t low, uintptr_t high);
 
 // Writes the way from the victim to its new place, but for its beginning, to memory that is open
 // (text.h). 0 or -errno. Under the lock.
-int evict_open_door(const struct eviction *eviction, int fd);
+int displace_open_door(const struct displacement *displacement, int fd);
 
 #endif

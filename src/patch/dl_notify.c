@@ -29,18 +29,18 @@ static int write_jump(uintptr_t from, uintptr_t to)
     unsigned char jump[JUMP_BYTES] = {0xe9};
     int32_t distance = (int32_t)(to - (from + JUMP_BYTES));
     memcpy(jump + 1, &distance, sizeof distance);
-    int fd = text_open();
+    int fd = code_open();
     if (fd < 0)
         return fd;
-    int error = text_write(fd, from, jump, sizeof jump);
-    text_close(fd);
+    int error = code_write(fd, from, jump, sizeof jump);
+    code_close(fd);
     return error;
 }
 
 // The last library of the loader's list that is known. New ones are appended.
 static const struct link_map *newest;
 static bool has_gone;
-static void (*tell)(enum loader_event event);
+static void (*tell)(enum dl_event event);
 static bool watched;
 
 // The last one of the list, or `keep` if that is in it.
@@ -69,8 +69,7 @@ static bool read_headers(const struct link_map *map, struct dl_phdr_info *info)
     return false;
 }
 
-void loader_each_new(int (*each)(struct dl_phdr_info *info, size_t size, void *context),
-                     void *context)
+void dl_each_new(int (*each)(struct dl_phdr_info *info, size_t size, void *context), void *context)
 {
     bool all = false;
     for (const struct link_map *map = newest->l_next; map; newest = map, map = map->l_next) {
@@ -100,12 +99,12 @@ static void on_change(void)
     tell(gone ? LOADER_REMOVED : LOADER_ADDED);
 }
 
-bool loader_is_watched(void)
+bool dl_is_watched(void)
 {
     return watched;
 }
 
-int loader_watch(void (*changed)(enum loader_event event))
+int dl_watch(void (*changed)(enum dl_event event))
 {
     tell = changed;
     newest = last_of(_r_debug.r_map, NULL);
@@ -114,9 +113,9 @@ int loader_watch(void (*changed)(enum loader_event event))
     const uintptr_t target = (uintptr_t)_r_debug.r_brk;
     if (!target || !is_empty_function((const unsigned char *)target))
         return -ENOTSUP;
-    unsigned char relay[TEXT_RELAY_BYTES];
-    text_make_relay(relay, on_change);
-    void *page = text_page_near(target, target, relay, sizeof relay);
+    unsigned char relay[CODE_RELAY_BYTES];
+    code_make_relay(relay, on_change);
+    void *page = code_page_near(target, target, relay, sizeof relay);
     const int error = page ? write_jump(target, (uintptr_t)page) : -ENOMEM;
     watched = !error;
     return error;

@@ -9,7 +9,7 @@
 #include <link.h>
 #include <stdbool.h>
 
-enum loader_event {
+enum dl_event {
     LOADER_ADDED,   // libraries were mapped; their constructors have not run
     LOADER_REMOVES, // some are about to be unmapped, their destructors have run: which is not told
     LOADER_REMOVED, // they were; nothing was mapped since. Follows LOADER_REMOVES, in its thread
@@ -18,14 +18,13 @@ enum loader_event {
 // `changed` is called in normal context, under the loader's lock, whoever loads and unloads: the
 // program or libc for itself. 0 or -errno; -ENOTSUP: the function does not look as it should (a
 // debugger is at it, perhaps).
-int loader_watch(void (*changed)(enum loader_event event));
+int dl_watch(void (*changed)(enum dl_event event));
 
-bool loader_is_watched(void);
+bool dl_is_watched(void);
 
 // On LOADER_ADDED: calls `each` for the libraries that have come since the last time, perhaps for
 // others, too. So n libraries take n calls, where dl_iterate_phdr(), which has no other beginning
 // than the first, would take n each time.
-void loader_each_new(int (*each)(struct dl_phdr_info *info, size_t size, void *context),
-                     void *context);
+void dl_each_new(int (*each)(struct dl_phdr_info *info, size_t size, void *context), void *context);
 
 #endif

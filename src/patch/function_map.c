@@ -9,8 +9,8 @@
 
 // By offset in the function: where instructions begin, where its own branches go, and where it may
 // be left.
-static unsigned char begins[LAYOUT_BYTES] UNSEEN, reached[LAYOUT_BYTES] UNSEEN;
-static unsigned char ways_out[LAYOUT_BYTES] UNSEEN;
+static unsigned char begins[LAYOUT_BYTES] GC_HIDDEN, reached[LAYOUT_BYTES] GC_HIDDEN;
+static unsigned char ways_out[LAYOUT_BYTES] GC_HIDDEN;
 
 static void set_bit(unsigned char *bits, size_t i)
 {
@@ -48,7 +48,7 @@ static uintptr_t mark_plain(const struct patch_function *function, uintptr_t pc)
     return pc;
 }
 
-bool layout_read(struct patch_function *function)
+bool function_map_read(struct patch_function *function)
 {
     const size_t bytes = function->end - function->start;
     if (bytes > FUNCTION_MOST)
@@ -79,12 +79,12 @@ bool layout_read(struct patch_function *function)
     return true;
 }
 
-bool layout_begins(const struct patch_function *function, uintptr_t pc)
+bool function_map_begins(const struct patch_function *function, uintptr_t pc)
 {
     return get_bit(begins, pc - function->start);
 }
 
-bool layout_is_reached(const struct patch_function *function, uintptr_t pc, size_t bytes)
+bool function_map_is_reached(const struct patch_function *function, uintptr_t pc, size_t bytes)
 {
     for (size_t i = 0; i < bytes; i++)
         if (get_bit(reached, pc - function->start + i))
@@ -92,7 +92,7 @@ bool layout_is_reached(const struct patch_function *function, uintptr_t pc, size
     return false;
 }
 
-uintptr_t layout_way_out(const struct patch_function *function, uintptr_t pc)
+uintptr_t function_map_way_out(const struct patch_function *function, uintptr_t pc)
 {
     const size_t bytes = function->end - function->start;
     for (size_t at = pc - function->start; at < bytes;) {
@@ -109,7 +109,7 @@ uintptr_t layout_way_out(const struct patch_function *function, uintptr_t pc)
     return 0;
 }
 
-struct trail layout_trail_to(const struct patch_function *function, uintptr_t pc)
+struct trail function_map_trail_to(const struct patch_function *function, uintptr_t pc)
 {
     struct trail trail = {0};
     struct instruction in;
@@ -118,7 +118,7 @@ struct trail layout_trail_to(const struct patch_function *function, uintptr_t pc
     for (unsigned i = 0; i <= TRAIL && from > function->start; i++)
         do
             from--;
-        while (!layout_begins(function, from));
+        while (!function_map_begins(function, from));
     for (; from < pc; from += in.length) {
         decode(code_at(from), function->end - from, &in);
         trail_add(&trail, &in);

@@ -15,18 +15,18 @@ static inline const unsigned char *code_at(uintptr_t pc)
 
 // Decodes it, and examines it on the way, so that it is decoded but once. False: there is something
 // in it that is no code.
-bool layout_read(struct patch_function *function);
+bool function_map_read(struct patch_function *function);
 
 // Whether an instruction begins there.
-bool layout_begins(const struct patch_function *function, uintptr_t pc);
+bool function_map_begins(const struct patch_function *function, uintptr_t pc);
 
 // Whether a branch of the function leads to one of the bytes.
-bool layout_is_reached(const struct patch_function *function, uintptr_t pc, size_t bytes);
+bool function_map_is_reached(const struct patch_function *function, uintptr_t pc, size_t bytes);
 
 // The next call, or jump out of it, from there on; 0: there is none.
-uintptr_t layout_way_out(const struct patch_function *function, uintptr_t pc);
+uintptr_t function_map_way_out(const struct patch_function *function, uintptr_t pc);
 
 // What has led to an instruction.
-struct trail layout_trail_to(const struct patch_function *function, uintptr_t pc);
+struct trail function_map_trail_to(const struct patch_function *function, uintptr_t pc);
 
 #endif

@@ -84,7 +84,7 @@ struct patch_function *functions_at(uintptr_t pc)
         return function;
     if (pc != bounds.start && cfi_find_caller(&module->ref, bounds.start, &bounds, &row) != CFI_OK)
         return NULL;
-    function = heap_take(sizeof *function);
+    function = bump_take(sizeof *function);
     if (!function || index_put(&functions, bounds.start, function))
         return NULL;
     function->start = bounds.start;
@@ -340,10 +340,10 @@ static void forget_module(struct patch_module *module, void (*each)(struct site 
         next = function->next;
         for (unsigned i = 0; i < function->sites.count; i++)
             each(&function->sites.site[i]);
-        heap_give_back(function->sites.site, function->sites.count * sizeof(struct site));
+        bump_give_back(function->sites.site, function->sites.count * sizeof(struct site));
         padding_forget(function->end);
         index_put(&functions, function->start, NULL);
-        heap_give_back(function, sizeof *function);
+        bump_give_back(function, sizeof *function);
     }
     modules_free(module);
 }

@@ -17,17 +17,17 @@
 #define TRIES 512
 #define REACH ((UINT64_C(1) << 31) - (UINT64_C(1) << 21))
 
-struct hop_page {
+struct island_page {
     uintptr_t address;
     uint64_t used[PAGE / UNIT / 64];
 };
 
 // Under the lock.
-static struct hop_page *pages[PAGES] UNSEEN;
+static struct island_page *pages[PAGES] GC_HIDDEN;
 static unsigned page_count;
 
 // The least fit distance that is not less; may wrap around, which the caller finds out of reach.
-static uint32_t next_fit(uint32_t distance, const struct hop_shape *shape)
+static uint32_t next_fit(uint32_t distance, const struct island_shape *shape)
 {
     for (int i = 3; i >= 0; i--) {
         const uint32_t byte = distance >> 8 * i & 0xff, below = (UINT32_C(1) << 8 * i) - 1;
@@ -45,28 +45,29 @@ static uint32_t next_fit(uint32_t distance, const struct hop_shape *shape)
     return distance;
 }
 
-static bool is_used(const struct hop_page *page, unsigned unit)
+static bool is_used(const struct island_page *page, unsigned unit)
 {
     return page->used[unit / 64] >> unit % 64 & 1;
 }
 
-static void use(struct hop_page *page, unsigned unit)
+static void use(struct island_page *page, unsigned unit)
 {
     page->used[unit / 64] |= UINT64_C(1) << unit % 64;
 }
 
-static void unuse(struct hop_page *page, unsigned unit)
+static void unuse(struct island_page *page, unsigned unit)
 {
     page->used[unit / 64] &= ~(UINT64_C(1) << unit % 64);
 }
 
 // Jumps begin with a unit, unless the shape says where.
-static unsigned step_of(const struct hop_shape *shape)
+static unsigned step_of(const struct island_shape *shape)
 {
     return shape->fixed & 1 ? 1 : UNIT;
 }
 
-static unsigned char *take_unit(struct hop_page *page, uintptr_t end, const struct hop_shape *shape)
+static unsigned char *take_unit(struct island_page *page, uintptr_t end,
+                                const struct island_shape *shape)
 {
     const unsigned step = step_of(shape);
     for (unsigned at = 0; at + JUMP_BYTES <= PAGE;) {
@@ -91,12 +92,12 @@ static bool is_near(uintptr_t address, uintptr_t low, uintptr_t high)
     return most - least < REACH;
 }
 
-static unsigned char *try_page(uintptr_t address, uintptr_t end, const struct hop_shape *shape)
+static unsigned char *try_page(uintptr_t address, uintptr_t end, const struct island_shape *shape)
 {
     if (page_count == PAGES)
         return NULL;
-    struct hop_page *page = heap_take(sizeof *page);
-    if (!page || !text_map_at(address, PAGE))
+    struct island_page *page = bump_take(sizeof *page);
+    if (!page || !code_map_at(address, PAGE))
         return NULL;
     page->address = address;
     pages[page_count++] = page;
@@ -105,7 +106,7 @@ static unsigned char *try_page(uintptr_t address, uintptr_t end, const struct ho
 
 // Looks from `from` in steps for a page that could be mapped.
 static unsigned char *search(uintptr_t from, int64_t step, uintptr_t end,
-                             const struct hop_shape *shape, uintptr_t low, uintptr_t high)
+                             const struct island_shape *shape, uintptr_t low, uintptr_t high)
 {
     for (unsigned i = 0; i < TRIES; i++, from += (uintptr_t)step) {
         const uint32_t distance = next_fit((uint32_t)(from - end), shape);
@@ -121,7 +122,8 @@ static unsigned char *search(uintptr_t from, int64_t step, uintptr_t end,
     return NULL;
 }
 
-unsigned char *hop_take(uintptr_t end, const struct hop_shape *shape, uintptr_t low, uintptr_t high)
+unsigned char *island_take(uintptr_t end, const struct island_shape *shape, uintptr_t low,
+                           uintptr_t high)
 {
     const unsigned fixed = shape->fixed;
     for (unsigned i = page_count; i-- > 0;) {
@@ -141,7 +143,7 @@ unsigned char *hop_take(uintptr_t end, const struct hop_shape *shape, uintptr_t 
     return hop ? hop : search(high + (UINT64_C(1) << 28), step, end, shape, low, high);
 }
 
-void hop_give_back(uintptr_t hop)
+void island_give_back(uintptr_t hop)
 {
     for (unsigned i = 0; i < page_count; i++)
         if (hop - pages[i]->address < PAGE) {
@@ -150,7 +152,7 @@ void hop_give_back(uintptr_t hop)
         }
 }
 
-uint64_t hop_bytes(void)
+uint64_t island_bytes(void)
 {
     return (uint64_t)page_count * PAGE;
 }

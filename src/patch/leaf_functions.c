@@ -125,7 +125,8 @@ static void tell_part(uintptr_t part, void *context)
     tell(functions_at(part), context);
 }
 
-bool quiet_is(uintptr_t address, void (*each)(uintptr_t function, void *context), void *context)
+bool leaf_function_is(uintptr_t address, void (*each)(uintptr_t function, void *context),
+                      void *context)
 {
     const struct teller teller = {each, context};
     bool too_high = false;
@@ -134,7 +135,7 @@ bool quiet_is(uintptr_t address, void (*each)(uintptr_t function, void *context)
     loadmap_enter();
     struct patch_function *function = functions_at(address);
     const bool quiet = function && function->whole && function->start == address &&
-                       is_quiet(function, QUIET_HEIGHT, &too_high);
+                       is_quiet(function, LEAF_HEIGHT, &too_high);
     if (quiet)
         tell(function, &teller);
     loadmap_leave();

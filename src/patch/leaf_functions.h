@@ -10,10 +10,11 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#define QUIET_HEIGHT 3 // calls below one another, at most
+#define LEAF_HEIGHT 3 // calls below one another, at most
 
 // Whether the function that begins at an address is quiet. If so `each` is told of it and of all
 // functions that it may go to, parts of functions included, each once for all.
-bool quiet_is(uintptr_t address, void (*each)(uintptr_t function, void *context), void *context);
+bool leaf_function_is(uintptr_t address, void (*each)(uintptr_t function, void *context),
+                      void *context);
 
 #endif

@@ -34,26 +34,26 @@ static uintptr_t program_pc(const struct stub *stub, const struct stub_call *cal
 // and its new place.
 static bool locate_on_way(struct site *site, uintptr_t pc, struct stub_place *place)
 {
-    const struct eviction *eviction = site->eviction;
-    struct stub *evicted = eviction ? atomic_load(&eviction->stub) : NULL;
+    const struct displacement *displacement = site->displacement;
+    struct stub *evicted = displacement ? atomic_load(&displacement->stub) : NULL;
     *place = (struct stub_place){.stub = atomic_load(&site->shelter), .site = site};
     place->pc = site_start(site);
     if ((uintptr_t)atomic_load(&site->hop) == pc)
         return place->stub != NULL;
     if (!evicted)
         return false;
-    if (evict_inside(eviction) == pc)
+    if (displace_inside(displacement) == pc)
         return place->stub != NULL;
     place->stub = evicted;
-    place->pc = eviction->victim;
-    return (uintptr_t)atomic_load(&eviction->door) == pc;
+    place->pc = displacement->victim;
+    return (uintptr_t)atomic_load(&displacement->door) == pc;
 }
 
 static void locate_evicted(struct stub *stub, unsigned offset, struct stub_place *place)
 {
-    const struct eviction *eviction = stub->site->eviction;
+    const struct displacement *displacement = stub->site->displacement;
     *place = (struct stub_place){.stub = stub, .site = stub->site};
-    place->pc = eviction->victim + (offset < stub->end ? 0 : eviction->length);
+    place->pc = displacement->victim + (offset < stub->end ? 0 : displacement->length);
 }
 
 bool sites_locate(uintptr_t pc, struct stub_place *place)
@@ -115,7 +115,8 @@ size_t sites_clean_backtrace(void **address, size_t count)
         address[left++] = (void *)place.pc;
         // The unwinder goes on with that very frame.
         const uintptr_t next = i + 1 < count ? (uintptr_t)address[i + 1] : 0;
-        if (next == place.pc || (place.stub->evicted && next == place.site->eviction->victim + 1))
+        if (next == place.pc ||
+            (place.stub->evicted && next == place.site->displacement->victim + 1))
             i++;
     }
     return left;

@@ -55,7 +55,7 @@ static const char *const names[] = {
 
 static uintptr_t named[NAMES];
 // In order of address. Never read without the lock.
-static struct patch_module *modules[MODULES] UNSEEN;
+static struct patch_module *modules[MODULES] GC_HIDDEN;
 static unsigned module_count;
 
 static bool is_named(const char *name)
@@ -181,8 +181,8 @@ static unsigned count_below(uintptr_t address)
 
 static struct patch_module *add_module(const struct module_ref *ref)
 {
-    struct patch_module *module = heap_take(sizeof *module);
-    uintptr_t *kept = heap_take(KEPT_MOST * sizeof *kept);
+    struct patch_module *module = bump_take(sizeof *module);
+    uintptr_t *kept = bump_take(KEPT_MOST * sizeof *kept);
     if (module_count == MODULES || !module || !kept)
         return NULL;
     const unsigned at = count_below(ref->start);
@@ -205,8 +205,7 @@ struct patch_module *functions_module(uintptr_t pc)
     if (at < module_count && modules[at]->ref.start <= pc)
         return modules[at];
     // Of one that may be unloaded, what is known is forgotten when the loader tells that it was.
-    return loadmap_peek(pc, &ref) && (ref.permanent || loader_is_watched()) ? add_module(&ref)
-                                                                            : NULL;
+    return loadmap_peek(pc, &ref) && (ref.permanent || dl_is_watched()) ? add_module(&ref) : NULL;
 }
 
 bool functions_slot_must_stay(const struct patch_module *module, uintptr_t slot)
@@ -230,6 +229,6 @@ struct patch_module *modules_take_out(uintptr_t start, uintptr_t end)
 
 void modules_free(struct patch_module *module)
 {
-    heap_give_back(module->kept, KEPT_MOST * sizeof *module->kept);
-    heap_give_back(module, sizeof *module);
+    bump_give_back(module->kept, KEPT_MOST * sizeof *module->kept);
+    bump_give_back(module, sizeof *module);
 }

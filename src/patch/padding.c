@@ -48,7 +48,7 @@ static struct gap *gap_behind(const struct patch_function *function)
     struct gap *gap = index_find(&gaps, function->end);
     if (gap)
         return gap;
-    gap = heap_take(sizeof *gap);
+    gap = bump_take(sizeof *gap);
     if (!gap || index_put(&gaps, function->end, gap))
         return NULL;
     gap->next = function->end;
@@ -68,7 +68,7 @@ static uintptr_t room_in(const struct gap *gap, uintptr_t end)
 }
 
 // A hop in the gap, an old one or a new one; 0.
-static uintptr_t hop_in(struct gap *gap, uintptr_t end, uintptr_t place, padding_writer *write)
+static uintptr_t island_in(struct gap *gap, uintptr_t end, uintptr_t place, padding_writer *write)
 {
     for (unsigned i = 0; i < gap->count; i++)
         if (gap->hop[i].to == place && is_near(end, gap->hop[i].at))
@@ -77,7 +77,7 @@ static uintptr_t hop_in(struct gap *gap, uintptr_t end, uintptr_t place, padding
     if (!at)
         return 0;
     unsigned char jump[JUMP_BYTES];
-    if (!moved_jump(jump, at, place) || write(at, jump, sizeof jump))
+    if (!relocate_jump(jump, at, place) || write(at, jump, sizeof jump))
         return 0;
     gap->hop[gap->count].at = at;
     gap->hop[gap->count++].to = place;
@@ -102,7 +102,7 @@ uintptr_t padding_hop(uintptr_t end, uintptr_t place, padding_writer *write)
 {
     uintptr_t hop = 0, pc = end + INT8_MIN;
     for (struct gap *gap; !hop && (gap = next_gap(end, &pc));)
-        hop = hop_in(gap, end, place, write);
+        hop = island_in(gap, end, place, write);
     return hop;
 }
 
@@ -125,5 +125,5 @@ void padding_forget(uintptr_t start)
     if (!gap)
         return;
     index_put(&gaps, start, NULL);
-    heap_give_back(gap, sizeof *gap);
+    bump_give_back(gap, sizeof *gap);
 }

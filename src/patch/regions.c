@@ -30,7 +30,7 @@ static struct run {
     size_t bytes;
 } runs[RUNS];
 static unsigned run_count;
-static unsigned char pending[PENDING] UNSEEN;
+static unsigned char pending[PENDING] GC_HIDDEN;
 static size_t pending_bytes;
 
 const struct region *region_number(size_t number)
@@ -73,7 +73,7 @@ static int publish(struct region *region)
 {
     struct region_list *old = atomic_load_explicit(&regions, memory_order_relaxed);
     const size_t count = old ? old->count : 0;
-    struct region_list *list = heap_take(sizeof *list + (count + 1) * sizeof *list->region);
+    struct region_list *list = bump_take(sizeof *list + (count + 1) * sizeof *list->region);
     if (!list || count == REGIONS)
         return -ENOMEM;
     size_t at = 0;
@@ -101,25 +101,25 @@ static size_t bytes_for(unsigned shift)
 static struct region *make_region(uintptr_t low, uintptr_t high, unsigned shift)
 {
     const size_t bytes = bytes_for(shift) & ~(size_t)4095;
-    struct region *region = heap_take(sizeof *region);
+    struct region *region = bump_take(sizeof *region);
     if (!region)
         return NULL;
     region->slots = (uint32_t)((bytes - REGION_HEAD) >> shift);
-    region->stub = heap_take(region->slots * sizeof *region->stub);
-    region->start = (uintptr_t)text_map_near(low, high, bytes);
+    region->stub = bump_take(region->slots * sizeof *region->stub);
+    region->start = (uintptr_t)code_map_near(low, high, bytes);
     if (!region->stub || !region->start)
         return NULL;
     region->end = region->start + REGION_HEAD + ((uintptr_t)region->slots << shift);
     region->shift = shift;
     unsigned char head[REGION_HEAD];
-    frames_make_table(region, head);
-    int fd = text_open();
-    int error = fd < 0 ? fd : text_write(fd, region->start, head, sizeof head);
+    stub_cfi_make_table(region, head);
+    int fd = code_open();
+    int error = fd < 0 ? fd : code_write(fd, region->start, head, sizeof head);
     if (fd >= 0)
-        text_close(fd);
+        code_close(fd);
     if (error || publish(region))
         return NULL;
-    frames_tell_debugger(region);
+    stub_cfi_tell_debugger(region);
     return region;
 }
 
@@ -156,7 +156,7 @@ struct stub *region_take(uintptr_t low, uintptr_t high, size_t bytes)
         const struct stub old = *stub;
         memset(stub, 0, sizeof *stub);
         stub->code = old.code;
-    } else if ((stub = heap_take(sizeof *stub))) {
+    } else if ((stub = bump_take(sizeof *stub))) {
         stub->code = region->start + REGION_HEAD + ((uintptr_t)region->used << shift);
         atomic_store_explicit(&region->stub[region->used], stub, memory_order_release);
         region->used++;
@@ -179,7 +179,7 @@ int region_flush_to(int fd)
     int error = 0;
     size_t at = 0;
     for (unsigned i = 0; i < run_count && !error; at += runs[i++].bytes)
-        error = text_write(fd, runs[i].start, pending + at, runs[i].bytes);
+        error = code_write(fd, runs[i].start, pending + at, runs[i].bytes);
     if (!error)
         run_count = 0, pending_bytes = 0;
     return error;
@@ -189,10 +189,10 @@ int region_flush(void)
 {
     if (run_count == 0)
         return 0;
-    const int fd = text_open();
+    const int fd = code_open();
     const int error = fd < 0 ? fd : region_flush_to(fd);
     if (fd >= 0)
-        text_close(fd);
+        code_close(fd);
     return error;
 }
 

@@ -23,7 +23,7 @@
 struct edit {
     uintptr_t address;
     uint8_t bytes, starts; // as in struct site, and the first byte
-    unsigned char code[EVICTED_MOST];
+    unsigned char code[DISPLACED_MOST];
 };
 
 struct batch {
@@ -58,17 +58,18 @@ static size_t bytes_replaced(const struct site *site)
 }
 
 // The site's jump of two bytes will lead into the middle of it.
-static int lead_away(struct batch *batch, const struct eviction *eviction)
+static int lead_away(struct batch *batch, const struct displacement *displacement)
 {
-    if (evict_is_done(eviction))
+    if (displace_is_done(displacement))
         return 0;
-    const int error = evict_open_door(eviction, batch->fd);
+    const int error = displace_open_door(displacement, batch->fd);
     if (error)
         return error;
     // Alone, by itself: a signal's handler may run between two pieces of the batch.
     if (batch->company == COMPANY_NONE)
-        return text_write(batch->fd, eviction->victim, eviction->code, evict_bytes(eviction));
-    add_edit(batch, eviction->victim, eviction->code, evict_bytes(eviction), 0);
+        return code_write(batch->fd, displacement->victim, displacement->code,
+                          displace_bytes(displacement));
+    add_edit(batch, displacement->victim, displacement->code, displace_bytes(displacement), 0);
     return 0;
 }
 
@@ -77,13 +78,13 @@ static int lead_by_hop(struct batch *batch, struct site *site, uintptr_t entry)
 {
     unsigned char jump[JUMP_BYTES];
     const uintptr_t hop = site->room;
-    if (!moved_jump(jump, hop, entry))
+    if (!relocate_jump(jump, hop, entry))
         return -ERANGE;
     if (atomic_load(&site->hop)) {
         add_edit(batch, hop, jump, JUMP_BYTES, 0);
     } else {
         // Nobody can be there yet.
-        int error = text_write(batch->fd, hop, jump, JUMP_BYTES);
+        int error = code_write(batch->fd, hop, jump, JUMP_BYTES);
         error = error ? error : index_put(&patch_sites, hop, site);
         if (error)
             return error;
@@ -91,17 +92,18 @@ static int lead_by_hop(struct batch *batch, struct site *site, uintptr_t entry)
     }
     if (atomic_load(&site->stub))
         return 0;
-    const struct eviction *eviction = site->form == FORM_EVICTED ? site->eviction : NULL;
-    const int error = eviction ? lead_away(batch, eviction) : 0;
+    const struct displacement *displacement =
+        site->form == FORM_EVICTED ? site->displacement : NULL;
+    const int error = displacement ? lead_away(batch, displacement) : 0;
     if (error)
         return error;
     if (site->form != FORM_BORROWED) {
         const uintptr_t end = site->address + SHORT_JUMP_BYTES;
-        const uintptr_t to = eviction ? evict_inside(eviction) : hop;
+        const uintptr_t to = displacement ? displace_inside(displacement) : hop;
         const unsigned char near[SHORT_JUMP_BYTES] = {0xeb, (unsigned char)(to - end)};
         add_edit(batch, site->address, near, sizeof near, 0);
     } else {
-        moved_jump(jump, site_start(site), hop);
+        relocate_jump(jump, site_start(site), hop);
         add_edit(batch, site_start(site), jump, JUMP_BYTES, site->starts);
     }
     return 0;
@@ -126,7 +128,7 @@ static int add_change(struct batch *batch, const struct site_change *change)
     int error = 0;
     switch (site->form) {
     case FORM_JUMP:
-        if (!moved_jump(jump, site_start(site), entry))
+        if (!relocate_jump(jump, site_start(site), entry))
             return -ERANGE;
         add_edit(batch, site_start(site), jump, JUMP_BYTES, 0);
         break;
@@ -189,17 +191,17 @@ static void make_pass(const struct edit *edit, enum pass pass, unsigned char *co
 // One system call for all edits within a chunk; what lies between them is written as it is.
 static int write_pass(const struct batch *batch, enum pass pass)
 {
-    static unsigned char chunk[CHUNK] UNSEEN; // under the lock
+    static unsigned char chunk[CHUNK] GC_HIDDEN; // under the lock
     for (size_t i = 0; i < batch->count;) {
         const uintptr_t start = batch->edit[i].address;
         size_t used = 0;
-        for (; i < batch->count && batch->edit[i].address - start <= CHUNK - EVICTED_MOST; i++) {
+        for (; i < batch->count && batch->edit[i].address - start <= CHUNK - DISPLACED_MOST; i++) {
             const size_t offset = batch->edit[i].address - start;
             memcpy(chunk + used, (const void *)(start + used), offset - used);
             make_pass(&batch->edit[i], pass, chunk + offset);
             used = offset + batch->edit[i].bytes;
         }
-        int error = text_write(batch->fd, start, chunk, used);
+        int error = code_write(batch->fd, start, chunk, used);
         if (error)
             return error;
     }
@@ -291,13 +293,13 @@ int sites_apply(struct site_change *changes, size_t count, enum company company)
             patch_unlock();
         return error;
     }
-    static struct edit few[EDITS_OF_ONE * FEW] UNSEEN; // under the lock
+    static struct edit few[EDITS_OF_ONE * FEW] GC_HIDDEN; // under the lock
     const size_t bytes = EDITS_OF_ONE * count * sizeof(struct edit);
     long memory = (long)few;
     if (count > FEW)
         memory =
             syscall(SYS_mmap, 0, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-    struct batch batch = {.edit = (struct edit *)memory, .fd = text_open(), .company = company};
+    struct batch batch = {.edit = (struct edit *)memory, .fd = code_open(), .company = company};
     if (memory == -1)
         error = -ENOMEM;
     else if (batch.fd < 0)
@@ -305,7 +307,7 @@ int sites_apply(struct site_change *changes, size_t count, enum company company)
     else
         error = apply_locked(&batch, changes, count);
     if (batch.fd >= 0)
-        text_close(batch.fd);
+        code_close(batch.fd);
     if (memory != -1 && count > FEW)
         syscall(SYS_munmap, memory, bytes);
     patch_unlock();
@@ -320,9 +322,10 @@ uintptr_t sites_trapped(uintptr_t pc)
         struct site *site = index_find(&patch_sites, address - i);
         if (!site)
             continue;
-        const struct eviction *eviction = i == 0 ? site->eviction : NULL;
-        const struct stub *evicted =
-            eviction && eviction->victim == address ? atomic_load(&eviction->stub) : NULL;
+        const struct displacement *displacement = i == 0 ? site->displacement : NULL;
+        const struct stub *evicted = displacement && displacement->victim == address
+                                         ? atomic_load(&displacement->stub)
+                                         : NULL;
         if (evicted)
             return evicted->code + STUB_ENTRY;
         const bool by_hop = i == 0 && (uintptr_t)atomic_load(&site->hop) == address;

@@ -25,7 +25,7 @@ struct scan {
 
 // The sites of the function that is being decoded, in number at most.
 #define SITES_MOST 8192
-static struct site found[SITES_MOST] UNSEEN;
+static struct site found[SITES_MOST] GC_HIDDEN;
 
 static void count_stays(struct scan *scan, uintptr_t pc, enum site_stays why)
 {
@@ -57,8 +57,8 @@ static bool borrow_behind(const struct patch_function *function, struct site *si
     while (site->span < JUMP_BYTES) {
         const uintptr_t pc = site->address + site->span;
         if (pc >= function->end || !decode(code_at(pc), function->end - pc, &in) ||
-            layout_is_reached(function, pc, in.length) ||
-            (over ? !decode_is_padding(&in) : !moved_can(&in)))
+            function_map_is_reached(function, pc, in.length) ||
+            (over ? !decode_is_padding(&in) : !relocate_can(&in)))
             return false;
         if (!over)
             site->starts |= (uint8_t)(1u << site->span);
@@ -73,7 +73,7 @@ static bool borrow_behind(const struct patch_function *function, struct site *si
 // Where it moves, all of what is before the call must find the stack pointer as it was.
 static bool can_lead(const struct instruction *in)
 {
-    return in->flow == FLOW_NEXT && moved_can(in) && !moved_touches_stack(in);
+    return in->flow == FLOW_NEXT && relocate_can(in) && !relocate_touches_stack(in);
 }
 
 #define LEAD_MOST 12 // bytes
@@ -86,7 +86,7 @@ static bool borrow_before(const struct patch_function *function, struct site *si
 {
     struct instruction in;
     uintptr_t start = site->address;
-    if (layout_is_reached(function, start, site->length))
+    if (function_map_is_reached(function, start, site->length))
         return false;
     for (;;) {
         const uintptr_t behind = start;
@@ -94,20 +94,20 @@ static bool borrow_before(const struct patch_function *function, struct site *si
             if (start <= floor || site->address - start >= LEAD_MOST)
                 return false;
             start--;
-        } while (!layout_begins(function, start));
+        } while (!function_map_begins(function, start));
         if (site->address - start > LEAD_MOST ||
             !decode(code_at(start), function->end - start, &in) || !can_lead(&in) ||
-            layout_is_reached(function, start + 1, behind - start - 1))
+            function_map_is_reached(function, start + 1, behind - start - 1))
             return false;
         site->lead = (uint8_t)(site->address - start);
         site->span = site->lead + site->length;
         site->starts = 0;
         for (unsigned i = 1; i < JUMP_BYTES && i <= site->lead; i++)
-            if (layout_begins(function, start + i))
+            if (function_map_begins(function, start + i))
                 site->starts |= (uint8_t)(1u << i);
         if (site->span >= JUMP_BYTES && (high || !(site->starts & LAST_START)))
             return true;
-        if (layout_is_reached(function, start, 1))
+        if (function_map_is_reached(function, start, 1))
             return false; // in the middle of a longer one
     }
 }
@@ -163,9 +163,9 @@ static void find_room(const struct scan *scan, struct site *site)
     if (site->form == FORM_BORROWED) {
         const struct module_ref *module = &scan->function->module->ref;
         // A trap wherever an instruction began; the distance follows the jump's first byte.
-        const struct hop_shape shape = {site->starts >> 1 & 0xf, UINT32_C(0xcccccccc)};
+        const struct island_shape shape = {site->starts >> 1 & 0xf, UINT32_C(0xcccccccc)};
         const uintptr_t end = site_start(site) + JUMP_BYTES;
-        site->room = (uintptr_t)hop_take(end, &shape, module->start, module->end);
+        site->room = (uintptr_t)island_take(end, &shape, module->start, module->end);
         if (!site->room)
             *site = alone;
         site->form = site->room ? FORM_BORROWED : FORM_NEAR;
@@ -303,7 +303,7 @@ static bool is_tail_jump(const struct patch_function *function, uintptr_t pc,
 {
     if (!functions_stack_is_empty(function, pc))
         return false;
-    const struct trail trail = layout_trail_to(function, pc);
+    const struct trail trail = function_map_trail_to(function, pc);
     return trail_leaves(&trail, in);
 }
 
@@ -311,7 +311,7 @@ static void scan_pass(struct scan *scan)
 {
     const struct patch_function *function = scan->function;
     struct instruction in;
-    for (uintptr_t pc = function->start; (pc = layout_way_out(function, pc)); pc++) {
+    for (uintptr_t pc = function->start; (pc = function_map_way_out(function, pc)); pc++) {
         decode(code_at(pc), function->end - pc, &in);
         switch (in.flow) {
         case FLOW_CALL:
@@ -342,7 +342,7 @@ static void scan_pass(struct scan *scan)
 // True if the site, or what makes room for it, has one of the bytes.
 static bool has_byte(const struct site *site, uintptr_t start, uintptr_t end)
 {
-    const struct eviction *other = site->eviction;
+    const struct displacement *other = site->displacement;
     return (site_start(site) < end && start < site_start(site) + site->span) ||
            (other && other->victim < end && start < other->victim + other->length);
 }
@@ -367,26 +367,27 @@ static bool leaves(const struct patch_function *function, uintptr_t pc,
 }
 
 // The longest will do best: its jumps have most places to go to.
-static struct eviction find_victim(const struct scan *scan, unsigned number)
+static struct displacement find_victim(const struct scan *scan, unsigned number)
 {
     const struct patch_function *function = scan->function;
     const uintptr_t behind = found[number].address + SHORT_JUMP_BYTES;
     const uintptr_t low = behind + INT8_MIN, high = behind + INT8_MAX;
-    struct eviction best = {0};
+    struct displacement best = {0};
     // Programs that are prepared for tracing have their hooks at the start.
     uintptr_t pc = function->start + INSTRUCTION_MOST;
     if (pc < low - JUMP_BYTES)
         pc = low - JUMP_BYTES;
     for (; pc < function->end && pc <= high; pc++) {
         struct instruction in;
-        if (!layout_begins(function, pc) || !decode(code_at(pc), function->end - pc, &in) ||
-            in.length <= best.length || !evict_can(&in) || leaves(function, pc, &in) ||
-            layout_is_reached(function, pc + 1, in.length - 1u) ||
+        if (!function_map_begins(function, pc) || !decode(code_at(pc), function->end - pc, &in) ||
+            in.length <= best.length || !displace_can(&in) || leaves(function, pc, &in) ||
+            function_map_is_reached(function, pc + 1, in.length - 1u) ||
             is_taken(scan, number, pc, pc + in.length))
             continue;
-        const unsigned inside = evict_how_far(in.length);
+        const unsigned inside = displace_how_far(in.length);
         if (pc + inside >= low && pc + inside <= high)
-            best = (struct eviction){.victim = pc, .length = in.length, .inside = (uint8_t)inside};
+            best =
+                (struct displacement){.victim = pc, .length = in.length, .inside = (uint8_t)inside};
     }
     return best;
 }
@@ -396,13 +397,13 @@ static void find_victims(const struct scan *scan)
 {
     for (unsigned i = 0; i < scan->count; i++) {
         struct site *site = &found[i];
-        const struct eviction draft =
-            site->form == FORM_TRAP ? find_victim(scan, i) : (struct eviction){0};
-        struct eviction *eviction = draft.victim ? heap_take(sizeof *eviction) : NULL;
-        if (!eviction)
+        const struct displacement draft =
+            site->form == FORM_TRAP ? find_victim(scan, i) : (struct displacement){0};
+        struct displacement *displacement = draft.victim ? bump_take(sizeof *displacement) : NULL;
+        if (!displacement)
             continue;
-        *eviction = draft;
-        site->eviction = eviction;
+        *displacement = draft;
+        site->displacement = displacement;
     }
 }
 
@@ -411,7 +412,7 @@ static void finish_sites(const struct scan *scan, struct site *site)
 {
     const struct module_ref *module = &scan->function->module->ref;
     for (unsigned i = 0; i < scan->count; i++) {
-        if (site[i].eviction && evict_prepare(&site[i], module->start, module->end))
+        if (site[i].displacement && displace_prepare(&site[i], module->start, module->end))
             site[i].form = FORM_EVICTED;
         scan->counts->sites[site[i].kind]++;
         scan->counts->forms[site[i].form]++;
@@ -425,7 +426,7 @@ int scan_function(struct patch_function *function, struct site_counts *counts)
     function->searched = true;
     if (functions_is_linkage(function))
         return 0;
-    if (!layout_read(function)) {
+    if (!function_map_read(function)) {
         count_stays(&scan, function->start, STAYS_UNDECODED);
         return 0;
     }
@@ -435,7 +436,7 @@ int scan_function(struct patch_function *function, struct site_counts *counts)
     if (scan.count == 0)
         return 0;
     const size_t bytes = scan.count * sizeof *found;
-    struct site *site = heap_take(bytes);
+    struct site *site = bump_take(bytes);
     if (!site)
         return -ENOMEM;
     memcpy(site, found, bytes);

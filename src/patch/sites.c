@@ -43,17 +43,17 @@ static int try_writing(void)
 {
     static const unsigned char probe[4] = {0xc3, 0xcc, 0xc3, 0xcc};
     const uintptr_t here = (uintptr_t)&sites_start & ~(uintptr_t)4095;
-    void *page = text_map_near(here, here + 4096, 4096);
+    void *page = code_map_near(here, here + 4096, 4096);
     if (!page)
         return -ENOMEM;
-    int fd = text_open();
-    int error = fd < 0 ? fd : text_write(fd, (uintptr_t)page, probe, sizeof probe);
+    int fd = code_open();
+    int error = fd < 0 ? fd : code_write(fd, (uintptr_t)page, probe, sizeof probe);
     if (fd >= 0)
-        text_close(fd);
+        code_close(fd);
     if (!error && memcmp(page, probe, sizeof probe))
         error = -EIO;
     syscall(SYS_munmap, page, 4096);
-    reserve_release(4096, RESERVE_SHARED);
+    agent_map_release(4096, AGENT_MAP_SHARED);
     return error;
 }
 
@@ -175,7 +175,7 @@ static int make_locked(struct site *site, const struct stub_plan *plan, struct s
     struct stub *stub = region_take(module->ref.start, module->ref.end, size);
     if (!stub)
         return -ENOMEM;
-    static unsigned char code[STUB_MOST] UNSEEN; // under the lock
+    static unsigned char code[STUB_MOST] GC_HIDDEN; // under the lock
     stub->site = site;
     const size_t bytes = assemble(stub, plan, code);
     int error = bytes ? region_write(stub->code, code, bytes) : -ENOTSUP;
@@ -227,15 +227,15 @@ static void forget_site(struct site *site)
     index_put(&patch_sites, site_start(site), NULL);
     if (hop)
         index_put(&patch_sites, hop, NULL);
-    hop_give_back(site->room);
-    const struct eviction *eviction = site->eviction;
-    if (eviction && atomic_load(&eviction->stub)) {
-        index_put(&patch_sites, (uintptr_t)atomic_load(&eviction->door), NULL);
-        hop_give_back((uintptr_t)atomic_load(&eviction->door));
-        index_put(&patch_sites, eviction->victim, NULL);
-        index_put(&patch_sites, evict_inside(eviction), NULL);
+    island_give_back(site->room);
+    const struct displacement *displacement = site->displacement;
+    if (displacement && atomic_load(&displacement->stub)) {
+        index_put(&patch_sites, (uintptr_t)atomic_load(&displacement->door), NULL);
+        island_give_back((uintptr_t)atomic_load(&displacement->door));
+        index_put(&patch_sites, displacement->victim, NULL);
+        index_put(&patch_sites, displace_inside(displacement), NULL);
     }
-    heap_give_back(site->eviction, sizeof *site->eviction);
+    bump_give_back(site->displacement, sizeof *site->displacement);
 }
 
 void sites_forget(uintptr_t start, uintptr_t end)
@@ -258,7 +258,7 @@ void sites_forget(uintptr_t start, uintptr_t end)
 
 uint64_t sites_bytes(void)
 {
-    uint64_t bytes = heap_bytes() + hop_bytes();
+    uint64_t bytes = bump_bytes() + island_bytes();
     const struct region *region;
     for (size_t i = 0; (region = region_number(i)); i++)
         bytes += region->end - region->start;

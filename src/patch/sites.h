@@ -63,7 +63,7 @@ enum site_stays {
 };
 
 struct stub;
-struct eviction;
+struct displacement;
 
 // Filled by sites_find(). Only `stub` and what follows change later, under the lock.
 struct site {
@@ -85,7 +85,7 @@ struct site {
     struct stub *_Atomic stub;          // that it leads to now; NULL: the original code
     struct stub *_Atomic shelter;       // where a thread goes that meets a trap here
     unsigned char *_Atomic hop;         // its hop, once that is written
-    struct eviction *eviction;          // FORM_EVICTED (evict.h)
+    struct displacement *displacement;  // FORM_EVICTED (evict.h)
     // What the tracker knows of it. The tracker writes it, before the site leads anywhere; handlers
     // read it.
     void *_Atomic known;

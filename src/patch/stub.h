@@ -76,17 +76,17 @@ void sites_forget_traps(void); // in a forked child: who wrote them does not exi
 // ---- hops.c
 
 // What must be in the distance of a jump: bit i of `fixed`, byte i is that of `distance`.
-struct hop_shape {
+struct island_shape {
     unsigned fixed;
     uint32_t distance;
 };
 
 // Memory for a jump at such a distance from `end`, and within reach of [low, high). NULL: there is
 // none.
-unsigned char *hop_take(uintptr_t end, const struct hop_shape *shape, uintptr_t low,
-                        uintptr_t high);
+unsigned char *island_take(uintptr_t end, const struct island_shape *shape, uintptr_t low,
+                           uintptr_t high);
 // Nothing leads there any more. Not one of ours: nothing happens.
-void hop_give_back(uintptr_t hop);
-uint64_t hop_bytes(void);
+void island_give_back(uintptr_t hop);
+uint64_t island_bytes(void);
 
 #endif

@@ -7,16 +7,16 @@
 #define TABLE 64 // where .eh_frame begins in the head of a region
 #define EXPRESSION_BYTES 16
 
-static frames_asked asked;
-static frames_searched *searched;
+static stub_cfi_asked asked;
+static stub_cfi_searched *searched;
 
-void frames_ask(frames_asked ask, frames_searched *search)
+void stub_cfi_ask(stub_cfi_asked ask, stub_cfi_searched *search)
 {
     asked = ask;
     searched = search;
 }
 
-void frames_search(uintptr_t pc, const uintptr_t *frame)
+void stub_cfi_search(uintptr_t pc, const uintptr_t *frame)
 {
     if (searched)
         searched(pc, frame);
@@ -98,7 +98,7 @@ static void put_frame_section(struct writer *writer, const struct region *region
     put_word(writer, 0);
 }
 
-void frames_make_table(const struct region *region, unsigned char head[REGION_HEAD])
+void stub_cfi_make_table(const struct region *region, unsigned char head[REGION_HEAD])
 {
     memset(head, 0, REGION_HEAD);
     struct writer writer = {head, TABLE};
@@ -115,7 +115,7 @@ void frames_make_table(const struct region *region, unsigned char head[REGION_HE
     put_word(&index, fde);
 }
 
-bool frames_find(uintptr_t pc, uintptr_t *start, uintptr_t *end, void **table)
+bool stub_cfi_find(uintptr_t pc, uintptr_t *start, uintptr_t *end, void **table)
 {
     const struct region *region = region_at(pc);
     if (!region)
@@ -126,7 +126,7 @@ bool frames_find(uintptr_t pc, uintptr_t *start, uintptr_t *end, void **table)
     return true;
 }
 
-int frames_iterate(int (*callback)(struct dl_phdr_info *, size_t, void *), void *context)
+int stub_cfi_iterate(int (*callback)(struct dl_phdr_info *, size_t, void *), void *context)
 {
     const struct region *region;
     for (size_t i = 0; (region = region_number(i)); i++) {
@@ -224,9 +224,9 @@ static void fill_sections(struct object *object, const struct region *region, si
                                     .st_size = region->end - text};
 }
 
-void frames_tell_debugger(const struct region *region)
+void stub_cfi_tell_debugger(const struct region *region)
 {
-    struct object *object = heap_take(sizeof *object);
+    struct object *object = bump_take(sizeof *object);
     if (!object)
         return;
     struct writer writer = {object->frames, 0};

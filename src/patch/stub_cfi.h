@@ -17,39 +17,39 @@
 // behind it has another CFA then, and the second phase would not know it.
 //
 // Unwinders in the process ask the loader which table covers an address: the agent answers for
-// stubs (frames_find, frames_iterate). Debuggers outside read an object file in memory for each
+// stubs (stub_cfi_find, stub_cfi_iterate). Debuggers outside read an object file in memory for each
 // region, by the interface that is meant for compilers at run time.
 
 #include "patch/stub.h"
 #include <link.h>
 #include <unwind.h>
 
-typedef _Unwind_Reason_Code (*frames_asked)(int version, _Unwind_Action actions,
-                                            _Unwind_Exception_Class kind,
-                                            struct _Unwind_Exception *exception,
-                                            struct _Unwind_Context *context);
+typedef _Unwind_Reason_Code (*stub_cfi_asked)(int version, _Unwind_Action actions,
+                                              _Unwind_Exception_Class kind,
+                                              struct _Unwind_Exception *exception,
+                                              struct _Unwind_Context *context);
 
 // The address that an unwinder wants the table of (0: it wants all of them), and the frame address
 // of the function that it has called for that.
-typedef void frames_searched(uintptr_t pc, const uintptr_t *frame);
+typedef void stub_cfi_searched(uintptr_t pc, const uintptr_t *frame);
 
 // From now on an exception that comes by a stub asks `asked`, and `searched` is called when an
 // unwinder of the program wants the table of any code: in its thread, and normal context. Before
 // there is a region.
-void frames_ask(frames_asked asked, frames_searched *searched);
-frames_searched frames_search; // an unwinder of the program does
+void stub_cfi_ask(stub_cfi_asked asked, stub_cfi_searched *searched);
+stub_cfi_searched stub_cfi_search; // an unwinder of the program does
 
 // The table at the start of a region: .eh_frame_hdr, then .eh_frame.
-void frames_make_table(const struct region *region, unsigned char head[REGION_HEAD]);
+void stub_cfi_make_table(const struct region *region, unsigned char head[REGION_HEAD]);
 
 // Tells debuggers of a region that was published. Under the lock. Without memory, they are not
 // told.
-void frames_tell_debugger(const struct region *region);
+void stub_cfi_tell_debugger(const struct region *region);
 
 // The answer of _dl_find_object() for an address in a stub. False: not in one. Signal-safe.
-bool frames_find(uintptr_t pc, uintptr_t *start, uintptr_t *end, void **table);
+bool stub_cfi_find(uintptr_t pc, uintptr_t *start, uintptr_t *end, void **table);
 
 // Calls back for each region as dl_iterate_phdr() does for each library.
-int frames_iterate(int (*callback)(struct dl_phdr_info *, size_t, void *), void *context);
+int stub_cfi_iterate(int (*callback)(struct dl_phdr_info *, size_t, void *), void *context);
 
 #endif

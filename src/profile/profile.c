@@ -116,7 +116,7 @@ void profile_free(struct profile *profile)
 int profile_write(const struct profile *profile, const char *path)
 {
     struct batch batch = {0};
-    encode_profile(&batch, profile);
+    write_profile(&batch, profile);
     int result = batch.out.failed ? -ENOMEM : output_replace(path, &batch.out);
     batch_free(&batch);
     return result;

@@ -55,7 +55,7 @@ static void put_command(struct bytes *out, char *const *command)
         put_text(out, command[i]);
 }
 
-void encode_session(struct batch *batch, const struct profile *profile)
+void write_session(struct batch *batch, const struct profile *profile)
 {
     struct bytes *out = &batch->payload[CHUNK_SESSION];
     bytes_put_varint(out, profile->start_realtime_ns);
@@ -75,7 +75,7 @@ void encode_session(struct batch *batch, const struct profile *profile)
     }
 }
 
-void encode_module(struct batch *batch, unsigned id, const struct profile_module *module)
+void write_module(struct batch *batch, unsigned id, const struct profile_module *module)
 {
     struct bytes *out = &batch->payload[CHUNK_MODULES];
     bytes_put_varint(out, id);
@@ -124,14 +124,13 @@ static void put_counts(struct batch *batch, uint32_t index, const struct profile
         put_numbers(&batch->payload[CHUNK_ALLOCATIONS], index, &process->alloc, ALLOC_NUMBERS);
 }
 
-void encode_process(struct batch *batch, uint32_t index, const struct profile_process *process)
+void write_process(struct batch *batch, uint32_t index, const struct profile_process *process)
 {
     put_process(&batch->payload[CHUNK_PROCESSES], index, process, PROCESS_HAS_COMMAND);
     put_counts(batch, index, process);
 }
 
-void encode_process_again(struct batch *batch, uint32_t index,
-                          const struct profile_process *process)
+void write_process_again(struct batch *batch, uint32_t index, const struct profile_process *process)
 {
     put_process(&batch->payload[CHUNK_PROCESSES], index, process, 0);
     put_counts(batch, index, process);
@@ -178,7 +177,7 @@ static void put_tree_text(struct batch *batch, enum chunk_type type, uint32_t in
     put_text(&batch->payload[type], text);
 }
 
-void encode_tree(struct batch *batch, uint32_t index, const struct profile_tree *tree)
+void write_tree(struct batch *batch, uint32_t index, const struct profile_tree *tree)
 {
     struct bytes *out = &batch->payload[CHUNK_TREES];
     bytes_put_varint(out, index);
@@ -234,17 +233,17 @@ static void put_nodes(struct batch *batch, uint32_t tree, uint32_t first, uint32
 }
 
 // In sections of bounded size, so that a chunk can be closed after each.
-void encode_nodes(struct batch *batch, uint32_t tree, uint32_t first, uint32_t count,
-                  const struct profile_node *nodes, const uint64_t *values, unsigned metrics)
+void write_nodes(struct batch *batch, uint32_t tree, uint32_t first, uint32_t count,
+                 const struct profile_node *nodes, const uint64_t *values, unsigned metrics)
 {
-    for (uint32_t done = 0; done < count; done += ENCODE_SECTION) {
-        uint32_t size = count - done < ENCODE_SECTION ? count - done : ENCODE_SECTION;
+    for (uint32_t done = 0; done < count; done += WRITE_SECTION) {
+        uint32_t size = count - done < WRITE_SECTION ? count - done : WRITE_SECTION;
         put_nodes(batch, tree, first + done, size, nodes + done, values + (size_t)done * metrics,
                   metrics);
     }
 }
 
-void encode_anew(struct batch *batch, uint32_t tree)
+void write_anew(struct batch *batch, uint32_t tree)
 {
     // What was told of other trees in this batch stays; nothing was told of this one.
     bytes_put_varint(&batch->payload[CHUNK_ANEW], tree);
@@ -264,11 +263,11 @@ static void put_values(struct batch *batch, uint32_t tree, uint32_t count, const
     batch_flush_large(batch);
 }
 
-void encode_values(struct batch *batch, uint32_t tree, uint32_t count, const uint32_t *indices,
-                   const uint64_t *values, unsigned metrics)
+void write_values(struct batch *batch, uint32_t tree, uint32_t count, const uint32_t *indices,
+                  const uint64_t *values, unsigned metrics)
 {
-    for (uint32_t done = 0; done < count; done += ENCODE_SECTION) {
-        uint32_t size = count - done < ENCODE_SECTION ? count - done : ENCODE_SECTION;
+    for (uint32_t done = 0; done < count; done += WRITE_SECTION) {
+        uint32_t size = count - done < WRITE_SECTION ? count - done : WRITE_SECTION;
         put_values(batch, tree, size, indices + done, values + (size_t)done * metrics, metrics);
     }
 }
@@ -285,19 +284,19 @@ static void encode_runs(struct batch *batch, const struct profile *profile)
     }
 }
 
-void encode_note(struct batch *batch, const char *text)
+void write_note(struct batch *batch, const char *text)
 {
     put_text(&batch->payload[CHUNK_NOTES], text);
 }
 
-void encode_kernel(struct batch *batch, const char *kernel)
+void write_kernel(struct batch *batch, const char *kernel)
 {
     struct bytes *out = &batch->payload[CHUNK_KERNEL];
     bytes_put_varint(out, KERNEL_STATE);
     put_text(out, kernel);
 }
 
-void encode_function(struct batch *batch, const struct profile_function *function)
+void write_function(struct batch *batch, const struct profile_function *function)
 {
     struct bytes *out = &batch->payload[CHUNK_KERNEL];
     bytes_put_varint(out, KERNEL_FUNCTION);
@@ -307,7 +306,7 @@ void encode_function(struct batch *batch, const struct profile_function *functio
     put_text(out, function->name);
 }
 
-void encode_overhead(struct batch *batch, const struct profile_overhead *overhead)
+void write_overhead(struct batch *batch, const struct profile_overhead *overhead)
 {
     struct bytes *out = &batch->payload[CHUNK_OVERHEAD];
     if (!overhead->tick_ns)
@@ -316,7 +315,7 @@ void encode_overhead(struct batch *batch, const struct profile_overhead *overhea
     bytes_put_varint(out, overhead->switch_ns);
 }
 
-void encode_state(struct batch *batch, uint64_t duration_ns, bool complete)
+void write_state(struct batch *batch, uint64_t duration_ns, bool complete)
 {
     struct bytes *out = &batch->payload[CHUNK_STATE];
     bytes_put_varint(out, duration_ns);
@@ -333,34 +332,34 @@ static int level_for(const struct profile *profile)
     return nodes < 50000 ? 9 : 3;
 }
 
-void encode_profile(struct batch *batch, const struct profile *profile)
+void write_profile(struct batch *batch, const struct profile *profile)
 {
     batch->level = level_for(profile);
     chunk_put_file_head(&batch->out);
-    encode_session(batch, profile);
+    write_session(batch, profile);
     for (unsigned i = 0; i < profile->module_count; i++)
         if (i >= MODULE_FIRST_FILE || profile->modules[i].build_id_bytes)
-            encode_module(batch, i, &profile->modules[i]);
+            write_module(batch, i, &profile->modules[i]);
     for (unsigned i = 0; i < profile->process_count; i++) {
-        encode_process(batch, i, &profile->processes[i]);
+        write_process(batch, i, &profile->processes[i]);
         contexts_put(batch, i, &profile->processes[i].contexts);
     }
     for (uint32_t i = 0; i < profile->creation_count; i++)
         creations_put_step(batch, i, &profile->creations[i]);
     for (unsigned i = 0; i < profile->tree_count; i++) {
-        encode_tree(batch, i, &profile->trees[i]);
-        encode_nodes(batch, i, 0, profile->trees[i].count, profile->trees[i].nodes,
-                     profile->trees[i].values, profile->metric_count);
+        write_tree(batch, i, &profile->trees[i]);
+        write_nodes(batch, i, 0, profile->trees[i].count, profile->trees[i].nodes,
+                    profile->trees[i].values, profile->metric_count);
         batch_flush_large(batch);
     }
     for (unsigned i = 0; i < profile->note_count; i++)
-        encode_note(batch, profile->notes[i]);
-    encode_state(batch, profile->duration_ns, profile->complete);
-    encode_overhead(batch, &profile->overhead);
+        write_note(batch, profile->notes[i]);
+    write_state(batch, profile->duration_ns, profile->complete);
+    write_overhead(batch, &profile->overhead);
     if (profile->kernel)
-        encode_kernel(batch, profile->kernel);
+        write_kernel(batch, profile->kernel);
     for (unsigned i = 0; i < profile->function_count; i++)
-        encode_function(batch, &profile->functions[i]);
+        write_function(batch, &profile->functions[i]);
     encode_runs(batch, profile);
     batch_flush(batch);
 }

@@ -24,34 +24,34 @@ void batch_flush(struct batch *batch);
 // The same if a payload has grown large: damage then costs at most about that much.
 void batch_flush_large(struct batch *batch);
 
-void encode_session(struct batch *batch, const struct profile *profile);
-void encode_module(struct batch *batch, unsigned id, const struct profile_module *module);
-void encode_process(struct batch *batch, uint32_t index, const struct profile_process *process);
+void write_session(struct batch *batch, const struct profile *profile);
+void write_module(struct batch *batch, unsigned id, const struct profile_module *module);
+void write_process(struct batch *batch, uint32_t index, const struct profile_process *process);
 // The same without the command, which an earlier record has told.
-void encode_process_again(struct batch *batch, uint32_t index,
-                          const struct profile_process *process);
-void encode_tree(struct batch *batch, uint32_t index, const struct profile_tree *tree);
+void write_process_again(struct batch *batch, uint32_t index,
+                         const struct profile_process *process);
+void write_tree(struct batch *batch, uint32_t index, const struct profile_tree *tree);
 
 // Nodes that are encoded together: whoever has more, one after the other, need not keep them.
-#define ENCODE_SECTION (1u << 16)
+#define WRITE_SECTION (1u << 16)
 
 // The nodes first .. first + count - 1 of a tree; nodes and values point to the first of them.
-void encode_nodes(struct batch *batch, uint32_t tree, uint32_t first, uint32_t count,
-                  const struct profile_node *nodes, const uint64_t *values, unsigned metrics);
+void write_nodes(struct batch *batch, uint32_t tree, uint32_t first, uint32_t count,
+                 const struct profile_node *nodes, const uint64_t *values, unsigned metrics);
 
 // Forgets the nodes of a tree, all of which are told from number 0 on again.
-void encode_anew(struct batch *batch, uint32_t tree);
+void write_anew(struct batch *batch, uint32_t tree);
 
 // New values of nodes that were written before; indices ascend.
-void encode_values(struct batch *batch, uint32_t tree, uint32_t count, const uint32_t *indices,
-                   const uint64_t *values, unsigned metrics);
-void encode_note(struct batch *batch, const char *text);
-void encode_kernel(struct batch *batch, const char *kernel);
-void encode_function(struct batch *batch, const struct profile_function *function);
-void encode_overhead(struct batch *batch, const struct profile_overhead *overhead);
-void encode_state(struct batch *batch, uint64_t duration_ns, bool complete);
+void write_values(struct batch *batch, uint32_t tree, uint32_t count, const uint32_t *indices,
+                  const uint64_t *values, unsigned metrics);
+void write_note(struct batch *batch, const char *text);
+void write_kernel(struct batch *batch, const char *kernel);
+void write_function(struct batch *batch, const struct profile_function *function);
+void write_overhead(struct batch *batch, const struct profile_overhead *overhead);
+void write_state(struct batch *batch, uint64_t duration_ns, bool complete);
 
 // A whole profile, from file head to state. The batch's level is chosen by its size.
-void encode_profile(struct batch *batch, const struct profile *profile);
+void write_profile(struct batch *batch, const struct profile *profile);
 
 #endif

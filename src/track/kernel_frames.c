@@ -27,7 +27,7 @@ static size_t readable_code(const struct edge *statement, const struct edge *fra
 ref_t kernel_frames_node(struct arena *arena, ref_t tree, ref_t statement, const void *ucontext)
 {
     const struct edge *at = edge_of(arena, statement);
-    if (at->function || !at->site || RARE(tree_forgets(arena, tree)))
+    if (at->function || !at->site || UNLIKELY(tree_forgets(arena, tree)))
         return statement;
     const ref_t parent = ((const struct node *)arena_at(arena, statement))->parent;
     const long number =
@@ -44,7 +44,7 @@ ref_t kernel_frames_below(struct arena *arena, ref_t tree, ref_t statement, cons
                           unsigned count)
 {
     const struct edge *at = edge_of(arena, statement);
-    if (!count || at->function || !at->site || RARE(tree_forgets(arena, tree)))
+    if (!count || at->function || !at->site || UNLIKELY(tree_forgets(arena, tree)))
         return statement;
     ref_t node = ((const struct node *)arena_at(arena, statement))->parent;
     place_t site = at->site + 1; // as of a call, whose site is where it returns to

@@ -141,7 +141,7 @@ static uint32_t note(const struct creation_place *place)
     const uint32_t level = created ? created->level : 0;
     place_t site;
     if (!creation.walked)
-        creation.walked = reserve_map(MOST_FRAMES * sizeof *creation.walked);
+        creation.walked = agent_map_map(MOST_FRAMES * sizeof *creation.walked);
     const bool room = creation.walked && level < CREATION_LEVELS;
     // A sample that comes meanwhile moves the marker: again.
     uint32_t count = 0;

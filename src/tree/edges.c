@@ -128,11 +128,11 @@ static ref_t edge_new(struct arena *arena, ref_t tree_ref, place_t site, place_t
 ref_t tree_edge(struct arena *arena, ref_t ref, place_t site, place_t function)
 {
     struct tree *tree = tree_at(arena, ref);
-    if (RARE(!has_slots(arena, tree)))
+    if (UNLIKELY(!has_slots(arena, tree)))
         return 0;
     const uint32_t hash = hash_edge(site, function);
     struct edge_slot *slot = find_slot(arena, tree, hash, site, function);
-    if (RARE(!slot) || slot->edge)
+    if (UNLIKELY(!slot) || slot->edge)
         return slot ? slot->edge : 0;
     if (tree->edge_count >= tree->edge_slot_count / 4 * 3) {
         if (grow_edge_slots(arena, ref))

@@ -217,7 +217,7 @@ static uint64_t search_near(const unsigned char *table, uint64_t count, uint64_t
 #define HINT_BITS 24
 #define NEAR_SHIFT 10 // stretches of a kilobyte
 #define FAR_SHIFT 15  // where that one is new: of 32
-static _Atomic uint64_t near_hints[HINTS] UNSEEN, far_hints[HINTS / 4] UNSEEN;
+static _Atomic uint64_t near_hints[HINTS] GC_HIDDEN, far_hints[HINTS / 4] GC_HIDDEN;
 
 static _Atomic uint64_t *near_hint(uint64_t pc)
 {

@@ -51,7 +51,7 @@ bool guess_follows_call_anywhere(uintptr_t ra)
 static bool follows_passing_call(uintptr_t ra)
 {
     // Address, turn and answer in one word, each for itself: relaxed.
-    static _Atomic uint64_t calls[CALLS] UNSEEN;
+    static _Atomic uint64_t calls[CALLS] GC_HIDDEN;
     const uint64_t turn = loadmap_turn() & ((1u << CALL_TURN_BITS) - 1);
     const uint64_t word = (uint64_t)ra << (CALL_TURN_BITS + 1) | turn << 1;
     _Atomic uint64_t *entry = &calls[(ra ^ ra >> 8) % CALLS];

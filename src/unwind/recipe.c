@@ -16,7 +16,7 @@ _Static_assert(offsetof(union unwind_recipe, distance) == 12 &&
                "recipe.h takes the words apart");
 _Static_assert(sizeof(struct recipe_set) == 64, "a set is a cache line");
 
-struct recipe_set recipe_sets[RECIPE_SETS] UNSEEN;
+struct recipe_set recipe_sets[RECIPE_SETS] GC_HIDDEN;
 
 #define KEY_BUSY 1 // no pc is looked up at 1
 

@@ -6,11 +6,11 @@
 #define STRETCH_SHIFT 12     // a page has some ten functions: one or two cache lines of the index
 #define STRETCHES_MOST 16384 // of one module
 
-struct shortcut shortcuts[SHORTCUTS] UNSEEN;
+struct shortcut shortcuts[SHORTCUTS] GC_HIDDEN;
 struct shortcut_code shortcut_codes[SHORTCUTS];
 _Atomic uint32_t shortcut_count;
 
-static uint32_t pool[2 * STRETCHES_MOST] UNSEEN;
+static uint32_t pool[2 * STRETCHES_MOST] GC_HIDDEN;
 static _Atomic uint32_t pool_used; // taken for good; relaxed, nothing hangs on it
 
 // Whoever changed the state from free is alone here.

@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: MIT
+#include "base/likely.h"
 #include "unwind/arch.h"
 #include "unwind/fde.h"
 #include "unwind/go.h"
@@ -9,8 +10,6 @@
 
 #define SWITCHES_MOST 128
 #define EXPECTED 12 // return addresses that are looked for before a walk
-
-#define LIKELY(condition) __builtin_expect(!!(condition), 1)
 
 enum unwind_standing (*unwind_truth)(uintptr_t *pc, uintptr_t *sp, bool *interrupted);
 

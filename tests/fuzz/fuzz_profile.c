@@ -112,7 +112,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     profile_sum(profile, &totals);
     // What was read can be written, and what was written reads the same way.
     struct batch batch = {.level = 1};
-    encode_profile(&batch, profile);
+    write_profile(&batch, profile);
     struct profile *again =
         profile_parse(batch.out.data, batch.out.size, WRITER_NONE, "fuzz", NULL);
     check(again != NULL && again->tree_count == profile->tree_count);

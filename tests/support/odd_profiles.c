@@ -123,10 +123,10 @@ static void write_alike(const char *kind, uint64_t count, const char *path)
     struct profile *profile = make_profile("calls", "calls", 1);
     make_module(profile, "/bin/no-such-program");
     make_tree(profile, make_process(profile, 1, 0, "app"), 0);
-    encode_profile(&batch, profile);
+    write_profile(&batch, profile);
     if (strcmp(kind, "nodes") == 0) {
         batch.payload[CHUNK_ANEW].size = 0;
-        encode_anew(&batch, 0);
+        write_anew(&batch, 0);
         put_chunk(&batch.out, CHUNK_ANEW, &batch.payload[CHUNK_ANEW]);
         put_nodes(&batch.out, count);
     } else if (strcmp(kind, "trees") == 0) {
@@ -146,7 +146,7 @@ static void write_alike(const char *kind, uint64_t count, const char *path)
     profile_free(profile);
 }
 
-static void write_module(uint64_t number, const char *path)
+static void add_module(uint64_t number, const char *path)
 {
     struct profile *profile = make_profile("cpu", "ns", 1000000);
     unsigned app = make_module(profile, "/bin/no-such-program");
@@ -236,7 +236,7 @@ int main(int argc, char **argv)
     const char *kind = argv[1], *path = argv[3];
     const uint64_t count = strtoull(argv[2], NULL, 10);
     if (strcmp(kind, "module") == 0)
-        write_module(count, path);
+        add_module(count, path);
     else if (strcmp(kind, "recursion") == 0)
         write_recursion(count, path);
     else if (strcmp(kind, "large") == 0 || strcmp(kind, "calls") == 0)

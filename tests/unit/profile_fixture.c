@@ -119,7 +119,7 @@ void assert_same(const struct profile *a, const struct profile *b)
 struct bytes encoded(const struct profile *profile)
 {
     struct batch batch = {.level = 3};
-    encode_profile(&batch, profile);
+    write_profile(&batch, profile);
     struct bytes bytes = batch.out;
     batch.out = (struct bytes){0};
     batch_free(&batch);

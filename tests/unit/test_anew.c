@@ -373,14 +373,14 @@ static void test_told_anew(void **state)
     (void)state;
     struct profile *profile = small_profile();
     struct batch batch = {.level = 1};
-    encode_profile(&batch, profile);
+    write_profile(&batch, profile);
     size_t first = batch.out.size;
     // In one batch: forgotten before it is told, whatever the order of the calls. More values than
     // before, and more than the session knows of.
     struct profile_node nodes[] = {{PROFILE_NO_PARENT, 0, 0}, {0, 0, place_make(3, 0x800)}};
     const uint64_t values[] = {0, 0, 66, 6};
-    encode_nodes(&batch, 0, 0, 2, nodes, values, 2);
-    encode_anew(&batch, 0);
+    write_nodes(&batch, 0, 0, 2, nodes, values, 2);
+    write_anew(&batch, 0);
     batch_flush(&batch);
     struct profile *read = parse(&batch.out);
     assert_int_equal(read->metric_count, 2);
@@ -391,7 +391,7 @@ static void test_told_anew(void **state)
     profile_free(read);
     // Told from the root on again, but what says so was lost: only then it is believed.
     struct batch later = {.level = 1};
-    encode_nodes(&later, 0, 0, 2, nodes, values, 2);
+    write_nodes(&later, 0, 0, 2, nodes, values, 2);
     batch_flush(&later);
     struct bytes file = {0};
     bytes_put(&file, batch.out.data, first);
@@ -419,18 +419,18 @@ static void test_narrow_sections(void **state)
     (void)state;
     struct profile *profile = small_profile();
     struct batch batch = {.level = 1};
-    encode_profile(&batch, profile);
+    write_profile(&batch, profile);
     profile->metrics = realloc(profile->metrics, 2 * sizeof *profile->metrics);
     memset(&profile->metrics[1], 0, sizeof *profile->metrics);
     make_text(&profile->metrics[1].name, "cpu error");
     make_text(&profile->metrics[1].unit, "error");
     make_text(&profile->metrics[1].source, "tree");
     profile->metric_count = 2;
-    encode_session(&batch, profile);
+    write_session(&batch, profile);
     batch_flush(&batch);
     const uint32_t index = 2;
     const uint64_t value = 9;
-    encode_values(&batch, 0, 1, &index, &value, 1);
+    write_values(&batch, 0, 1, &index, &value, 1);
     batch_flush(&batch);
     struct profile *read = parse(&batch.out);
     assert_int_equal(read->metric_count, 2);

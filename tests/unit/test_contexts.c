@@ -365,7 +365,7 @@ static void test_lost_record(void **unused)
     struct profile *profile = make_profile("cpu", "ns", 1000000);
     make_process(profile, 100, 1, "app");
     struct batch batch = {.level = 1};
-    encode_profile(&batch, profile);
+    write_profile(&batch, profile);
     contexts_put_sections(&batch, 0, 0, bytes, 10);
     contexts_put_sections(&batch, 0, 10, bytes, 5);
     contexts_put_sections(&batch, 0, 20, bytes, 10); // five are missing

@@ -27,9 +27,9 @@ static void all_is_allowed(void **state)
 {
     (void)state;
     static const struct sock_filter filter[] = {RETURN(SECCOMP_RET_ALLOW)};
-    assert_int_equal(filter_forbids(filter, 1, true), 0);
+    assert_int_equal(seccomp_filter_forbids(filter, 1, true), 0);
     static const struct sock_filter logging[] = {RETURN(SECCOMP_RET_LOG)};
-    assert_int_equal(filter_forbids(logging, 1, true), 0);
+    assert_int_equal(seccomp_filter_forbids(logging, 1, true), 0);
 }
 
 static void a_list_of_what_may_be_done(void **state)
@@ -47,10 +47,10 @@ static void a_list_of_what_may_be_done(void **state)
         IF(SYS_gettid, SECCOMP_RET_ALLOW),
         RETURN(SECCOMP_RET_TRAP),
     };
-    assert_int_equal(filter_forbids(filter, COUNT(filter), false),
+    assert_int_equal(seccomp_filter_forbids(filter, COUNT(filter), false),
                      FILTER_NO_CLOCKS | FILTER_NO_ADVICE | FILTER_NO_GOODBYE | FILTER_NO_STACKS |
                          FILTER_NO_PENDING);
-    assert_true(filter_forbids(filter, COUNT(filter), true) & FILTER_LEAVE);
+    assert_true(seccomp_filter_forbids(filter, COUNT(filter), true) & FILTER_LEAVE);
 }
 
 static void what_fails_is_borne_but_where_it_must_not(void **state)
@@ -58,10 +58,10 @@ static void what_fails_is_borne_but_where_it_must_not(void **state)
     (void)state;
     static const struct sock_filter filter[] = {LOAD(nr), IF(SYS_write, SECCOMP_RET_ALLOW),
                                                 RETURN(SECCOMP_RET_ERRNO | EPERM)};
-    assert_int_equal(filter_forbids(filter, COUNT(filter), true), FILTER_LEAVE);
+    assert_int_equal(seccomp_filter_forbids(filter, COUNT(filter), true), FILTER_LEAVE);
     static const struct sock_filter one[] = {
         LOAD(nr), IF(SYS_perf_event_open, SECCOMP_RET_ERRNO | EPERM), RETURN(SECCOMP_RET_ALLOW)};
-    assert_int_equal(filter_forbids(one, COUNT(one), true), 0);
+    assert_int_equal(seccomp_filter_forbids(one, COUNT(one), true), 0);
 }
 
 static void who_would_have_to_be_asked_is_not(void **state)
@@ -72,7 +72,7 @@ static void who_would_have_to_be_asked_is_not(void **state)
     for (unsigned i = 0; i < COUNT(actions); i++) {
         const struct sock_filter filter[] = {LOAD(nr), IF(SYS_perf_event_open, actions[i]),
                                              RETURN(SECCOMP_RET_ALLOW)};
-        assert_int_equal(filter_forbids(filter, COUNT(filter), false), FILTER_NO_CLOCKS);
+        assert_int_equal(seccomp_filter_forbids(filter, COUNT(filter), false), FILTER_NO_CLOCKS);
     }
 }
 
@@ -91,20 +91,20 @@ static void arguments_count(void **state)
     struct sock_filter fixed[COUNT(clocks)];
     memcpy(fixed, clocks, sizeof clocks);
     fixed[1].jf = (unsigned char)(COUNT(clocks) - 3);
-    assert_int_equal(filter_forbids(fixed, COUNT(fixed), false), FILTER_LEAVE);
+    assert_int_equal(seccomp_filter_forbids(fixed, COUNT(fixed), false), FILTER_LEAVE);
 }
 
 static void damaged_ones_say_the_worst(void **state)
 {
     (void)state;
     const struct seccomp_data call = {.nr = SYS_getpid};
-    assert_int_equal(filter_action(NULL, 0, &call), SECCOMP_RET_KILL_PROCESS);
+    assert_int_equal(seccomp_filter_action(NULL, 0, &call), SECCOMP_RET_KILL_PROCESS);
     for (unsigned code = 0; code < 65536; code++) {
         const struct sock_filter filter[] = {{(uint16_t)code, 255, 255, UINT32_MAX},
                                              {(uint16_t)code, 0, 0, 3},
                                              {(uint16_t)code, 1, 0, 64},
                                              LOAD(nr)};
-        filter_action(filter, COUNT(filter), &call);
+        seccomp_filter_action(filter, COUNT(filter), &call);
     }
 }
 
@@ -232,7 +232,7 @@ static void it_says_what_the_kernel_says(void **state)
         uint64_t argument[6];
         memcpy(argument, call.args, sizeof argument);
         const int kernel = ask_kernel(filter, count, argument);
-        const uint32_t ours = filter_action(filter, count, &call);
+        const uint32_t ours = seccomp_filter_action(filter, count, &call);
         if (kernel == -1)
             continue;
         taken++;

@@ -95,19 +95,19 @@ static void test_ahead_of_an_arena(void **state)
     struct arena arena;
     arena_init(&arena, memory, sizeof(struct arena_head), BYTES);
     arena_keep_back(&arena, BYTES / 8);
-    const uint64_t first = ahead_next;
+    const uint64_t first = prefault_next;
     uint64_t count = 0;
     for (ref_t ref; (ref = arena_alloc(&arena, 1000)); count++) {
         uint64_t *words = arena_at(&arena, ref);
         for (unsigned i = 0; i < 125; i++)
             assert_int_equal(words[i], 0);
         words[0] = words[124] = count + 1;
-        ahead_look(&arena);
+        prefault_look(&arena);
         if (count == 1000)
-            assert_int_equal(ahead_next, first); // a small one gets none
+            assert_int_equal(prefault_next, first); // a small one gets none
     }
     // The last one does not fit, or there were none at all.
-    assert_int_equal(ahead_next, UINT64_MAX);
+    assert_int_equal(prefault_next, UINT64_MAX);
     assert_true(count > 20000);
     for (uint64_t i = 0; i < count; i++) {
         const uint64_t *words = (uint64_t *)((char *)memory + sizeof(struct arena_head)) + i * 125;

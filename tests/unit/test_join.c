@@ -251,7 +251,7 @@ static void has_walked_nothing_yet(void **state)
     assert_true(list != MAP_FAILED && !mprotect(list + bytes, 4096, PROT_NONE));
     memcpy(list, walker.frames, bytes);
     walker.frames = (struct walk_frame *)list;
-    forbidden_start(); // from here on, this program is what it takes for the agent
+    unmarkable_start(); // from here on, this program is what it takes for the agent
     descend(DEEP, look_alone);
 }
 

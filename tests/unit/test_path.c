@@ -12,9 +12,9 @@ static struct walk_frame frames[FRAMES];
 static struct walker walker;
 
 // As walk.c has it.
-void pass_adopt(struct pass *pass, size_t keep, size_t from)
+void unwind_pass_adopt(struct unwind_pass *pass, size_t keep, size_t from)
 {
-    const size_t fresh = pass_walked(pass) - from;
+    const size_t fresh = unwind_pass_walked(pass) - from;
     memmove(walker.frames + keep, walker.frames + pass->low + from, fresh * sizeof *walker.frames);
     walker.count = keep + fresh;
 }
@@ -37,13 +37,13 @@ static struct thread *start(unsigned limit, uint64_t bytes, uint32_t purge)
 // A sample in the context of the functions path[0], path[1], ... up to the first 0.
 static ref_t sample_path(struct thread *thread, const char *path, uint64_t weight)
 {
-    struct pass pass = {
+    struct unwind_pass pass = {
         .walker = &walker, .low = FRAMES, .amount = weight, .verdict = VERDICT_COMPLETE};
     for (size_t i = strlen(path); i-- > 0;)
         frames[--pass.low] =
             (struct walk_frame){.site = i ? place_make(3, (uint64_t)path[i - 1] * 16 + 5) : 0,
                                 .function = place_make(3, (uint64_t)path[i] * 16)};
-    const ref_t node = pass_insert_path(&pass);
+    const ref_t node = unwind_pass_insert_path(&pass);
     tree_charge(&thread->arena, thread->tree, node, weight);
     thread->charged += weight;
     return node;

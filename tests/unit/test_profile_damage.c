@@ -127,20 +127,20 @@ static void test_lost_chunk_of_nodes(void **state)
     uint32_t leaf = make_statement(whole, tree, frame, place_make(app, 7), 4711);
     struct batch batch = {.level = 3};
     chunk_put_file_head(&batch.out);
-    encode_session(&batch, whole);
-    encode_module(&batch, app, &whole->modules[app]);
-    encode_process(&batch, 0, &whole->processes[0]);
-    encode_tree(&batch, 0, &whole->trees[0]);
+    write_session(&batch, whole);
+    write_module(&batch, app, &whole->modules[app]);
+    write_process(&batch, 0, &whole->processes[0]);
+    write_tree(&batch, 0, &whole->trees[0]);
     size_t start[4];
     for (unsigned part = 0; part < 3; part++) {
         uint32_t first = part * 100, count = part == 2 ? leaf + 1 - 200 : 100;
-        encode_nodes(&batch, 0, first, count, whole->trees[0].nodes + first,
-                     whole->trees[0].values + first, 1);
+        write_nodes(&batch, 0, first, count, whole->trees[0].nodes + first,
+                    whole->trees[0].values + first, 1);
         start[part] = batch.out.size;
         batch_flush(&batch);
     }
-    encode_values(&batch, 0, 2, (uint32_t[]){150, leaf}, (uint64_t[]){999, 5000}, 1);
-    encode_state(&batch, 1, true);
+    write_values(&batch, 0, 2, (uint32_t[]){150, leaf}, (uint64_t[]){999, 5000}, 1);
+    write_state(&batch, 1, true);
     batch_flush(&batch);
     batch.out.data[start[1] + CHUNK_HEAD_BYTES + 3] ^= 0x40;
     struct profile *part = profile_parse(batch.out.data, batch.out.size, WRITER_NONE, "x", NULL);
@@ -162,14 +162,14 @@ static void test_gaps_need_a_reason(void **state)
     struct profile *whole = sample_profile();
     struct batch batch = {.level = 3};
     chunk_put_file_head(&batch.out);
-    encode_session(&batch, whole);
-    encode_process(&batch, 4000000000u, &whole->processes[0]);
+    write_session(&batch, whole);
+    write_process(&batch, 4000000000u, &whole->processes[0]);
     batch_flush(&batch);
     whole->trees[0].process = 0;
-    encode_process(&batch, 0, &whole->processes[0]);
-    encode_tree(&batch, 3000000000u, &whole->trees[0]);
+    write_process(&batch, 0, &whole->processes[0]);
+    write_tree(&batch, 3000000000u, &whole->trees[0]);
     batch_flush(&batch);
-    encode_nodes(&batch, 0, 4000000000u, 1, whole->trees[0].nodes, whole->trees[0].values, 1);
+    write_nodes(&batch, 0, 4000000000u, 1, whole->trees[0].nodes, whole->trees[0].values, 1);
     batch_flush(&batch);
     struct profile *part = profile_parse(batch.out.data, batch.out.size, WRITER_NONE, "x", NULL);
     assert_true(says(part, "damaged"));

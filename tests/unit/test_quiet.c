@@ -20,7 +20,7 @@ static void count(uintptr_t function, void *context)
 static bool ask(void (*function)(void))
 {
     told = 0;
-    return quiet_is((uintptr_t)function, count, NULL);
+    return leaf_function_is((uintptr_t)function, count, NULL);
 }
 
 static void test_quiet(void **state)
@@ -51,8 +51,8 @@ static void test_loud(void **state)
     assert_false(ask(quiet_forms.jump_to_pointer));
     assert_int_equal(told, 0);
     // Not where a function begins, or no function at all.
-    assert_false(quiet_is((uintptr_t)quiet_forms.leaf + 1, count, NULL));
-    assert_false(quiet_is(16, count, NULL));
+    assert_false(leaf_function_is((uintptr_t)quiet_forms.leaf + 1, count, NULL));
+    assert_false(leaf_function_is(16, count, NULL));
 }
 
 static void test_height_is_asked_for_from_below(void **state)

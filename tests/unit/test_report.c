@@ -825,7 +825,7 @@ static void test_info(void **state)
 
 static void expect_few(const struct profile_metric *metric, uint64_t samples, const char *expected)
 {
-    char *text = few_samples(metric, samples);
+    char *text = sample_warning(metric, samples);
     if (expected)
         assert_string_equal(text, expected);
     else

@@ -29,9 +29,9 @@ static const struct form *stepped;
 // In, or on the way to, what has made room for the site.
 static bool is_evicted(const struct stub_place *place)
 {
-    const struct eviction *eviction = place->site->eviction;
-    return eviction &&
-           (place->pc == eviction->victim || place->pc == eviction->victim + eviction->length);
+    const struct displacement *displacement = place->site->displacement;
+    return displacement && (place->pc == displacement->victim ||
+                            place->pc == displacement->victim + displacement->length);
 }
 
 static void check_step(uintptr_t pc, uintptr_t sp)
@@ -359,7 +359,7 @@ static void test_fork(void **state)
 
 static uintptr_t unloaded_start, unloaded_end;
 
-static void on_change(enum loader_event event)
+static void on_change(enum dl_event event)
 {
     if (event == LOADER_REMOVED)
         sites_forget(unloaded_start, unloaded_end);
@@ -393,7 +393,7 @@ static void test_unloaded_library(void **state)
     (void)state;
     unsigned first = 0;
     uint64_t bytes = 0;
-    assert_int_equal(loader_watch(on_change), 0);
+    assert_int_equal(dl_watch(on_change), 0);
     for (unsigned i = 0; i < 200; i++) {
         void *library = dlopen(FORMS_COPY, RTLD_NOW | RTLD_LOCAL);
         assert_non_null(library);

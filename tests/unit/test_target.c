@@ -101,41 +101,41 @@ static int remove_folder(void **state)
 static void programs(void **state)
 {
     (void)state;
-    assert_true(target_takes_agent(in_folder("glibc")));
-    assert_true(target_takes_agent(in_folder("static")));
-    assert_false(target_takes_agent(in_folder("musl")));
-    assert_false(target_takes_agent(in_folder("narrow")));
-    assert_false(target_takes_agent(in_folder("x32")));
-    assert_false(target_takes_agent(in_folder("other")));
-    assert_true(target_takes_agent("/bin/sh"));
-    assert_false(target_takes_agent("/proc/self/exe")); // is built with AddressSanitizer
+    assert_true(preload_takes_agent(in_folder("glibc")));
+    assert_true(preload_takes_agent(in_folder("static")));
+    assert_false(preload_takes_agent(in_folder("musl")));
+    assert_false(preload_takes_agent(in_folder("narrow")));
+    assert_false(preload_takes_agent(in_folder("x32")));
+    assert_false(preload_takes_agent(in_folder("other")));
+    assert_true(preload_takes_agent("/bin/sh"));
+    assert_false(preload_takes_agent("/proc/self/exe")); // is built with AddressSanitizer
 }
 
 static void scripts_are_their_interpreters(void **state)
 {
     (void)state;
-    assert_true(target_takes_agent(make_script("good", in_folder("glibc"))));
-    assert_false(target_takes_agent(make_script("bad", in_folder("narrow"))));
-    assert_false(target_takes_agent(make_script("worse", in_folder("bad"))));
-    assert_true(target_takes_agent(make_script("itself", in_folder("itself"))));
-    assert_true(target_takes_agent(make_file("empty", "", 0)));
-    assert_true(target_takes_agent(make_file("nobody", "#!", 2)));
-    assert_true(target_takes_agent(make_file("blank", "#! \n", 4)));
+    assert_true(preload_takes_agent(make_script("good", in_folder("glibc"))));
+    assert_false(preload_takes_agent(make_script("bad", in_folder("narrow"))));
+    assert_false(preload_takes_agent(make_script("worse", in_folder("bad"))));
+    assert_true(preload_takes_agent(make_script("itself", in_folder("itself"))));
+    assert_true(preload_takes_agent(make_file("empty", "", 0)));
+    assert_true(preload_takes_agent(make_file("nobody", "#!", 2)));
+    assert_true(preload_takes_agent(make_file("blank", "#! \n", 4)));
 }
 
 static void what_is_not_known_is_fine_and_errno_stays(void **state)
 {
     (void)state;
     errno = 77;
-    assert_true(target_takes_agent(in_folder("missing")));
-    assert_true(target_takes_agent(folder));
+    assert_true(preload_takes_agent(in_folder("missing")));
+    assert_true(preload_takes_agent(folder));
     assert_int_equal(mkfifo(in_folder("pipe"), 0755), 0); // nobody writes to it
     errno = 77;
-    assert_true(target_takes_agent(in_folder("pipe")));
-    assert_true(target_takes_agent(NULL));
-    assert_true(target_takes_agent((const char *)1));
-    assert_true(target_at_takes_agent(-1, NULL));
-    assert_true(target_in_path_takes_agent("no-such-program"));
+    assert_true(preload_takes_agent(in_folder("pipe")));
+    assert_true(preload_takes_agent(NULL));
+    assert_true(preload_takes_agent((const char *)1));
+    assert_true(preload_at_takes_agent(-1, NULL));
+    assert_true(preload_in_path_takes_agent("no-such-program"));
     assert_int_equal(errno, 77);
 }
 
@@ -148,24 +148,24 @@ static void damaged_programs(void **state)
     assert_int_equal(read(file, &program, sizeof program), sizeof program);
     close(file);
     for (size_t bytes = 0; bytes < sizeof program; bytes += 7)
-        target_takes_agent(make_file("cut", &program, bytes));
+        preload_takes_agent(make_file("cut", &program, bytes));
     program.head.e_phoff = UINT64_MAX - 3;
-    assert_true(target_takes_agent(make_file("far", &program, sizeof program)));
+    assert_true(preload_takes_agent(make_file("far", &program, sizeof program)));
     program.head.e_phoff = offsetof(struct program, segments);
     program.segments[1].p_filesz = UINT64_MAX;
-    assert_false(target_takes_agent(make_file("long", &program, sizeof program)));
+    assert_false(preload_takes_agent(make_file("long", &program, sizeof program)));
     program.segments[1].p_offset = UINT64_MAX;
-    assert_true(target_takes_agent(make_file("beyond", &program, sizeof program)));
+    assert_true(preload_takes_agent(make_file("beyond", &program, sizeof program)));
 }
 
 static void open_files_and_folders(void **state)
 {
     (void)state;
     const int file = open(in_folder("musl"), O_RDONLY), place = open(folder, O_PATH);
-    assert_false(target_at_takes_agent(file, NULL));
-    assert_false(target_at_takes_agent(file, ""));
-    assert_false(target_at_takes_agent(place, "narrow"));
-    assert_true(target_at_takes_agent(place, "glibc"));
+    assert_false(preload_at_takes_agent(file, NULL));
+    assert_false(preload_at_takes_agent(file, ""));
+    assert_false(preload_at_takes_agent(place, "narrow"));
+    assert_true(preload_at_takes_agent(place, "glibc"));
     close(file);
     close(place);
 }
@@ -176,18 +176,18 @@ static void names_are_looked_for_in_path(void **state)
     char path[256];
     snprintf(path, sizeof path, "/nowhere::%s", folder);
     setenv("PATH", path, 1);
-    assert_false(target_in_path_takes_agent("musl"));
-    assert_true(target_in_path_takes_agent("glibc"));
-    assert_false(target_in_path_takes_agent(in_folder("narrow")));
+    assert_false(preload_in_path_takes_agent("musl"));
+    assert_true(preload_in_path_takes_agent("glibc"));
+    assert_false(preload_in_path_takes_agent(in_folder("narrow")));
     chmod(in_folder("narrow"), 0644); // not to be run: execvpe() goes on to the next folder
     if (geteuid())
-        assert_true(target_in_path_takes_agent("narrow"));
+        assert_true(preload_in_path_takes_agent("narrow"));
     assert_int_equal(chdir(folder), 0);
     setenv("PATH", "", 1);
-    assert_false(target_in_path_takes_agent("musl"));
+    assert_false(preload_in_path_takes_agent("musl"));
     assert_int_equal(chdir("/"), 0);
     unsetenv("PATH");
-    assert_true(target_in_path_takes_agent("sh"));
+    assert_true(preload_in_path_takes_agent("sh"));
 }
 
 int main(void)

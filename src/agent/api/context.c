@@ -5,17 +5,17 @@
 #include "encode/context_text.h"
 #include "track/context_id/known_ids.h"
 
-struct asked_value thread_context(uintptr_t pc, uintptr_t sp, uintptr_t bp); // see thread.h
+struct context_id thread_context(uintptr_t pc, uintptr_t sp, uintptr_t bp); // see thread.h
 
 __attribute__((noinline)) static struct cairn_context ask(uintptr_t pc, uintptr_t sp, uintptr_t bp)
 {
-    struct asked_value known;
-    if (asked_known(pc, sp, &known)) // what is on ccStack is known
+    struct context_id known;
+    if (context_id_known(pc, sp, &known)) // what is on ccStack is known
         return (struct cairn_context){known.id, known.handle};
     if (!agent.active)
         return (struct cairn_context){0, 0};
     atomic_store_explicit(&agent.process->contexts.asked, 1, memory_order_relaxed);
-    const struct asked_value value = thread_context(pc, sp, bp);
+    const struct context_id value = thread_context(pc, sp, bp);
     return (struct cairn_context){value.id, value.handle};
 }
 
@@ -23,7 +23,7 @@ API struct cairn_context cairn_context_1(void)
 {
     const uintptr_t *frame = __builtin_frame_address(0);
     const uintptr_t pc = frame[1], sp = (uintptr_t)(frame + 2);
-    const struct asked_value value = asked_find(pc, sp);
+    const struct context_id value = context_id_find(pc, sp);
     if (__builtin_expect(!value.handle, 0))
         return ask(pc, sp, frame[0]);
     return (struct cairn_context){value.id, value.handle};
@@ -42,5 +42,5 @@ API const char *cairn_context_text_1(struct cairn_context context, char *text, s
 __attribute__((constructor(102))) static void leave_alone(void)
 {
     const void *const functions[] = {(void *)cairn_context_1, (void *)cairn_context_text_1};
-    asked_leave_alone(functions, sizeof functions / sizeof *functions);
+    context_id_leave_alone(functions, sizeof functions / sizeof *functions);
 }

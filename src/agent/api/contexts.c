@@ -21,7 +21,7 @@ int api_contexts_open(struct api_contexts *contexts, uint64_t most)
         .slot_count = slot_count,
         .count = 1,
     };
-    contexts->contexts = reserve_map(contexts->mapped);
+    contexts->contexts = agent_map_map(contexts->mapped);
     contexts->slots = (uint32_t *)((char *)contexts->contexts + bytes);
     return contexts->contexts ? 0 : -ENOMEM;
 }
@@ -29,7 +29,7 @@ int api_contexts_open(struct api_contexts *contexts, uint64_t most)
 void api_contexts_close(struct api_contexts *contexts)
 {
     if (contexts->contexts)
-        reserve_unmap(contexts->contexts, contexts->mapped);
+        agent_map_unmap(contexts->contexts, contexts->mapped);
 }
 
 static uint64_t mix(uint64_t hash, uint64_t word)
@@ -118,7 +118,7 @@ int api_read_tree(struct api_tree *tree, ref_t ref)
         if (bytes < 0)
             continue;
         tree->mapped = (size_t)bytes + READ_SLACK;
-        tree->memory = reserve_map(tree->mapped);
+        tree->memory = agent_map_map(tree->mapped);
         if (!tree->memory)
             return -ENOMEM;
         if (!stable_read(&tree->stable, &agent.arena, limit, ref, tree->memory, tree->mapped))
@@ -131,7 +131,7 @@ int api_read_tree(struct api_tree *tree, ref_t ref)
 void api_close_tree(struct api_tree *tree)
 {
     if (tree->memory)
-        reserve_unmap(tree->memory, tree->mapped);
+        agent_map_unmap(tree->memory, tree->mapped);
     *tree = (struct api_tree){0};
 }
 
@@ -140,10 +140,10 @@ static int read_tree(struct api_contexts *contexts, ref_t ref)
     struct api_tree tree;
     int error = api_read_tree(&tree, ref);
     const size_t bytes = (tree.stable.count + (size_t)1) * sizeof(uint32_t);
-    uint32_t *index_of = !error && tree.stable.count ? reserve_map(bytes) : NULL;
+    uint32_t *index_of = !error && tree.stable.count ? agent_map_map(bytes) : NULL;
     if (index_of) {
         add_tree(contexts, &tree.stable, index_of, arena_head(&agent.arena)->limit);
-        reserve_unmap(index_of, bytes);
+        agent_map_unmap(index_of, bytes);
     } else if (!error && tree.stable.count) {
         error = -ENOMEM;
     }

@@ -26,16 +26,17 @@ static bool open_decoder(void)
 {
     struct telling *telling = &decoder.telling;
     if (!telling->stack)
-        telling->stack = reserve_map(ASKED_FRAMES * sizeof *telling->stack);
+        telling->stack = agent_map_map(CONTEXT_ID_FRAMES * sizeof *telling->stack);
     if (!telling->path)
-        telling->path = reserve_map(ASKED_FRAMES * sizeof *telling->path);
+        telling->path = agent_map_map(CONTEXT_ID_FRAMES * sizeof *telling->path);
     if (!telling->frames)
-        telling->frames = reserve_map(ASKED_FRAMES * sizeof *telling->frames);
+        telling->frames = agent_map_map(CONTEXT_ID_FRAMES * sizeof *telling->frames);
     if (!telling->stack || !telling->path || !telling->frames)
         return false;
-    telling->limit = ASKED_FRAMES;
+    telling->limit = CONTEXT_ID_FRAMES;
     if (!decoder.open) {
-        decoder.pool = (struct pool){.map = reserve_map, .unmap = reserve_unmap, .piece = 1 << 16};
+        decoder.pool =
+            (struct pool){.map = agent_map_map, .unmap = agent_map_unmap, .piece = 1 << 16};
         codebook_init(&decoder.book, &decoder.pool);
         decoder.open = true;
     }
@@ -67,7 +68,7 @@ static int read_sections(void)
         count++;
     if (!count)
         return 0;
-    ref_t *refs = reserve_map(count * sizeof *refs);
+    ref_t *refs = agent_map_map(count * sizeof *refs);
     if (!refs)
         return -ENOMEM;
     size_t left = count;
@@ -80,7 +81,7 @@ static int read_sections(void)
         if (!error)
             decoder.read = refs[i];
     }
-    reserve_unmap(refs, count * sizeof *refs);
+    agent_map_unmap(refs, count * sizeof *refs);
     decoder.broken = error != 0; // a part of a section may have been taken in
     return error;
 }
@@ -130,7 +131,7 @@ API int cairn_decode_1(struct cairn_context context, struct cairn_frame *frames,
     const int saved_errno = errno;
     pthread_mutex_lock(&decoder.lock);
     uint32_t first;
-    const struct intern *table = asked_table(&first);
+    const struct intern *table = context_id_table(&first);
     int result = !table ? -EINVAL : decoder.broken || !open_decoder() ? -ENOMEM : read_sections();
     if (!result) {
         decoder.book.intern = *table;

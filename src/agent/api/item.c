@@ -9,7 +9,7 @@
 
 int api_modules_open(struct api_modules *modules)
 {
-    modules->by_id = reserve_map(TABLE_BYTES);
+    modules->by_id = agent_map_map(TABLE_BYTES);
     if (!modules->by_id)
         return -ENOMEM;
     // Acquire: records are whole, and so are those behind them. The newest of a module comes first,
@@ -27,7 +27,7 @@ int api_modules_open(struct api_modules *modules)
 void api_modules_close(struct api_modules *modules)
 {
     if (modules->by_id)
-        reserve_unmap(modules->by_id, TABLE_BYTES);
+        agent_map_unmap(modules->by_id, TABLE_BYTES);
 }
 
 // What an address is now: 0 if its module is not loaded any more.

@@ -88,7 +88,7 @@ static int visit_hottest(struct telling *telling, const struct api_contexts *con
                          unsigned most)
 {
     const size_t bytes = ((size_t)contexts->count + 1) * sizeof(uint32_t);
-    struct heap heap = {.index = reserve_map(bytes),
+    struct heap heap = {.index = agent_map_map(bytes),
                         .by_weight = telling->kind == CAIRN_EDGES && api_has_weights()};
     if (!heap.index)
         return -ENOMEM;
@@ -99,7 +99,7 @@ static int visit_hottest(struct telling *telling, const struct api_contexts *con
         if (tell(telling, contexts, take_hottest(&heap)))
             break;
     }
-    reserve_unmap(heap.index, bytes);
+    agent_map_unmap(heap.index, bytes);
     return visited;
 }
 
@@ -125,7 +125,7 @@ API int cairn_hottest_1(enum cairn_kind kind, unsigned most, cairn_visit *visit,
     if (!agent.active || agent_in_vfork_child())
         return 0;
     const int saved_errno = errno;
-    struct telling *telling = reserve_map(sizeof *telling);
+    struct telling *telling = agent_map_map(sizeof *telling);
     int result = telling ? 0 : -ENOMEM;
     if (telling) {
         telling->kind = kind;
@@ -135,7 +135,7 @@ API int cairn_hottest_1(enum cairn_kind kind, unsigned most, cairn_visit *visit,
         if (!result)
             result = ask(telling, most);
         api_modules_close(&telling->modules);
-        reserve_unmap(telling, sizeof *telling);
+        agent_map_unmap(telling, sizeof *telling);
     }
     errno = saved_errno;
     return result;

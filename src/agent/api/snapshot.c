@@ -162,7 +162,7 @@ static int open_picture(struct picture *picture)
     const uint64_t used =
         atomic_load_explicit(&arena_head(&agent.arena)->used, memory_order_relaxed);
     picture->mapped = (used * 3 + (UINT64_C(4) << 20)) & ~(uint64_t)4095;
-    picture->process = reserve_map(picture->mapped);
+    picture->process = agent_map_map(picture->mapped);
     if (!picture->process)
         return -ENOMEM;
     arena_init(&picture->arena, picture->process, sizeof *picture->process, picture->mapped);
@@ -279,7 +279,7 @@ API int cairn_snapshot_1(const char *path)
     if (!error)
         error = write_file(&picture, path);
     if (picture.process)
-        reserve_unmap(picture.process, picture.mapped);
+        agent_map_unmap(picture.process, picture.mapped);
     errno = saved_errno;
     return error;
 }

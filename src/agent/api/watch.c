@@ -174,7 +174,7 @@ void watch_sample(ref_t node, uint64_t weight)
 static int add_watch(enum cairn_kind kind, uint64_t threshold, cairn_visit *visit, void *context)
 {
     if (!atomic_load_explicit(&board, memory_order_relaxed)) {
-        struct board *fresh = reserve_map(sizeof *fresh);
+        struct board *fresh = agent_map_map(sizeof *fresh);
         if (!fresh)
             return -ENOMEM;
         atomic_store_explicit(&board, fresh, memory_order_release);

@@ -2,14 +2,13 @@
 #include "agent/interpose/alloc.h"
 #include "agent/thread/thread.h"
 #include "base/agent_map.h"
+#include "base/likely.h"
 #include "event/blocks.h"
 #include "track/encode/event_context.h"
 #include "unwind/arch.h"
 #include <errno.h>
 #include <sys/mman.h>
 #include <sys/single_threaded.h>
-
-#define LIKELY(condition) __builtin_expect(!!(condition), 1)
 
 #define TABLE_LEAST 4096
 #define WALKS_WITHOUT 100 // a thread that allocates little does not remember its walks
@@ -138,10 +137,10 @@ static __attribute__((noinline)) ref_t walk(struct thread *thread, const struct 
 {
     struct walker *walker = &thread->walker;
     const ref_t node = walk_here(walker, caller->pc, caller->sp, caller->bp, size);
-    if (!thread->trails && alloc.keeps && ++thread->walks > WALKS_WITHOUT)
-        thread->trails = reserve_map(sizeof *thread->trails);
-    if (thread->trails)
-        trail_keep(thread->trails, walker, caller->pc, caller->sp, caller->bp, node);
+    if (!thread->stack_cache && alloc.keeps && ++thread->walks > WALKS_WITHOUT)
+        thread->stack_cache = agent_map_map(sizeof *thread->stack_cache);
+    if (thread->stack_cache)
+        stack_cache_keep(thread->stack_cache, walker, caller->pc, caller->sp, caller->bp, node);
     return node;
 }
 
@@ -157,10 +156,10 @@ static ref_t verified(struct thread *thread, const struct caller *caller, uint64
 
 static inline ref_t walked_node(struct thread *thread, const struct caller *caller, uint64_t size)
 {
-    const ref_t node =
-        LIKELY(thread->trails != NULL)
-            ? trail_find(thread->trails, &thread->walker, caller->pc, caller->sp, caller->bp)
-            : 0;
+    const ref_t node = LIKELY(thread->stack_cache != NULL)
+                           ? stack_cache_find(thread->stack_cache, &thread->walker, caller->pc,
+                                              caller->sp, caller->bp)
+                           : 0;
     if (!LIKELY(node != 0))
         return walk(thread, caller, size);
     return LIKELY(!agent.session->options.verify) ? node : verified(thread, caller, size, node);
@@ -171,7 +170,7 @@ static ref_t encoded_node(struct thread *thread, const struct caller *caller, ui
 {
     struct walker *walker = &thread->walker;
     if (!thread->notes) {
-        thread->notes = reserve_map(sizeof *thread->notes);
+        thread->notes = agent_map_map(sizeof *thread->notes);
         if (!thread->notes)
             return walk_here(walker, caller->pc, caller->sp, caller->bp, size);
     }
@@ -308,14 +307,14 @@ void alloc_freed(struct block_taken taken)
 
 static void *map_wiped(size_t bytes)
 {
-    void *memory = reserve_map(bytes);
+    void *memory = agent_map_map(bytes);
     if (!memory)
         return NULL;
     // Sparse it shall stay. And what a child inherits is none of its own doing.
     madvise(memory, bytes, MADV_NOHUGEPAGE);
     if (!madvise(memory, bytes, MADV_WIPEONFORK))
         return memory;
-    reserve_unmap(memory, bytes);
+    agent_map_unmap(memory, bytes);
     return NULL;
 }
 

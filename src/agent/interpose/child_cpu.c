@@ -16,7 +16,7 @@ static pid_t (*real_wait4(void))(pid_t, int *, int, struct rusage *)
     return REAL(wait4);
 }
 
-void reap_start(void)
+void child_cpu_start(void)
 {
     real_wait4(); // now, and not in a handler
 }
@@ -70,7 +70,7 @@ INTERPOSED pid_t wait(int *status)
     return wait4(-1, status, 0, NULL);
 }
 
-void reap_say_goodbye(void)
+void child_cpu_say_goodbye(void)
 {
     struct live_goodbye *goodbye = &agent.process->goodbye;
     struct rusage self, children;

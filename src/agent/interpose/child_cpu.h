@@ -3,9 +3,9 @@
 #define CAIRN_AGENT_INTERPOSE_CHILD_CPU_H
 
 // Before the program runs. Not signal-safe.
-void reap_start(void);
+void child_cpu_start(void);
 
 // What the process has used until now, when its last instructions are to come.
-void reap_say_goodbye(void);
+void child_cpu_say_goodbye(void);
 
 #endif

@@ -9,7 +9,7 @@ void __cyg_profile_func_enter(void *function, void *site);
 void __cyg_profile_func_exit(void *function, void *site);
 
 #define TOLD_CALL(function_address, call_site)                                                     \
-    (&(struct told_call){                                                                          \
+    (&(struct cyg_call){                                                                           \
         .function = (uintptr_t)(function_address),                                                 \
         .site = (uintptr_t)(call_site),                                                            \
         .hook_site = (uintptr_t)__builtin_return_address(0),                                       \

@@ -13,7 +13,7 @@ extern const char __ehdr_start[] __attribute__((visibility("hidden")));
 extern const char etext[] __attribute__((visibility("hidden")));
 
 // We know our stubs, and want to hear of what the loader has.
-bool foreign_is_ours(const void *address)
+bool dl_interpose_is_ours(const void *address)
 {
     return (const char *)address >= __ehdr_start && (const char *)address < etext;
 }
@@ -34,10 +34,10 @@ INTERPOSED int _dl_find_object(void *pc, struct dl_find_object *result)
 {
     uintptr_t start, end;
     void *table;
-    const bool ours = foreign_is_ours(__builtin_return_address(0));
+    const bool ours = dl_interpose_is_ours(__builtin_return_address(0));
     if (!ours)
-        frames_search((uintptr_t)pc, __builtin_frame_address(0));
-    if (ours || !frames_find((uintptr_t)pc, &start, &end, &table)) {
+        stub_cfi_search((uintptr_t)pc, __builtin_frame_address(0));
+    if (ours || !stub_cfi_find((uintptr_t)pc, &start, &end, &table)) {
         __typeof__(&_dl_find_object) real = loaders_own();
         return real ? real(pc, result) : -1;
     }
@@ -52,11 +52,11 @@ INTERPOSED int _dl_find_object(void *pc, struct dl_find_object *result)
 INTERPOSED int dl_iterate_phdr(int (*callback)(struct dl_phdr_info *, size_t, void *),
                                void *context)
 {
-    const bool ours = foreign_is_ours(__builtin_return_address(0));
+    const bool ours = dl_interpose_is_ours(__builtin_return_address(0));
     if (!ours)
-        frames_search(0, __builtin_frame_address(0));
+        stub_cfi_search(0, __builtin_frame_address(0));
     int result = REAL(dl_iterate_phdr)(callback, context);
     if (result || ours)
         return result;
-    return frames_iterate(callback, context);
+    return stub_cfi_iterate(callback, context);
 }

@@ -7,6 +7,6 @@
 #include <stdbool.h>
 
 // True for an address in the agent's own code.
-bool foreign_is_ours(const void *address);
+bool dl_interpose_is_ours(const void *address);
 
 #endif

@@ -31,8 +31,8 @@ static bool follows(void)
 // A filter that was put on holds for the next program, too.
 static bool is_in_reach(void)
 {
-    return !clock_forbidden && target_can_open(agent.session->agent_path, R_OK) &&
-           target_can_open(agent.session_path, R_OK | W_OK);
+    return !clock_forbidden && preload_can_open(agent.session->agent_path, R_OK) &&
+           preload_can_open(agent.session_path, R_OK | W_OK);
 }
 
 enum left_alone { OUT_OF_REACH, CANNOT_LOAD, OF_ANOTHER };
@@ -136,26 +136,26 @@ static uint64_t settled_clock(void)
 
 INTERPOSED int execve(const char *path, char *const argv[], char *const environment[])
 {
-    return HANDED_OVER(REAL(execve)(path, argv, TAKEN(target_takes_agent(path), environment)));
+    return HANDED_OVER(REAL(execve)(path, argv, TAKEN(preload_takes_agent(path), environment)));
 }
 
 INTERPOSED int execvpe(const char *file, char *const argv[], char *const environment[])
 {
     return HANDED_OVER(
-        REAL(execvpe)(file, argv, TAKEN(target_in_path_takes_agent(file), environment)));
+        REAL(execvpe)(file, argv, TAKEN(preload_in_path_takes_agent(file), environment)));
 }
 
 INTERPOSED int fexecve(int fd, char *const argv[], char *const environment[])
 {
     return HANDED_OVER(
-        REAL(fexecve)(fd, argv, TAKEN(target_at_takes_agent(fd, NULL), environment)));
+        REAL(fexecve)(fd, argv, TAKEN(preload_at_takes_agent(fd, NULL), environment)));
 }
 
 INTERPOSED int execveat(int directory, const char *path, char *const argv[],
                         char *const environment[], int flags)
 {
     return HANDED_OVER(REAL(execveat)(
-        directory, path, argv, TAKEN(target_at_takes_agent(directory, path), environment), flags));
+        directory, path, argv, TAKEN(preload_at_takes_agent(directory, path), environment), flags));
 }
 
 INTERPOSED int execv(const char *path, char *const argv[])
@@ -213,7 +213,7 @@ INTERPOSED int posix_spawn(pid_t *pid, const char *path, const posix_spawn_file_
                            char *const environment[])
 {
     return SPAWNED(REAL(posix_spawn)(pid, path, actions, attributes, argv,
-                                     GIVEN(target_takes_agent(path), environment, 0)));
+                                     GIVEN(preload_takes_agent(path), environment, 0)));
 }
 
 INTERPOSED int posix_spawnp(pid_t *pid, const char *file, const posix_spawn_file_actions_t *actions,
@@ -221,7 +221,7 @@ INTERPOSED int posix_spawnp(pid_t *pid, const char *file, const posix_spawn_file
                             char *const environment[])
 {
     return SPAWNED(REAL(posix_spawnp)(pid, file, actions, attributes, argv,
-                                      GIVEN(target_in_path_takes_agent(file), environment, 0)));
+                                      GIVEN(preload_in_path_takes_agent(file), environment, 0)));
 }
 
 // libc's system() and popen() take `environ` without asking us: show them ours for the moment of

@@ -103,7 +103,7 @@ INTERPOSED int backtrace(void **buffer, int size)
     if (patched) {
         count = (int)sites_clean_backtrace(frames, count > 0 ? (size_t)count : 0);
         // libc leaves out one frame for itself, which has been that of a stub.
-        while (own < count - 1 && !foreign_is_ours(frames[own]))
+        while (own < count - 1 && !dl_interpose_is_ours(frames[own]))
             own++;
     }
     count = count - own - 1 < size ? count - own - 1 : size;

@@ -20,18 +20,18 @@
 
 extern const char __ehdr_start[] __attribute__((visibility("hidden")));
 extern const char _end[] __attribute__((visibility("hidden")));
-extern char unseen_begin[] __attribute__((visibility("hidden")));
+extern char gc_hidden_begin[] __attribute__((visibility("hidden")));
 
 // What the program believes. `held` is the soft limit that the kernel was given for it. Any thread
 // may write, as with the limits themselves; readers take each for itself.
 static struct {
     _Atomic bool set; // there is one, and the kernel's is another
     _Atomic uint64_t soft, hard, held;
-} told[RESERVE_SUMS];
+} told[AGENT_MAP_SUMS];
 
 static bool started;
 
-static const int resources[RESERVE_SUMS] = {RLIMIT_AS, RLIMIT_DATA};
+static const int resources[AGENT_MAP_SUMS] = {RLIMIT_AS, RLIMIT_DATA};
 
 bool limits_may(unsigned capability)
 {
@@ -62,13 +62,13 @@ static uint64_t smaller(uint64_t one, uint64_t other)
 }
 
 // Gives the kernel what the program is told, and ours. As much of that as the process may.
-static int hold(enum reserve_sum sum)
+static int hold(enum agent_map_sum sum)
 {
     const uint64_t soft = atomic_load_explicit(&told[sum].soft, memory_order_relaxed);
     const uint64_t hard = atomic_load_explicit(&told[sum].hard, memory_order_relaxed);
-    const uint64_t ours = atomic_load_explicit(&reserve_sums[sum], memory_order_relaxed);
+    const uint64_t ours = atomic_load_explicit(&agent_map_sums[sum], memory_order_relaxed);
     // Where the soft limit of data is 0, the kernel goes by the hard one.
-    const bool by_hard = sum == RESERVE_DATA && soft == 0;
+    const bool by_hard = sum == AGENT_MAP_DATA && soft == 0;
     struct rlimit wanted = {.rlim_cur = by_hard ? 0 : add(soft, ours),
                             .rlim_max = add(hard, by_hard ? ours : LATER)};
     struct rlimit now;
@@ -86,33 +86,33 @@ static int hold(enum reserve_sum sum)
 // A filter of system calls may forbid it, and a child of vfork is not us.
 static bool may_hold(void)
 {
-    return !confine_holds && !(agent.pid && agent_in_vfork_child());
+    return !seccomp_holds && !(agent.pid && agent_in_vfork_child());
 }
 
 // The agent has taken more, or less. Again, if somebody else has meanwhile.
 static void on_change(void)
 {
     const int saved = errno;
-    for (int sum = 0; sum < RESERVE_SUMS && may_hold(); sum++) {
+    for (int sum = 0; sum < AGENT_MAP_SUMS && may_hold(); sum++) {
         uint64_t ours = 0;
         for (int i = 0; i < TRIES && atomic_load_explicit(&told[sum].set, memory_order_relaxed) &&
-                        ours != atomic_load_explicit(&reserve_sums[sum], memory_order_relaxed);
+                        ours != atomic_load_explicit(&agent_map_sums[sum], memory_order_relaxed);
              i++) {
-            ours = atomic_load_explicit(&reserve_sums[sum], memory_order_relaxed);
-            hold((enum reserve_sum)sum);
+            ours = atomic_load_explicit(&agent_map_sums[sum], memory_order_relaxed);
+            hold((enum agent_map_sum)sum);
         }
     }
     errno = saved;
 }
 
-static void note(enum reserve_sum sum, const struct rlimit *limit)
+static void note(enum agent_map_sum sum, const struct rlimit *limit)
 {
     atomic_store_explicit(&told[sum].soft, limit->rlim_cur, memory_order_relaxed);
     atomic_store_explicit(&told[sum].hard, limit->rlim_max, memory_order_relaxed);
     const bool set = limit->rlim_cur != RLIM_INFINITY || limit->rlim_max != RLIM_INFINITY;
     atomic_store_explicit(&told[sum].set, set, memory_order_relaxed);
     if (set)
-        atomic_store_explicit(&reserve_changed, on_change, memory_order_relaxed);
+        atomic_store_explicit(&agent_map_changed, on_change, memory_order_relaxed);
 }
 
 // "soft,hard," of each in turn, if they are others than the kernel's.
@@ -133,20 +133,20 @@ static bool read_pair(const char **text, struct rlimit *limit)
 void limits_start(const char *text)
 {
     const size_t image = (uintptr_t)_end - (uintptr_t)__ehdr_start;
-    const size_t data = (uintptr_t)_end - (uintptr_t)unseen_begin;
-    reserve_claim(data, RESERVE_PRIVATE);
-    reserve_claim(image - data, RESERVE_SHARED);
-    for (int sum = 0; sum < RESERVE_SUMS; sum++) {
+    const size_t data = (uintptr_t)_end - (uintptr_t)gc_hidden_begin;
+    agent_map_claim(data, AGENT_MAP_PRIVATE);
+    agent_map_claim(image - data, AGENT_MAP_SHARED);
+    for (int sum = 0; sum < AGENT_MAP_SUMS; sum++) {
         struct rlimit limit;
         if ((text && read_pair(&text, &limit)) || !limits_in_kernel(resources[sum], &limit))
-            note((enum reserve_sum)sum, &limit);
+            note((enum agent_map_sum)sum, &limit);
     }
     started = true;
     on_change();
 }
 
 // A child of vfork may have set others, which we know nothing of, and so may another process.
-static bool is_held(enum reserve_sum sum)
+static bool is_held(enum agent_map_sum sum)
 {
     struct rlimit now;
     return atomic_load_explicit(&told[sum].set, memory_order_relaxed) &&
@@ -155,7 +155,7 @@ static bool is_held(enum reserve_sum sum)
 }
 
 // As the program has it.
-static int read_limit(enum reserve_sum sum, struct rlimit *limit)
+static int read_limit(enum agent_map_sum sum, struct rlimit *limit)
 {
     if (!is_held(sum))
         return limits_in_kernel(resources[sum], limit);
@@ -166,11 +166,11 @@ static int read_limit(enum reserve_sum sum, struct rlimit *limit)
 char *limits_print(char *text)
 {
     *text = 0;
-    if (!atomic_load_explicit(&reserve_changed, memory_order_relaxed))
+    if (!atomic_load_explicit(&agent_map_changed, memory_order_relaxed))
         return text;
-    for (int sum = 0; sum < RESERVE_SUMS; sum++) {
+    for (int sum = 0; sum < AGENT_MAP_SUMS; sum++) {
         struct rlimit limit = {RLIM_INFINITY, RLIM_INFINITY};
-        read_limit((enum reserve_sum)sum, &limit);
+        read_limit((enum agent_map_sum)sum, &limit);
         text = stpcpy(environment_number(text, limit.rlim_cur), ",");
         text = stpcpy(environment_number(text, limit.rlim_max), ",");
     }
@@ -179,21 +179,21 @@ char *limits_print(char *text)
 
 void limits_let_go(void)
 {
-    for (int sum = 0; sum < RESERVE_SUMS && !confine_holds; sum++)
-        if (is_held((enum reserve_sum)sum))
+    for (int sum = 0; sum < AGENT_MAP_SUMS && !seccomp_holds; sum++)
+        if (is_held((enum agent_map_sum)sum))
             change(resources[sum], &(struct rlimit){told[sum].soft, told[sum].hard}, NULL);
 }
 
 void limits_take_back(void)
 {
-    if (atomic_load_explicit(&reserve_changed, memory_order_relaxed))
+    if (atomic_load_explicit(&agent_map_changed, memory_order_relaxed))
         on_change();
 }
 
 uint64_t limits_of_space(void)
 {
-    return atomic_load_explicit(&told[RESERVE_SPACE].set, memory_order_relaxed)
-               ? atomic_load_explicit(&told[RESERVE_SPACE].soft, memory_order_relaxed)
+    return atomic_load_explicit(&told[AGENT_MAP_SPACE].set, memory_order_relaxed)
+               ? atomic_load_explicit(&told[AGENT_MAP_SPACE].soft, memory_order_relaxed)
                : RLIM_INFINITY;
 }
 
@@ -201,24 +201,25 @@ bool limits_have_room_for(size_t bytes)
 {
     if (limits_of_space() == RLIM_INFINITY)
         return true;
-    reserve_claim(bytes, RESERVE_SHARED);
-    const bool has_room = add(limits_of_space(), atomic_load_explicit(&reserve_sums[RESERVE_SPACE],
-                                                                      memory_order_relaxed)) <=
-                          told[RESERVE_SPACE].held;
-    reserve_release(bytes, RESERVE_SHARED);
+    agent_map_claim(bytes, AGENT_MAP_SHARED);
+    const bool has_room =
+        add(limits_of_space(),
+            atomic_load_explicit(&agent_map_sums[AGENT_MAP_SPACE], memory_order_relaxed)) <=
+        told[AGENT_MAP_SPACE].held;
+    agent_map_release(bytes, AGENT_MAP_SHARED);
     return has_room;
 }
 
 // ---- as the program asks
 
-// RESERVE_SUMS: it is not about memory, or not for us to look at.
-static enum reserve_sum sum_of(int resource)
+// AGENT_MAP_SUMS: it is not about memory, or not for us to look at.
+static enum agent_map_sum sum_of(int resource)
 {
     if (!started || (agent.pid && agent_in_vfork_child()))
-        return RESERVE_SUMS;
-    return resource == RLIMIT_AS     ? RESERVE_SPACE
-           : resource == RLIMIT_DATA ? RESERVE_DATA
-                                     : RESERVE_SUMS;
+        return AGENT_MAP_SUMS;
+    return resource == RLIMIT_AS     ? AGENT_MAP_SPACE
+           : resource == RLIMIT_DATA ? AGENT_MAP_DATA
+                                     : AGENT_MAP_SUMS;
 }
 
 static int fail(int error)
@@ -228,7 +229,7 @@ static int fail(int error)
 }
 
 // What the kernel would say, were it not for us.
-static int exchange(enum reserve_sum sum, const struct rlimit *wanted, struct rlimit *before)
+static int exchange(enum agent_map_sum sum, const struct rlimit *wanted, struct rlimit *before)
 {
     struct rlimit old;
     if (read_limit(sum, &old))
@@ -236,7 +237,7 @@ static int exchange(enum reserve_sum sum, const struct rlimit *wanted, struct rl
     if (wanted && wanted->rlim_cur > wanted->rlim_max)
         return fail(EINVAL);
     if (wanted && wanted->rlim_max > old.rlim_max &&
-        (confine_holds || !limits_may(CAP_SYS_RESOURCE)))
+        (seccomp_holds || !limits_may(CAP_SYS_RESOURCE)))
         return fail(EPERM);
     if (wanted) {
         note(sum, wanted);
@@ -254,8 +255,8 @@ long limits_call(long number, const unsigned long argument[5])
 {
     const bool any = number == SYS_prlimit64;
     const bool self = !any || argument[0] == 0 || (pid_t)argument[0] == agent.pid;
-    const enum reserve_sum sum = self ? sum_of((int)argument[any]) : RESERVE_SUMS;
-    if (sum == RESERVE_SUMS)
+    const enum agent_map_sum sum = self ? sum_of((int)argument[any]) : AGENT_MAP_SUMS;
+    if (sum == AGENT_MAP_SUMS)
         return syscall_next(number, argument[0], argument[1], argument[2], argument[3],
                             argument[4]);
     if (any)

@@ -17,7 +17,7 @@
 
 #define PAGE ((uintptr_t)4096)
 #define KINDS (MCL_CURRENT | MCL_FUTURE | MCL_ONFAULT)
-#define OURS (RESERVE_KNOWN + 2)
+#define OURS (AGENT_MAP_KNOWN + 2)
 
 extern const char __ehdr_start[] __attribute__((visibility("hidden")));
 extern const char _end[] __attribute__((visibility("hidden")));
@@ -25,7 +25,7 @@ extern const char _end[] __attribute__((visibility("hidden")));
 // In order of address.
 struct ours {
     size_t count;
-    struct reserve_range range[OURS];
+    struct agent_range range[OURS];
 };
 
 static void add(struct ours *ours, uintptr_t start, uintptr_t end)
@@ -33,13 +33,13 @@ static void add(struct ours *ours, uintptr_t start, uintptr_t end)
     size_t at = ours->count++;
     for (; at > 0 && ours->range[at - 1].start > start; at--)
         ours->range[at] = ours->range[at - 1];
-    ours->range[at] = (struct reserve_range){start & -PAGE, (end + PAGE - 1) & -PAGE};
+    ours->range[at] = (struct agent_range){start & -PAGE, (end + PAGE - 1) & -PAGE};
 }
 
 static void find_ours(struct ours *ours)
 {
-    struct reserve_range range[RESERVE_KNOWN];
-    const size_t count = reserve_list(range);
+    struct agent_range range[AGENT_MAP_KNOWN];
+    const size_t count = agent_map_list(range);
     ours->count = 0;
     add(ours, (uintptr_t)__ehdr_start, (uintptr_t)_end);
     if (agent.process)
@@ -74,7 +74,7 @@ static void take_mapping(void *context, const struct maps_mapping *mapping)
     if ((intptr_t)start < 0)
         return; // the kernel's
     for (size_t i = 0; i < locking->ours.count; i++) {
-        const struct reserve_range *range = &locking->ours.range[i];
+        const struct agent_range *range = &locking->ours.range[i];
         if (range->end <= start || range->start >= mapping->end)
             continue;
         take_piece(locking, start, range->start);
@@ -110,19 +110,19 @@ static int lock_all(int flags)
     }
     if (why < 0 || (flags & MCL_FUTURE && REAL(mlockall)(flags & ~MCL_CURRENT)))
         return REAL(mlockall)(flags);
-    if (!(flags & MCL_FUTURE) && reserve_locked)
+    if (!(flags & MCL_FUTURE) && agent_map_locked)
         munlockall(); // there is no other way to take that back
-    reserve_locked = flags & MCL_FUTURE;
+    agent_map_locked = flags & MCL_FUTURE;
     maps_visit(&locking.lines, take_mapping, &locking);
     return 0;
 }
 
 INTERPOSED int mlockall(int flags)
 {
-    if (!agent.armed || flags & ~KINDS || !(flags & (MCL_CURRENT | MCL_FUTURE)) || confine_holds)
+    if (!agent.armed || flags & ~KINDS || !(flags & (MCL_CURRENT | MCL_FUTURE)) || seccomp_holds)
         return REAL(mlockall)(flags);
     if (flags & MCL_CURRENT)
         return lock_all(flags);
-    reserve_locked = true;
+    agent_map_locked = true;
     return REAL(mlockall)(flags);
 }

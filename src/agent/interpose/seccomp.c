@@ -27,7 +27,7 @@
 #define PR_SYS_DISPATCH_ON 1
 #endif
 
-bool confine_holds;
+bool seccomp_holds;
 
 // What was given up for the filter's sake; to be taken back if there is no filter after all.
 struct given_up {
@@ -48,7 +48,8 @@ static unsigned forbids(const struct sock_fprog *filter)
     if (!is_readable(filter, sizeof *filter) || !filter->len ||
         !is_readable(filter->filter, filter->len * sizeof *filter->filter))
         return 0; // no filter: the kernel will say so
-    return filter_forbids(filter->filter, filter->len, live_rewrites(&agent.session->options));
+    return seccomp_filter_forbids(filter->filter, filter->len,
+                                  live_rewrites(&agent.session->options));
 }
 
 static struct given_up give_up(const struct sock_fprog *filter, bool everybody)
@@ -166,7 +167,7 @@ static bool is_prctl(long number, const unsigned long argument[5], int option)
     return number == SYS_prctl && (int)argument[0] == option;
 }
 
-long confine_call(long number, const unsigned long argument[5])
+long seccomp_call(long number, const unsigned long argument[5])
 {
     const struct sock_fprog *filter;
     bool everybody;
@@ -185,8 +186,8 @@ long confine_call(long number, const unsigned long argument[5])
     if (result) {
         take_back(&given);
     } else {
-        confine_holds = true;
-        reserve_locked = false; // what keeps ours unlocked may be forbidden
+        seccomp_holds = true;
+        agent_map_locked = false; // what keeps ours unlocked may be forbidden
     }
     return result;
 }
@@ -200,7 +201,7 @@ INTERPOSED int prctl(int option, ...)
         argument[i] = va_arg(list, unsigned long);
     va_end(list);
     if (option == PR_SET_SECCOMP || option == PR_SET_TSC || option == PR_SET_SYSCALL_USER_DISPATCH)
-        return (int)confine_call(SYS_prctl, argument);
+        return (int)seccomp_call(SYS_prctl, argument);
     return (int)see_name(REAL(prctl)(option, argument[1], argument[2], argument[3], argument[4]),
                          argument);
 }

@@ -125,8 +125,8 @@ static int64_t take(struct machine *machine, const struct sock_filter *step)
     return -1;
 }
 
-uint32_t filter_action(const struct sock_filter *program, unsigned count,
-                       const struct seccomp_data *call)
+uint32_t seccomp_filter_action(const struct sock_filter *program, unsigned count,
+                               const struct seccomp_data *call)
 {
     struct machine machine = {.call = call};
     // All jumps lead on, so it comes to an end.
@@ -191,7 +191,7 @@ static bool is_bearable(uint32_t action, bool must_work)
     return false;
 }
 
-unsigned filter_forbids(const struct sock_filter *program, unsigned count, bool rewrites)
+unsigned seccomp_filter_forbids(const struct sock_filter *program, unsigned count, bool rewrites)
 {
     unsigned forbidden = 0;
     for (size_t i = 0; i < sizeof agent_calls / sizeof *agent_calls; i++) {
@@ -200,7 +200,7 @@ unsigned filter_forbids(const struct sock_filter *program, unsigned count, bool 
         memcpy(call.args, ours->arguments, sizeof ours->arguments);
         if (ours->when == REWRITES && !rewrites)
             continue;
-        if (!is_bearable(filter_action(program, count, &call), ours->when == MUST_WORK))
+        if (!is_bearable(seccomp_filter_action(program, count, &call), ours->when == MUST_WORK))
             forbidden |= ours->forbids;
     }
     return forbidden;

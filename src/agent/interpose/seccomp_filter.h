@@ -22,10 +22,10 @@ enum {
 };
 
 // What the filter says to a call: SECCOMP_RET_*. One that is damaged says what the worst would.
-uint32_t filter_action(const struct sock_filter *program, unsigned count,
-                       const struct seccomp_data *call);
+uint32_t seccomp_filter_action(const struct sock_filter *program, unsigned count,
+                               const struct seccomp_data *call);
 
 // The sum of FILTER_*. `rewrites`: call sites are rewritten while the program runs.
-unsigned filter_forbids(const struct sock_filter *program, unsigned count, bool rewrites);
+unsigned seccomp_filter_forbids(const struct sock_filter *program, unsigned count, bool rewrites);
 
 #endif

@@ -261,7 +261,7 @@ static void on_signal(int signal, siginfo_t *info, void *context)
     if (clock_is_tick(signal, info)) {
         // A synchronous tick finds the signal that has interrupted a call. Others interrupt calls
         // themselves, and the program's signal may come at any time.
-        if (signal == SIGTRAP && RARE(arch_interruption(context) != ARCH_NO_CALL))
+        if (signal == SIGTRAP && UNLIKELY(arch_interruption(context) != ARCH_NO_CALL))
             interrupted_by_tick(context);
         sample_tick(context, clock_follows_wait(info) ? TICK_WAIT : TICK_PERIOD);
         if (signal != SIGTRAP)

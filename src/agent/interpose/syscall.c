@@ -75,5 +75,5 @@ long syscall_watched(long number, unsigned long first, unsigned long second, uns
         return limits_call(number, (const unsigned long[]){first, second, third, fourth, fifth});
     if (number == SYS_sigaltstack)
         return sigaltstack((const stack_t *)first, (stack_t *)second);
-    return confine_call(number, (const unsigned long[]){first, second, third, fourth, fifth});
+    return seccomp_call(number, (const unsigned long[]){first, second, third, fourth, fifth});
 }

@@ -31,9 +31,9 @@ syscall_watched(long number, unsigned long first, unsigned long second, unsigned
                 unsigned long fourth, unsigned long fifth);
 
 // SYS_prctl and SYS_seccomp: see confine.c.
-long confine_call(long number, const unsigned long argument[5]);
+long seccomp_call(long number, const unsigned long argument[5]);
 
 // The program has forbidden itself some calls.
-extern bool confine_holds __attribute__((visibility("hidden")));
+extern bool seccomp_holds __attribute__((visibility("hidden")));
 
 #endif

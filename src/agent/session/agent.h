@@ -32,8 +32,8 @@ struct agent {
 
 extern struct agent agent;
 
-// Our tables can be written (unseen.c). Nothing may begin without.
-extern bool unseen_is_open;
+// Our tables can be written (gc_hidden.c). Nothing may begin without.
+extern bool gc_hidden_is_open;
 
 // Takes the next slice of the session for this process. 0 or -errno.
 int agent_take_slice(bool forked);

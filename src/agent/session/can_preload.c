@@ -40,7 +40,7 @@ static bool takes_agent(int file, unsigned interpreters)
     return !program.is_foreign && !program.needs_musl && !program.needs_sanitizer;
 }
 
-bool target_at_takes_agent(int directory, const char *path)
+bool preload_at_takes_agent(int directory, const char *path)
 {
     const int saved = errno;
     const bool takes = opened_takes_agent(directory, path, 0);
@@ -48,9 +48,9 @@ bool target_at_takes_agent(int directory, const char *path)
     return takes;
 }
 
-bool target_takes_agent(const char *path)
+bool preload_takes_agent(const char *path)
 {
-    return target_at_takes_agent(AT_FDCWD, path);
+    return preload_at_takes_agent(AT_FDCWD, path);
 }
 
 // The first file of that name in PATH that may be run. False: there is none.
@@ -74,18 +74,18 @@ static bool find_in_path(const char *file, char *path)
     }
 }
 
-bool target_in_path_takes_agent(const char *file)
+bool preload_in_path_takes_agent(const char *file)
 {
     char path[PATH_MAX];
     if (!file || strchr(file, '/'))
-        return target_takes_agent(file);
+        return preload_takes_agent(file);
     const int saved = errno;
     const bool found = find_in_path(file, path);
     errno = saved;
-    return !found || target_takes_agent(path);
+    return !found || preload_takes_agent(path);
 }
 
-bool target_can_open(const char *path, int access)
+bool preload_can_open(const char *path, int access)
 {
     const int saved = errno;
     const bool can = !syscall(SYS_faccessat, AT_FDCWD, path, access);

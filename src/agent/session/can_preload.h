@@ -12,17 +12,17 @@
 #include <stdbool.h>
 
 // As execve() finds it, and posix_spawn().
-bool target_takes_agent(const char *path);
+bool preload_takes_agent(const char *path);
 
 // As execveat() does; without a path, the file that is open.
-bool target_at_takes_agent(int directory, const char *path);
+bool preload_at_takes_agent(int directory, const char *path);
 
 // As execvpe() does: in PATH, if the name has no slash.
-bool target_in_path_takes_agent(const char *file);
+bool preload_in_path_takes_agent(const char *file);
 
 // Whether the file can be opened by the program that the calling process is about to become, in the
 // root folder that it has now: as its real user, without capabilities, which an ordinary user's are
 // gone with the exec. `access`: R_OK, W_OK.
-bool target_can_open(const char *path, int access);
+bool preload_can_open(const char *path, int access);
 
 #endif

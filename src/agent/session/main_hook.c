@@ -18,7 +18,7 @@ __libc_start_main(main_function *main, int argc, char **argv, void (*init)(void)
                   void (*fini)(void), void (*loader_fini)(void), void *stack_end)
 {
     __typeof__(&__libc_start_main) real = REAL(__libc_start_main);
-    asked_begin_thread((uintptr_t)main);
+    context_id_begin_thread((uintptr_t)main);
     if (agent.active && thread_self) {
         const int saved_errno = errno;
         encode_open((uintptr_t)main, thread_self->stack);

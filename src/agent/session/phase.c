@@ -15,7 +15,7 @@ static struct name {
     _Atomic uint32_t state;
     char text[NAME_BYTES];
     _Atomic ref_t record; // in the present slice; any thread may make it, the first one counts
-} names[MOST_PHASES] UNSEEN;
+} names[MOST_PHASES] GC_HIDDEN;
 
 static _Atomic phase_t name_count;    // the highest number that was taken; relaxed
 static _Atomic phase_t process_phase; // relaxed: a phase begins at some moment

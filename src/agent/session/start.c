@@ -58,7 +58,7 @@ static int open_session_file(void)
 
 static int map_session(int fd)
 {
-    struct live_session *session = mmap(reserve_hint(LIVE_SESSION_BYTES), LIVE_SESSION_BYTES,
+    struct live_session *session = mmap(agent_map_hint(LIVE_SESSION_BYTES), LIVE_SESSION_BYTES,
                                         PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
     if (session == MAP_FAILED)
         return -ENOMEM;
@@ -94,22 +94,22 @@ static void describe_process(struct live_process *process, bool forked)
 // Without a file it is the process' own, and a child of fork has a copy until it lets go of it.
 static void *map_slice(int fd, off_t offset, size_t bytes)
 {
-    const enum reserve_kind kind = fd < 0 ? RESERVE_PRIVATE : RESERVE_SHARED;
-    reserve_claim(bytes, kind);
+    const enum agent_map_kind kind = fd < 0 ? AGENT_MAP_PRIVATE : AGENT_MAP_SHARED;
+    agent_map_claim(bytes, kind);
     void *memory =
         huge_map(bytes, PROT_READ | PROT_WRITE,
                  MAP_NORESERVE | (fd < 0 ? MAP_PRIVATE | MAP_ANONYMOUS : MAP_SHARED), fd, offset);
     if (memory != MAP_FAILED)
-        reserve_hide(memory, bytes);
+        agent_map_hide(memory, bytes);
     else
-        reserve_release(bytes, kind);
+        agent_map_release(bytes, kind);
     return memory;
 }
 
-static void unmap_slice(void *memory, size_t bytes, enum reserve_kind kind)
+static void unmap_slice(void *memory, size_t bytes, enum agent_map_kind kind)
 {
     munmap(memory, bytes);
-    reserve_release(bytes, kind);
+    agent_map_release(bytes, kind);
 }
 
 // Each call that creates threads has trees of its own. Those that forget are large from the start;
@@ -138,7 +138,7 @@ static void settle_in(void *memory, size_t bytes, bool forked)
         arena_share(&agent.arena, &agent.session->memory_left);
     phase_forget_records();
     describe_process(agent.process, forked);
-    asked_start(&agent.arena, &agent.process->contexts);
+    context_id_start(&agent.arena, &agent.process->contexts);
     creation_start(&agent.arena, &agent.process->creations, most_creations(options));
 }
 
@@ -223,7 +223,7 @@ static void note_unwinder(void)
 static void publish_module(const struct module_info *info)
 {
     size_t length = strlen(info->path);
-    forbidden_note_module(info);
+    unmarkable_note_module(info);
     if (info->runtime != RUNTIME_NONE)
         note_runtime(info->runtime);
     if (info->runtime == RUNTIME_GO)
@@ -335,14 +335,14 @@ static bool has_no_library(void)
 // All that must be in place before a thread can be sampled. The process has a slice.
 static int arm(void)
 {
-    reap_start();
-    unwinding_start(note_unwinder);
+    child_cpu_start();
+    program_unwinder_start(note_unwinder);
     int error = loadmap_start(publish_module);
     if (error)
         return error;
-    forbidden_start();
+    unmarkable_start();
     marker_start();
-    frames_ask(NULL, unwinding_asks);
+    stub_cfi_ask(NULL, program_unwinder_asks);
     error = signals_start();
     if (!error)
         error = thread_arm();
@@ -354,7 +354,7 @@ static int arm(void)
 // there for good, and is written down in a few pages that the recording takes over.
 static void wait_for_start(int argc, char **argv)
 {
-    void *memory = unseen_is_open ? map_slice(-1, 0, SMALLEST_SLICE) : MAP_FAILED;
+    void *memory = gc_hidden_is_open ? map_slice(-1, 0, SMALLEST_SLICE) : MAP_FAILED;
     if (memory == MAP_FAILED)
         return;
     settle_in(memory, SMALLEST_SLICE, false);
@@ -382,7 +382,7 @@ static int join_session(int argc, char **argv, uint64_t charged)
         return error;
     set_state(LIVE_STARTING);
     publish_command(argc, argv);
-    if (!unseen_is_open)
+    if (!gc_hidden_is_open)
         return -EACCES;
     if (tracer_is_present()) {
         agent_note("a process ran under a debugger or tracer and was not sampled");
@@ -408,7 +408,8 @@ static int join_session(int argc, char **argv, uint64_t charged)
     if (!error)
         error = thread_start_main(charged + clock_now(LIVE_EVENT_CPU) - before);
     if (!error && agent.session->options.tracker == LIVE_TRACKER_ENCODE &&
-        !unwinding_has_memory() && encode_start(&agent.process->encode, &agent.session->options))
+        !program_unwinder_has_memory() &&
+        encode_start(&agent.process->encode, &agent.session->options))
         agent_note("call sites cannot be rewritten in a process: its stacks were walked");
     if (!error && live_has(&agent.session->options, LIVE_EVENT_ALLOC))
         error = alloc_start();
@@ -475,13 +476,13 @@ static void join_as_child(struct live_process *parent, const struct arena *paren
     thread_after_fork();
     if (live_has(&agent.session->options, LIVE_EVENT_ALLOC) && alloc_start())
         agent_note("a child of fork has no memory to follow its allocations");
-    unmap_slice(parent, parent_mapped, agent.own ? RESERVE_PRIVATE : RESERVE_SHARED);
+    unmap_slice(parent, parent_mapped, agent.own ? AGENT_MAP_PRIVATE : AGENT_MAP_SHARED);
     set_state(LIVE_RUNNING);
 }
 
 int agent_begin_own(const struct live_session *like)
 {
-    struct live_session *session = mmap(reserve_hint(LIVE_SESSION_BYTES), LIVE_SESSION_BYTES,
+    struct live_session *session = mmap(agent_map_hint(LIVE_SESSION_BYTES), LIVE_SESSION_BYTES,
                                         PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
     if (session == MAP_FAILED)
         return -ENOMEM;
@@ -500,7 +501,7 @@ int agent_begin_own(const struct live_session *like)
     }
     copy_command(waiting, &waiting_arena);
     copy_modules(&waiting_arena, atomic_load_explicit(&waiting->modules, memory_order_acquire));
-    unmap_slice(waiting, waiting_mapped, RESERVE_PRIVATE);
+    unmap_slice(waiting, waiting_mapped, AGENT_MAP_PRIVATE);
     set_state(LIVE_RUNNING);
     return 0;
 }
@@ -540,7 +541,7 @@ void agent_finish(void)
         (thread_self && thread_self->dispatched))
         return;
     thread_settle_all();
-    reap_say_goodbye();
+    child_cpu_say_goodbye();
     alloc_count_memory();
     // Release: whoever sees it sees the goodbye.
     atomic_store_explicit(&agent.process->end_ns, clock_now(LIVE_EVENT_WALL), memory_order_release);

@@ -23,7 +23,7 @@
 static uint64_t handler_time(uint64_t begin, uint64_t cpu_begin)
 {
     uint64_t spent = clock_now(LIVE_EVENT_WALL) - begin;
-    if (!RARE(spent >= PREEMPTED_NS && cpu_begin))
+    if (!UNLIKELY(spent >= PREEMPTED_NS && cpu_begin))
         return spent;
     uint64_t now = clock_now(LIVE_EVENT_CPU), on_cpu = now > cpu_begin ? now - cpu_begin : 0;
     return on_cpu < spent ? on_cpu : spent;
@@ -37,7 +37,7 @@ static void count_handler(struct thread *thread, uint64_t begin, uint64_t cpu_be
     stats->handler_histogram[live_bucket(spent)]++;
     // A rate that cannot be kept (a deep stack, no marker) must not starve the program: half of the
     // time is its own.
-    if (RARE(spent > agent.session->options.period_ns / 2))
+    if (UNLIKELY(spent > agent.session->options.period_ns / 2))
         thread->not_before = thread->last + 2 * spent;
 }
 
@@ -63,11 +63,11 @@ static bool is_bad_moment(struct thread *thread, const void *ucontext)
 
 static ref_t find_node(struct thread *thread, void *ucontext, uint64_t weight)
 {
-    const ref_t node = RARE(thread->calls) ? calls_sample(thread->calls, ucontext)
-                       : RARE(encode_current)
+    const ref_t node = UNLIKELY(thread->calls) ? calls_sample(thread->calls, ucontext)
+                       : UNLIKELY(encode_current)
                            ? encode_sample_aside(encode_current, &thread->walker, ucontext, weight)
                            : walk_sample(&thread->walker, ucontext, weight);
-    return RARE(arch_may_be_in_system_call(ucontext)) && node && agent.session->options.kernel
+    return UNLIKELY(arch_may_be_in_system_call(ucontext)) && node && agent.session->options.kernel
                ? kernel_frames_node(&agent.arena, thread->record->tree, node, ucontext)
                : node;
 }
@@ -191,7 +191,7 @@ static bool leave_to_tracer(struct thread *thread, uint64_t now)
     const struct live_options *options = &agent.session->options;
     thread->tracer_ns =
         now + (live_has(options, LIVE_EVENT_WALL) ? TRACER_SOON_NS : TRACER_LATER_NS);
-    if (confine_holds || options->verify || !tracer_is_present())
+    if (seccomp_holds || options->verify || !tracer_is_present())
         return false;
     clock_close(&thread->clock);
     thread->last_node = thread->record->last_node = 0; // nobody knows where it is from now on
@@ -205,33 +205,33 @@ static bool leave_to_tracer(struct thread *thread, uint64_t now)
 static void take_sample(void *ucontext, enum tick tick)
 {
     struct thread *thread = thread_current;
-    if (RARE(!thread) && !(thread = thread_adopt()))
+    if (UNLIKELY(!thread) && !(thread = thread_adopt()))
         return;
     const struct live_options *options = &agent.session->options;
-    if (RARE(options->empty_handler))
+    if (UNLIKELY(options->empty_handler))
         return;
     const uint64_t begin = clock_now(LIVE_EVENT_WALL);
-    if (RARE(begin >= thread->tracer_ns) && leave_to_tracer(thread, begin))
+    if (UNLIKELY(begin >= thread->tracer_ns) && leave_to_tracer(thread, begin))
         return;
     unwind_expect(ucontext);
-    if (RARE(options->calls_window))
+    if (UNLIKELY(options->calls_window))
         burst_tick_window(thread->calls, ucontext, agent_is_recording());
-    if (RARE(options->event == LIVE_EVENT_CALLS)) {
+    if (UNLIKELY(options->event == LIVE_EVENT_CALLS)) {
         if (options->burst_interval_ns)
             clock_set(&thread->clock, options, burst_tick(thread->calls, ucontext));
         else
             clock_resume(&thread->clock, options);
         return;
     }
-    if (RARE(tick == TICK_WAIT) && live_has_wall_beside(options)) {
+    if (UNLIKELY(tick == TICK_WAIT) && live_has_wall_beside(options)) {
         take_wait(thread, ucontext, begin);
         return;
     }
-    if (RARE(options->also) && is_bad_moment(thread, ucontext)) {
+    if (UNLIKELY(options->also) && is_bad_moment(thread, ucontext)) {
         clock_resume(&thread->clock, options);
         return;
     }
-    const bool wall = RARE(options->event == LIVE_EVENT_WALL);
+    const bool wall = UNLIKELY(options->event == LIVE_EVENT_WALL);
     uint64_t now = wall ? begin : cpu_clock(thread, begin, arch_is_after_system_call(ucontext));
     now = cpu_guess_settle(&thread->guess, now, thread->last);
     const uint64_t weight = now - thread->last;
@@ -239,37 +239,37 @@ static void take_sample(void *ucontext, enum tick tick)
     // like all else.
     if (wall && weight < options->period_ns / 2)
         return;
-    if (RARE(now < thread->not_before)) {
+    if (UNLIKELY(now < thread->not_before)) {
         cpu_guess_ask_next(&thread->guess);
         return;
     }
     thread->last = now;
-    if (RARE(!agent_is_recording())) {
+    if (UNLIKELY(!agent_is_recording())) {
         thread->wall = begin;
         if (atomic_load_explicit(&agent.paused, memory_order_relaxed))
             thread_rest(thread);
         return;
     }
     clock_resume(&thread->clock, options);
-    if (RARE(thread_is_misplaced(thread)))
+    if (UNLIKELY(thread_is_misplaced(thread)))
         thread_move(thread);
-    if (RARE(thread->record->stats.samples == MANY))
+    if (UNLIKELY(thread->record->stats.samples == MANY))
         expect_many();
     ref_t node = find_node(thread, ucontext, weight);
-    if (RARE(!node)) {
+    if (UNLIKELY(!node)) {
         thread->last -= weight; // at a bad moment: the next sample carries its weight
         cpu_guess_ask_next(&thread->guess);
         thread->record->stats.lost++;
         return;
     }
-    if (RARE(watch_is_on()))
+    if (UNLIKELY(watch_is_on()))
         watch_sample(node, weight);
     uint64_t rest = weight;
     if (tick == TICK_PERIOD) // of the clock itself: it is there
         node = charge_ticks(thread, ucontext, node, &rest);
     charge(thread, node, now, rest);
     charge_wall(thread, node, begin);
-    if (RARE(switches_are_due(&thread->switches)))
+    if (UNLIKELY(switches_are_due(&thread->switches)))
         thread_review_clock(thread, now);
     count_handler(thread, begin, wall ? 0 : now);
 }

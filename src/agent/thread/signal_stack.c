@@ -66,7 +66,7 @@ static stack_t believed(void)
 static bool map_stack(struct thread *thread)
 {
     const size_t bytes = stack_bytes();
-    void *memory = reserve_map(bytes);
+    void *memory = agent_map_map(bytes);
     if (!memory)
         return false;
     atomic_fetch_add_explicit(&agent.process->agent_bytes, TOUCHED_BYTES, memory_order_relaxed);

@@ -56,7 +56,7 @@ static int open_walker(struct thread *thread, struct unwind_bounds stack)
     }
     if (error || !options->trigger)
         return error;
-    thread->trigger = reserve_map(sizeof *thread->trigger);
+    thread->trigger = agent_map_map(sizeof *thread->trigger);
     if (!thread->trigger)
         return -ENOMEM;
     thread->walker.keeps_returns = 0; // frames count calls
@@ -78,7 +78,7 @@ static int open_tracker(struct thread *thread, struct unwind_bounds stack)
     thread->walker.stack = stack;
     if (agent.session->options.tracker != LIVE_TRACKER_CALLS)
         return open_walker(thread, stack);
-    thread->calls = reserve_map(sizeof *thread->calls);
+    thread->calls = agent_map_map(sizeof *thread->calls);
     if (!thread->calls)
         return -ENOMEM;
     int error = calls_open(thread->calls, &agent.arena, thread->record->tree,
@@ -102,15 +102,15 @@ static void close_tracker(struct thread *thread)
     walk_close(&thread->walker);
     if (thread->calls) {
         calls_close(thread->calls);
-        reserve_unmap(thread->calls, sizeof *thread->calls);
+        agent_map_unmap(thread->calls, sizeof *thread->calls);
     }
     if (thread->trigger)
-        reserve_unmap(thread->trigger, sizeof *thread->trigger);
-    if (thread->trails)
-        reserve_unmap(thread->trails, sizeof *thread->trails);
+        agent_map_unmap(thread->trigger, sizeof *thread->trigger);
+    if (thread->stack_cache)
+        agent_map_unmap(thread->stack_cache, sizeof *thread->stack_cache);
     if (thread->notes)
-        reserve_unmap(thread->notes, sizeof *thread->notes);
-    thread->trails = NULL;
+        agent_map_unmap(thread->notes, sizeof *thread->notes);
+    thread->stack_cache = NULL;
     thread->notes = NULL;
     thread->calls = NULL;
     thread->trigger = NULL;
@@ -293,7 +293,7 @@ void thread_end(struct thread *thread)
     if (atomic_load_explicit(&thread->begun, memory_order_acquire))
         stop_thread(thread);
     encode_close(encode_current);
-    asked_end_thread();
+    context_id_end_thread();
     signal_stack_close(thread);
     thread_self = NULL;
     atomic_signal_fence(memory_order_seq_cst);
@@ -331,7 +331,7 @@ void thread_enter(struct thread *thread, struct unwind_bounds stack)
     int cancellable;
     pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &cancellable);
     creation_current = thread->creator;
-    asked_begin_thread((uintptr_t)thread->start);
+    context_id_begin_thread((uintptr_t)thread->start);
     const bool profiled = know_thread(thread, stack) && begin_later_thread(thread);
     if (!profiled && agent.active)
         give_up_thread(thread);

@@ -21,7 +21,8 @@ struct thread {
     struct walker walker;
     struct calls_thread *calls;     // with the calls tracker, instead of the walker
     struct trigger_thread *trigger; // with samples at every N-th call
-    struct trails *trails;      // with the alloc event and the walk tracker, once there are some
+    struct stack_cache
+        *stack_cache;           // with the alloc event and the walk tracker, once there are some
     struct encode_notes *notes; // the same with the encode tracker
     struct thread_clock clock;
     struct switches switches;
@@ -157,7 +158,7 @@ void thread_list_wake_all(void);
 
 // The context of the calling thread, for a function of ours that returns to pc, with the stack
 // pointer at sp, and the frame pointer as it was: the long way, if need be. Signal-safe.
-struct asked_value thread_context(uintptr_t pc, uintptr_t sp, uintptr_t bp);
+struct context_id thread_context(uintptr_t pc, uintptr_t sp, uintptr_t bp);
 
 // The calling thread creates another one, by a function of ours that returns as above: the number
 // of that call.

@@ -5,17 +5,17 @@
 #include "track/thread_creation.h"
 #include <errno.h>
 
-struct asked_value thread_context(uintptr_t pc, uintptr_t sp, uintptr_t bp)
+struct context_id thread_context(uintptr_t pc, uintptr_t sp, uintptr_t bp)
 {
     const int saved_errno = errno;
-    struct asked_value value = {0};
+    struct context_id value = {0};
     if (!agent.active || agent_in_vfork_child())
         return value;
     const struct thread *thread = thread_self;
-    const struct asked_place place = {
+    const struct context_place place = {
         .pc = pc, .sp = sp, .bp = bp, .stack = thread ? thread->stack : (struct unwind_bounds){0}};
-    if (!asked_known(place.pc, place.sp, &value))
-        value = asked_here(&place);
+    if (!context_id_known(place.pc, place.sp, &value))
+        value = context_id_here(&place);
     errno = saved_errno;
     return value;
 }
@@ -31,7 +31,7 @@ uint32_t thread_creation(uintptr_t pc, uintptr_t sp, uintptr_t bp)
         .sp = sp,
         .bp = bp,
         .stack = thread ? thread->stack : (struct unwind_bounds){0},
-        .root = asked_root(),
+        .root = context_id_root(),
     });
     errno = saved_errno;
     return number;

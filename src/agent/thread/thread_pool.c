@@ -15,7 +15,7 @@ static struct lock pool_lock;
 
 static struct thread *fill_pool(void)
 {
-    struct thread *fresh = reserve_map(POOL_BYTES);
+    struct thread *fresh = agent_map_map(POOL_BYTES);
     if (!fresh)
         return NULL;
     atomic_fetch_add_explicit(&agent.process->agent_bytes, POOL_BYTES, memory_order_relaxed);

@@ -40,7 +40,7 @@ struct compare_tree {
     size_t count, capacity;
     size_t function_count, function_capacity;
     struct child_index by_edge;
-    struct numbering by_name;
+    struct hash_index by_name;
     int64_t made_up[2]; // what a side's contexts have more than there was: their errors add up
 };
 

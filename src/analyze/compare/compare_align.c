@@ -88,9 +88,9 @@ static uint32_t frame_function(struct aligning *aligning, uint32_t index)
 static uint32_t intern_site(struct alignment *alignment, struct compare_site site)
 {
     uint64_t hash =
-        numbering_mix(numbering_mix(site.offset) + ((uint64_t)site.module << 32 | site.line));
-    struct numbering_cursor cursor = numbering_find(&alignment->by_site, hash);
-    for (uint32_t found; numbering_next(&alignment->by_site, &cursor, &found);) {
+        hash_index_mix(hash_index_mix(site.offset) + ((uint64_t)site.module << 32 | site.line));
+    struct hash_index_cursor cursor = hash_index_find(&alignment->by_site, hash);
+    for (uint32_t found; hash_index_next(&alignment->by_site, &cursor, &found);) {
         struct compare_site *known = &alignment->sites[found];
         if (known->offset == site.offset && known->module == site.module &&
             known->line == site.line) {
@@ -104,7 +104,7 @@ static uint32_t intern_site(struct alignment *alignment, struct compare_site sit
                                     alignment->site_count + 1, sizeof site);
     uint32_t number = (uint32_t)alignment->site_count++;
     alignment->sites[number] = site;
-    numbering_add(&alignment->by_site, hash, number);
+    hash_index_add(&alignment->by_site, hash, number);
     return number;
 }
 
@@ -397,7 +397,7 @@ void alignment_free(struct alignment *alignment)
     for (size_t i = 0; i < alignment->site_count; i++)
         free(alignment->sites[i].where);
     free(alignment->sites);
-    numbering_free(&alignment->by_site);
+    hash_index_free(&alignment->by_site);
     free(alignment->modules);
     *alignment = (struct alignment){0};
 }

@@ -37,7 +37,7 @@ struct alignment {
     unsigned metric[2]; // by side
     struct compare_site *sites;
     size_t site_count, site_capacity;
-    struct numbering by_site;
+    struct hash_index by_site;
     const char **modules; // names of the common modules: by number, for functions
     unsigned module_count;
     unsigned same_builds; // files that both profiles have in the same build

@@ -55,7 +55,7 @@ enum { LIKENESSES = sizeof likenesses / sizeof *likenesses };
 // The modules of a profile by what they may have in common with others: the first that has it.
 struct module_index {
     const struct profile *profile;
-    struct numbering by_parts;
+    struct hash_index by_parts;
 };
 
 static uint64_t hash_bytes(uint64_t hash, const void *bytes, size_t count)
@@ -74,7 +74,7 @@ static uint64_t hash_parts(const struct profile_module *module, unsigned parts)
         hash = hash_bytes(hash, module->path, strlen(module->path));
     else if (parts & SAME_NAME)
         hash = hash_bytes(hash, file_name(module), strlen(file_name(module)));
-    return numbering_mix(hash);
+    return hash_index_mix(hash);
 }
 
 static bool has_parts(const struct profile_module *module, unsigned parts)
@@ -86,8 +86,8 @@ static bool has_parts(const struct profile_module *module, unsigned parts)
 static unsigned find_alike(const struct module_index *index, const struct profile_module *module,
                            unsigned parts)
 {
-    struct numbering_cursor cursor = numbering_find(&index->by_parts, hash_parts(module, parts));
-    for (uint32_t found; numbering_next(&index->by_parts, &cursor, &found);)
+    struct hash_index_cursor cursor = hash_index_find(&index->by_parts, hash_parts(module, parts));
+    for (uint32_t found; hash_index_next(&index->by_parts, &cursor, &found);)
         if ((common_parts(module, &index->profile->modules[found]) & parts) == parts)
             return found;
     return 0;
@@ -101,7 +101,7 @@ static void index_modules(struct module_index *index, const struct profile *prof
         for (unsigned kind = 0; kind < LIKENESSES; kind++)
             if (has_parts(module, likenesses[kind]) &&
                 find_alike(index, module, likenesses[kind]) == 0)
-                numbering_add(&index->by_parts, hash_parts(module, likenesses[kind]), i);
+                hash_index_add(&index->by_parts, hash_parts(module, likenesses[kind]), i);
     }
 }
 
@@ -195,7 +195,7 @@ int module_maps_new(struct alignment *alignment, struct module_map maps[2],
         }
         common_programs += is_program(module);
     }
-    numbering_free(&index.by_parts);
+    hash_index_free(&index.by_parts);
     bool libraries_only = count_programs(exact) == 0 || count_programs(approx) == 0;
     bool common = alignment->same_builds + alignment->by_names > 0;
     if (libraries_only ? common : common_programs > 0)

@@ -48,7 +48,7 @@ char *compare_few(const struct comparison *comparison, enum compare_side side)
     uint64_t samples = 0;
     for (unsigned i = 0; i < profile->tree_count; i++)
         samples += profile->trees[i].stats.samples;
-    return few_samples(&profile->metrics[comparison->alignment->metric[side]], samples);
+    return sample_warning(&profile->metrics[comparison->alignment->metric[side]], samples);
 }
 
 static void put(struct text_table *table, const char *what, enum text_tone tone, const char *number,

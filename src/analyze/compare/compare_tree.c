@@ -8,14 +8,14 @@ static uint64_t hash_name(const char *name, uint32_t module)
     uint64_t hash = 0xcbf29ce484222325;
     for (; *name; name++)
         hash = (hash ^ (unsigned char)*name) * 0x100000001b3;
-    return numbering_mix(hash + module);
+    return hash_index_mix(hash + module);
 }
 
 uint32_t compare_function(struct compare_tree *tree, const char *name, uint32_t module)
 {
     uint64_t hash = hash_name(name, module);
-    struct numbering_cursor cursor = numbering_find(&tree->by_name, hash);
-    for (uint32_t found; numbering_next(&tree->by_name, &cursor, &found);)
+    struct hash_index_cursor cursor = hash_index_find(&tree->by_name, hash);
+    for (uint32_t found; hash_index_next(&tree->by_name, &cursor, &found);)
         if (tree->functions[found].module == module &&
             strcmp(tree->functions[found].name, name) == 0)
             return found;
@@ -23,7 +23,7 @@ uint32_t compare_function(struct compare_tree *tree, const char *name, uint32_t 
                                    tree->function_count + 1, sizeof *tree->functions);
     uint32_t number = (uint32_t)tree->function_count++;
     tree->functions[number] = (struct compare_function){memory_text(name), module};
-    numbering_add(&tree->by_name, hash, number);
+    hash_index_add(&tree->by_name, hash, number);
     return number;
 }
 
@@ -44,7 +44,7 @@ void compare_tree_free(struct compare_tree *tree)
     for (size_t i = 0; i < tree->function_count; i++)
         free(tree->functions[i].name);
     child_index_free(&tree->by_edge);
-    numbering_free(&tree->by_name);
+    hash_index_free(&tree->by_name);
     free(tree->functions);
     free(tree->contexts);
     free(tree);
@@ -53,7 +53,7 @@ void compare_tree_free(struct compare_tree *tree)
 uint32_t compare_child(struct compare_tree *tree, uint32_t parent, uint32_t site, uint32_t function,
                        enum compare_side side)
 {
-    const uint64_t edge = numbering_mix((uint64_t)site << 32 | function);
+    const uint64_t edge = hash_index_mix((uint64_t)site << 32 | function);
     struct child_cursor cursor = child_index_find(&tree->by_edge, parent, edge);
     for (uint32_t found; child_index_next(&tree->by_edge, &cursor, &found);) {
         struct compare_context *context = &tree->contexts[found];

@@ -23,10 +23,10 @@ struct name_set {
     const struct text_style *style;
     struct shown_name *names;
     size_t count, capacity;
-    struct numbering by_function;
+    struct hash_index by_function;
     struct issued *issued;
     size_t issued_count, issued_capacity;
-    struct numbering by_text;
+    struct hash_index by_text;
     bool settled;
 };
 
@@ -35,7 +35,7 @@ static uint64_t hash_text(const char *text)
     uint64_t hash = 14695981039346656037UL;
     for (; *text; text++)
         hash = (hash ^ (unsigned char)*text) * 1099511628211UL;
-    return numbering_mix(hash);
+    return hash_index_mix(hash);
 }
 
 struct name_set *name_set_new(const struct functions *functions, const struct text_style *style)
@@ -55,15 +55,16 @@ void name_set_free(struct name_set *names)
         free(names->issued[i].text);
     free(names->names);
     free(names->issued);
-    numbering_free(&names->by_function);
-    numbering_free(&names->by_text);
+    hash_index_free(&names->by_function);
+    hash_index_free(&names->by_text);
     free(names);
 }
 
 static size_t find_name(const struct name_set *names, uint32_t function)
 {
-    struct numbering_cursor cursor = numbering_find(&names->by_function, numbering_mix(function));
-    for (uint32_t found; numbering_next(&names->by_function, &cursor, &found);)
+    struct hash_index_cursor cursor =
+        hash_index_find(&names->by_function, hash_index_mix(function));
+    for (uint32_t found; hash_index_next(&names->by_function, &cursor, &found);)
         if (names->names[found].function == function)
             return found;
     return SIZE_MAX;
@@ -75,14 +76,14 @@ void name_set_add(struct name_set *names, uint32_t function)
         return;
     names->names =
         memory_grown(names->names, &names->capacity, names->count + 1, sizeof *names->names);
-    numbering_add(&names->by_function, numbering_mix(function), (uint32_t)names->count);
+    hash_index_add(&names->by_function, hash_index_mix(function), (uint32_t)names->count);
     names->names[names->count++] = (struct shown_name){.function = function};
 }
 
 static struct issued *find_text(const struct name_set *names, const char *text)
 {
-    struct numbering_cursor cursor = numbering_find(&names->by_text, hash_text(text));
-    for (uint32_t found; numbering_next(&names->by_text, &cursor, &found);)
+    struct hash_index_cursor cursor = hash_index_find(&names->by_text, hash_text(text));
+    for (uint32_t found; hash_index_next(&names->by_text, &cursor, &found);)
         if (strcmp(names->issued[found].text, text) == 0)
             return &names->issued[found];
     return NULL;
@@ -98,7 +99,7 @@ static void claim(struct name_set *names, const char *text, size_t owner, unsign
     }
     names->issued = memory_grown(names->issued, &names->issued_capacity, names->issued_count + 1,
                                  sizeof *names->issued);
-    numbering_add(&names->by_text, hash_text(text), (uint32_t)names->issued_count);
+    hash_index_add(&names->by_text, hash_text(text), (uint32_t)names->issued_count);
     names->issued[names->issued_count++] =
         (struct issued){.text = memory_text(text), .owner = (uint32_t)owner, .level = level};
 }

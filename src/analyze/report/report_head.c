@@ -119,7 +119,7 @@ static void put_selection(const struct report *report)
 
 static void put_few(const struct report *report, uint64_t samples)
 {
-    char *few = few_samples(&report->analysis->profile->metrics[report->metric], samples);
+    char *few = sample_warning(&report->analysis->profile->metrics[report->metric], samples);
     if (few)
         fprintf(report->out, "%s\n", few);
     free(few);
@@ -245,7 +245,7 @@ void report_json_head(const struct report *report, struct json *json)
     static const char *const by[] = {"function", "line", "module", "thread", "process", "program"};
     const struct profile *profile = report->analysis->profile;
     struct report_sums sums = report_sum_up(report);
-    char *few = few_samples(&profile->metrics[report->metric], sums.samples);
+    char *few = sample_warning(&profile->metrics[report->metric], sums.samples);
     json_put_string(json, "view", views[report->options->view]);
     if (report->options->view == VIEW_FLAT)
         json_put_string(json, "by", by[report->options->by]);

@@ -23,7 +23,7 @@ static const char *what_takes_more(const struct profile_metric *metric)
     return rate_of(metric) < HIGH_RATE ? "record with -F 10000" : NULL;
 }
 
-char *few_samples(const struct profile_metric *metric, uint64_t samples)
+char *sample_warning(const struct profile_metric *metric, uint64_t samples)
 {
     if (samples == 0 || samples >= FEW_SAMPLES || profile_is_counted(metric) ||
         !profile_is_cost(metric))

@@ -12,6 +12,6 @@
 
 // One line: how far off shares may be, and what to do about it; to be freed. NULL: they are not
 // few, there is none, or the metric is not sampled.
-char *few_samples(const struct profile_metric *metric, uint64_t samples);
+char *sample_warning(const struct profile_metric *metric, uint64_t samples);
 
 #endif

@@ -15,7 +15,7 @@ const unsigned char entries_no_op[ENTRY_BYTES] = {0x0f, 0x1f, 0x44, 0x00, 0x00};
 const unsigned char entries_long_no_op[LONG_NO_OP_BYTES] = {0x66, 0x0f, 0x1f, 0x44, 0x00, 0x00};
 static const unsigned char endbr[4] = {0xf3, 0x0f, 0x1e, 0xfa};
 #define RETURN 0xc3
-#define PACED_RELAY_BYTES (14 + 2 * TEXT_RELAY_BYTES)
+#define PACED_RELAY_BYTES (14 + 2 * CODE_RELAY_BYTES)
 
 struct patched_module *_Atomic entries_modules;
 
@@ -100,12 +100,12 @@ void entries_pace(int32_t cell, void (*turn)(void))
 static void make_paced_relay(unsigned char relay[PACED_RELAY_BYTES], void (*hook)(void))
 {
     static const unsigned char count[5] = {0x64, 0x48, 0xff, 0x0c, 0x25};
-    static const unsigned char choose[5] = {0x78, 3, 0x70, 1 + TEXT_RELAY_BYTES, RETURN};
+    static const unsigned char choose[5] = {0x78, 3, 0x70, 1 + CODE_RELAY_BYTES, RETURN};
     memcpy(relay, count, sizeof count);
     memcpy(relay + 5, &paced_cell, sizeof paced_cell);
     memcpy(relay + 9, choose, sizeof choose);
-    text_make_relay(relay + 14, hook);
-    text_make_relay(relay + 14 + TEXT_RELAY_BYTES, paced_turn);
+    code_make_relay(relay + 14, hook);
+    code_make_relay(relay + 14 + CODE_RELAY_BYTES, paced_turn);
 }
 
 static bool make_module_relay(struct patched_module *module, void (*hook)(void))
@@ -114,12 +114,12 @@ static bool make_module_relay(struct patched_module *module, void (*hook)(void))
     if (paced_cell)
         make_paced_relay(relay, hook);
     else
-        text_make_relay(relay, hook);
-    module->relay_bytes = paced_cell ? PACED_RELAY_BYTES : TEXT_RELAY_BYTES;
+        code_make_relay(relay, hook);
+    module->relay_bytes = paced_cell ? PACED_RELAY_BYTES : CODE_RELAY_BYTES;
     module->relay_first = relay[0];
     module->relay_cell = (unsigned char)paced_cell;
     entries_settle_relay(module, relay);
-    module->relay = text_page_near(module->entry[0], module->entry[module->count - 1], relay,
+    module->relay = code_page_near(module->entry[0], module->entry[module->count - 1], relay,
                                    module->relay_bytes);
     return module->relay != NULL;
 }
@@ -146,14 +146,14 @@ static void prepare_module(const struct dl_phdr_info *info, const uintptr_t *lis
 {
     const size_t bytes =
         sizeof(struct patched_module) + count * (sizeof(uintptr_t) + sizeof(uint32_t));
-    struct patched_module *module = reserve_map(bytes), *before;
+    struct patched_module *module = agent_map_map(bytes), *before;
     if (!module) {
         search->error = -ENOMEM;
         return;
     }
     bool usable = fill_module(module, info, list, count, search);
     if (usable && (before = known_before(module))) {
-        reserve_unmap(module, bytes);
+        agent_map_unmap(module, bytes);
         usable = !entries_settle_module(before);
         atomic_store_explicit(&before->gone, !usable, memory_order_release);
         search->added += usable ? (int64_t)before->count : 0;
@@ -161,7 +161,7 @@ static void prepare_module(const struct dl_phdr_info *info, const uintptr_t *lis
     }
     if (!usable || !make_module_relay(module, search->hook) || entries_settle_module(module)) {
         search->skipped += module->count;
-        reserve_unmap(module, bytes);
+        agent_map_unmap(module, bytes);
         return;
     }
     search->added += (int64_t)module->count;
@@ -207,7 +207,7 @@ int64_t entries_find_new(bool gone)
         return 0;
     entries_switch_prepare();
     struct search search = {.hook = current_hook};
-    loader_each_new(search_module, &search);
+    dl_each_new(search_module, &search);
     return search.error ? search.error : search.added;
 }
 

@@ -26,7 +26,7 @@ static unsigned char *large_chunk;
 void entries_switch_prepare(void)
 {
     if (!large_chunk)
-        large_chunk = reserve_map(LARGE_CHUNK);
+        large_chunk = agent_map_map(LARGE_CHUNK);
 }
 
 // ---- entries
@@ -117,7 +117,7 @@ static int write_entries(int fd, const struct extent *extent, bool on, enum pass
             if (is_long)
                 chunk.bytes[used++] = BYTE_NO_OP;
         }
-        int error = text_write(fd, start, chunk.bytes, used);
+        int error = code_write(fd, start, chunk.bytes, used);
         if (error)
             return error;
     }
@@ -129,7 +129,7 @@ int entries_settle_module(struct patched_module *module)
     const struct extent all = all_of(module);
     unsigned char bytes[CHUNK];
     const struct chunk chunk = chunk_of(bytes, LARGE_CHUNK);
-    int fd = text_open();
+    int fd = code_open();
     if (fd < 0)
         return fd;
     module->quiet_count = 0;
@@ -137,7 +137,7 @@ int entries_settle_module(struct patched_module *module)
     int error = write_entries(fd, &all, false, PASS_WHOLE, chunk);
     if (!error && atomic_load_explicit(&entries_are_on, memory_order_relaxed))
         error = write_entries(fd, &all, true, PASS_WHOLE, chunk);
-    text_close(fd);
+    code_close(fd);
     return error;
 }
 
@@ -184,12 +184,12 @@ static int switch_some(int fd, choice *choose, bool on, bool alone)
 
 int entries_switch(bool on, bool alone)
 {
-    int fd = text_open();
+    int fd = code_open();
     if (fd < 0)
         return fd;
     atomic_store_explicit(&entries_are_on, on, memory_order_relaxed);
     const int error = switch_some(fd, all_of, on, alone);
-    text_close(fd);
+    code_close(fd);
     return error;
 }
 
@@ -221,17 +221,17 @@ void entries_settle_relay(const struct patched_module *module, unsigned char *re
 
 int entries_shut(void)
 {
-    int fd = text_open(), error = 0;
+    int fd = code_open(), error = 0;
     if (fd < 0)
         return fd;
     atomic_store_explicit(&relays_are_shut, true, memory_order_relaxed);
     for (const struct patched_module *module = entries_first_module(); module;
          module = module->next) {
         const unsigned char byte = RETURN;
-        int failed = text_write(fd, (uintptr_t)module->relay, &byte, 1);
+        int failed = code_write(fd, (uintptr_t)module->relay, &byte, 1);
         error = failed ? failed : error;
     }
-    text_close(fd);
+    code_close(fd);
     return error;
 }
 
@@ -252,7 +252,7 @@ static void leave_some(struct patched_module *module, uint32_t round)
 int entries_burst(bool running, bool alone)
 {
     static uint32_t round; // of whoever may switch
-    int fd = text_open(), error = 0;
+    int fd = code_open(), error = 0;
     if (fd < 0)
         return fd;
     atomic_store_explicit(&relays_rest, !running, memory_order_relaxed);
@@ -261,13 +261,13 @@ int entries_burst(bool running, bool alone)
          module = module->next) {
         // One byte: threads that run there see one cell or the other.
         const unsigned char byte = relay_cell(module);
-        error = text_write(fd, (uintptr_t)module->relay + RELAY_CELL_AT, &byte, 1);
+        error = code_write(fd, (uintptr_t)module->relay + RELAY_CELL_AT, &byte, 1);
         if (!running)
             leave_some(module, round);
     }
     if (!error)
         error = switch_some(fd, quiet_of, running, alone);
-    text_close(fd);
+    code_close(fd);
     return error;
 }
 
@@ -301,11 +301,11 @@ void entries_quieten(uintptr_t back, bool alone)
         module = module->next;
     if (!module || !add_quiet(module, (uint32_t)number))
         return;
-    int fd = text_open();
+    int fd = code_open();
     if (fd < 0)
         return;
     quieted = module;
     quieted_number = (uint32_t)number;
     switch_some(fd, quieted_of, false, alone);
-    text_close(fd);
+    code_close(fd);
 }

@@ -56,7 +56,7 @@ static void emit_constant(struct assembler *out, uintptr_t target, uint16_t *bac
 {
     int32_t distance;
     // Before its place is known, the longer one.
-    if (out->slot && moved_distance(out->slot + out->at + JUMP_BYTES, target, &distance)) {
+    if (out->slot && relocate_distance(out->slot + out->at + JUMP_BYTES, target, &distance)) {
         emit(out, "\xe8", 1);
         emit_distance(out, target);
         *back = (uint16_t)out->at;
@@ -328,7 +328,7 @@ size_t assemble_size(struct site *site, const struct stub_plan *plan)
 {
     if (is_copy(site, plan))
         return last.bytes;
-    static unsigned char code[STUB_MOST] UNSEEN; // under the lock
+    static unsigned char code[STUB_MOST] GC_HIDDEN; // under the lock
     struct stub stub = {.site = site};
     return assemble(&stub, plan, code);
 }

@@ -14,7 +14,7 @@ static struct {
     uint16_t first[BUCKETS_MOST]; // of a bucket, likewise
     size_t lands[STUB_ARMS];      // jumps of arms to where the target leaves the stack
     unsigned land_count;
-} chain UNSEEN;
+} chain GC_HIDDEN;
 
 // From here on it is the turn of another stub, which finds the target on the stack.
 static uintptr_t entry_of(const struct stub *stub)
@@ -87,7 +87,7 @@ static void emit_lookup(struct assembler *out, const struct stub_plan *plan, boo
         buckets *= 2;
     const unsigned shift = best_shift(plan, buckets);
     const unsigned char shr[] = {0x41, 0xc1, 0xeb, (unsigned char)(shift - SHIFT_LEAST)};
-    uintptr_t *table = out->slot ? heap_take(buckets * sizeof *table) : NULL;
+    uintptr_t *table = out->slot ? bump_take(buckets * sizeof *table) : NULL;
     out->failed |= out->slot && !table;
     emit(out, "\x44\x8b\x1c\x24", 4); // mov (%rsp), %r11d
     emit(out, shr, sizeof shr);       // shr $…, %r11d

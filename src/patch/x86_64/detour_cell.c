@@ -34,7 +34,7 @@ void detour_cell_direct(struct detour_cell *cell, uintptr_t hooks, uintptr_t pla
     cell->target = target;
     cell->kind = KIND_DIRECT;
     put_hook(cell, &at, place, hooks + offsetof(struct detour_hooks, direct));
-    if (moved_distance(place + at + CALL_BYTES, target, &distance)) {
+    if (relocate_distance(place + at + CALL_BYTES, target, &distance)) {
         put_bytes(cell->code, &at, "\xe9", 1);
         put_distance(cell->code, &at, place, target);
     } else { // jmp *target(%rip)
@@ -64,7 +64,7 @@ bool detour_cell_slot(struct detour_cell *cell, uintptr_t hooks, uintptr_t place
     cell->truth = slot;
     cell->kind = KIND_SLOT;
     put_bytes(cell->code, &at, "\xff\x35", 2);
-    if (!moved_distance(place + at + 4, slot, &distance))
+    if (!relocate_distance(place + at + 4, slot, &distance))
         return false;
     put_distance(cell->code, &at, place, slot);
     return put_rest(cell, at, place, hooks + offsetof(struct detour_hooks, indirect));
@@ -74,12 +74,12 @@ bool detour_cell_slot(struct detour_cell *cell, uintptr_t hooks, uintptr_t place
 static bool put_push(struct detour_cell *cell, size_t *at, uintptr_t place, uintptr_t site,
                      const struct instruction *in)
 {
-    unsigned char push[INSTRUCTION_MOST], moved[MOVED_MOST];
+    unsigned char push[INSTRUCTION_MOST], moved[RELOCATED_MOST];
     struct instruction as_push = *in;
     memcpy(push, (const void *)site, in->length);
     push[in->opcode_at + 1] = (unsigned char)((push[in->opcode_at + 1] & 0xc7) | 0x30);
     as_push.flow = FLOW_NEXT;
-    const size_t size = moved_make(moved, &as_push, push, site, place + *at);
+    const size_t size = relocate_make(moved, &as_push, push, site, place + *at);
     put_bytes(cell->code, at, moved, size);
     return size != 0;
 }

@@ -20,7 +20,7 @@ void emit_word(struct assembler *out, uint32_t word)
 void emit_distance(struct assembler *out, uintptr_t target)
 {
     int32_t distance = 0;
-    if (out->slot && !moved_distance(out->slot + out->at + 4, target, &distance))
+    if (out->slot && !relocate_distance(out->slot + out->at + 4, target, &distance))
         out->failed = true;
     emit_word(out, (uint32_t)distance);
 }
@@ -41,9 +41,10 @@ void emit_literal(struct assembler *out, size_t behind, uintptr_t literal)
 void emit_moved(struct assembler *out, const struct instruction *in, const unsigned char *bytes,
                 uintptr_t from)
 {
-    unsigned char moved[MOVED_MOST];
+    unsigned char moved[RELOCATED_MOST];
     // Where it will be does not matter for its size.
-    const size_t size = moved_make(moved, in, bytes, from, out->slot ? out->slot + out->at : from);
+    const size_t size =
+        relocate_make(moved, in, bytes, from, out->slot ? out->slot + out->at : from);
     out->failed |= size == 0;
     emit(out, moved, size);
 }

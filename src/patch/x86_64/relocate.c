@@ -2,7 +2,7 @@
 #include "patch/x86_64/relocate.h"
 #include <string.h>
 
-bool moved_can(const struct instruction *in)
+bool relocate_can(const struct instruction *in)
 {
     switch (in->flow) {
     case FLOW_NEXT:
@@ -17,7 +17,7 @@ bool moved_can(const struct instruction *in)
     return false;
 }
 
-bool moved_touches_stack(const struct instruction *in)
+bool relocate_touches_stack(const struct instruction *in)
 {
     const bool pushes = in->map == MAP_ONE &&
                         ((in->opcode & 0xf0) == 0x50 || in->opcode == 0x68 || in->opcode == 0x6a ||
@@ -28,18 +28,18 @@ bool moved_touches_stack(const struct instruction *in)
     return pushes || names_stack;
 }
 
-bool moved_distance(uintptr_t end, uintptr_t target, int32_t *distance)
+bool relocate_distance(uintptr_t end, uintptr_t target, int32_t *distance)
 {
     const int64_t wide = (int64_t)(target - end);
     *distance = (int32_t)wide;
     return *distance == wide;
 }
 
-bool moved_jump(unsigned char *code, uintptr_t from, uintptr_t to)
+bool relocate_jump(unsigned char *code, uintptr_t from, uintptr_t to)
 {
     int32_t distance;
-    const bool reaches = moved_distance(from + 1 + sizeof distance, to, &distance);
-    code[0] = MOVED_JUMP;
+    const bool reaches = relocate_distance(from + 1 + sizeof distance, to, &distance);
+    code[0] = RELOCATED_JUMP;
     memcpy(code + 1, &distance, sizeof distance);
     return reaches;
 }
@@ -55,14 +55,14 @@ static size_t make_branch(unsigned char *code, const struct instruction *in, uin
         code[at++] = 0x80 | (in->opcode & 0x0f);
     }
     int32_t distance;
-    if (!moved_distance(to + at + 4, decode_target(in, from), &distance))
+    if (!relocate_distance(to + at + 4, decode_target(in, from), &distance))
         return 0;
     memcpy(code + at, &distance, sizeof distance);
     return at + sizeof distance;
 }
 
-size_t moved_make(unsigned char *code, const struct instruction *in, const unsigned char *bytes,
-                  uintptr_t from, uintptr_t to)
+size_t relocate_make(unsigned char *code, const struct instruction *in, const unsigned char *bytes,
+                     uintptr_t from, uintptr_t to)
 {
     if (in->flow == FLOW_JUMP || in->flow == FLOW_BRANCH)
         return make_branch(code, in, from, to);
@@ -70,7 +70,7 @@ size_t moved_make(unsigned char *code, const struct instruction *in, const unsig
     if (in->rip_relative) {
         const uintptr_t target = from + in->length + (uintptr_t)(intptr_t)in->disp;
         int32_t distance;
-        if (!moved_distance(to + in->length, target, &distance))
+        if (!relocate_distance(to + in->length, target, &distance))
             return 0;
         memcpy(code + in->disp_at, &distance, sizeof distance);
     }

@@ -21,7 +21,7 @@ struct merging {
     enum merge_processes processes;
     struct module_table modules;
     struct creation_table creations;
-    struct place_set *named;      // functions of the kernel that are in
+    struct function_set *named;   // functions of the kernel that are in
     struct tree_merger **mergers; // per tree of `into`, where others were added to it
     uint32_t *first_tree;         // per process of `into`
     uint32_t *next_tree;          // per tree: another one of the same process
@@ -31,9 +31,9 @@ struct merging {
     const struct profile *from;
     unsigned *module_map;
     unsigned metric_map[MOST_METRICS];
-    uint32_t *process_map;   // to the process that has its trees
-    uint32_t *creation_map;  // to the steps of the merged profile
-    struct place_set *known; // functions, if it is to be laid upon walked trees
+    uint32_t *process_map;      // to the process that has its trees
+    uint32_t *creation_map;     // to the steps of the merged profile
+    struct function_set *known; // functions, if it is to be laid upon walked trees
 };
 
 static int refuse(struct merging *merging, const char *format, ...)
@@ -238,10 +238,10 @@ static int take_functions(struct merging *merging)
             continue;
         const place_t begin =
             place_make(merging->module_map[module], place_offset(function->begin));
-        if (place_set_has(merging->named, begin))
+        if (function_set_has(merging->named, begin))
             continue;
         struct profile_function taken = {.begin = begin, .bytes = function->bytes};
-        if (place_set_add(merging->named, begin) < 0 ||
+        if (function_set_add(merging->named, begin) < 0 ||
             copy_text(&taken.name, function->name) < 0 ||
             !profile_grow((void **)&into->functions, into->function_count,
                           into->function_count + (size_t)1, sizeof taken)) {
@@ -398,7 +398,7 @@ static int add_tree(struct merging *merging, uint32_t to, const struct profile_t
         // It grows behind the merger's back.
         tree_merger_free(merging->mergers[to]);
         merging->mergers[to] = NULL;
-        return tree_bridge(into, tree, merging->into, merging->known);
+        return tree_merge_partial(into, tree, merging->into, merging->known);
     }
     if (!merging->mergers[to])
         merging->mergers[to] = tree_merger_new(into, merging->into->metric_count);
@@ -436,14 +436,14 @@ static bool is_called(const struct profile *profile, const struct profile_tree *
 // The functions whose calls were counted: others were not compiled to be followed.
 static int know_functions(struct merging *merging)
 {
-    merging->known = place_set_new();
+    merging->known = function_set_new();
     if (!merging->known)
         return -ENOMEM;
     for (unsigned t = 0; t < merging->from->tree_count; t++) {
         const struct profile_tree *tree = &merging->from->trees[t];
         for (uint32_t i = 0; i < tree->count; i++)
             if (tree->nodes[i].parent != PROFILE_NO_PARENT && is_called(merging->from, tree, i) &&
-                place_set_add(merging->known, map_place(merging, tree->nodes[i].function)) < 0)
+                function_set_add(merging->known, map_place(merging, tree->nodes[i].function)) < 0)
                 return -ENOMEM;
     }
     return 0;
@@ -470,7 +470,7 @@ static int take_profile(struct merging *merging, bool lay_upon)
     free(merging->module_map);
     free(merging->process_map);
     free(merging->creation_map);
-    place_set_free(merging->known);
+    function_set_free(merging->known);
     merging->module_map = NULL;
     merging->process_map = NULL;
     merging->creation_map = NULL;
@@ -495,7 +495,7 @@ static int make_room(struct merging *merging, const struct profile *const *profi
     merging->mergers = calloc(trees, sizeof *merging->mergers);
     bool made = into->metrics && into->processes && into->trees && merging->first_tree &&
                 merging->next_tree && merging->mergers;
-    merging->named = place_set_new();
+    merging->named = function_set_new();
     return made && merging->named ? module_table_start(&merging->modules) : -ENOMEM;
 }
 
@@ -540,7 +540,7 @@ struct profile *profile_merge(const struct profile *const *profiles, size_t coun
     for (uint32_t i = 0; merging.mergers && i < merging.into->tree_count; i++)
         tree_merger_free(merging.mergers[i]);
     free(merging.mergers);
-    place_set_free(merging.named);
+    function_set_free(merging.named);
     free(merging.first_tree);
     free(merging.next_tree);
     if (result == 0) {

@@ -9,7 +9,7 @@
 
 // The functions
 
-struct place_set {
+struct function_set {
     place_t *slots; // 0: free
     size_t count, slot_count;
 };
@@ -20,9 +20,9 @@ static uint64_t mix(uint64_t key)
     return key ^ key >> 32;
 }
 
-struct place_set *place_set_new(void)
+struct function_set *function_set_new(void)
 {
-    struct place_set *set = calloc(1, sizeof *set);
+    struct function_set *set = calloc(1, sizeof *set);
     if (!set)
         return NULL;
     set->slot_count = 64;
@@ -34,14 +34,14 @@ struct place_set *place_set_new(void)
     return set;
 }
 
-void place_set_free(struct place_set *set)
+void function_set_free(struct function_set *set)
 {
     if (set)
         free(set->slots);
     free(set);
 }
 
-static place_t *place_slot(const struct place_set *set, place_t place)
+static place_t *place_slot(const struct function_set *set, place_t place)
 {
     size_t at = mix(place) & (set->slot_count - 1);
     while (set->slots[at] && set->slots[at] != place)
@@ -49,12 +49,12 @@ static place_t *place_slot(const struct place_set *set, place_t place)
     return &set->slots[at];
 }
 
-int place_set_add(struct place_set *set, place_t place)
+int function_set_add(struct function_set *set, place_t place)
 {
     if (place == 0 || *place_slot(set, place))
         return 0;
     if ((set->count + 1) * 2 > set->slot_count) {
-        struct place_set larger = {.slot_count = set->slot_count * 2};
+        struct function_set larger = {.slot_count = set->slot_count * 2};
         larger.slots = calloc(larger.slot_count, sizeof *larger.slots);
         if (!larger.slots)
             return -ENOMEM;
@@ -70,7 +70,7 @@ int place_set_add(struct place_set *set, place_t place)
     return 0;
 }
 
-bool place_set_has(const struct place_set *set, place_t place)
+bool function_set_has(const struct function_set *set, place_t place)
 {
     return place != 0 && *place_slot(set, place) == place;
 }
@@ -84,10 +84,10 @@ struct context {
     uint32_t first; // node; the others follow in bridge.next
 };
 
-struct bridge {
+struct partial_merge {
     struct profile_tree *into;
     const struct profile *profile;
-    const struct place_set *known;
+    const struct function_set *known;
     uint64_t *cost; // per node of `into`, with all below it
     uint32_t *next; // per node: another one of the same context
     struct context *contexts;
@@ -97,7 +97,7 @@ struct bridge {
     size_t slot_count;  // of both
 };
 
-static uint32_t *find_slot(const struct bridge *bridge, uint32_t parent, place_t site,
+static uint32_t *find_slot(const struct partial_merge *bridge, uint32_t parent, place_t site,
                            place_t function)
 {
     size_t at = mix(mix(site) + mix(function + parent)) & (bridge->slot_count - 1);
@@ -112,7 +112,8 @@ static uint32_t *find_slot(const struct bridge *bridge, uint32_t parent, place_t
 }
 
 // The context of that edge, made if it is new: then it stands for no node yet.
-static uint32_t context_of(struct bridge *bridge, uint32_t parent, place_t site, place_t function)
+static uint32_t context_of(struct partial_merge *bridge, uint32_t parent, place_t site,
+                           place_t function)
 {
     uint32_t *slot = find_slot(bridge, parent, site, function);
     if (*slot == NONE) {
@@ -122,7 +123,7 @@ static uint32_t context_of(struct bridge *bridge, uint32_t parent, place_t site,
     return *slot;
 }
 
-static uint32_t *child_slot(const struct bridge *bridge, const struct profile_node *node)
+static uint32_t *child_slot(const struct partial_merge *bridge, const struct profile_node *node)
 {
     size_t at =
         mix(mix(node->site) + mix(node->function + node->parent)) & (bridge->slot_count - 1);
@@ -137,7 +138,7 @@ static uint32_t *child_slot(const struct bridge *bridge, const struct profile_no
     }
 }
 
-static void stand_for(struct bridge *bridge, uint32_t context, uint32_t node)
+static void stand_for(struct partial_merge *bridge, uint32_t context, uint32_t node)
 {
     bridge->next[node] = bridge->contexts[context].first;
     bridge->contexts[context].first = node;
@@ -149,7 +150,7 @@ static bool is_root(const struct profile_node *node)
 }
 
 // The context of every node of the dense tree.
-static int survey(struct bridge *bridge)
+static int survey(struct partial_merge *bridge)
 {
     const struct profile_tree *into = bridge->into;
     unsigned metrics = bridge->profile->metric_count;
@@ -162,7 +163,7 @@ static int survey(struct bridge *bridge)
         if (is_root(node)) {
             context[i] = context_of(bridge, NONE, 0, 0);
             stand_for(bridge, context[i], i);
-        } else if (place_set_has(bridge->known, node->function)) {
+        } else if (function_set_has(bridge->known, node->function)) {
             context[i] = context_of(bridge, context[node->parent], node->site, node->function);
             stand_for(bridge, context[i], i);
         } else {
@@ -181,7 +182,7 @@ static int survey(struct bridge *bridge)
     return 0;
 }
 
-static uint32_t costliest(const struct bridge *bridge, uint32_t context)
+static uint32_t costliest(const struct partial_merge *bridge, uint32_t context)
 {
     uint32_t best = bridge->contexts[context].first;
     for (uint32_t node = best; node != NONE; node = bridge->next[node])
@@ -191,7 +192,8 @@ static uint32_t costliest(const struct bridge *bridge, uint32_t context)
 }
 
 // The child of a node of the dense tree, made if it is new; NONE: out of memory.
-static uint32_t child_of(struct bridge *bridge, uint32_t parent, place_t site, place_t function)
+static uint32_t child_of(struct partial_merge *bridge, uint32_t parent, place_t site,
+                         place_t function)
 {
     struct profile_tree *into = bridge->into;
     struct profile_node node = {.parent = parent, .site = site, .function = function};
@@ -205,7 +207,8 @@ static uint32_t child_of(struct bridge *bridge, uint32_t parent, place_t site, p
 }
 
 // Shares a count out, by cost. What rounding takes from one node the next one gets.
-static void share_out(struct bridge *bridge, uint32_t context, unsigned metric, uint64_t count)
+static void share_out(struct partial_merge *bridge, uint32_t context, unsigned metric,
+                      uint64_t count)
 {
     unsigned metrics = bridge->profile->metric_count;
     uint64_t *values = bridge->into->values;
@@ -226,7 +229,7 @@ static void share_out(struct bridge *bridge, uint32_t context, unsigned metric, 
     }
 }
 
-static void add_value(struct bridge *bridge, uint32_t node, unsigned metric, uint64_t value)
+static void add_value(struct partial_merge *bridge, uint32_t node, unsigned metric, uint64_t value)
 {
     bridge->into->values[(size_t)node * bridge->profile->metric_count + metric] += value;
 }
@@ -238,7 +241,7 @@ struct landing {
 };
 
 // A frame whose calls are followed. NONE as node: out of memory.
-static struct landing land_frame(struct bridge *bridge, struct landing above,
+static struct landing land_frame(struct partial_merge *bridge, struct landing above,
                                  const struct profile_node *node)
 {
     uint32_t context = context_of(bridge, above.context, node->site, node->function);
@@ -251,7 +254,7 @@ static struct landing land_frame(struct bridge *bridge, struct landing above,
     return (struct landing){context, costliest(bridge, context)};
 }
 
-static int add_nodes(struct bridge *bridge, const struct profile_tree *tree)
+static int add_nodes(struct partial_merge *bridge, const struct profile_tree *tree)
 {
     unsigned metrics = bridge->profile->metric_count;
     struct landing *landings = malloc(((size_t)tree->count + 1) * sizeof *landings);
@@ -261,7 +264,7 @@ static int add_nodes(struct bridge *bridge, const struct profile_tree *tree)
     for (uint32_t i = 0; i < tree->count && result == 0; i++) {
         const struct profile_node *node = &tree->nodes[i];
         const uint64_t *values = tree->values + (size_t)i * metrics;
-        bool followed = !is_root(node) && place_set_has(bridge->known, node->function);
+        bool followed = !is_root(node) && function_set_has(bridge->known, node->function);
         if (is_root(node)) {
             landings[i] = (struct landing){context_of(bridge, NONE, 0, 0), 0};
         } else if (followed) {
@@ -287,10 +290,11 @@ static int add_nodes(struct bridge *bridge, const struct profile_tree *tree)
     return result;
 }
 
-int tree_bridge(struct profile_tree *into, const struct profile_tree *tree,
-                const struct profile *profile, const struct place_set *known)
+int tree_merge_partial(struct profile_tree *into, const struct profile_tree *tree,
+                       const struct profile *profile, const struct function_set *known)
 {
-    struct bridge bridge = {.into = into, .profile = profile, .known = known, .slot_count = 64};
+    struct partial_merge bridge = {
+        .into = into, .profile = profile, .known = known, .slot_count = 64};
     size_t nodes = (size_t)into->count + tree->count + 1;
     while (bridge.slot_count < nodes * 2)
         bridge.slot_count *= 2;

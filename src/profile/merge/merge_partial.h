@@ -19,16 +19,16 @@
 
 #include "profile/profile.h"
 
-struct place_set; // functions
+struct function_set; // functions
 
-struct place_set *place_set_new(void); // NULL: out of memory
-void place_set_free(struct place_set *set);
-int place_set_add(struct place_set *set, place_t place); // 0 or -ENOMEM
-bool place_set_has(const struct place_set *set, place_t place);
+struct function_set *function_set_new(void); // NULL: out of memory
+void function_set_free(struct function_set *set);
+int function_set_add(struct function_set *set, place_t place); // 0 or -ENOMEM
+bool function_set_has(const struct function_set *set, place_t place);
 
 // Adds nodes, values, stats and threads of `tree`, whose profile has counted calls of the functions
 // `known` alone. Both trees have the metrics of `profile`, and `into` has a root. 0 or -ENOMEM.
-int tree_bridge(struct profile_tree *into, const struct profile_tree *tree,
-                const struct profile *profile, const struct place_set *known);
+int tree_merge_partial(struct profile_tree *into, const struct profile_tree *tree,
+                       const struct profile *profile, const struct function_set *known);
 
 #endif

@@ -145,7 +145,7 @@ static bool tell_values(const struct live_tree *tree, const struct telling *tell
             memcpy(&values[(size_t)count++ * metrics], now, each);
         }
         sink->retold += count;
-        encode_values(sink->batch, tree->index, count, indices, values, metrics);
+        write_values(sink->batch, tree->index, count, indices, values, metrics);
         *news = count > 0;
     }
     const bool told = indices && values;
@@ -160,10 +160,10 @@ static bool tell(struct live_tree *tree, const struct telling *telling, struct l
     if (same_nodes(tree, telling) && tell_values(tree, telling, sink, &news))
         return news;
     if (tree->count)
-        encode_anew(sink->batch, tree->index);
+        write_anew(sink->batch, tree->index);
     sink->retold += tree->count;
-    encode_nodes(sink->batch, tree->index, 0, telling->count, telling->nodes, telling->values,
-                 telling->metrics);
+    write_nodes(sink->batch, tree->index, 0, telling->count, telling->nodes, telling->values,
+                telling->metrics);
     return true;
 }
 
@@ -226,9 +226,9 @@ static void forget(struct telling *telling)
     *telling = (struct telling){.metrics = telling->metrics};
 }
 
-bool live_anew_update(struct live_tree *tree, const struct arena *arena, uint64_t bytes, ref_t ref,
-                      enum live_presence presence, const struct place_mapper *mapper,
-                      struct live_sink *sink)
+bool live_lossy_tree_update(struct live_tree *tree, const struct arena *arena, uint64_t bytes,
+                            ref_t ref, enum live_presence presence,
+                            const struct place_mapper *mapper, struct live_sink *sink)
 {
     if (!is_its_turn(tree, presence))
         return false;

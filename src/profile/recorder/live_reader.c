@@ -138,7 +138,7 @@ static void learn_vdso(struct live_sink *sink, const struct live_module *module,
     vdso->path = strdup("[vdso]");
     memcpy(vdso->build_id, module->build_id, build_id_bytes);
     vdso->build_id_bytes = build_id_bytes;
-    encode_module(sink->batch, MODULE_VDSO, vdso);
+    write_module(sink->batch, MODULE_VDSO, vdso);
 }
 
 static void read_module(struct live_reader *reader, ref_t ref)
@@ -213,10 +213,10 @@ static place_t kernel_place(struct live_reader *reader, uint64_t offset)
         struct kernel_symbol *symbol =
             sink->kernel ? kernel_symbols_find(sink->kernel, offset | KERNEL_BITS) : NULL;
         if (symbol && !symbol->told)
-            encode_function(sink->batch, &(struct profile_function){
-                                             .begin = place_make(reader->kernel, symbol->begin),
-                                             .bytes = symbol->end - symbol->begin,
-                                             .name = (char *)symbol->name});
+            write_function(sink->batch, &(struct profile_function){
+                                            .begin = place_make(reader->kernel, symbol->begin),
+                                            .bytes = symbol->end - symbol->begin,
+                                            .name = (char *)symbol->name});
         if (symbol)
             symbol->told = true;
     }
@@ -419,8 +419,8 @@ static struct profile_alloc describe_blocks(const struct live_alloc *alloc)
     };
 }
 
-static struct profile_process describe(const struct live_reader *reader,
-                                       enum live_presence presence)
+static struct profile_process metrics_describe(const struct live_reader *reader,
+                                               enum live_presence presence)
 {
     const struct live_process *process = process_of(reader);
     uint64_t used = atomic_load_explicit(&process->arena.used, memory_order_relaxed);
@@ -510,13 +510,13 @@ static bool tell_process(struct live_reader *reader, uint32_t index, enum live_p
         read_command(reader);
         tell_startup(reader, index);
     }
-    struct profile_process now = describe(reader, presence);
+    struct profile_process now = metrics_describe(reader, presence);
     if (reader->is_told && same_process(&now, &reader->told))
         return false;
     if (reader->is_told)
-        encode_process_again(sink->batch, index, &now);
+        write_process_again(sink->batch, index, &now);
     else
-        encode_process(sink->batch, index, &now);
+        write_process(sink->batch, index, &now);
     add_to_totals(sink->totals, &now, &reader->told, !reader->is_told);
     reader->told = now;
     reader->is_told = true;

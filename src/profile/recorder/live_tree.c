@@ -168,9 +168,9 @@ static const struct mapped_edge *map_edge(struct scan *scan, ref_t ref)
 static void encode_section(struct scan *scan)
 {
     const struct live_tree *tree = scan->tree;
-    const uint32_t count = (scan->new_count - 1) % ENCODE_SECTION + 1, first = scan->at - count;
-    encode_nodes(scan->batch, tree->index, first, count, scan->nodes,
-                 tree->values + (size_t)first * scan->metrics, scan->metrics);
+    const uint32_t count = (scan->new_count - 1) % WRITE_SECTION + 1, first = scan->at - count;
+    write_nodes(scan->batch, tree->index, first, count, scan->nodes,
+                tree->values + (size_t)first * scan->metrics, scan->metrics);
 }
 
 static bool new_node(struct scan *scan, ref_t ref, const struct node *node)
@@ -184,7 +184,7 @@ static bool new_node(struct scan *scan, ref_t ref, const struct node *node)
         return spoil(tree);
     if (parent_ref && (!find_index(scan, parent_ref, &parent) || !tree->is_frame[parent]))
         return spoil(tree);
-    const uint32_t place = scan->new_count % ENCODE_SECTION;
+    const uint32_t place = scan->new_count % WRITE_SECTION;
     if (scan->at == UINT32_MAX - 1 || !extend_runs(scan, ref) ||
         (scan->new_count == place &&
          !profile_grow_by_one((void **)&scan->nodes, place, sizeof *scan->nodes)) ||
@@ -201,7 +201,7 @@ static bool new_node(struct scan *scan, ref_t ref, const struct node *node)
         count_news(scan, is_frame, metric, value);
     }
     scan->at++;
-    if (place + 1 == ENCODE_SECTION)
+    if (place + 1 == WRITE_SECTION)
         encode_section(scan);
     return true;
 }
@@ -270,10 +270,10 @@ static bool scan_nodes(struct live_tree *tree, const struct arena *arena, uint64
         spoil(tree);
     uint32_t first = tree->count;
     tree->count = first + scan.new_count;
-    if (scan.new_count % ENCODE_SECTION)
+    if (scan.new_count % WRITE_SECTION)
         encode_section(&scan);
-    encode_values(sink->batch, tree->index, scan.changed_count, scan.changed, scan.changed_values,
-                  metrics);
+    write_values(sink->batch, tree->index, scan.changed_count, scan.changed, scan.changed_values,
+                 metrics);
     sink->totals->nodes += scan.new_count;
     sink->retold += scan.changed_count;
     sink->totals->calls += scan.calls;
@@ -324,7 +324,7 @@ static bool read_nodes(struct live_tree *tree, const struct arena *arena, uint64
     if (!tree->forgets && tree_forgets_read(arena, bytes, ref) && !begin_to_forget(tree, sink))
         return false;
     if (tree->forgets)
-        return live_anew_update(tree, arena, bytes, ref, presence, mapper, sink);
+        return live_lossy_tree_update(tree, arena, bytes, ref, presence, mapper, sink);
     return scan_nodes(tree, arena, bytes, ref, mapper, sink);
 }
 
@@ -471,7 +471,7 @@ bool live_tree_update(struct live_tree *tree, const struct arena *arena, uint64_
     if (news) {
         if (tree->index == LIVE_TREE_UNWRITTEN)
             tree->index = sink->next_tree++;
-        encode_tree(sink->batch, tree->index, &told);
+        write_tree(sink->batch, tree->index, &told);
         add_to_totals(sink->totals, &stats, &tree->stats);
         tree->stats = stats;
         tree->hot = told.hot;

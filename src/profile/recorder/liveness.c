@@ -49,10 +49,10 @@ static bool has_exited(int pidfd)
     return poll(&wait, 1, 0) > 0;
 }
 
-void presence_start(struct presence *presence, uint32_t pid, const struct slice_place *place,
+void liveness_start(struct liveness *presence, uint32_t pid, const struct slice_place *place,
                     bool keep)
 {
-    *presence = (struct presence){.pid = pid, .pidfd = open_pidfd(pid)};
+    *presence = (struct liveness){.pid = pid, .pidfd = open_pidfd(pid)};
     if (presence->pidfd < 0)
         return;
     // Maps that we may not read prove nothing: in a pid namespace, pid 1 is not our init. In this
@@ -60,17 +60,17 @@ void presence_start(struct presence *presence, uint32_t pid, const struct slice_
     // they were its maps.
     presence->proven = find_mapping(pid, place) == MAPPED && !has_exited(presence->pidfd);
     if (!presence->proven || !keep)
-        presence_end(presence);
+        liveness_end(presence);
 }
 
-void presence_end(struct presence *presence)
+void liveness_end(struct liveness *presence)
 {
     if (presence->pidfd >= 0)
         close(presence->pidfd);
     presence->pidfd = -1;
 }
 
-bool presence_lasts(const struct presence *presence)
+bool liveness_lasts(const struct liveness *presence)
 {
     if (!presence->proven)
         return false;
@@ -84,7 +84,7 @@ bool presence_lasts(const struct presence *presence)
     return lasts;
 }
 
-bool presence_holds_slice(const struct presence *presence, const struct slice_place *place)
+bool liveness_holds_slice(const struct liveness *presence, const struct slice_place *place)
 {
     return presence->proven && find_mapping(presence->pid, place) != NOT_MAPPED;
 }

@@ -10,7 +10,7 @@
 #include <stdint.h>
 #include <sys/types.h>
 
-struct presence {
+struct liveness {
     uint32_t pid;
     int pidfd;   // -1: none is kept (too many processes at once), a new one is asked for each time
     bool proven; // was seen to have the slice mapped
@@ -23,14 +23,14 @@ struct slice_place {
 };
 
 // Looks for the process. `keep` says whether a descriptor may stay open.
-void presence_start(struct presence *presence, uint32_t pid, const struct slice_place *place,
+void liveness_start(struct liveness *presence, uint32_t pid, const struct slice_place *place,
                     bool keep);
-void presence_end(struct presence *presence);
+void liveness_end(struct liveness *presence);
 
 // Whether a process of that pid runs now, as far as we can see; never true if it was not proven.
-bool presence_lasts(const struct presence *presence);
+bool liveness_lasts(const struct liveness *presence);
 
 // Whether it still has the slice mapped: an exec ends that. True if it cannot be known.
-bool presence_holds_slice(const struct presence *presence, const struct slice_place *place);
+bool liveness_holds_slice(const struct liveness *presence, const struct slice_place *place);
 
 #endif

@@ -46,7 +46,7 @@ static bool describe_metric(struct profile *head, const char *name, const char *
     return metric->name && metric->unit && metric->source;
 }
 
-bool describe_bound(struct profile *head, const char *word, const char *unit)
+bool metrics_describe_bound(struct profile *head, const char *word, const char *unit)
 {
     const struct profile_metric *metric = &head->metrics[head->metric_count - 1];
     char *name = NULL;
@@ -114,8 +114,8 @@ static void order_times(const struct profile *head, struct live_sink *sink)
         metrics[sink->times++] = 0;
 }
 
-bool describe(struct profile *head, const struct recorder_description *description,
-              struct live_sink *sink)
+bool metrics_describe(struct profile *head, const struct recorder_description *description,
+                      struct live_sink *sink)
 {
     size_t words = 0;
     while (description->command && description->command[words])

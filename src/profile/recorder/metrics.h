@@ -14,10 +14,10 @@ bool description_follows_calls(const struct recorder_description *description);
 bool description_allocates(const struct recorder_description *description);
 
 // The command, tracker, tree and metrics. False: no memory.
-bool describe(struct profile *head, const struct recorder_description *description,
-              struct live_sink *sink);
+bool metrics_describe(struct profile *head, const struct recorder_description *description,
+                      struct live_sink *sink);
 
 // What the second value of a node in a tree that forgets is. It belongs to the metric before it.
-bool describe_bound(struct profile *head, const char *word, const char *unit);
+bool metrics_describe_bound(struct profile *head, const char *word, const char *unit);
 
 #endif

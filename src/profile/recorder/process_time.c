@@ -79,9 +79,9 @@ void process_time_encode(struct process_time *time, struct live_sink *sink)
             .tid = time->pid,
             .stats = {.cost_ns = time->ns, .residue_ns = time->ns},
         };
-        encode_tree(sink->batch, sink->next_tree, &tree);
-        encode_nodes(sink->batch, sink->next_tree, 0, nodes.count, nodes.nodes, nodes.values,
-                     nodes.metrics);
+        write_tree(sink->batch, sink->next_tree, &tree);
+        write_nodes(sink->batch, sink->next_tree, 0, nodes.count, nodes.nodes, nodes.values,
+                    nodes.metrics);
         sink->next_tree++;
         sink->totals->cost_ns += time->ns;
     }

@@ -99,14 +99,14 @@ static bool start(struct recorder *recorder, const struct recorder_description *
     recorder->path = strdup(description->path);
     struct stat status;
     struct live_sink *sink = &recorder->sink;
-    if (!recorder->path || !describe(&recorder->head, description, sink) ||
+    if (!recorder->path || !metrics_describe(&recorder->head, description, sink) ||
         module_table_start(&recorder->modules) < 0 || fstat(recorder->memory, &status) < 0)
         return complain(error, "no memory to record with");
     if (sink->tree == LIVE_TREE_HOT || sink->tree == LIVE_TREE_BOUNDED) {
         bool errors = sink->tree == LIVE_TREE_HOT;
         sink->bound_metric = recorder->head.metric_count;
-        if (!describe_bound(&recorder->head, errors ? "error" : "edges",
-                            errors ? PROFILE_ERROR : PROFILE_EDGE))
+        if (!metrics_describe_bound(&recorder->head, errors ? "error" : "edges",
+                                    errors ? PROFILE_ERROR : PROFILE_EDGE))
             return complain(error, "no memory to record with");
     }
     sink->metrics = recorder->head.metric_count;
@@ -117,7 +117,7 @@ static bool start(struct recorder *recorder, const struct recorder_description *
     recorder->head.start_realtime_ns = now_ns(CLOCK_REALTIME);
     recorder->start_ns = recorder->told_ns = now_ns(CLOCK_MONOTONIC);
     chunk_put_file_head(&recorder->batch.out);
-    encode_session(&recorder->batch, &recorder->head);
+    write_session(&recorder->batch, &recorder->head);
     batch_flush(&recorder->batch);
     recorder->file = output_replace_and_open(description->path, &recorder->batch.out);
     if (recorder->file < 0)
@@ -184,7 +184,7 @@ static void take_note(void *context, const char *text, size_t bytes)
         return;
     }
     recorder->notes[recorder->note_count++] = copy;
-    encode_note(&recorder->batch, copy);
+    write_note(&recorder->batch, copy);
 }
 
 void recorder_note(struct recorder *recorder, const char *text)
@@ -199,7 +199,7 @@ const char *recorder_noted(const struct recorder *recorder, unsigned index)
 
 void recorder_kernel(struct recorder *recorder, const char *kernel)
 {
-    encode_kernel(&recorder->batch, kernel);
+    write_kernel(&recorder->batch, kernel);
 }
 
 void recorder_startup(struct recorder *recorder,
@@ -212,7 +212,7 @@ void recorder_startup(struct recorder *recorder,
 
 void recorder_overhead(struct recorder *recorder, const struct profile_overhead *overhead)
 {
-    encode_overhead(&recorder->batch, overhead);
+    write_overhead(&recorder->batch, overhead);
 }
 
 // A full tree has begun to forget: from now on the profile has errors, too.
@@ -221,11 +221,11 @@ static bool want_errors(void *context)
     struct recorder *recorder = context;
     if (recorder->sink.bound_metric)
         return true;
-    if (!describe_bound(&recorder->head, "error", PROFILE_ERROR))
+    if (!metrics_describe_bound(&recorder->head, "error", PROFILE_ERROR))
         return false;
     recorder->sink.bound_metric = recorder->sink.metrics;
     recorder->sink.metrics = recorder->head.metric_count;
-    encode_session(&recorder->batch, &recorder->head);
+    write_session(&recorder->batch, &recorder->head);
     return true;
 }
 
@@ -269,7 +269,7 @@ static int rewrite(struct recorder *recorder, struct profile *profile)
     if (result == 0 && !per_thread)
         result = fold(recorder, profile, tree_map);
     if (result == 0) {
-        encode_profile(&batch, profile);
+        write_profile(&batch, profile);
         result = batch.out.failed ? -ENOMEM : output_replace_and_open(recorder->path, &batch.out);
     }
     if (result >= 0) {
@@ -361,7 +361,7 @@ static void tell_modules(struct recorder *recorder)
 {
     struct module_table *modules = &recorder->modules;
     for (; modules->written < modules->count; modules->written++)
-        encode_module(&recorder->batch, modules->written, &modules->modules[modules->written]);
+        write_module(&recorder->batch, modules->written, &modules->modules[modules->written]);
 }
 
 static void tell_source(struct recorder *recorder)
@@ -379,7 +379,7 @@ static void tell_source(struct recorder *recorder)
         metric->source = source;
     }
     recorder->told_source = recorder->sink.source;
-    encode_session(&recorder->batch, &recorder->head);
+    write_session(&recorder->batch, &recorder->head);
 }
 
 static bool has_records(const struct recorder *recorder)
@@ -400,7 +400,7 @@ static int update(struct recorder *recorder, enum reading reading)
     uint64_t now = now_ns(CLOCK_MONOTONIC);
     if (news || has_records(recorder) || reading == READ_LAST ||
         now - recorder->told_ns > IDLE_STATE_SECONDS * UINT64_C(1000000000)) {
-        encode_state(&recorder->batch, now - recorder->start_ns, false);
+        write_state(&recorder->batch, now - recorder->start_ns, false);
         recorder->told_ns = now;
     }
     batch_flush(&recorder->batch);
@@ -438,7 +438,7 @@ static bool is_compact(const struct recorder *recorder)
 
 static int end_in_place(struct recorder *recorder)
 {
-    encode_state(&recorder->batch, now_ns(CLOCK_MONOTONIC) - recorder->start_ns, true);
+    write_state(&recorder->batch, now_ns(CLOCK_MONOTONIC) - recorder->start_ns, true);
     batch_flush(&recorder->batch);
     return flush(recorder);
 }

@@ -33,7 +33,7 @@ static uint64_t readable_bytes(const struct recorder *recorder, const struct sli
 
 static int add_process(struct recorder *recorder, uint64_t slice)
 {
-    struct recorded process = {
+    struct recorded_process process = {
         .slice = slice,
         .place = {.inode = recorder->inode,
                   .offset = LIVE_SESSION_BYTES + slice * recorder->slice_bytes,
@@ -93,28 +93,28 @@ int recorder_find_slices(struct recorder *recorder)
 
 // A newer program under the same pid: exec ends the older one, unless it is another namespace's
 // pid.
-static void end_older(struct recorder *recorder, const struct recorded *newer)
+static void end_older(struct recorder *recorder, const struct recorded_process *newer)
 {
     for (size_t i = 0; i < recorder->count; i++) {
-        struct recorded *older = &recorder->processes[i];
+        struct recorded_process *older = &recorder->processes[i];
         if (older->ready && older->slice < newer->slice &&
             older->presence.pid == newer->presence.pid && older->presence.proven)
-            older->ends |= !presence_holds_slice(&older->presence, &older->place);
+            older->ends |= !liveness_holds_slice(&older->presence, &older->place);
     }
 }
 
-static void welcome(struct recorder *recorder, struct recorded *process, uint32_t pid)
+static void welcome(struct recorder *recorder, struct recorded_process *process, uint32_t pid)
 {
     process->ready = true;
     process->index = recorder->next_process++;
-    presence_start(&process->presence, pid, &process->place, recorder->pidfds < MOST_PIDFDS);
+    liveness_start(&process->presence, pid, &process->place, recorder->pidfds < MOST_PIDFDS);
     recorder->pidfds += process->presence.pidfd >= 0;
     recorder->unproven += !process->presence.proven;
     end_older(recorder, process);
 }
 
 // What the process has taken of the memory that all share. The program may have overwritten it.
-static void give_back(struct recorder *recorder, const struct recorded *process)
+static void give_back(struct recorder *recorder, const struct recorded_process *process)
 {
     const struct live_process *live = process->memory;
     uint64_t granted = atomic_load_explicit(&live->arena.granted, memory_order_relaxed);
@@ -124,14 +124,14 @@ static void give_back(struct recorder *recorder, const struct recorded *process)
                               memory_order_relaxed);
 }
 
-static void release(struct recorder *recorder, struct recorded *process)
+static void release(struct recorder *recorder, struct recorded_process *process)
 {
     give_back(recorder, process);
     live_reader_free(process->reader);
     munmap(process->memory, process->place.bytes);
     recorder->pidfds -= process->presence.pidfd >= 0;
     recorder->unproven -= !process->presence.proven;
-    presence_end(&process->presence);
+    liveness_end(&process->presence);
     // A slice may take hundreds of megabytes, and the next processes will want theirs.
     fallocate(recorder->memory, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE,
               (off_t)process->place.offset, (off_t)process->place.bytes);
@@ -151,7 +151,7 @@ void recorder_command_ended(struct recorder *recorder, uint32_t pid, uint64_t cp
 
 // A process that is gone: what it has used after its goodbye, if somebody knows. A parent's slice
 // comes before its children's, and is read before theirs.
-static bool tell_end(struct recorder *recorder, struct recorded *process)
+static bool tell_end(struct recorder *recorder, struct recorded_process *process)
 {
     struct reaped *reaped = &recorder->reaped[process->presence.pid % REAPED];
     if (reaped->pid == 0 || reaped->pid != process->presence.pid ||
@@ -166,14 +166,14 @@ static bool tell_end(struct recorder *recorder, struct recorded *process)
 }
 
 // Whoever waits for it may need a moment yet, and a few slices can be kept for that long.
-static bool may_be_waited_for(const struct recorder *recorder, struct recorded *process)
+static bool may_be_waited_for(const struct recorder *recorder, struct recorded_process *process)
 {
     return !process->ends && recorder->count <= MOST_WAITING &&
            live_reader_awaits_end(process->reader) && process->waits++ < MOST_WAITS;
 }
 
 // False: it has been read for the last time and is released.
-static bool update_process(struct recorder *recorder, struct recorded *process, bool *news,
+static bool update_process(struct recorder *recorder, struct recorded_process *process, bool *news,
                            enum reading reading)
 {
     uint64_t bytes = readable_bytes(recorder, &process->place);
@@ -186,7 +186,7 @@ static bool update_process(struct recorder *recorder, struct recorded *process, 
         welcome(recorder, process, pid);
     }
     // Asked before reading: what is read of a process that was gone by then is all there is.
-    bool gone = process->ends || !presence_lasts(&process->presence);
+    bool gone = process->ends || !liveness_lasts(&process->presence);
     bool changed = live_reader_update(process->reader, process->index, bytes,
                                       gone ? PROCESS_IS_GONE : PROCESS_RUNS, &recorder->sink);
     if (gone && !process->ends)
@@ -221,10 +221,10 @@ bool recorder_read_processes(struct recorder *recorder, enum reading reading)
 void recorder_drop_processes(struct recorder *recorder)
 {
     for (size_t i = 0; i < recorder->count; i++) {
-        struct recorded *process = &recorder->processes[i];
+        struct recorded_process *process = &recorder->processes[i];
         live_reader_free(process->reader);
         munmap(process->memory, process->place.bytes);
-        presence_end(&process->presence);
+        liveness_end(&process->presence);
     }
     free(recorder->processes);
     recorder->processes = NULL;

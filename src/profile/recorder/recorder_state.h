@@ -14,12 +14,12 @@
 enum { MOST_NOTES = 100 };
 
 // One process, from when its slice appears until it has been read for the last time.
-struct recorded {
+struct recorded_process {
     uint64_t slice;
     struct slice_place place;
     void *memory;
     struct live_reader *reader;
-    struct presence presence;
+    struct liveness presence;
     uint32_t index; // in the profile
     bool ready;     // has come far enough to be in the profile
     bool ends;      // another program runs under its pid
@@ -49,7 +49,7 @@ struct recorder {
     uint64_t slice_bytes;
     bool per_thread;
     uint64_t slices_seen;
-    struct recorded *processes; // that are still read
+    struct recorded_process *processes; // that are still read
     size_t count;
     unsigned pidfds, unproven;
     uint32_t next_process;

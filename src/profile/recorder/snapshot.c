@@ -60,8 +60,8 @@ static int memory_of(const uint8_t *data, size_t size)
     return -1;
 }
 
-static struct recorder_description describe(const struct live_session *session, const char *path,
-                                            char *const *command)
+static struct recorder_description metrics_describe(const struct live_session *session,
+                                                    const char *path, char *const *command)
 {
     static const char *const events[] = {"cpu", "wall", "calls", "alloc"}; // enum live_event
     const struct live_options *options = &session->options;
@@ -87,7 +87,7 @@ static struct profile *convert(struct live_session *session, int fd, const char 
                                const char *name, char **error)
 {
     char *const command[] = {(char *)(uintptr_t)name, NULL};
-    const struct recorder_description description = describe(session, path, command);
+    const struct recorder_description description = metrics_describe(session, path, command);
     struct recorder *recorder = recorder_open(&description, fd, session, error);
     if (!recorder)
         return NULL;

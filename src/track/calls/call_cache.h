@@ -27,9 +27,9 @@
 
 // In the lowest bits of a context's place.
 enum {
-    CONTEXT_BY_FP = 1,
-    CONTEXT_BRIDGED = 2,
-    CONTEXT_BY_BOTTOM = 4, // with a bridge; looked at for the first condition, too
+    CALL_CACHE_BY_FP = 1,
+    CALL_CACHE_BRIDGED = 2,
+    CALL_CACHE_BY_BOTTOM = 4, // with a bridge; looked at for the first condition, too
 };
 
 #define POINTERS 2
@@ -56,17 +56,17 @@ struct known_call {
 };
 
 // Where a node is kept, by its parent and its edge: as calls_x86_64.S has it.
-static inline struct kept_child *context_place_of_node(struct calls_thread *calls, ref_t parent,
-                                                       ref_t edge)
+static inline struct kept_child *call_cache_place_of_node(struct calls_thread *calls, ref_t parent,
+                                                          ref_t edge)
 {
     const uint64_t key = (uint64_t)edge << 32 | parent;
     return &calls->children[key * UINT64_C(0x9e3779b97f4a7c15) >> 51];
 }
 
 // Lets the short way know a call of the child. With the tree shut.
-void context_keep(struct calls_thread *calls, const struct known_call *call, struct node *child);
+void call_cache_keep(struct calls_thread *calls, const struct known_call *call, struct node *child);
 
 // Nodes or addresses have another meaning now.
-void context_forget_all(struct calls_thread *calls);
+void call_cache_forget_all(struct calls_thread *calls);
 
 #endif

@@ -60,9 +60,9 @@ static struct site_counts found;
 static struct {
     uintptr_t address;
     enum site_stays why;
-} stayed[STAYS_MOST] UNSEEN;
+} stayed[STAYS_MOST] GC_HIDDEN;
 static unsigned stayed_count;
-static struct site_change changes[CHANGES] UNSEEN;
+static struct site_change changes[CHANGES] GC_HIDDEN;
 static size_t change_count;
 
 static void note_stays(uintptr_t address, enum site_stays why)
@@ -298,7 +298,7 @@ static int take_module(struct follow_module *module)
         return 0;
     }
     const size_t bytes = (functions + 1) * sizeof *module->functions;
-    reserve_claim(bytes, RESERVE_PRIVATE);
+    agent_map_claim(bytes, AGENT_MAP_PRIVATE);
     const long memory =
         syscall(SYS_mmap, 0, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
     if (memory == -1)

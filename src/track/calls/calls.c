@@ -30,7 +30,7 @@ struct node *calls_count(struct calls_thread *calls, struct node *caller, uintpt
                          ref_t edge)
 {
     const bool plain = !calls->folds && !calls->beside;
-    ahead_look(calls->arena);
+    prefault_look(calls->arena);
     ref_t child =
         plain ? tree_call(calls->arena, calls->tree, shadow_ref(calls, caller), edge, calls->amount)
               : shadow_child(calls, caller, edge);
@@ -112,10 +112,10 @@ static bool enter_by_memo(struct calls_thread *calls, uintptr_t *slot, uintptr_t
     if (!call.caller || (memo->caller && shadow_edge(calls, call.caller)->function != memo->caller))
         return false;
     const ref_t caller = shadow_ref(calls, call.caller);
-    __builtin_prefetch(context_place_of_node(calls, caller, memo->edge), 1);
+    __builtin_prefetch(call_cache_place_of_node(calls, caller, memo->edge), 1);
     struct node *child = calls_count(calls, call.caller, address, memo->edge);
     if (child)
-        context_keep(calls, &call, child);
+        call_cache_keep(calls, &call, child);
     return true;
 }
 
@@ -135,7 +135,7 @@ calls_enter_known(struct calls_thread *calls, uintptr_t *slot, uintptr_t back, u
     calls_reopen(calls, before);
     if (!known)
         return KNOWN_NOT;
-    return missed_any(calls) ? KNOWN_SETTLE : KNOWN;
+    return deferred_calls_any(calls) ? KNOWN_SETTLE : KNOWN;
 }
 
 // Counts the call of a function whose caller a walk must find.
@@ -149,7 +149,7 @@ static void enter_by_walk(struct calls_thread *calls, uintptr_t *slot, uintptr_t
     ref_t edge = memo_edge(calls, *slot, back, followed ? &recipe : NULL, call.function);
     struct node *child = calls_count(calls, call.caller, (uintptr_t)slot, edge);
     if (child)
-        context_keep(calls, &call, child);
+        call_cache_keep(calls, &call, child);
 }
 
 // A handler's calls lie below the hook that it has interrupted. One that does not tells that the
@@ -206,11 +206,11 @@ __attribute__((visibility("hidden"))) void calls_enter_unknown(struct calls_thre
         return;
     }
     if (known == KNOWN_NOT && is_shut(calls) && !was_abandoned(calls, address)) {
-        missed_note(calls, &(struct known_call){.slot = slot, .back = back, .bp = bp});
+        deferred_calls_note(calls, &(struct known_call){.slot = slot, .back = back, .bp = bp});
     } else {
         if (known == KNOWN_NOT)
             enter_unknown(calls, slot, back, bp);
-        missed_settle(calls, address);
+        deferred_calls_settle(calls, address);
     }
     errno = saved;
 }
@@ -222,7 +222,7 @@ void calls_enter(void);
 void calls_enter_exact(void);
 void calls_vector_start(void);
 
-static void on_libraries_changed(enum loader_event event)
+static void on_libraries_changed(enum dl_event event)
 {
     const int saved = errno;
     const bool gone = event == LOADER_REMOVED;
@@ -260,7 +260,7 @@ int64_t calls_start(enum live_by by, bool exact, struct live_encode *counts, uin
         found = error ? error : (int64_t)counts->functions;
     }
     if (found >= 0)
-        loader_watch(on_libraries_changed); // without it, what comes later is not followed
+        dl_watch(on_libraries_changed); // without it, what comes later is not followed
     return found;
 }
 
@@ -343,7 +343,7 @@ int calls_open(struct calls_thread *calls, struct arena *arena, ref_t tree,
     calls->root = shadow_node(calls, tree_root(arena, tree));
     calls->active = &calls->own;
     const size_t bytes = stack.high - stack.low;
-    calls->walked = reserve_map(bytes);
+    calls->walked = agent_map_map(bytes);
     if (!calls->walked)
         return -ENOMEM;
     calls->walked_capacity = bytes / sizeof *calls->walked;
@@ -362,7 +362,7 @@ void calls_close(struct calls_thread *calls)
     if (calls->own.cells)
         atomic_fetch_sub_explicit(&followed_threads, 1, memory_order_relaxed);
     if (calls->walked)
-        reserve_unmap(calls->walked, calls->walked_capacity * sizeof *calls->walked);
+        agent_map_unmap(calls->walked, calls->walked_capacity * sizeof *calls->walked);
     shadow_close(&calls->own);
     for (unsigned i = 0; i < OTHER_STACKS; i++)
         shadow_close(&calls->others[i]);

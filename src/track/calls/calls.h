@@ -26,7 +26,7 @@
 // own.
 //
 // A call that was seen before, with the same return address in the same slot by the same caller's
-// node, is one look at a table of such calls (struct context), and two stores.
+// node, is one look at a table of such calls (struct known_context), and two stores.
 
 #include "live/live.h"
 #include "track/calls/bursts/burst_pace.h"
@@ -56,7 +56,7 @@ struct edge_memo {
 };
 
 // A call that the hook's short way knows: context.h.
-struct context {
+struct known_context {
     uintptr_t site;   // 0
     uintptr_t place;  // 8: its slot, and in the lowest bits what else must hold
     uint32_t back;    // 16: where the hook returns to, the lower half
@@ -83,24 +83,24 @@ struct kept_child {
 };
 
 // A frame between a missed call and the hook that was interrupted.
-struct missed_frame {
+struct deferred_frame {
     place_t site, function;
 };
 
 #define MISSED_FRAMES 12
 
 // A call that a signal's handler made while the tree was being changed: missed.c.
-struct missed_call {
+struct deferred_call {
     uintptr_t slot, site, back;
-    uintptr_t hook;                   // slot of the hook that was interrupted; 0: not noted yet
-    const struct missed_call *caller; // that the frames begin above of; NULL: the hook
-    struct node *node;                // that it turned out to be
-    unsigned frames;                  // the youngest first
-    struct missed_frame frame[MISSED_FRAMES];
+    uintptr_t hook;                     // slot of the hook that was interrupted; 0: not noted yet
+    const struct deferred_call *caller; // that the frames begin above of; NULL: the hook
+    struct node *node;                  // that it turned out to be
+    unsigned frames;                    // the youngest first
+    struct deferred_frame frame[MISSED_FRAMES];
 };
 
 // A function of a program built with -finstrument-functions, and where it was entered.
-struct told_entry {
+struct cyg_entry {
     uintptr_t level;
     struct node *node;
 };
@@ -129,8 +129,8 @@ struct suspect {
 struct shadow {
     ref_t *cells;
     size_t bytes;
-    uintptr_t low, high;                // the stack it belongs to, as far as it is known
-    struct told_entry *told, *told_top; // NULL: none of its functions tell
+    uintptr_t low, high;              // the stack it belongs to, as far as it is known
+    struct cyg_entry *told, *cyg_top; // NULL: none of its functions tell
     size_t told_bytes;
 };
 
@@ -142,9 +142,9 @@ struct calls_thread {
     uintptr_t own_shift;     // 16: from half a slot of the thread's own stack to its cell
     unsigned char *base;     // 24: of the arena
     struct hook_stack stack; // 32
-    struct context contexts[CONTEXTS];     // 64, in pairs
-    struct condition conditions[CONTEXTS]; // of those that have one
-    struct kept_child children[CHILDREN];  // in pairs
+    struct known_context contexts[CONTEXTS]; // 64, in pairs
+    struct condition conditions[CONTEXTS];   // of those that have one
+    struct kept_child children[CHILDREN];    // in pairs
     // The long way's.
     struct edge_memo memos[EDGE_MEMOS];
     struct arena *arena;
@@ -157,11 +157,11 @@ struct calls_thread {
     unsigned next_other;
     uint64_t open_generation; // what generation is when the tree is not shut
     uintptr_t shut_slot;      // of the hook that has shut it
-    uintptr_t frozen;         // slot of a handler that has interrupted a hook: see context_keep()
+    uintptr_t frozen; // slot of a handler that has interrupted a hook: see call_cache_keep()
     struct walked_frame *walked;
     size_t walked_capacity;
-    unsigned missed_count; // atomic towards signal handlers
-    struct missed_call missed[MISSED_CALLS];
+    unsigned deferred_count; // atomic towards signal handlers
+    struct deferred_call missed[MISSED_CALLS];
     uint32_t map_generation;          // of the load map that the memos were made for
     struct pace pace;                 // burst.c's
     uint32_t burst_seen, burst_ticks; // the burst that its clock has ticked in, how often
@@ -211,15 +211,15 @@ void calls_lose_cursor(struct calls_thread *calls);
 struct node *calls_find_cursor(struct calls_thread *calls, const void *ucontext);
 
 // What a function built with -finstrument-functions tells of itself.
-struct told_call {
+struct cyg_call {
     uintptr_t function, site;
     uintptr_t hook_site; // where the hook returns to
     uintptr_t level;     // the stack pointer at the call of the hook
 };
 
 // It was entered, or is about to return.
-void calls_function_entered(struct calls_thread *calls, const struct told_call *call);
-void calls_function_left(struct calls_thread *calls, const struct told_call *call);
+void calls_function_entered(struct calls_thread *calls, const struct cyg_call *call);
+void calls_function_left(struct calls_thread *calls, const struct cyg_call *call);
 
 // A follower for the calling thread, in new pages of its own: most are never touched. 0 or -errno.
 int calls_open(struct calls_thread *calls, struct arena *arena, ref_t tree,

@@ -30,8 +30,8 @@
 #define PARENT 0
 #define FIRST_CHILD 8
 #define VALUE 16
-#define CONTEXT_BY_FP 1
-#define CONTEXT_BRIDGED 2
+#define CALL_CACHE_BY_FP 1
+#define CALL_CACHE_BRIDGED 2
 #define SPREAD 0x3c6ef360           // a context has 32 bytes
 #define TABLE_MASK (16383 << 5)
 #define BESIDE 32
@@ -61,7 +61,7 @@
     .macro CHECK_CONDITION known, above
     movq PLACE(%rdi, %rsi), %rax
     subq %rdx, %rax
-    cmpq $CONTEXT_BRIDGED, %rax
+    cmpq $CALL_CACHE_BRIDGED, %rax
     jne 101f
     CHECK_WORD RETURNS_AT, RETURNS, \above
 100:
@@ -73,11 +73,11 @@
 101:
     cmpq $7, %rax
     ja 109f
-    testb $CONTEXT_BRIDGED, %al
+    testb $CALL_CACHE_BRIDGED, %al
     jz 102f
     CHECK_WORD RETURNS_AT, RETURNS, \above
     CHECK_WORD BOTTOM_AT, BOTTOM, \above
-    testb $CONTEXT_BY_FP, PLACE(%rdi, %rsi)
+    testb $CALL_CACHE_BY_FP, PLACE(%rdi, %rsi)
     jz 100b
 102:
     cmpl %ebp, POINTER(%rdi, %rsi)

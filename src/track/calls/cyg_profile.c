@@ -25,10 +25,10 @@ static place_t function_at(const struct calls_thread *calls, ref_t edge)
 }
 
 // The entry of that function among those of this level; NULL.
-static struct told_entry *entry_at_level(const struct calls_thread *calls, uintptr_t level,
-                                         place_t function)
+static struct cyg_entry *entry_at_level(const struct calls_thread *calls, uintptr_t level,
+                                        place_t function)
 {
-    for (struct told_entry *entry = calls->active->told_top; entry->level == level; entry--)
+    for (struct cyg_entry *entry = calls->active->cyg_top; entry->level == level; entry--)
         if (shadow_edge(calls, entry->node)->function == function)
             return entry;
     return NULL;
@@ -41,12 +41,12 @@ static bool open_told(struct calls_thread *calls, struct shadow *shadow)
     if (shadow->told)
         return true;
     const size_t bytes = shadow->high - shadow->low;
-    void *told = reserve_map(bytes);
+    void *told = agent_map_map(bytes);
     if (!told)
         return false;
-    shadow->told = shadow->told_top = told;
+    shadow->told = shadow->cyg_top = told;
     shadow->told_bytes = bytes;
-    shadow->told[0] = (struct told_entry){.level = UINTPTR_MAX, .node = calls->root};
+    shadow->told[0] = (struct cyg_entry){.level = UINTPTR_MAX, .node = calls->root};
     return true;
 }
 
@@ -69,8 +69,8 @@ static bool begin_function(struct calls_thread *calls, uintptr_t level, uintptr_
 static void push(struct calls_thread *calls, uintptr_t level, ref_t edge)
 {
     struct shadow *shadow = calls->active;
-    struct node *caller = shadow->told_top->node;
-    if (shadow->told_top + 2 > shadow->told + shadow->told_bytes / sizeof *shadow->told) {
+    struct node *caller = shadow->cyg_top->node;
+    if (shadow->cyg_top + 2 > shadow->told + shadow->told_bytes / sizeof *shadow->told) {
         calls->stats->lost++;
         return;
     }
@@ -81,33 +81,33 @@ static void push(struct calls_thread *calls, uintptr_t level, ref_t edge)
     // Bursts or not, these tell of every call; and of who is active, when none counts.
     if (!burst_is_closed())
         shadow_charge_for(calls, node, calls_in_bursts ? 1 : calls->amount);
-    *++shadow->told_top = (struct told_entry){.level = level, .node = node};
+    *++shadow->cyg_top = (struct cyg_entry){.level = level, .node = node};
 }
 
-void calls_function_entered(struct calls_thread *calls, const struct told_call *call)
+void calls_function_entered(struct calls_thread *calls, const struct cyg_call *call)
 {
     const int saved = errno;
     uintptr_t before;
     if (!begin_function(calls, call->level, &before))
         return;
     struct shadow *shadow = calls->active;
-    while (shadow->told_top->level < call->level)
-        shadow->told_top--;
+    while (shadow->cyg_top->level < call->level)
+        shadow->cyg_top--;
     ref_t edge = edge_of_function(calls, call->function, call->site);
     // There already, and not told to have ended: a longjmp has cut it off.
-    struct told_entry *stale = entry_at_level(calls, call->level, function_at(calls, edge));
+    struct cyg_entry *stale = entry_at_level(calls, call->level, function_at(calls, edge));
     if (stale)
-        shadow->told_top = stale - 1;
+        shadow->cyg_top = stale - 1;
     // Inlined into the function that is there: the site that it tells of is that one's.
-    if (shadow->told_top->level == call->level)
+    if (shadow->cyg_top->level == call->level)
         edge = edge_of_function(calls, call->function, call->hook_site);
     push(calls, call->level, edge);
     calls_reopen(calls, before);
-    missed_settle(calls, call->level);
+    deferred_calls_settle(calls, call->level);
     errno = saved;
 }
 
-void calls_function_left(struct calls_thread *calls, const struct told_call *call)
+void calls_function_left(struct calls_thread *calls, const struct cyg_call *call)
 {
     const int saved = errno;
     uintptr_t before;
@@ -118,12 +118,12 @@ void calls_function_left(struct calls_thread *calls, const struct told_call *cal
         function_at(calls, edge_of_function(calls, call->function, call->site));
     bool found = false;
     // An exit that is the function's last act, a jump, has the stack pointer of its caller.
-    for (; shadow->told_top->level < call->level; shadow->told_top--)
-        found |= shadow_edge(calls, shadow->told_top->node)->function == function;
-    struct told_entry *entry = found ? NULL : entry_at_level(calls, call->level, function);
+    for (; shadow->cyg_top->level < call->level; shadow->cyg_top--)
+        found |= shadow_edge(calls, shadow->cyg_top->node)->function == function;
+    struct cyg_entry *entry = found ? NULL : entry_at_level(calls, call->level, function);
     if (entry)
-        shadow->told_top = entry - 1;
+        shadow->cyg_top = entry - 1;
     calls_reopen(calls, before);
-    missed_settle(calls, call->level);
+    deferred_calls_settle(calls, call->level);
     errno = saved;
 }

@@ -5,14 +5,14 @@
 #include <stdatomic.h>
 
 // Handlers nest: each takes its place first.
-void missed_note(struct calls_thread *calls, const struct known_call *call)
+void deferred_calls_note(struct calls_thread *calls, const struct known_call *call)
 {
-    const unsigned place = __atomic_fetch_add(&calls->missed_count, 1, __ATOMIC_RELAXED);
+    const unsigned place = __atomic_fetch_add(&calls->deferred_count, 1, __ATOMIC_RELAXED);
     if (place >= MISSED_CALLS) {
         calls->stats->lost++;
         return;
     }
-    struct missed_call *missed = &calls->missed[place];
+    struct deferred_call *missed = &calls->missed[place];
     missed->slot = (uintptr_t)call->slot;
     missed->site = *call->slot;
     missed->back = call->back;
@@ -24,12 +24,12 @@ void missed_note(struct calls_thread *calls, const struct known_call *call)
         missed->slot = 0;
 }
 
-const struct missed_call *missed_entry(const struct calls_thread *calls,
-                                       const struct missed_call *before, uintptr_t slot,
-                                       uintptr_t site)
+const struct deferred_call *deferred_calls_entry(const struct calls_thread *calls,
+                                                 const struct deferred_call *before, uintptr_t slot,
+                                                 uintptr_t site)
 {
-    // One that a handler has interrupted in missed_note() may be what is looked for: then nobody
-    // knows, and frames have to tell.
+    // One that a handler has interrupted in deferred_calls_note() may be what is looked for: then
+    // nobody knows, and frames have to tell.
     while (before-- > calls->missed && before->hook)
         if (before->slot == slot && before->site == site)
             return before;
@@ -39,7 +39,7 @@ const struct missed_call *missed_entry(const struct calls_thread *calls,
 // The function whose hook was interrupted: it has its cell by now.
 static struct node *interrupted_node(struct calls_thread *calls, uintptr_t hook)
 {
-    const struct told_entry *told = calls->active->told_top;
+    const struct cyg_entry *told = calls->active->cyg_top;
     if (told && told->level == hook)
         return told->node;
     const struct shadow *shadow = shadow_of(calls, hook);
@@ -48,14 +48,14 @@ static struct node *interrupted_node(struct calls_thread *calls, uintptr_t hook)
 }
 
 // The node that a missed call hangs below. NULL: it cannot be told.
-static struct node *caller_of(struct calls_thread *calls, const struct missed_call *missed)
+static struct node *caller_of(struct calls_thread *calls, const struct deferred_call *missed)
 {
     struct node *node =
         missed->caller ? missed->caller->node : interrupted_node(calls, missed->hook);
     if (missed->frames > MISSED_FRAMES)
         return NULL;
     for (unsigned i = missed->frames; node && i-- > 0;) {
-        const struct missed_frame *frame = &missed->frame[i];
+        const struct deferred_frame *frame = &missed->frame[i];
         ref_t edge = tree_edge(calls->arena, calls->tree, frame->site, frame->function);
         ref_t child = shadow_child(calls, node, edge);
         if (child)
@@ -64,7 +64,7 @@ static struct node *caller_of(struct calls_thread *calls, const struct missed_ca
     return node;
 }
 
-static ref_t edge_of(struct calls_thread *calls, const struct missed_call *missed)
+static ref_t edge_of(struct calls_thread *calls, const struct deferred_call *missed)
 {
     const struct edge_memo *memo = memo_of(calls, missed->site, missed->back);
     if (memo->edge && memo->site == missed->site && memo->back == missed->back &&
@@ -74,7 +74,7 @@ static ref_t edge_of(struct calls_thread *calls, const struct missed_call *misse
 }
 
 // It has ended, so it needs no cell.
-static void count_missed(struct calls_thread *calls, struct missed_call *missed)
+static void count_missed(struct calls_thread *calls, struct deferred_call *missed)
 {
     missed->node = NULL;
     if (!missed->slot) // made by ourselves
@@ -99,13 +99,13 @@ static void count_all(struct calls_thread *calls)
             count_missed(calls, &calls->missed[done]);
             calls->missed[done].hook = 0;
         }
-    } while (!__atomic_compare_exchange_n(&calls->missed_count, &count, 0, false, __ATOMIC_RELAXED,
-                                          __ATOMIC_RELAXED));
+    } while (!__atomic_compare_exchange_n(&calls->deferred_count, &count, 0, false,
+                                          __ATOMIC_RELAXED, __ATOMIC_RELAXED));
 }
 
-void missed_settle(struct calls_thread *calls, uintptr_t slot)
+void deferred_calls_settle(struct calls_thread *calls, uintptr_t slot)
 {
-    while (missed_any(calls)) {
+    while (deferred_calls_any(calls)) {
         const uintptr_t before = calls_shut(calls, slot);
         count_all(calls);
         calls_reopen(calls, before);

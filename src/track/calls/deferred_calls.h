@@ -13,20 +13,20 @@
 #include "track/calls/call_cache.h"
 
 // Notes a call: its slot, back and bp are given. In a handler, with the tree shut.
-void missed_note(struct calls_thread *calls, const struct known_call *call);
+void deferred_calls_note(struct calls_thread *calls, const struct known_call *call);
 
 // The missed call, of those before another one, that has this return address in this slot; NULL.
-const struct missed_call *missed_entry(const struct calls_thread *calls,
-                                       const struct missed_call *before, uintptr_t slot,
-                                       uintptr_t site);
+const struct deferred_call *deferred_calls_entry(const struct calls_thread *calls,
+                                                 const struct deferred_call *before, uintptr_t slot,
+                                                 uintptr_t site);
 
-static inline bool missed_any(const struct calls_thread *calls)
+static inline bool deferred_calls_any(const struct calls_thread *calls)
 {
-    return __atomic_load_n(&calls->missed_count, __ATOMIC_RELAXED) != 0;
+    return __atomic_load_n(&calls->deferred_count, __ATOMIC_RELAXED) != 0;
 }
 
 // Counts them. With the tree open; `slot` as for calls_shut(). Takes the loader's word: vector
 // registers do not survive this.
-void missed_settle(struct calls_thread *calls, uintptr_t slot);
+void deferred_calls_settle(struct calls_thread *calls, uintptr_t slot);
 
 #endif

@@ -318,7 +318,7 @@ bool caller_find(struct calls_thread *calls, struct known_call *call, union unwi
 }
 
 bool caller_trace(struct calls_thread *calls, const struct known_call *call,
-                  struct missed_call *missed)
+                  struct deferred_call *missed)
 {
     struct search search;
     const uintptr_t slot = (uintptr_t)call->slot;
@@ -337,12 +337,13 @@ bool caller_trace(struct calls_thread *calls, const struct known_call *call,
             break;
         if (!left->ra_slot || is_ours(left) || !has_node(&search.cursor))
             continue;
-        missed->caller = missed_entry(calls, missed, left->ra_slot, *(uintptr_t *)left->ra_slot);
+        missed->caller =
+            deferred_calls_entry(calls, missed, left->ra_slot, *(uintptr_t *)left->ra_slot);
         if (missed->caller)
             break;
         if (missed->frames++ < MISSED_FRAMES)
             missed->frame[missed->frames - 1] =
-                (struct missed_frame){search.cursor.frame.place, left->function};
+                (struct deferred_frame){search.cursor.frame.place, left->function};
     }
     return true;
 }

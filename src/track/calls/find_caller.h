@@ -17,7 +17,7 @@ bool caller_find(struct calls_thread *calls, struct known_call *call, union unwi
 // Notes the frames between a missed call and the hook that was interrupted, and touches nothing
 // else. False: we have made the call ourselves. Signal-safe.
 bool caller_trace(struct calls_thread *calls, const struct known_call *call,
-                  struct missed_call *missed);
+                  struct deferred_call *missed);
 
 // The node of the frame that was interrupted, with all frames that are not followed between it and
 // the last one that is; *pc: of the sample, or where a hook was entered from. Signal-safe.

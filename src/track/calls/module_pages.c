@@ -10,9 +10,9 @@ _Static_assert(CALLS_CHUNKS == 8192 && CALLS_CHUNK_SHIFT == 21 && CALLS_CHUNK_PA
 
 // A chunk keeps its place for good. Its tag is written last, with release; a hook that sees it
 // reads pages that say nothing yet, or what they say. In calls_x86_64.S, too.
-__attribute__((visibility("hidden"))) uint32_t calls_chunk_tags[CALLS_CHUNKS] UNSEEN;
+__attribute__((visibility("hidden"))) uint32_t calls_chunk_tags[CALLS_CHUNKS] GC_HIDDEN;
 __attribute__((visibility("hidden")))
-calls_page_t calls_chunk_pages[CALLS_CHUNKS][CALLS_CHUNK_PAGES] UNSEEN;
+calls_page_t calls_chunk_pages[CALLS_CHUNKS][CALLS_CHUNK_PAGES] GC_HIDDEN;
 static unsigned chunk_count;
 
 // The place of a chunk, or the free one where it would be.

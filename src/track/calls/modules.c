@@ -13,7 +13,7 @@
 #include <dlfcn.h>
 #include <string.h>
 
-struct calls_modules calls_modules UNSEEN;
+struct calls_modules calls_modules GC_HIDDEN;
 
 // libc with all that it is made of: their inner calls are nobody's business, mostly.
 static bool is_libc(const char *path)
@@ -160,7 +160,7 @@ void calls_modules_add(void)
 
 void calls_modules_add_new(void)
 {
-    loader_each_new(add_module, NULL);
+    dl_each_new(add_module, NULL);
 }
 
 void calls_modules_drop(void)

@@ -48,7 +48,7 @@ struct edge_memo *memo_keep(struct calls_thread *calls, uintptr_t site, uintptr_
 {
     if (calls->map_generation != loadmap_generation()) {
         memset(calls->memos, 0, sizeof calls->memos);
-        context_forget_all(calls);
+        call_cache_forget_all(calls);
         calls->map_generation = loadmap_generation();
     }
     struct edge_memo *memo = memo_of(calls, site, back);
@@ -75,7 +75,7 @@ ref_t memo_edge(struct calls_thread *calls, uintptr_t site, uintptr_t back,
 static void forget_cells(struct shadow *shadow)
 {
     madvise(shadow->cells, shadow->bytes, MADV_DONTNEED);
-    shadow->told_top = shadow->told;
+    shadow->cyg_top = shadow->told;
 }
 
 // A shadow never moves: a hook that a signal has interrupted holds a pointer into it.
@@ -85,7 +85,7 @@ bool shadow_open(struct shadow *shadow, uintptr_t low, uintptr_t high)
     if (high - low > MOST_BYTES)
         low = high - MOST_BYTES;
     if (!shadow->cells) {
-        shadow->cells = reserve_map((high - low) / CELL_BYTES);
+        shadow->cells = agent_map_map((high - low) / CELL_BYTES);
         if (!shadow->cells)
             return false;
         shadow->bytes = (high - low) / CELL_BYTES;
@@ -118,9 +118,9 @@ ref_t shadow_child(struct calls_thread *calls, const struct node *parent, ref_t 
 void shadow_close(struct shadow *shadow)
 {
     if (shadow->cells)
-        reserve_unmap(shadow->cells, shadow->bytes);
+        agent_map_unmap(shadow->cells, shadow->bytes);
     if (shadow->told)
-        reserve_unmap(shadow->told, shadow->told_bytes);
+        agent_map_unmap(shadow->told, shadow->told_bytes);
     *shadow = (struct shadow){.cells = NULL};
 }
 
@@ -171,7 +171,7 @@ void shadow_forget_all(struct calls_thread *calls, uintptr_t sp)
                (own->high - slot) / sizeof(uintptr_t) * sizeof *own->cells);
     else
         madvise(own->cells, own->bytes, MADV_DONTNEED);
-    own->told_top = own->told;
+    own->cyg_top = own->told;
     for (unsigned i = 0; i < OTHER_STACKS; i++)
         if (calls->others[i].cells)
             forget_cells(&calls->others[i]);

@@ -14,7 +14,7 @@
 #define TABLE_PART 16 // of the slice, at most
 #define LEFT_ALONE 4
 
-__thread struct asked_thread *asked_current;
+__thread struct context_id_thread *context_id_current;
 static __thread uintptr_t root;
 
 static struct {
@@ -26,7 +26,7 @@ static struct {
     unsigned left_alone_count;
 } asked;
 
-void asked_start(struct arena *arena, struct live_contexts *live)
+void context_id_start(struct arena *arena, struct live_contexts *live)
 {
     // In a child, what the parent's numbers mean is not known here: its own are others.
     live->first = asked.live ? asked.live->first + asked.intern.used : 0;
@@ -37,13 +37,13 @@ void asked_start(struct arena *arena, struct live_contexts *live)
     encode_context_restart();
 }
 
-void asked_leave_alone(const void *const *functions, unsigned count)
+void context_id_leave_alone(const void *const *functions, unsigned count)
 {
     for (unsigned i = 0; i < count && asked.left_alone_count < LEFT_ALONE; i++)
         asked.left_alone[asked.left_alone_count++] = (uintptr_t)functions[i];
 }
 
-bool asked_is_left_alone(uintptr_t function)
+bool context_id_is_left_alone(uintptr_t function)
 {
     for (unsigned i = 0; i < asked.left_alone_count; i++)
         if (asked.left_alone[i] == function)
@@ -51,36 +51,36 @@ bool asked_is_left_alone(uintptr_t function)
     return false;
 }
 
-void asked_begin_thread(uintptr_t function)
+void context_id_begin_thread(uintptr_t function)
 {
     root = function;
 }
 
-uintptr_t asked_root(void)
+uintptr_t context_id_root(void)
 {
     return root;
 }
 
-void asked_end_thread(void)
+void context_id_end_thread(void)
 {
-    struct asked_thread *thread = asked_current;
-    asked_current = NULL;
+    struct context_id_thread *thread = context_id_current;
+    context_id_current = NULL;
     atomic_signal_fence(memory_order_seq_cst);
     if (thread)
-        reserve_unmap(thread, sizeof *thread);
+        agent_map_unmap(thread, sizeof *thread);
 }
 
-bool asked_lock(void)
+bool context_id_lock(void)
 {
     return !lock_take(&asked.lock);
 }
 
-void asked_unlock(void)
+void context_id_unlock(void)
 {
     lock_release(&asked.lock);
 }
 
-const struct intern *asked_table(uint32_t *first)
+const struct intern *context_id_table(uint32_t *first)
 {
     if (!asked.live || !atomic_load_explicit(&asked.live->nodes, memory_order_acquire))
         return NULL;
@@ -88,7 +88,7 @@ const struct intern *asked_table(uint32_t *first)
     return &asked.intern;
 }
 
-struct intern *asked_intern(void)
+struct intern *context_id_intern(void)
 {
     if (asked.intern.node)
         return &asked.intern;
@@ -105,12 +105,12 @@ struct intern *asked_intern(void)
     return &asked.intern;
 }
 
-uint64_t asked_handle(uint32_t stamp, uint32_t point)
+uint64_t context_id_handle(uint32_t stamp, uint32_t point)
 {
     return point ? (uint64_t)stamp << 32 | (asked.live->first + point) : 0;
 }
 
-struct live_sections *asked_reserve(size_t bytes, ref_t *ref)
+struct live_sections *context_id_reserve(size_t bytes, ref_t *ref)
 {
     struct live_sections *sections = NULL;
     *ref = bytes < UINT32_MAX ? arena_alloc(asked.arena, sizeof *sections + bytes) : 0;
@@ -121,7 +121,7 @@ struct live_sections *asked_reserve(size_t bytes, ref_t *ref)
     return sections;
 }
 
-void asked_publish(struct live_sections *sections, ref_t ref)
+void context_id_publish(struct live_sections *sections, ref_t ref)
 {
     live_push(&asked.live->sections, &sections->next, ref);
 }
@@ -129,8 +129,8 @@ void asked_publish(struct live_sections *sections, ref_t ref)
 // ---- by a walk
 
 // Frames youngest first. *cut: there are more, which are not known.
-static uint32_t walk(struct asked_thread *thread, const struct asked_place *at, place_t *point,
-                     bool *cut)
+static uint32_t walk(struct context_id_thread *thread, const struct context_place *at,
+                     place_t *point, bool *cut)
 {
     struct unwind_cursor cursor;
     enum verdict verdict = VERDICT_BAD_STACK;
@@ -142,11 +142,11 @@ static uint32_t walk(struct asked_thread *thread, const struct asked_place *at, 
     *point = cursor.frame.place;
     uint32_t count = 0;
     const uintptr_t root_slot = encode_context_root_slot();
-    for (bool on = true; on && count < ASKED_FRAMES;) {
+    for (bool on = true; on && count < CONTEXT_ID_FRAMES;) {
         on = unwind_step(&cursor, &verdict) == UNWIND_OK;
         const struct unwind_frame *left = on ? &cursor.left : &cursor.frame;
         // What the agent called was called, for the reader, from where the agent was.
-        if (!forbidden_is_agent(left->function))
+        if (!unmarkable_is_agent(left->function))
             thread->frames[count++] = (struct edge){0, left->function};
         // The thread's first function may have left by a jump, and be known by its slot alone.
         if (on && left->ra_slot && left->ra_slot == root_slot) {
@@ -168,7 +168,8 @@ static uint32_t walk(struct asked_thread *thread, const struct asked_place *at, 
 }
 
 // What called the function that the thread began in is none of the program's business.
-static uint32_t cut_at_root(struct asked_thread *thread, uint32_t count, place_t began, bool *cut)
+static uint32_t cut_at_root(struct context_id_thread *thread, uint32_t count, place_t began,
+                            bool *cut)
 {
     for (uint32_t i = count; began && i-- > 0;) {
         if (thread->frames[i].function != began)
@@ -180,35 +181,37 @@ static uint32_t cut_at_root(struct asked_thread *thread, uint32_t count, place_t
     return count;
 }
 
-static uint32_t walked_origin(struct intern *intern, struct asked_value creator)
+static uint32_t walked_origin(struct intern *intern, struct context_id creator)
 {
     return intern_origin(
         intern, &(struct intern_origin){creator.id, creator.handle, GRAPH_NONE, GRAPH_NONE});
 }
 
 // The context of frames in a thread of that origin.
-static struct asked_value intern_frames(struct intern *intern, const struct asked_thread *thread,
-                                        uint32_t origin, uint32_t count, bool cut, place_t point)
+static struct context_id intern_frames(struct intern *intern,
+                                       const struct context_id_thread *thread, uint32_t origin,
+                                       uint32_t count, bool cut, place_t point)
 {
     uint32_t node = origin;
     if (cut)
         node = intern_frame(intern, node, 0, 0);
     for (uint32_t i = count; i-- > 0;)
         node = intern_frame(intern, node, thread->frames[i].site, thread->frames[i].function);
-    return (struct asked_value){0, asked_handle(0, intern_point(intern, node, point, GRAPH_NONE))};
+    return (struct context_id){0,
+                               context_id_handle(0, intern_point(intern, node, point, GRAPH_NONE))};
 }
 
 // The call that created the thread, below that which created its creator, and so on.
-static struct asked_value intern_creators(struct intern *intern, struct asked_thread *thread)
+static struct context_id intern_creators(struct intern *intern, struct context_id_thread *thread)
 {
     uint32_t calls[CREATION_LEVELS], count = 0;
     struct creation_call call;
-    struct asked_value creator = {0};
+    struct context_id creator = {0};
     for (uint32_t at = creation_current;
-         count < CREATION_LEVELS && creation_read(at, &call, thread->frames, ASKED_FRAMES);
+         count < CREATION_LEVELS && creation_read(at, &call, thread->frames, CONTEXT_ID_FRAMES);
          at = call.creator)
         calls[count++] = at;
-    while (count-- > 0 && creation_read(calls[count], &call, thread->frames, ASKED_FRAMES)) {
+    while (count-- > 0 && creation_read(calls[count], &call, thread->frames, CONTEXT_ID_FRAMES)) {
         bool cut = false;
         const uint32_t frames = cut_at_root(thread, call.frames, call.root, &cut);
         creator =
@@ -217,10 +220,10 @@ static struct asked_value intern_creators(struct intern *intern, struct asked_th
     return creator;
 }
 
-struct asked_value asked_creator(void)
+struct context_id context_id_creator(void)
 {
-    struct asked_thread *thread = asked_current;
-    struct intern *intern = thread->creator_told || !creation_current ? NULL : asked_intern();
+    struct context_id_thread *thread = context_id_current;
+    struct intern *intern = thread->creator_told || !creation_current ? NULL : context_id_intern();
     if (intern)
         thread->creator = intern_creators(intern, thread);
     thread->creator_told = 1;
@@ -228,54 +231,55 @@ struct asked_value asked_creator(void)
 }
 
 // Before the walk, which needs the room for frames as well.
-static bool has_origin(struct asked_thread *thread)
+static bool has_origin(struct context_id_thread *thread)
 {
     if (thread->walked_origin)
         return true;
-    if (!asked_lock())
+    if (!context_id_lock())
         return false;
-    const struct asked_value creator = asked_creator();
-    struct intern *intern = asked_intern();
+    const struct context_id creator = context_id_creator();
+    struct intern *intern = context_id_intern();
     if (intern)
         thread->walked_origin = walked_origin(intern, creator);
-    asked_unlock();
+    context_id_unlock();
     return thread->walked_origin;
 }
 
-static struct asked_value by_walk(struct asked_thread *thread, const struct asked_place *place)
+static struct context_id by_walk(struct context_id_thread *thread,
+                                 const struct context_place *place)
 {
-    struct asked_value value = {0};
+    struct context_id value = {0};
     place_t point;
     bool cut;
     if (!has_origin(thread))
         return value;
     uint32_t count = walk(thread, place, &point, &cut);
     count = cut_at_root(thread, count, root ? loadmap_place(root) : 0, &cut);
-    if (!asked_lock())
+    if (!context_id_lock())
         return value;
     value = intern_frames(&asked.intern, thread, thread->walked_origin, count, cut, point);
-    asked_unlock();
+    context_id_unlock();
     return value;
 }
 
 // ---- either way
 
-static struct asked_thread *thread_here(void)
+static struct context_id_thread *thread_here(void)
 {
-    struct asked_thread *thread = asked_current;
+    struct context_id_thread *thread = context_id_current;
     if (!thread) {
-        thread = reserve_map(sizeof *thread);
+        thread = agent_map_map(sizeof *thread);
         if (!thread)
             return NULL;
         // A child that nobody tells us of must not hand out what is its parent's.
         if (madvise(thread, sizeof *thread, MADV_WIPEONFORK)) {
-            reserve_unmap(thread, sizeof *thread);
+            agent_map_unmap(thread, sizeof *thread);
             return NULL;
         }
-        asked_current = thread;
+        context_id_current = thread;
     }
     thread->stack.known = thread->known;
-    thread->stack.limit = ASKED_ENTRIES;
+    thread->stack.limit = CONTEXT_ID_ENTRIES;
     return thread;
 }
 
@@ -286,14 +290,14 @@ static void block_signals(uint64_t *before)
     syscall(SYS_rt_sigprocmask, SIG_BLOCK, &all, before, sizeof all);
 }
 
-struct asked_value asked_here(const struct asked_place *place)
+struct context_id context_id_here(const struct context_place *place)
 {
-    struct asked_value value = {0};
+    struct context_id value = {0};
     uint64_t mask;
-    if (!asked.live || (asked_current && asked_current->busy))
+    if (!asked.live || (context_id_current && context_id_current->busy))
         return value;
     block_signals(&mask);
-    struct asked_thread *thread = thread_here();
+    struct context_id_thread *thread = thread_here();
     if (thread) {
         thread->busy = 1;
         const bool numbered = encode_context(thread, place, &value);

@@ -16,43 +16,43 @@
 #include "live/live.h"
 #include "unwind/unwind.h"
 
-struct asked_value {
+struct context_id {
     uint64_t id, handle; // handle 0: not known
 };
 
 // Where somebody asks: the return address of the call, the stack pointer behind it, the frame
 // pointer there, and the bounds of the thread's stack.
-struct asked_place {
+struct context_place {
     uintptr_t pc, sp, bp;
     struct unwind_bounds stack;
 };
 
-enum { ASKED_FRAMES = 1 << 16 }; // deeper stacks are not told
+enum { CONTEXT_ID_FRAMES = 1 << 16 }; // deeper stacks are not told
 
 // A new slice: of a process that begins, or of a child.
-void asked_start(struct arena *arena, struct live_contexts *live);
+void context_id_start(struct arena *arena, struct live_contexts *live);
 
 // Functions of ours that call nothing of the program, and must not be hooked.
-void asked_leave_alone(const void *const *functions, unsigned count);
-bool asked_is_left_alone(uintptr_t function);
+void context_id_leave_alone(const void *const *functions, unsigned count);
+bool context_id_is_left_alone(uintptr_t function);
 
 // Of the calling thread: where it began. Its contexts go on with the call that created it
 // (track/thread_creation.h).
-void asked_begin_thread(uintptr_t root);
-uintptr_t asked_root(void);
-void asked_end_thread(void);
+void context_id_begin_thread(uintptr_t root);
+uintptr_t context_id_root(void);
+void context_id_end_thread(void);
 
 // The context of the calling thread if it is one that its number has told before, and nothing
 // speaks against it: same code, same stack pointer, same caller, same number and ccStack. A few
 // nanoseconds. Signal-safe.
-bool asked_known(uintptr_t pc, uintptr_t sp, struct asked_value *value);
+bool context_id_known(uintptr_t pc, uintptr_t sp, struct context_id *value);
 
 // The same for any, the long way. Signal-safe.
-struct asked_value asked_here(const struct asked_place *place);
+struct context_id context_id_here(const struct context_place *place);
 
 // The table that contexts are interned in, and the number that its handles begin with; NULL: there
 // is none yet.
 struct intern;
-const struct intern *asked_table(uint32_t *first);
+const struct intern *context_id_table(uint32_t *first);
 
 #endif

@@ -9,12 +9,12 @@
 #include "tree/tree.h"
 
 enum {
-    ASKED_ENTRIES = 256, // of ccStack that are remembered
-    ASKED_MEMO_BITS = 8,
+    CONTEXT_ID_ENTRIES = 256, // of ccStack that are remembered
+    CONTEXT_ID_MEMO_BITS = 8,
 };
 
 // A context that is known, with what must be as it was.
-struct asked_memo {
+struct context_id_memo {
     uintptr_t pc, sp;
     uintptr_t slot, caller; // where the return address of the function lies, and what it is
     uint64_t id, handle;
@@ -23,26 +23,26 @@ struct asked_memo {
 };
 
 // Of a thread; made when it first asks.
-struct asked_thread {
+struct context_id_thread {
     uint32_t busy;                  // it is being changed: a signal's handler must not
     uint32_t changes;               // of memos, so far
     uint32_t origin, walked_origin; // nodes; 0: not made yet
-    struct asked_value creator;     // context of the call that created the thread
+    struct context_id creator;      // context of the call that created the thread
     uint32_t creator_told;          // 1: if it is known at all
     struct intern_memo stack;
-    struct intern_known known[ASKED_ENTRIES];
-    struct asked_memo memo[1 << ASKED_MEMO_BITS];
-    struct edge frames[ASKED_FRAMES];
+    struct intern_known known[CONTEXT_ID_ENTRIES];
+    struct context_id_memo memo[1 << CONTEXT_ID_MEMO_BITS];
+    struct edge frames[CONTEXT_ID_FRAMES];
 };
 
-extern __thread struct asked_thread *asked_current;
+extern __thread struct context_id_thread *context_id_current;
 
 // encode/requested_context.c
 
 // The context, if a walk says what the number says; false: the number cannot tell it. If memory is
 // used up it is not known. Signals are blocked.
-bool encode_context(struct asked_thread *asked, const struct asked_place *place,
-                    struct asked_value *value);
+bool encode_context(struct context_id_thread *asked, const struct context_place *place,
+                    struct context_id *value);
 
 // Where the return address of the calling thread's first function lies; 0: not known.
 uintptr_t encode_context_root_slot(void);
@@ -52,17 +52,17 @@ void encode_context_restart(void);
 
 // asked.c
 
-// Under asked_lock(): the table, made if there is none; NULL: no room.
-struct intern *asked_intern(void);
-bool asked_lock(void); // signals are blocked; false: not taken
-void asked_unlock(void);
+// Under context_id_lock(): the table, made if there is none; NULL: no room.
+struct intern *context_id_intern(void);
+bool context_id_lock(void); // signals are blocked; false: not taken
+void context_id_unlock(void);
 // Leaves bytes for whoever decodes: room for them, and then the sign that they are there. NULL: no
 // room.
-struct live_sections *asked_reserve(size_t bytes, ref_t *ref);
-void asked_publish(struct live_sections *sections, ref_t ref);
-// The creator's part of a thread's origin. Under asked_lock(); uses the room for frames.
-struct asked_value asked_creator(void);
+struct live_sections *context_id_reserve(size_t bytes, ref_t *ref);
+void context_id_publish(struct live_sections *sections, ref_t ref);
+// The creator's part of a thread's origin. Under context_id_lock(); uses the room for frames.
+struct context_id context_id_creator(void);
 // The handle of a point; 0 if there is no point.
-uint64_t asked_handle(uint32_t stamp, uint32_t point);
+uint64_t context_id_handle(uint32_t stamp, uint32_t point);
 
 #endif

@@ -8,12 +8,13 @@
 #include "track/encode/encode_parts.h"
 
 // Where a context is remembered. Of a stack that is empty the hash is 0.
-static inline const struct asked_memo *asked_memo_of(const struct asked_thread *asked, uintptr_t pc,
-                                                     uint64_t id, uint32_t stack_hash)
+static inline const struct context_id_memo *
+context_id_memo_of(const struct context_id_thread *asked, uintptr_t pc, uint64_t id,
+                   uint32_t stack_hash)
 {
     const uint64_t hash =
         (pc ^ id << 20 ^ (uint64_t)stack_hash << 40) * UINT64_C(0x9e3779b97f4a7c15);
-    return &asked->memo[hash >> (64 - ASKED_MEMO_BITS)];
+    return &asked->memo[hash >> (64 - CONTEXT_ID_MEMO_BITS)];
 }
 
 // What is remembered of the number, with that stack; handle 0: nothing, or something speaks against
@@ -23,30 +24,30 @@ static inline const struct asked_memo *asked_memo_of(const struct asked_thread *
 // A state that is wrong for a reason that is known says so. A thread that is about to longjmp has
 // the state of where it lands, and asks nothing before; that sites do not lead to what the encoding
 // says is found out when it is made, before anything of it is remembered.
-static inline struct asked_value asked_recall(const struct asked_thread *asked, uintptr_t pc,
-                                              uintptr_t sp, uint32_t stack, uint32_t stack_hash,
-                                              uint32_t changes)
+static inline struct context_id context_id_recall(const struct context_id_thread *asked,
+                                                  uintptr_t pc, uintptr_t sp, uint32_t stack,
+                                                  uint32_t stack_hash, uint32_t changes)
 {
     const struct encode_state *state = &encode_state;
     const uint64_t id = state->context.id;
-    const struct asked_memo *memo = asked_memo_of(asked, pc, id, stack_hash);
+    const struct context_id_memo *memo = context_id_memo_of(asked, pc, id, stack_hash);
     const bool same = memo->pc == pc && memo->sp == sp && memo->id == id && memo->stack == stack &&
                       !state->context.over && !state->doubt &&
                       *(const uintptr_t *)memo->slot == memo->caller;
     if (!same)
-        return (struct asked_value){0, 0};
-    const struct asked_value value = {id, memo->handle};
+        return (struct context_id){0, 0};
+    const struct context_id value = {id, memo->handle};
     // Last: if it was encoded anew meanwhile, the above was read from two encodings. A stamp that
     // is in force is the thread's own if it is on the encoding in force.
     atomic_signal_fence(memory_order_seq_cst);
     if (__atomic_load_n(&asked->changes, __ATOMIC_RELAXED) != changes ||
         memo->stamp != __atomic_load_n(&encode.numbering.options.stamp, __ATOMIC_RELAXED) ||
         !state->thread || encode_is_behind(state->thread))
-        return (struct asked_value){0, 0};
+        return (struct context_id){0, 0};
     return value;
 }
 
-static inline uint32_t asked_changes(const struct asked_thread *asked)
+static inline uint32_t context_id_changes(const struct context_id_thread *asked)
 {
     const uint32_t changes = __atomic_load_n(&asked->changes, __ATOMIC_RELAXED);
     atomic_signal_fence(memory_order_seq_cst);
@@ -54,7 +55,7 @@ static inline uint32_t asked_changes(const struct asked_thread *asked)
 }
 
 // What an entry has beside its id, as one word.
-static inline uint64_t asked_rest(const struct cc_entry *entry)
+static inline uint64_t context_id_rest(const struct cc_entry *entry)
 {
     uint64_t rest;
     _Static_assert(sizeof *entry == 16 && offsetof(struct cc_entry, edge) == 8, "two words");
@@ -63,31 +64,32 @@ static inline uint64_t asked_rest(const struct cc_entry *entry)
 }
 
 // The node of what is on ccStack, if that is what it was the last time; else 0.
-static inline uint32_t asked_same_stack(const struct asked_thread *asked,
-                                        const struct context_state *context)
+static inline uint32_t context_id_same_stack(const struct context_id_thread *asked,
+                                             const struct context_state *context)
 {
     const struct intern_known *known = asked->known;
     const struct cc_entry *entry = context->stack;
     if (context->depth != asked->stack.count)
         return 0;
     for (const struct cc_entry *end = entry + context->depth; entry < end; entry++, known++)
-        if (entry->id != known->entry.id || asked_rest(entry) != asked_rest(&known->entry))
+        if (entry->id != known->entry.id ||
+            context_id_rest(entry) != context_id_rest(&known->entry))
             return 0;
     return (uint32_t)known[-1].node;
 }
 
-// As asked_known(), but only where ccStack is empty, or the same as the last time.
-static inline struct asked_value asked_find(uintptr_t pc, uintptr_t sp)
+// As context_id_known(), but only where ccStack is empty, or the same as the last time.
+static inline struct context_id context_id_find(uintptr_t pc, uintptr_t sp)
 {
-    const struct asked_thread *asked = asked_current;
+    const struct context_id_thread *asked = context_id_current;
     const struct context_state *context = &encode_state.context;
     if (!asked)
-        return (struct asked_value){0, 0};
-    const uint32_t changes = asked_changes(asked);
+        return (struct context_id){0, 0};
+    const uint32_t changes = context_id_changes(asked);
     if (!context->depth)
-        return asked_recall(asked, pc, sp, asked->origin, 0, changes);
-    const uint32_t stack = asked_same_stack(asked, context);
-    return asked_recall(asked, pc, sp, stack, stack, changes);
+        return context_id_recall(asked, pc, sp, asked->origin, 0, changes);
+    const uint32_t stack = context_id_same_stack(asked, context);
+    return context_id_recall(asked, pc, sp, stack, stack, changes);
 }
 
 #endif

@@ -36,7 +36,7 @@ static struct module_ref program;
 static struct {
     uintptr_t address;
     enum site_stays why;
-} stayed[STAYS_MOST] UNSEEN;
+} stayed[STAYS_MOST] GC_HIDDEN;
 static unsigned stayed_count;
 
 #define NOWHERE_PLACE 1 // of no function
@@ -232,8 +232,9 @@ static struct stub *hook_for(uint32_t function, struct site *site)
 }
 
 #define CHANGES 256
-static struct site_change changes[CHANGES] UNSEEN; // of all functions that are looked at together
-static uint32_t changed[CHANGES] UNSEEN;           // whose they are
+static struct site_change
+    changes[CHANGES] GC_HIDDEN;             // of all functions that are looked at together
+static uint32_t changed[CHANGES] GC_HIDDEN; // whose they are
 static size_t change_count;
 
 // If that fails, calls are as silent as any that cannot be patched.
@@ -295,7 +296,7 @@ static void add_sites(uint32_t function, const struct site_list *list)
         const bool tail = site->kind == SITE_TAIL || site->kind == SITE_TAIL_INDIRECT;
         const bool direct = !is_indirect(site) && site->kind != SITE_TAIL_INDIRECT;
         const uintptr_t target = target_of(site);
-        if (asked_is_left_alone(target))
+        if (context_id_is_left_alone(target))
             continue;
         if (is_left(target) || (direct && encode_leads_to_quiet(target)))
             continue;

@@ -44,7 +44,7 @@ void encode_count_push(struct encode_state *state, uint32_t edge)
     encode_count(&encode.counts->pushes, pushes);
     count_reason(state->thread, edge, pushes);
     graph_edge(&encode.graph, edge)->heat += pushes;
-    if (!encode.stopped && unwinding_has_memory()) {
+    if (!encode.stopped && program_unwinder_has_memory()) {
         atomic_store_explicit(&encode.wanted, REENCODE_STACK, memory_order_relaxed);
         encode_notice(state);
     }

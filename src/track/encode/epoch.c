@@ -16,7 +16,7 @@
 #include "track/encode/encode_parts.h"
 
 // For threads that nobody knows: nothing happens. The words of all edges are 0.
-static struct encode_words nothing UNSEEN;
+static struct encode_words nothing GC_HIDDEN;
 __thread struct encode_state encode_state = {.words = &nothing};
 
 static struct encode_epoch *epochs; // from new to old
@@ -161,7 +161,7 @@ void encode_forget_words(struct encode_state *state)
 // ---- leading sites to what the encoding says
 
 #define CHANGES 512
-static struct site_change changes[CHANGES] UNSEEN;
+static struct site_change changes[CHANGES] GC_HIDDEN;
 
 static int apply(size_t count)
 {

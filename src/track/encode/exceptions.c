@@ -47,7 +47,7 @@ static uintptr_t resumes;
 
 // Functions that were seen asking, of unwinders that are not known by their tables or their
 // library.
-static struct place_set seen UNSEEN;
+static struct place_set seen GC_HIDDEN;
 
 bool encode_is_unwinder(const struct unwind_frame *frame)
 {
@@ -133,7 +133,7 @@ static void uncover_returns(struct encode_thread *thread, const uintptr_t *frame
     if (encode_walk_on(thread, &cursor)) {
         encode_uncover_returns(thread);
         encode_replay(thread, 0);
-        if (unwinding_has_memory())
+        if (program_unwinder_has_memory())
             encode_stop(thread);
     }
     encode_unlock(thread, &mask);
@@ -146,34 +146,35 @@ static void searched(uintptr_t pc, const uintptr_t *frame)
     struct unwind_frame unwinder;
     if (!state->thread) {
         if (!pc)
-            unwinding_expect_memory();
+            program_unwinder_expect_memory();
         return;
     }
     if (exceptions_of_thread)
         state->uncaught = &exceptions_of_thread()->uncaught;
     if ((state->uncaught && *state->uncaught) || (!pc && comes_from_one_that_looks(frame)))
         return;
-    const enum unwinding_stage stage =
-        pc ? unwinding_stage(pc, frame, state->thread->stack.high, &unwinder) : UNWINDING_UNKNOWN;
-    if (stage == UNWINDING_GOES_ON ||
-        (stage == UNWINDING_BEGINS && unwinder.function == only_looks))
+    const enum program_unwinder_stage stage =
+        pc ? program_unwinder_stage(pc, frame, state->thread->stack.high, &unwinder)
+           : PROGRAM_UNWINDER_UNKNOWN;
+    if (stage == PROGRAM_UNWINDER_GOES_ON ||
+        (stage == PROGRAM_UNWINDER_BEGINS && unwinder.function == only_looks))
         return;
     // One that throws is known by its table: stubs are no frames to those who catch.
-    const bool throws = stage == UNWINDING_BEGINS && unwinder.flags & FRAME_EH_RETURN;
+    const bool throws = stage == PROGRAM_UNWINDER_BEGINS && unwinder.flags & FRAME_EH_RETURN;
     if (throws) {
         state->foreign = true;
         return;
     }
     if (!pc)
-        unwinding_expect_memory();
-    if (stage == UNWINDING_BEGINS) {
+        program_unwinder_expect_memory();
+    if (stage == PROGRAM_UNWINDER_BEGINS) {
         place_set_add(&seen, unwinder.function);
         state->in_flight = 1;
     }
     uncover_returns(state->thread, frame);
     // Last: return addresses of one who may have thrown stay where they are, and numbers do not
     // rest.
-    state->foreign |= stage == UNWINDING_UNKNOWN;
+    state->foreign |= stage == PROGRAM_UNWINDER_UNKNOWN;
     encode_distrust();
 }
 
@@ -189,5 +190,5 @@ void encode_watch_unwinders(void)
         (struct exceptions * (*)(void)) lookup_symbol(RTLD_DEFAULT, "__cxa_get_globals_fast");
     only_looks = place_of("_Unwind_Backtrace");
     resumes = (uintptr_t)lookup_symbol(RTLD_NEXT, "_Unwind_Resume");
-    frames_ask(unwound, searched);
+    stub_cfi_ask(unwound, searched);
 }

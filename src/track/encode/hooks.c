@@ -10,7 +10,7 @@
 
 // From a stub's address, and the target of an indirect call, to the edge (encode_layout.h): one
 // word, so that threads need no lock.
-_Atomic uint64_t encode_table[1 << TABLE_BITS] UNSEEN;
+_Atomic uint64_t encode_table[1 << TABLE_BITS] GC_HIDDEN;
 
 // The short way knows where things are.
 _Static_assert(offsetof(struct encode, wanted) == ENCODE_WANTED, "");
@@ -246,7 +246,7 @@ static void meet_call(struct encode_thread *thread, struct encode_site *site, ui
     const enum reencode reason = decide();
     if (reason != REENCODE_NOT && !deeper && walk_from(thread, site->site, sp, bp))
         reencode(thread, reason);
-    if (unwinding_has_memory() && !deeper && walk_from(thread, site->site, sp, bp))
+    if (program_unwinder_has_memory() && !deeper && walk_from(thread, site->site, sp, bp))
         encode_stop(thread);
     atomic_store_explicit(&encode.wanted, REENCODE_NOT, memory_order_relaxed);
     encode_count_graph();

@@ -49,7 +49,7 @@ ref_t encode_place(struct encode_thread *thread, struct walker *walker)
 static bool add_above(struct encode_thread *thread, uint32_t *count,
                       const struct unwind_frame *left, place_t site)
 {
-    if (forbidden_is_agent(left->function)) {
+    if (unmarkable_is_agent(left->function)) {
         if (*count)
             thread->above_frames[*count - 1].site = site;
         return true;
@@ -83,14 +83,16 @@ ref_t encode_place_bounded(struct encode_thread *thread, struct walker *walker,
 {
     const uint32_t *path = thread->path + ENCODE_FRAMES - thread->path_count;
     uint32_t frames = path_to_walk(&encode.graph, path, thread->path_count, thread->walked);
-    struct pass pass = {
+    struct unwind_pass pass = {
         .walker = walker, .low = walker->capacity, .amount = weight, .verdict = VERDICT_COMPLETE};
     bool room = thread->above_tree == walker->tree;
     for (unsigned i = 0; i < climbed->count && room; i++)
-        room = pass_tell(&pass, climbed->site[i], climbed->function[i]);
+        room = unwind_pass_tell(&pass, climbed->site[i], climbed->function[i]);
     while (frames-- > 0 && room)
-        room = pass_tell(&pass, thread->walked[frames].site, thread->walked[frames].function);
+        room =
+            unwind_pass_tell(&pass, thread->walked[frames].site, thread->walked[frames].function);
     for (uint32_t i = 0; i < thread->above_count && room; i++)
-        room = pass_tell(&pass, thread->above_frames[i].site, thread->above_frames[i].function);
-    return room ? pass_insert_path(&pass) : 0;
+        room =
+            unwind_pass_tell(&pass, thread->above_frames[i].site, thread->above_frames[i].function);
+    return room ? unwind_pass_insert_path(&pass) : 0;
 }

@@ -44,7 +44,7 @@ bool encode_leads_to_quiet(uintptr_t target)
 {
     // What is half noted once is never known: there is no memory, and samples there are walked.
     static bool failed;
-    return target && !failed && quiet_is(target, note, &failed) && !failed;
+    return target && !failed && leaf_function_is(target, note, &failed) && !failed;
 }
 
 bool encode_undo_call(struct encode_thread *thread, const struct stub_place *place)
@@ -99,7 +99,7 @@ static bool climb_frame(struct encode_thread *thread, struct unwind_cursor *curs
         return false;
     climbed->frames++;
     // What the agent has called was called from where the agent was.
-    if (!forbidden_is_agent(left->function))
+    if (!unmarkable_is_agent(left->function))
         climbed->function[climbed->count++] = left->function;
     else if (climbed->count == 0)
         return false;

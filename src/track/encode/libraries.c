@@ -21,7 +21,7 @@
 #include <errno.h>
 
 #define CHANGES 256
-static struct site_change changes[CHANGES] UNSEEN;
+static struct site_change changes[CHANGES] GC_HIDDEN;
 static size_t change_count;
 
 static bool apply_changes(void)
@@ -44,7 +44,7 @@ static bool change(struct site *site, struct stub *stub)
 static struct library {
     uintptr_t start, end, dynamic;
     bool gone;
-} libraries[LIBRARIES_MOST] UNSEEN; // in the loader's order, which is that of loading
+} libraries[LIBRARIES_MOST] GC_HIDDEN; // in the loader's order, which is that of loading
 static unsigned library_count;
 static uintptr_t gone_start, gone_end; // of all that are gone: most code lies elsewhere
 
@@ -162,7 +162,7 @@ static void forget_libraries(void)
         encode_unsettle();
 }
 
-static void on_libraries_changed(enum loader_event event)
+static void on_libraries_changed(enum dl_event event)
 {
     static bool held; // between two events, under the loader's lock
     const int saved = errno;
@@ -171,7 +171,7 @@ static void on_libraries_changed(enum loader_event event)
     if (!held) // its holder is gone, or waits for the loader: nothing is patched any more
         encode.stopped = encode.failed = true;
     if (event == LOADER_ADDED && held)
-        loader_each_new(add_library, NULL);
+        dl_each_new(add_library, NULL);
     if (event == LOADER_REMOVES)
         loadmap_before_unload();
     if (event == LOADER_REMOVED) {
@@ -188,12 +188,12 @@ static void on_libraries_changed(enum loader_event event)
 
 void encode_watch_loader(void)
 {
-    loader_watch(on_libraries_changed); // without it, what comes later is outside
+    dl_watch(on_libraries_changed); // without it, what comes later is outside
 }
 
 bool encode_hears_of_unloading(void)
 {
-    return encode.started && loader_is_watched();
+    return encode.started && dl_is_watched();
 }
 
 // ---- the end

@@ -26,19 +26,19 @@ uintptr_t encode_context_root_slot(void)
 }
 
 // The node of what is on ccStack; 0: it is not known.
-static uint32_t find_stack(struct asked_thread *asked, const struct context_state *context)
+static uint32_t find_stack(struct context_id_thread *asked, const struct context_state *context)
 {
     uint32_t first;
-    const struct intern *table = asked_table(&first);
+    const struct intern *table = context_id_table(&first);
     if (!table || !asked->origin)
         return 0;
     return intern_find_stack(table, asked->origin, context->stack, context->depth, &asked->stack);
 }
 
-bool asked_known(uintptr_t pc, uintptr_t sp, struct asked_value *value)
+bool context_id_known(uintptr_t pc, uintptr_t sp, struct context_id *value)
 {
-    struct asked_thread *asked = asked_current;
-    *value = (struct asked_value){0, 0};
+    struct context_id_thread *asked = context_id_current;
+    *value = (struct context_id){0, 0};
     if (!asked || asked->busy)
         return false;
     asked->busy = 1;
@@ -48,8 +48,8 @@ bool asked_known(uintptr_t pc, uintptr_t sp, struct asked_value *value)
     __atomic_store_n(&asked->changes, asked->changes + 1, __ATOMIC_RELAXED);
     const uint32_t stack = find_stack(asked, context);
     if (stack)
-        *value =
-            asked_recall(asked, pc, sp, stack, context->depth ? stack : 0, asked_changes(asked));
+        *value = context_id_recall(asked, pc, sp, stack, context->depth ? stack : 0,
+                                   context_id_changes(asked));
     atomic_signal_fence(memory_order_seq_cst);
     asked->busy = 0;
     return value->handle != 0;
@@ -117,12 +117,12 @@ static bool tell(const struct encode_thread *thread)
             serial_dictionary(&out, dictionary);
         if (pass == 1)
             break;
-        sections = asked_reserve(out.size, &ref);
+        sections = context_id_reserve(out.size, &ref);
         if (!sections)
             return false;
         out = (struct serial){sections->data, 0, out.size};
     }
-    asked_publish(sections, ref);
+    context_id_publish(sections, ref);
     told.functions = graph->function_count;
     told.edges = graph->edge_count;
     told.stamp = dictionary->stamp;
@@ -131,12 +131,12 @@ static bool tell(const struct encode_thread *thread)
 }
 
 // Under the lock: what was confirmed becomes two numbers. 0: no room.
-static uint64_t intern(struct asked_thread *asked, const struct encode_thread *thread,
+static uint64_t intern(struct context_id_thread *asked, const struct encode_thread *thread,
                        place_t point, uint32_t function, uint32_t *stack)
 {
     const struct context_state *context = &thread->state->context;
-    const struct asked_value creator = asked_creator();
-    struct intern *intern = tell(thread) ? asked_intern() : NULL;
+    const struct context_id creator = context_id_creator();
+    struct intern *intern = tell(thread) ? context_id_intern() : NULL;
     if (!intern)
         return 0;
     if (!asked->origin)
@@ -145,7 +145,7 @@ static uint64_t intern(struct asked_thread *asked, const struct encode_thread *t
     const uint32_t stamp = thread->epoch->dictionary->stamp;
     *stack = (uint32_t)intern_stack(intern, stamp, asked->origin, context->stack, context->depth,
                                     &asked->stack);
-    return asked_handle(stamp, intern_point(intern, *stack, point, function));
+    return context_id_handle(stamp, intern_point(intern, *stack, point, function));
 }
 
 // Code that may be unloaded can be something else the next time.
@@ -159,28 +159,29 @@ static bool is_permanent(uintptr_t pc)
     return permanent;
 }
 
-static void remember(struct asked_thread *asked, const struct encode_thread *thread,
-                     const struct asked_place *place, const struct asked_value *value,
+static void remember(struct context_id_thread *asked, const struct encode_thread *thread,
+                     const struct context_place *place, const struct context_id *value,
                      uint32_t stack)
 {
     const uintptr_t slot = thread->count ? thread->frames[0].slot : thread->root_slot;
     if (!slot || !is_permanent(place->pc))
         return;
-    const struct asked_memo *memo =
-        asked_memo_of(asked, place->pc, value->id, thread->state->context.depth ? stack : 0);
-    *(struct asked_memo *)memo = (struct asked_memo){.pc = place->pc,
-                                                     .sp = place->sp,
-                                                     .slot = slot,
-                                                     .caller = *(const uintptr_t *)slot,
-                                                     .id = value->id,
-                                                     .handle = value->handle,
-                                                     .stack = stack,
-                                                     .stamp = thread->epoch->dictionary->stamp};
+    const struct context_id_memo *memo =
+        context_id_memo_of(asked, place->pc, value->id, thread->state->context.depth ? stack : 0);
+    *(struct context_id_memo *)memo =
+        (struct context_id_memo){.pc = place->pc,
+                                 .sp = place->sp,
+                                 .slot = slot,
+                                 .caller = *(const uintptr_t *)slot,
+                                 .id = value->id,
+                                 .handle = value->handle,
+                                 .stack = stack,
+                                 .stamp = thread->epoch->dictionary->stamp};
     __atomic_store_n(&asked->changes, asked->changes + 1, __ATOMIC_RELAXED);
 }
 
-bool encode_context(struct asked_thread *asked, const struct asked_place *place,
-                    struct asked_value *value)
+bool encode_context(struct context_id_thread *asked, const struct context_place *place,
+                    struct context_id *value)
 {
     struct encode_thread *thread = encode_current;
     struct stub_place stub;
@@ -196,11 +197,11 @@ bool encode_context(struct asked_thread *asked, const struct asked_place *place,
     const place_t place_of = cursor.frame.function;
     const bool confirmed = confirm(thread, &cursor);
     const uint32_t function = graph_find_function(&encode.graph, place_of);
-    if (confirmed && is_plain(&thread->state->context) && asked_lock()) {
+    if (confirmed && is_plain(&thread->state->context) && context_id_lock()) {
         uint32_t stack = 0;
         value->id = thread->state->context.id;
         value->handle = intern(asked, thread, point, function, &stack);
-        asked_unlock();
+        context_id_unlock();
         if (value->handle)
             remember(asked, thread, place, value, stack);
         else

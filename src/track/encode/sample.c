@@ -103,7 +103,7 @@ static bool is_ours(const struct encode_thread *thread, const struct unwind_curs
                     uintptr_t pc)
 {
     struct stub_place place;
-    return forbidden_is_agent(cursor->frame.function) ||
+    return unmarkable_is_agent(cursor->frame.function) ||
            (!thread->in_stub && sites_locate(pc, &place));
 }
 

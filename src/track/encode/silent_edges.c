@@ -80,7 +80,7 @@ void encode_add_stays(uint32_t function, uintptr_t address, enum site_stays why)
     if (why == STAYS_MIDDLE && target == behind)
         return; // reads the pc
     target = encode_target_behind(address, target, slot);
-    if (asked_is_left_alone(target) || encode_leads_to_quiet(target))
+    if (context_id_is_left_alone(target) || encode_leads_to_quiet(target))
         return; // comes back without a call of anything that counts
     if (encode_resumes(target))
         return; // never comes back, and no number means anything meanwhile

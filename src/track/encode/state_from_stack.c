@@ -48,7 +48,7 @@ static bool find_root(struct encode_thread *thread)
 static bool is_hook(const struct encode_thread *thread, const struct unwind_frame *frame)
 {
     struct stub_place place;
-    return forbidden_is_agent(frame->function) && in_stack(thread, frame->ra_slot) &&
+    return unmarkable_is_agent(frame->function) && in_stack(thread, frame->ra_slot) &&
            sites_locate(*(uintptr_t *)frame->ra_slot, &place);
 }
 
@@ -277,7 +277,7 @@ void encode_go_on(struct encode_thread *thread)
 bool encode_has_landed(const struct encode_thread *thread)
 {
     for (uint32_t i = 0; i < thread->count; i++)
-        if (forbidden_is_agent(thread->frames[i].function))
+        if (unmarkable_is_agent(thread->frames[i].function))
             return false;
     return true;
 }

@@ -116,8 +116,8 @@ static uint64_t heat_of(const struct encode_target *target)
 
 // ---- chains
 
-static struct stub_arm arms[STUB_ARMS] UNSEEN; // of the one that is made. Under the lock.
-static struct encode_target *chosen[STUB_ARMS] UNSEEN;
+static struct stub_arm arms[STUB_ARMS] GC_HIDDEN; // of the one that is made. Under the lock.
+static struct encode_target *chosen[STUB_ARMS] GC_HIDDEN;
 
 // A chain that cannot be replaced must not know what may go.
 static bool fits_chain(const struct encode_site *site, const struct encode_target *target)

@@ -139,7 +139,7 @@ int encode_start(struct live_encode *counts, const struct live_options *options)
     encode.verify = options->verify;
     encode.restless = options->restless;
     encode.by = (enum live_by)options->encode_by;
-    encode.pool = (struct pool){.map = reserve_map, .unmap = reserve_unmap, .piece = 1 << 16};
+    encode.pool = (struct pool){.map = agent_map_map, .unmap = agent_map_unmap, .piece = 1 << 16};
     encode.policy = (struct policy)POLICY_DEFAULT;
     graph_init(&encode.graph, &encode.pool);
     const struct numbering_options numbering = {.id_bits = ID_BITS};
@@ -168,11 +168,11 @@ struct encode_thread *encode_open(uintptr_t root, struct unwind_bounds stack)
         return state->thread;
     if (!lock_and_wait(&mask))
         return NULL;
-    struct encode_thread *thread = reserve_map(sizeof *thread);
+    struct encode_thread *thread = agent_map_map(sizeof *thread);
     uint32_t function = thread ? encode_meet(root) : GRAPH_NONE;
     if (function == GRAPH_NONE || numbering_cover(&encode.numbering)) {
         if (thread)
-            reserve_unmap(thread, sizeof *thread);
+            agent_map_unmap(thread, sizeof *thread);
         thread = NULL;
     } else {
         graph_set_root(&encode.graph, function);
@@ -203,7 +203,7 @@ static void forget_thread(struct encode_thread *thread)
     if (*link)
         *link = thread->next;
     encode_leave(thread);
-    reserve_unmap(thread, sizeof *thread);
+    agent_map_unmap(thread, sizeof *thread);
 }
 
 void encode_close(struct encode_thread *thread)

@@ -84,23 +84,23 @@ static ref_t place(struct placing *placing)
     return node;
 }
 
-static size_t same_as_last(const struct pass *pass)
+static size_t same_as_last(const struct unwind_pass *pass)
 {
     const struct walker *walker = pass->walker;
     const struct walk_frame *last = walker->frames, *fresh = walker->frames + pass->low;
     size_t same = 0;
-    while (same < walker->count && same < pass_walked(pass) &&
+    while (same < walker->count && same < unwind_pass_walked(pass) &&
            last[same].site == fresh[same].site && last[same].function == fresh[same].function)
         same++;
     return same;
 }
 
-ref_t pass_insert_path(struct pass *pass)
+ref_t unwind_pass_insert_path(struct unwind_pass *pass)
 {
     struct walker *walker = pass->walker;
     struct placing placing = {.walker = walker,
                               .frames = walker->frames + pass->low,
-                              .count = pass_walked(pass),
+                              .count = unwind_pass_walked(pass),
                               .same = same_as_last(pass),
                               .weight = pass->amount};
     const enum bounded_room room = bounded_begin(walker->arena, walker->tree);
@@ -115,6 +115,6 @@ ref_t pass_insert_path(struct pass *pass)
     stats->frames_stack += placing.count;
     stats->purged = bounded_purged(walker->arena, walker->tree);
     stats->unplaced += node == 0;
-    pass_adopt(pass, placing.same, placing.same);
+    unwind_pass_adopt(pass, placing.same, placing.same);
     return node ? node : tree_root(walker->arena, walker->tree);
 }

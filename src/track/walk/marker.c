@@ -22,14 +22,14 @@ struct marker_entry {
 
 _Static_assert(sizeof(struct marker_entry) == 32, "the stub's unwind expression scales by 32");
 
-__attribute__((visibility("hidden"))) struct marker_entry marker_table[TABLE_SIZE] UNSEEN;
+__attribute__((visibility("hidden"))) struct marker_entry marker_table[TABLE_SIZE] GC_HIDDEN;
 
 // Where markers go that were lost with their frame. Newest wins; read by whoever meets a stub
 // without an entry.
 #define GRAVEYARD_SIZE 4096
 static struct {
     _Atomic uintptr_t cfa, truth;
-} graveyard[GRAVEYARD_SIZE] UNSEEN;
+} graveyard[GRAVEYARD_SIZE] GC_HIDDEN;
 
 // Near stack addresses stay near each other in the table; stacks of threads, whole pages apart, are
 // spread.

@@ -8,17 +8,17 @@
 #include "base/arena.h"
 
 // Where the arena is when it is time for the next one.
-extern _Atomic uint64_t ahead_next;
+extern _Atomic uint64_t prefault_next;
 
-void ahead_prepare(const struct arena *arena, uint64_t used);
+void prefault_prepare(const struct arena *arena, uint64_t used);
 
 // Where the program calls us, and not in a handler of ours: a huge page may take half a
 // millisecond.
-static inline void ahead_look(const struct arena *arena)
+static inline void prefault_look(const struct arena *arena)
 {
     const uint64_t used = atomic_load_explicit(&arena_head(arena)->used, memory_order_relaxed);
-    if (used >= atomic_load_explicit(&ahead_next, memory_order_relaxed))
-        ahead_prepare(arena, used);
+    if (used >= atomic_load_explicit(&prefault_next, memory_order_relaxed))
+        prefault_prepare(arena, used);
 }
 
 #endif

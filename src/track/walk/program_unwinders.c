@@ -12,35 +12,35 @@ static _Atomic bool forbidden, remembering;
 
 static void (*noted)(void);
 
-void unwinding_start(void (*note)(void))
+void program_unwinder_start(void (*note)(void))
 {
     noted = note;
 }
 
-void unwinding_forbid_markers(void)
+void program_unwinder_forbid_markers(void)
 {
     if (!atomic_exchange_explicit(&forbidden, true, memory_order_relaxed) && noted)
         noted();
 }
 
-bool unwinding_forbids_markers(void)
+bool program_unwinder_forbids_markers(void)
 {
     return atomic_load_explicit(&forbidden, memory_order_relaxed);
 }
 
-void unwinding_expect_memory(void)
+void program_unwinder_expect_memory(void)
 {
     atomic_store_explicit(&remembering, true, memory_order_relaxed);
-    unwinding_forbid_markers();
+    program_unwinder_forbid_markers();
 }
 
-bool unwinding_has_memory(void)
+bool program_unwinder_has_memory(void)
 {
     return atomic_load_explicit(&remembering, memory_order_relaxed);
 }
 
-enum unwinding_stage unwinding_stage(uintptr_t pc, const uintptr_t *frame, uintptr_t high,
-                                     struct unwind_frame *unwinder)
+enum program_unwinder_stage program_unwinder_stage(uintptr_t pc, const uintptr_t *frame,
+                                                   uintptr_t high, struct unwind_frame *unwinder)
 {
     const uintptr_t sp = (uintptr_t)(frame + 2);
     const struct unwind_bounds bounds = {sp, sp < high ? high : sp};
@@ -53,18 +53,18 @@ enum unwinding_stage unwinding_stage(uintptr_t pc, const uintptr_t *frame, uintp
         *unwinder = cursor.frame;
         if (cursor.frame.function == wanted) {
             if (!place_set_add(&outermost, wanted))
-                unwinding_forbid_markers(); // too many to know
-            return UNWINDING_BEGINS;
+                program_unwinder_forbid_markers(); // too many to know
+            return PROGRAM_UNWINDER_BEGINS;
         }
         if (place_set_has(&outermost, cursor.frame.function))
-            return UNWINDING_GOES_ON;
+            return PROGRAM_UNWINDER_GOES_ON;
         if (unwind_step(&cursor, &verdict) != UNWIND_OK)
             break;
     }
-    return UNWINDING_UNKNOWN;
+    return PROGRAM_UNWINDER_UNKNOWN;
 }
 
-void unwinding_asks(uintptr_t pc, const uintptr_t *frame)
+void program_unwinder_asks(uintptr_t pc, const uintptr_t *frame)
 {
     struct walker *walker = walk_current;
     const uintptr_t sp = (uintptr_t)(frame + 2);
@@ -72,21 +72,22 @@ void unwinding_asks(uintptr_t pc, const uintptr_t *frame)
     if (walker && walker->suspended)
         return; // backtrace(), which is known to begin and to end
     if (!pc)
-        unwinding_expect_memory();
+        program_unwinder_expect_memory();
     // Where the stub is at work, a handler of the program has interrupted it. Most questions of an
     // unwinder come from the same depth.
     if (!walker || !walker->use_marker || walker->in_stub || walker->unwinding == sp)
         return;
     walk_suspend(walker);
     walker->unwinding = sp;
-    if (pc && unwinding_stage(pc, frame, walker->stack.high, &unwinder) == UNWINDING_UNKNOWN)
-        unwinding_forbid_markers();
+    if (pc && program_unwinder_stage(pc, frame, walker->stack.high, &unwinder) ==
+                  PROGRAM_UNWINDER_UNKNOWN)
+        program_unwinder_forbid_markers();
     walk_resume(walker);
 }
 
-bool unwinding_goes_on(struct walker *walker)
+bool program_unwinder_goes_on(struct walker *walker)
 {
-    if (!RARE(walker->unwinding))
+    if (!UNLIKELY(walker->unwinding))
         return false;
     for (size_t i = walker->count; i-- > 0;)
         if (place_set_has(&outermost, walker->frames[i].function))

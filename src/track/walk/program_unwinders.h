@@ -21,36 +21,36 @@
 
 // The outermost function of an unwinder is that whose table it wants first. One that begins with
 // its caller's is at work, for us, as long as the caller is.
-enum unwinding_stage {
-    UNWINDING_BEGINS,
-    UNWINDING_GOES_ON,
-    UNWINDING_UNKNOWN, // it asks in another way
+enum program_unwinder_stage {
+    PROGRAM_UNWINDER_BEGINS,
+    PROGRAM_UNWINDER_GOES_ON,
+    PROGRAM_UNWINDER_UNKNOWN, // it asks in another way
 };
 
 // By the question of an unwinder on a stack that ends at `high`, as below; pc is not 0. *unwinder
 // is the frame of its outermost function, if that is known. In normal context.
-enum unwinding_stage unwinding_stage(uintptr_t pc, const uintptr_t *frame, uintptr_t high,
-                                     struct unwind_frame *unwinder);
+enum program_unwinder_stage program_unwinder_stage(uintptr_t pc, const uintptr_t *frame,
+                                                   uintptr_t high, struct unwind_frame *unwinder);
 
 // An unwinder of the program wants the table of the function at pc, or all tables (0). `frame` is
 // the frame address of the function that it has called for that. In normal context, or a handler of
 // the program's.
-void unwinding_asks(uintptr_t pc, const uintptr_t *frame);
+void program_unwinder_asks(uintptr_t pc, const uintptr_t *frame);
 
 // Whether it may still be at work, by the frames of the last sample. Signal-safe.
-bool unwinding_goes_on(struct walker *walker);
+bool program_unwinder_goes_on(struct walker *walker);
 
 // The program has an unwinder that remembers tables, or may: it looks at stacks without a question.
 // Markers of other threads go with their next sample. Signal-safe.
-void unwinding_expect_memory(void);
-bool unwinding_has_memory(void);
+void program_unwinder_expect_memory(void);
+bool program_unwinder_has_memory(void);
 
 // The same for one that nobody understands, but that asks.
-void unwinding_forbid_markers(void);
-bool unwinding_forbids_markers(void);
+void program_unwinder_forbid_markers(void);
+bool program_unwinder_forbids_markers(void);
 
 // `note` is called once, when markers are forbidden, in a signal handler, too. Before the first
 // module is found.
-void unwinding_start(void (*note)(void));
+void program_unwinder_start(void (*note)(void));
 
 #endif

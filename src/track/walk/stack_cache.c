@@ -4,10 +4,10 @@
 #include "unwind/stack.h"
 
 // Where trails from there are: paths to the same place with the same stack pointer are not rare.
-static struct trail *trails_at(struct trails *trails, uintptr_t pc, uintptr_t sp)
+static struct cached_walk *stack_cache_at(struct stack_cache *trails, uintptr_t pc, uintptr_t sp)
 {
     const uint64_t hash = (pc ^ sp << 20 ^ sp >> 3) * UINT64_C(0x9e3779b97f4a7c15);
-    return &trails->trails[(hash >> 32) % (TRAILS / TRAIL_WAYS) * TRAIL_WAYS];
+    return &trails->trails[(hash >> 32) % (CACHED_WALKS / TRAIL_WAYS) * TRAIL_WAYS];
 }
 
 static bool is_unchanged(const struct unwind_word *words, uint32_t count)
@@ -24,7 +24,7 @@ static bool is_of_stack(const struct walker *walker, uintptr_t sp)
     return sp >= walker->stack.low && sp < walker->stack.high;
 }
 
-static bool is_of(const struct trail *trail, const struct walker *walker, uintptr_t pc,
+static bool is_of(const struct cached_walk *trail, const struct walker *walker, uintptr_t pc,
                   uintptr_t sp, uintptr_t bp)
 {
     return trail->pc == pc && trail->sp == sp && trail->tree == walker->tree &&
@@ -32,10 +32,10 @@ static bool is_of(const struct trail *trail, const struct walker *walker, uintpt
            (!trail->serial || (trail->serial == walker->serial && walker->marker.entry));
 }
 
-ref_t trail_find(struct trails *trails, struct walker *walker, uintptr_t pc, uintptr_t sp,
-                 uintptr_t bp)
+ref_t stack_cache_find(struct stack_cache *trails, struct walker *walker, uintptr_t pc,
+                       uintptr_t sp, uintptr_t bp)
 {
-    const struct trail *trail = trails_at(trails, pc, sp), *end = trail + TRAIL_WAYS;
+    const struct cached_walk *trail = stack_cache_at(trails, pc, sp), *end = trail + TRAIL_WAYS;
     while (trail < end && !(is_of(trail, walker, pc, sp, bp) &&
                             is_unchanged(&trails->words[trail->first], trail->count)))
         trail++;
@@ -47,28 +47,28 @@ ref_t trail_find(struct trails *trails, struct walker *walker, uintptr_t pc, uin
     return trail->node;
 }
 
-static void forget_all(struct trails *trails)
+static void forget_all(struct stack_cache *trails)
 {
-    for (unsigned i = 0; i < TRAILS; i++)
+    for (unsigned i = 0; i < CACHED_WALKS; i++)
         trails->trails[i].pc = 0;
     trails->used = 0;
 }
 
-void trail_keep(struct trails *trails, const struct walker *walker, uintptr_t pc, uintptr_t sp,
-                uintptr_t bp, ref_t node)
+void stack_cache_keep(struct stack_cache *trails, const struct walker *walker, uintptr_t pc,
+                      uintptr_t sp, uintptr_t bp, ref_t node)
 {
     // Without the marker at work, and where the walk was whole.
     if (walker->rooted != VERDICT_COMPLETE || walker->in_stub || walker->suspended ||
         !is_of_stack(walker, sp) || walker->kind != TREE_FULL)
         return;
-    if (trails->used + TRAIL_LONGEST > TRAIL_WORDS)
+    if (trails->used + TRAIL_LONGEST > CACHED_WALK_WORDS)
         forget_all(trails);
     const struct unwind_bounds stack = {sp, walker->stack.high};
     const uintptr_t marked = walker->marker.entry ? walker->marker.slot : 0;
     struct unwind_trail found = {.words = &trails->words[trails->used]};
     if (!unwind_follow(&found, TRAIL_LONGEST, pc, sp, bp, stack, marked))
         return;
-    trails_at(trails, pc, sp)[trails->turn++ % TRAIL_WAYS] = (struct trail){
+    stack_cache_at(trails, pc, sp)[trails->turn++ % TRAIL_WAYS] = (struct cached_walk){
         .pc = pc,
         .sp = sp,
         .bp = bp,

@@ -16,12 +16,12 @@
 
 #include "track/walk/walk.h"
 
-#define TRAILS 4096
+#define CACHED_WALKS 4096
 #define TRAIL_WAYS 8
-#define TRAIL_WORDS 131072 // of all of them together
-#define TRAIL_LONGEST 128  // words
+#define CACHED_WALK_WORDS 131072 // of all of them together
+#define TRAIL_LONGEST 128        // words
 
-struct trail {
+struct cached_walk {
     uintptr_t pc, sp, bp;
     ref_t tree, node;
     uint32_t first, count; // words
@@ -32,20 +32,20 @@ struct trail {
 };
 
 // Of one thread; zeroed memory.
-struct trails {
-    struct trail trails[TRAILS];
+struct stack_cache {
+    struct cached_walk trails[CACHED_WALKS];
     uint32_t used; // words
     uint32_t turn; // which of its ways a new one takes
-    struct unwind_word words[TRAIL_WORDS];
+    struct unwind_word words[CACHED_WALK_WORDS];
 };
 
 // The node of that place, if nothing has changed since it was found; else 0. The walker's stats
 // count it.
-ref_t trail_find(struct trails *trails, struct walker *walker, uintptr_t pc, uintptr_t sp,
-                 uintptr_t bp);
+ref_t stack_cache_find(struct stack_cache *trails, struct walker *walker, uintptr_t pc,
+                       uintptr_t sp, uintptr_t bp);
 
 // walk_here() has just led to this node.
-void trail_keep(struct trails *trails, const struct walker *walker, uintptr_t pc, uintptr_t sp,
-                uintptr_t bp, ref_t node);
+void stack_cache_keep(struct stack_cache *trails, const struct walker *walker, uintptr_t pc,
+                      uintptr_t sp, uintptr_t bp, ref_t node);
 
 #endif

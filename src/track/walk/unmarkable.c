@@ -50,7 +50,7 @@ static unsigned agent_module, loader_module;
 // Modules whose own runtime looks up return addresses. Bits are only set; relaxed, as a frame is
 // walked after its module was found.
 static _Atomic bool any_runtime;
-static _Atomic uint64_t runtimes[(MODULE_LIMIT + 64) / 64] UNSEEN;
+static _Atomic uint64_t runtimes[(MODULE_LIMIT + 64) / 64] GC_HIDDEN;
 
 // Added to as they are met, by whichever thread; a lost race is made good the next time. Relaxed:
 // each is a number by itself.
@@ -66,11 +66,11 @@ static _Atomic place_t unwinders[UNWINDERS];
 // Of code, at most. The loops of interpreters are as large, and recursion goes through them: each
 // is looked through once, which takes a tenth of a millisecond.
 #define EXAMINED_BYTES (128 << 10)
-static _Atomic uint64_t examined[EXAMINED] UNSEEN;
+static _Atomic uint64_t examined[EXAMINED] GC_HIDDEN;
 
-void forbidden_start(void)
+void unmarkable_start(void)
 {
-    agent_module = place_module(loadmap_place((uintptr_t)&forbidden_start));
+    agent_module = place_module(loadmap_place((uintptr_t)&unmarkable_start));
     uintptr_t loader = getauxval(AT_BASE);
     loader_module = loader ? place_module(loadmap_place(loader)) : MODULE_NONE;
     // RTLD_NEXT: the real ones, not what the agent interposes.
@@ -99,7 +99,7 @@ static bool has_runtime(unsigned id)
            atomic_load_explicit(&runtimes[id / 64], memory_order_relaxed) >> id % 64 & 1;
 }
 
-void forbidden_note_module(const struct module_info *module)
+void unmarkable_note_module(const struct module_info *module)
 {
     const unsigned id = module->id;
     const char *name = strrchr(module->path, '/');
@@ -107,7 +107,7 @@ void forbidden_note_module(const struct module_info *module)
     if (module->runtime != RUNTIME_NONE)
         note_runtime(id);
     if (module->unwinds)
-        unwinding_expect_memory();
+        program_unwinder_expect_memory();
     if (strncmp(name, "libgcc_s.so", 11) && strncmp(name, "libunwind", 9))
         return;
     for (size_t i = 0; i < UNWINDERS; i++) {
@@ -146,7 +146,7 @@ static bool is_unwinder(place_t function)
     return false;
 }
 
-void forbidden_note_unwinder(place_t function)
+void unmarkable_note_unwinder(place_t function)
 {
     if (is_unwinder(function))
         return;
@@ -157,12 +157,12 @@ void forbidden_note_unwinder(place_t function)
         }
 }
 
-bool forbidden_is_agent(place_t function)
+bool unmarkable_is_agent(place_t function)
 {
     return agent_module && place_module(function) == agent_module;
 }
 
-bool forbidden_to_mark(place_t function, place_t site)
+bool unmarkable_is(place_t function, place_t site)
 {
     unsigned from = place_module(site), module = place_module(function);
     if (from == agent_module || module == agent_module || from == loader_module ||
@@ -180,7 +180,7 @@ static _Atomic uint64_t *examined_slot(place_t function)
     return &examined[function * UINT64_C(0x9e3779b97f4a7c15) >> 52];
 }
 
-void forbidden_expect(place_t function)
+void unmarkable_expect(place_t function)
 {
     __builtin_prefetch(examined_slot(function));
 }
@@ -212,7 +212,7 @@ static bool is_examined(place_t function, uint64_t known)
     return known >> 1 == examined_word(function, false) >> 1;
 }
 
-bool forbidden_by_code_that_stays(place_t function, uintptr_t pc)
+bool unmarkable_by_code_that_stays(place_t function, uintptr_t pc)
 {
     const uint64_t known = known_word(function);
     if (is_examined(function, known))
@@ -226,7 +226,7 @@ bool forbidden_by_code_that_stays(place_t function, uintptr_t pc)
     return forbidden;
 }
 
-bool forbidden_by_code(place_t function, uintptr_t pc)
+bool unmarkable_by_code(place_t function, uintptr_t pc)
 {
     const uint64_t known = known_word(function);
     if (is_examined(function, known))

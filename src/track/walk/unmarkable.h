@@ -10,31 +10,31 @@
 #include <stdbool.h>
 
 // Finds the functions. Not signal-safe; once, after loadmap_start().
-void forbidden_start(void);
+void unmarkable_start(void);
 
 // A module was found; unwinders (which ask for their own return address) are recognised by their
 // path. Signal-safe.
-void forbidden_note_module(const struct module_info *module);
+void unmarkable_note_module(const struct module_info *module);
 
 // A function that may return elsewhere was met: an unwinder that is linked into the program.
 // Signal-safe.
-void forbidden_note_unwinder(place_t function);
+void unmarkable_note_unwinder(place_t function);
 
 // A function of libcairn.so itself. Signal-safe.
-bool forbidden_is_agent(place_t function);
+bool unmarkable_is_agent(place_t function);
 
 // True if a frame of this function, called from site, must not be marked. Signal-safe.
-bool forbidden_to_mark(place_t function, place_t site);
+bool unmarkable_is(place_t function, place_t site);
 
 // The same by what the code of the function says: it loads its own return address, or is not to be
 // examined. `pc` is an address in it. Signal-safe.
-bool forbidden_by_code(place_t function, uintptr_t pc);
+bool unmarkable_by_code(place_t function, uintptr_t pc);
 
 // The same for callers that must not ask the loader: true where the function has not been examined,
 // and its module may be unloaded.
-bool forbidden_by_code_that_stays(place_t function, uintptr_t pc);
+bool unmarkable_by_code_that_stays(place_t function, uintptr_t pc);
 
 // Will be asked of this function: asks the processor to have at hand what is known. Signal-safe.
-void forbidden_expect(place_t function);
+void unmarkable_expect(place_t function);
 
 #endif

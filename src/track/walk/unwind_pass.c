@@ -11,32 +11,32 @@
 #define GROWTH 8     // of the list, in times
 #define RUN_FRAMES 6 // walked at once: few lines of the handler's stack, which is in no cache
 
-struct walk_frame *pass_map_frames(size_t capacity)
+struct walk_frame *unwind_pass_map_frames(size_t capacity)
 {
-    return reserve_map(capacity * sizeof(struct walk_frame));
+    return agent_map_map(capacity * sizeof(struct walk_frame));
 }
 
-static bool grow(struct pass *pass)
+static bool grow(struct unwind_pass *pass)
 {
     struct walker *walker = pass->walker;
     if (pass->frozen) // the interrupted stub holds pointers into the list
         return false;
     // Pages that are never used cost nothing, but those used already are given up and made anew.
     size_t capacity = walker->capacity * GROWTH;
-    struct walk_frame *frames = pass_map_frames(capacity);
+    struct walk_frame *frames = unwind_pass_map_frames(capacity);
     if (!frames)
         return false;
     memcpy(frames, walker->frames, walker->count * sizeof *frames);
-    memcpy(frames + capacity - pass_walked(pass), walker->frames + pass->low,
-           pass_walked(pass) * sizeof *frames);
-    reserve_unmap(walker->frames, walker->capacity * sizeof *frames);
-    pass->low = capacity - pass_walked(pass);
+    memcpy(frames + capacity - unwind_pass_walked(pass), walker->frames + pass->low,
+           unwind_pass_walked(pass) * sizeof *frames);
+    agent_map_unmap(walker->frames, walker->capacity * sizeof *frames);
+    pass->low = capacity - unwind_pass_walked(pass);
     walker->frames = frames;
     walker->capacity = capacity;
     return true;
 }
 
-bool pass_tell(struct pass *pass, place_t site, place_t function)
+bool unwind_pass_tell(struct unwind_pass *pass, place_t site, place_t function)
 {
     struct walker *walker = pass->walker;
     if (pass->low == walker->count && !grow(pass))
@@ -52,17 +52,17 @@ static place_t site_of(const struct unwind_frame *caller)
     return caller->flags & FRAME_INTERRUPTED ? caller->place + 1 : caller->place;
 }
 
-static void note_unwinder(struct pass *pass, const struct unwind_frame *frame)
+static void note_unwinder(struct unwind_pass *pass, const struct unwind_frame *frame)
 {
-    if (!RARE(frame->flags & FRAME_EH_RETURN))
+    if (!UNLIKELY(frame->flags & FRAME_EH_RETURN))
         return;
     pass->unwinding = true;
-    forbidden_note_unwinder(frame->function);
+    unmarkable_note_unwinder(frame->function);
 }
 
 // The walk is cut off. Later ones may go on, if the caller's registers that are followed are all
 // that it takes.
-static void note_rest(struct pass *pass, const struct unwind_frame *caller, bool own)
+static void note_rest(struct unwind_pass *pass, const struct unwind_frame *caller, bool own)
 {
     pass->cut = true;
     pass->rest.pc = caller ? caller->pc : 0;
@@ -75,11 +75,11 @@ static void note_rest(struct pass *pass, const struct unwind_frame *caller, bool
 
 // Notes the frame that the cursor has left; caller is where it is now (NULL: there is none). False:
 // no room.
-static bool push(struct pass *pass, const struct unwind_frame *left,
+static bool push(struct unwind_pass *pass, const struct unwind_frame *left,
                  const struct unwind_frame *caller)
 {
     struct walker *walker = pass->walker;
-    if (RARE(forbidden_is_agent(left->function))) {
+    if (UNLIKELY(unmarkable_is_agent(left->function))) {
         // Not the program's own: what the agent called was called, for the reader, from where the
         // agent was.
         if (pass->low == walker->capacity) {
@@ -92,10 +92,10 @@ static bool push(struct pass *pass, const struct unwind_frame *left,
     }
     if (pass->low == walker->capacity) {
         walker->leaf = left->flags & FRAME_INTERRUPTED ? left->pc : left->pc - 1;
-        forbidden_expect(left->function);
+        unmarkable_expect(left->function);
     }
-    const bool cut = pass->limit && pass_walked(pass) >= pass->limit;
-    if (RARE(!cut && pass->low == walker->count) && !grow(pass))
+    const bool cut = pass->limit && unwind_pass_walked(pass) >= pass->limit;
+    if (UNLIKELY(!cut && pass->low == walker->count) && !grow(pass))
         return false;
     struct walk_frame *frame = cut ? &pass->rest.frame : &walker->frames[--pass->low];
     frame->slot = caller ? left->ra_slot : 0;
@@ -109,7 +109,7 @@ static bool push(struct pass *pass, const struct unwind_frame *left,
     if (walker->use_marker) // all of it is new, and will be looked up: after a millisecond of the
                             // program, far away
         tree_expect_edge(walker->arena, walker->tree, frame->site, frame->function);
-    const bool own = pass_in_bounds(&walker->stack, frame->slot);
+    const bool own = unwind_pass_in_bounds(&walker->stack, frame->slot);
     if (!(left->flags & (FRAME_CFI | FRAME_SIGNAL)))
         pass->guessed = true;
     else if (own && caller && caller->flags & FRAME_CFI && !(left->flags & FRAME_SIGNAL) &&
@@ -117,7 +117,7 @@ static bool push(struct pass *pass, const struct unwind_frame *left,
         frame->flags = WALK_CFI;
     if (own && caller && left->flags & FRAME_BY_WORDS)
         frame->flags |= WALK_BY_WORDS;
-    if (RARE(cut)) {
+    if (UNLIKELY(cut)) {
         note_rest(pass, caller, own);
         return false;
     }
@@ -128,25 +128,25 @@ static bool push(struct pass *pass, const struct unwind_frame *left,
 
 // True where the walk runs into the marker's own code at work: what lies below is the top of the
 // list.
-static bool at_stub_at_work(const struct pass *pass)
+static bool at_stub_at_work(const struct unwind_pass *pass)
 {
     const struct unwind_frame *frame = &pass->cursor.frame;
     return marker_in_code(frame->pc) ||
-           (pass->walker->in_stub && forbidden_is_agent(frame->function));
+           (pass->walker->in_stub && unmarkable_is_agent(frame->function));
 }
 
 // Not further than one frame beyond the limit, which is looked at, since it may be marked.
-static size_t run_length(const struct pass *pass)
+static size_t run_length(const struct unwind_pass *pass)
 {
     const size_t limit = pass->limit;
-    const size_t left = limit ? limit - pass_walked(pass) + 1 : RUN_FRAMES;
+    const size_t left = limit ? limit - unwind_pass_walked(pass) + 1 : RUN_FRAMES;
     return left < RUN_FRAMES ? left : RUN_FRAMES;
 }
 
 // Goes on by as many frames as can be left at once, and notes all of them but the last, which is in
 // cursor.left. None of those between is the marker's: its code has no fast recipe. False: the walk
 // has come to its end.
-static bool go_on(struct pass *pass)
+static bool go_on(struct unwind_pass *pass)
 {
     struct unwind_cursor *cursor = &pass->cursor;
     struct unwind_frame left[RUN_FRAMES];
@@ -156,7 +156,7 @@ static bool go_on(struct pass *pass)
             pass->verdict = VERDICT_BAD_STACK;
             return false;
         }
-    if (RARE(ran == 0) && unwind_step(cursor, &pass->verdict) == UNWIND_END) {
+    if (UNLIKELY(ran == 0) && unwind_step(cursor, &pass->verdict) == UNWIND_END) {
         push(pass, &cursor->frame, NULL);
         return false;
     }
@@ -164,11 +164,11 @@ static bool go_on(struct pass *pass)
 }
 
 // A search that led to no end has found calls that are over: nobody knows who has called.
-static void drop_unsure(struct pass *pass)
+static void drop_unsure(struct unwind_pass *pass)
 {
     struct walker *walker = pass->walker;
-    if (!RARE(pass->sure) || pass->verdict == VERDICT_COMPLETE || pass->cut ||
-        pass_walked(pass) <= pass->sure)
+    if (!UNLIKELY(pass->sure) || pass->verdict == VERDICT_COMPLETE || pass->cut ||
+        unwind_pass_walked(pass) <= pass->sure)
         return;
     pass->low = walker->capacity - pass->sure;
     struct walk_frame *oldest = &walker->frames[pass->low];
@@ -188,7 +188,7 @@ static bool is_unchanged(const struct walk_frame *frame, const struct walk_frame
 
 // The frame walked last called from where one of the last sample's did, and the way from there is
 // what it was: the rest need not be walked.
-static bool join(struct pass *pass)
+static bool join(struct unwind_pass *pass)
 {
     const struct walker *walker = pass->walker;
     const struct walk_frame *list = walker->frames, *fresh = &list[pass->low];
@@ -212,12 +212,12 @@ static bool join(struct pass *pass)
     return pass->joined;
 }
 
-void pass_walk(struct pass *pass)
+void unwind_pass_walk(struct unwind_pass *pass)
 {
     struct walker *walker = pass->walker;
     struct unwind_cursor *cursor = &pass->cursor;
     for (;;) {
-        if (RARE(at_stub_at_work(pass))) {
+        if (UNLIKELY(at_stub_at_work(pass))) {
             pass->spliced = true;
             return;
         }
@@ -226,7 +226,7 @@ void pass_walk(struct pass *pass)
             return;
         }
         if (marker_is_stub(cursor->frame.pc)) {
-            if (!RARE(pass->frozen) && walker->marker.entry &&
+            if (!UNLIKELY(pass->frozen) && walker->marker.entry &&
                 cursor->left.ra_slot == walker->marker.slot && marker_is_mine(&walker->marker)) {
                 pass->met = true;
                 return;
@@ -243,32 +243,32 @@ void pass_walk(struct pass *pass)
             pass->verdict = VERDICT_BAD_STACK;
             return;
         }
-        if (RARE(cursor->scanned) && !pass->sure)
-            pass->sure = pass_walked(pass);
+        if (UNLIKELY(cursor->scanned) && !pass->sure)
+            pass->sure = unwind_pass_walked(pass);
         if (pass->keep && join(pass))
             return;
     }
 }
 
-size_t pass_common(const struct pass *pass)
+size_t unwind_pass_common(const struct unwind_pass *pass)
 {
     const struct walker *walker = pass->walker;
     const struct walk_frame *fresh = walker->frames + pass->low;
     size_t same = 0;
-    while (same < walker->count && same < pass_walked(pass) &&
+    while (same < walker->count && same < unwind_pass_walked(pass) &&
            !(walker->frames[same].flags & WALK_DETACHED) &&
-           pass_same_frame(&walker->frames[same], &fresh[same]))
+           unwind_pass_same_frame(&walker->frames[same], &fresh[same]))
         same++;
     return same;
 }
 
-bool pass_note_tail_call(struct pass *pass)
+bool unwind_pass_note_tail_call(struct unwind_pass *pass)
 {
     struct walker *walker = pass->walker;
     struct walk_frame *marked = &walker->frames[walker->marked];
     const struct unwind_frame *left = &pass->cursor.left;
     note_unwinder(pass, left);
-    if (marked->function == left->function || forbidden_is_agent(left->function))
+    if (marked->function == left->function || unmarkable_is_agent(left->function))
         return false;
     marked->function = left->function;
     return true;

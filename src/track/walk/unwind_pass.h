@@ -2,8 +2,8 @@
 #ifndef CAIRN_TRACK_WALK_UNWIND_PASS_H
 #define CAIRN_TRACK_WALK_UNWIND_PASS_H
 
-// One sample's walk, between pass.c, which goes up the stack, walk.c, which goes down the tree and
-// moves the marker, and walk_bounded.c, which goes down a bounded tree.
+// One sample's walk, between unwind_pass.c, which goes up the stack, walk.c, which goes down the
+// tree and moves the marker, and walk_bounded.c, which goes down a bounded tree.
 
 #include "track/walk/walk.h"
 
@@ -11,7 +11,7 @@
 // comes out oldest first as well:
 //
 //   frames[0 .. count) the last sample     free     frames[low .. capacity) this one
-struct pass {
+struct unwind_pass {
     struct walker *walker;
     struct unwind_cursor cursor;
     size_t low;
@@ -33,17 +33,17 @@ struct pass {
     enum verdict verdict;
 };
 
-static inline size_t pass_walked(const struct pass *pass)
+static inline size_t unwind_pass_walked(const struct unwind_pass *pass)
 {
     return pass->walker->capacity - pass->low;
 }
 
-static inline bool pass_in_bounds(const struct unwind_bounds *bounds, uintptr_t address)
+static inline bool unwind_pass_in_bounds(const struct unwind_bounds *bounds, uintptr_t address)
 {
     return address >= bounds->low && address < bounds->high;
 }
 
-static inline bool pass_same_frame(const struct walk_frame *a, const struct walk_frame *b)
+static inline bool unwind_pass_same_frame(const struct walk_frame *a, const struct walk_frame *b)
 {
     return a->slot == b->slot && a->ra == b->ra && a->site == b->site && a->function == b->function;
 }
@@ -51,44 +51,44 @@ static inline bool pass_same_frame(const struct walk_frame *a, const struct walk
 // pass.c
 
 // Memory for so many frames of the list; NULL: none. Signal-safe.
-struct walk_frame *pass_map_frames(size_t capacity);
+struct walk_frame *unwind_pass_map_frames(size_t capacity);
 
 // Goes up from where the cursor stands, as far as it may.
-void pass_walk(struct pass *pass);
+void unwind_pass_walk(struct unwind_pass *pass);
 
 // The next frame up, where they are told instead of walked. False: no memory. Signal-safe.
-bool pass_tell(struct pass *pass, place_t site, place_t function);
+bool unwind_pass_tell(struct unwind_pass *pass, place_t site, place_t function);
 
 // How many of the oldest frames are those of the last sample.
-size_t pass_common(const struct pass *pass);
+size_t unwind_pass_common(const struct unwind_pass *pass);
 
 // The marked frame has become another function's since (a tail call reuses the slot). True if so;
 // its node is the old one still.
-bool pass_note_tail_call(struct pass *pass);
+bool unwind_pass_note_tail_call(struct unwind_pass *pass);
 
 // walk.c
 
 // The marker was not met. False if it is still good and must stay.
-bool pass_bury_marker(struct pass *pass, uintptr_t leaf_sp);
+bool unwind_pass_bury_marker(struct unwind_pass *pass, uintptr_t leaf_sp);
 
 // The walk went to its end without meeting the marker. True if the list may be replaced by what was
 // walked.
-bool pass_give_up_marker(struct pass *pass, uintptr_t leaf_sp);
+bool unwind_pass_give_up_marker(struct unwind_pass *pass, uintptr_t leaf_sp);
 
 // Makes the walked frames from index `from` on the list's new end, at position `keep`.
-void pass_adopt(struct pass *pass, size_t keep, size_t from);
+void unwind_pass_adopt(struct unwind_pass *pass, size_t keep, size_t from);
 
 // Puts the marker into the youngest frame of the list that may carry it. Frames from index `fresh`
 // on are new in the list.
-void pass_move_marker(struct walker *walker, size_t fresh);
+void unwind_pass_move_marker(struct walker *walker, size_t fresh);
 
 // walk_bounded.c: the node that the walked frames lead to, in a bounded tree. Never 0.
-ref_t pass_insert_bounded(struct pass *pass, uintptr_t leaf_sp);
+ref_t unwind_pass_insert_bounded(struct unwind_pass *pass, uintptr_t leaf_sp);
 
 // A leaf that has no beginning is named by where the sample was.
-void pass_name_leaf(struct pass *pass);
+void unwind_pass_name_leaf(struct unwind_pass *pass);
 
 // path.c: the same where they go to the root.
-ref_t pass_insert_path(struct pass *pass);
+ref_t unwind_pass_insert_path(struct unwind_pass *pass);
 
 #endif

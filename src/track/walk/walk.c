@@ -23,7 +23,7 @@ int walk_open(struct walker *walker, struct arena *arena, ref_t tree, struct liv
               struct unwind_bounds stack, bool use_marker)
 {
     memset(walker, 0, sizeof *walker);
-    walker->frames = pass_map_frames(FIRST_CAPACITY);
+    walker->frames = unwind_pass_map_frames(FIRST_CAPACITY);
     if (!walker->frames)
         return -ENOMEM;
     walker->capacity = FIRST_CAPACITY;
@@ -55,7 +55,7 @@ void walk_close(struct walker *walker)
 {
     walk_lift(walker);
     if (walker->frames)
-        reserve_unmap(walker->frames, walker->capacity * sizeof *walker->frames);
+        agent_map_unmap(walker->frames, walker->capacity * sizeof *walker->frames);
     walker->frames = NULL;
     walker->count = walker->capacity = 0;
 }
@@ -74,7 +74,7 @@ static ref_t frame_node(struct walker *walker, ref_t parent, const struct walk_f
 }
 
 // Nodes for the walked frames from index `from` on, below parent. Returns the youngest.
-static ref_t insert(struct pass *pass, size_t from, ref_t parent)
+static ref_t insert(struct unwind_pass *pass, size_t from, ref_t parent)
 {
     struct walker *walker = pass->walker;
     for (size_t i = pass->low + from; i < walker->capacity; i++)
@@ -82,7 +82,7 @@ static ref_t insert(struct pass *pass, size_t from, ref_t parent)
                                 walker->frames[i].function);
     for (size_t i = pass->low + from; i < walker->capacity; i++) {
         parent = walker->frames[i].node = frame_node(walker, parent, &walker->frames[i]);
-        if (RARE(pass->amount))
+        if (UNLIKELY(pass->amount))
             tree_charge(walker->arena, walker->tree, parent, pass->amount);
     }
     return parent;
@@ -100,8 +100,8 @@ static bool may_mark(const struct walker *walker, size_t index)
 {
     const struct walk_frame *frame = &walker->frames[index];
     return frame->flags & WALK_CFI &&
-           !forbidden_by_code_that_stays(frame->function, address_in(walker, index)) &&
-           !forbidden_to_mark(frame->function, frame->site) && unwind_still_follows_call(frame->ra);
+           !unmarkable_by_code_that_stays(frame->function, address_in(walker, index)) &&
+           !unmarkable_is(frame->function, frame->site) && unwind_still_follows_call(frame->ra);
 }
 
 // Has functions examined that the marker may go to: those of the frames from index `fresh` on,
@@ -113,7 +113,7 @@ static void examine_frames(const struct walker *walker, size_t fresh, size_t end
     bool found = false;
     for (size_t i = end; i-- > 0 && (i >= fresh || !found) && tries-- > 0;)
         if (walker->frames[i].flags & WALK_CFI &&
-            !forbidden_by_code(walker->frames[i].function, address_in(walker, i)))
+            !unmarkable_by_code(walker->frames[i].function, address_in(walker, i)))
             found = true;
 }
 
@@ -139,22 +139,22 @@ static void place_apart(struct walker *walker, size_t slack)
         place_marker(walker, walker->count - slack);
 }
 
-void pass_move_marker(struct walker *walker, size_t fresh)
+void unwind_pass_move_marker(struct walker *walker, size_t fresh)
 {
-    const bool allowed = !unwinding_forbids_markers() && !unwinding_goes_on(walker);
+    const bool allowed = !program_unwinder_forbids_markers() && !program_unwinder_goes_on(walker);
     if (allowed && walker->marker.entry && walker->count - walker->marked <= 1 + 4 * walker->slack)
         return;
     marker_lift(&walker->marker);
-    if (RARE(!allowed) || walker->count <= 2 * walker->slack)
+    if (UNLIKELY(!allowed) || walker->count <= 2 * walker->slack)
         return;
     examine_frames(walker, fresh, walker->count - 2 * walker->slack);
     place_apart(walker, 2 * walker->slack);
 }
 
-bool pass_bury_marker(struct pass *pass, uintptr_t leaf_sp)
+bool unwind_pass_bury_marker(struct unwind_pass *pass, uintptr_t leaf_sp)
 {
     struct walker *walker = pass->walker;
-    const bool own = pass_in_bounds(&walker->stack, leaf_sp);
+    const bool own = unwind_pass_in_bounds(&walker->stack, leaf_sp);
     const bool dead = own && walker->marker.slot < leaf_sp;
     if (!dead && marker_is_mine(&walker->marker) &&
         marker_is_stub(*(uintptr_t *)walker->marker.slot))
@@ -163,10 +163,10 @@ bool pass_bury_marker(struct pass *pass, uintptr_t leaf_sp)
     return true;
 }
 
-bool pass_give_up_marker(struct pass *pass, uintptr_t leaf_sp)
+bool unwind_pass_give_up_marker(struct unwind_pass *pass, uintptr_t leaf_sp)
 {
     struct walker *walker = pass->walker;
-    if (!walker->marker.entry || pass_bury_marker(pass, leaf_sp))
+    if (!walker->marker.entry || unwind_pass_bury_marker(pass, leaf_sp))
         return pass->on_own_stack;
     // On a coroutine's stack, or stopped early: the marker is still good for when the thread comes
     // back.
@@ -176,7 +176,7 @@ bool pass_give_up_marker(struct pass *pass, uintptr_t leaf_sp)
     return true;
 }
 
-static void count_walk(struct pass *pass, size_t depth)
+static void count_walk(struct unwind_pass *pass, size_t depth)
 {
     struct live_stats *stats = pass->walker->stats;
     enum verdict verdict = pass->verdict;
@@ -186,13 +186,13 @@ static void count_walk(struct pass *pass, size_t depth)
         verdict = pass->walker->rooted == VERDICT_COMPLETE ? VERDICT_MARKER : pass->walker->rooted;
     stats->verdicts[verdict]++;
     stats->frames_stack += depth;
-    stats->frames_walked += pass_walked(pass);
+    stats->frames_walked += unwind_pass_walked(pass);
 }
 
-void pass_adopt(struct pass *pass, size_t keep, size_t from)
+void unwind_pass_adopt(struct unwind_pass *pass, size_t keep, size_t from)
 {
     struct walker *walker = pass->walker;
-    size_t fresh = pass_walked(pass) - from;
+    size_t fresh = unwind_pass_walked(pass) - from;
     // Not by memmove(): so far away that the handful of frames is moved before it has come.
     for (size_t i = 0; i < fresh; i++)
         walker->frames[keep + i] = walker->frames[pass->low + from + i];
@@ -201,26 +201,26 @@ void pass_adopt(struct pass *pass, size_t keep, size_t from)
 
 // Where the walked frames hang in the list: how many of the list stay, and how many of the walked
 // are in it.
-static ref_t insert_walked(struct pass *pass, uintptr_t leaf_sp)
+static ref_t insert_walked(struct unwind_pass *pass, uintptr_t leaf_sp)
 {
     struct walker *walker = pass->walker;
-    if (RARE(walker->whole)) {
-        pass_name_leaf(pass);
-        walker->stats->frames_walked += pass_walked(pass);
-        return pass_insert_path(pass);
+    if (UNLIKELY(walker->whole)) {
+        unwind_pass_name_leaf(pass);
+        walker->stats->frames_walked += unwind_pass_walked(pass);
+        return unwind_pass_insert_path(pass);
     }
-    if (RARE(walker->kind == TREE_BOUNDED))
-        return pass_insert_bounded(pass, leaf_sp);
+    if (UNLIKELY(walker->kind == TREE_BOUNDED))
+        return unwind_pass_insert_bounded(pass, leaf_sp);
     size_t keep = 0, from = 0;
     bool adoptable = !pass->frozen && !walker->suspended;
     if (pass->met) {
         struct walk_frame *marked = &walker->frames[walker->marked];
-        if (RARE(pass_note_tail_call(pass))) {
+        if (UNLIKELY(unwind_pass_note_tail_call(pass))) {
             marked->node = frame_node(walker, node_below(walker, walker->marked), marked);
             tree_pin(walker->arena, walker->tree, marked->node);
         }
         keep = walker->marked + 1;
-    } else if (RARE(pass->spliced)) {
+    } else if (UNLIKELY(pass->spliced)) {
         keep = walker->count;
         adoptable = false;
     } else if (pass->joined) {
@@ -228,20 +228,20 @@ static ref_t insert_walked(struct pass *pass, uintptr_t leaf_sp)
         adoptable = adoptable && !pass->unwinding;
     } else {
         walker->in_stub = 0; // if it was set, a longjmp has left the stub behind
-        keep = from = pass_common(pass);
-        adoptable = adoptable && !pass->unwinding && pass_give_up_marker(pass, leaf_sp);
+        keep = from = unwind_pass_common(pass);
+        adoptable = adoptable && !pass->unwinding && unwind_pass_give_up_marker(pass, leaf_sp);
     }
     ref_t node = insert(pass, from, node_below(walker, keep));
-    count_walk(pass, keep + pass_walked(pass) - from);
-    if (RARE(!adoptable))
+    count_walk(pass, keep + unwind_pass_walked(pass) - from);
+    if (UNLIKELY(!adoptable))
         return node;
     if (!pass->met && !pass->joined)
         walker->rooted = pass->verdict;
     walker->known_since = pass->unwinding ? 0 : loadmap_generation();
-    pass_adopt(pass, keep, from);
+    unwind_pass_adopt(pass, keep, from);
     tree_pin(walker->arena, walker->tree, node); // the list holds it until the next sample
     if (walker->use_marker && !pass->unwinding)
-        pass_move_marker(walker, keep);
+        unwind_pass_move_marker(walker, keep);
     return node;
 }
 
@@ -255,7 +255,7 @@ static uintptr_t stack_pointer(const void *ucontext)
 // stack has not grown to yet.
 static struct unwind_bounds readable_stack(struct walker *walker, uintptr_t sp)
 {
-    if (pass_in_bounds(&walker->stack, sp) && sp < walker->lowest)
+    if (unwind_pass_in_bounds(&walker->stack, sp) && sp < walker->lowest)
         walker->lowest = stack_mapped_from(sp, walker->lowest);
     return (struct unwind_bounds){.low = walker->lowest, .high = walker->stack.high};
 }
@@ -263,15 +263,15 @@ static struct unwind_bounds readable_stack(struct walker *walker, uintptr_t sp)
 // The stub was left by a longjmp out of a signal handler that had interrupted it.
 static bool stub_abandoned(const struct walker *walker, uintptr_t leaf_sp)
 {
-    return pass_in_bounds(&walker->stack, leaf_sp) && leaf_sp >= walker->in_stub;
+    return unwind_pass_in_bounds(&walker->stack, leaf_sp) && leaf_sp >= walker->in_stub;
 }
 
 // A tree of functions: no walk, unless it is out of the agent.
-static ref_t function_node(struct pass *pass)
+static ref_t function_node(struct unwind_pass *pass)
 {
     struct walker *walker = pass->walker;
     struct unwind_cursor *cursor = &pass->cursor;
-    for (unsigned i = 0; i < LEAVE_TRIES && forbidden_is_agent(cursor->frame.function); i++)
+    for (unsigned i = 0; i < LEAVE_TRIES && unmarkable_is_agent(cursor->frame.function); i++)
         if (unwind_step(cursor, &pass->verdict) == UNWIND_END)
             break;
     const struct unwind_frame *frame = &cursor->frame;
@@ -308,10 +308,11 @@ static size_t count_known(const struct walker *walker)
 }
 
 // The cursor has been started: the node of a sample there, of which `statement` is the instruction.
-static ref_t sample_node(struct pass *pass, uintptr_t leaf_sp, place_t statement, uint64_t weight)
+static ref_t sample_node(struct unwind_pass *pass, uintptr_t leaf_sp, place_t statement,
+                         uint64_t weight)
 {
     struct walker *walker = pass->walker;
-    if (RARE(walker->in_stub) && stub_abandoned(walker, leaf_sp))
+    if (UNLIKELY(walker->in_stub) && stub_abandoned(walker, leaf_sp))
         walker->in_stub = 0;
     pass->frozen = walker->in_stub != 0;
     pass->statement = statement;
@@ -320,13 +321,13 @@ static ref_t sample_node(struct pass *pass, uintptr_t leaf_sp, place_t statement
         __builtin_prefetch(arena_at(walker->arena, walker->frames[walker->count - 1].node));
     pass->amount = walker->kind == TREE_BOUNDED ? weight : 0;
     pass->keep = count_known(walker);
-    pass_walk(pass);
+    unwind_pass_walk(pass);
     ref_t frame = insert_walked(pass, leaf_sp);
     if (walker->kind != TREE_FULL) // has no statements
         return frame;
     ref_t edge = tree_edge(walker->arena, walker->tree, pass->statement, 0);
     ref_t node = tree_child(walker->arena, walker->tree, frame, edge);
-    if (!RARE(!node))
+    if (!UNLIKELY(!node))
         return node;
     walker->stats->unplaced++;
     return tree_unplaced(walker->arena, walker->tree, frame);
@@ -334,7 +335,7 @@ static ref_t sample_node(struct pass *pass, uintptr_t leaf_sp, place_t statement
 
 // All but the cursor, which is for unwind_start*(), and what is of use only after a cut: to clear
 // them would be to wait for half a kilobyte of a stack that is in no cache.
-static void begin(struct pass *pass, struct walker *walker)
+static void begin(struct unwind_pass *pass, struct walker *walker)
 {
     walker->leaf = 0;
     pass->walker = walker;
@@ -352,21 +353,21 @@ static void begin(struct pass *pass, struct walker *walker)
 
 ref_t walk_sample(struct walker *walker, const void *ucontext, uint64_t weight)
 {
-    struct pass pass;
+    struct unwind_pass pass;
     begin(&pass, walker);
     const uintptr_t leaf_sp = stack_pointer(ucontext);
     const struct unwind_bounds stack = readable_stack(walker, leaf_sp);
     if (walker->kind != TREE_FUNCTIONS)
         expect_walk(walker, ucontext, leaf_sp);
     unwind_start(&pass.cursor, ucontext, stack);
-    if (RARE(walker->kind == TREE_FUNCTIONS))
+    if (UNLIKELY(walker->kind == TREE_FUNCTIONS))
         return function_node(&pass);
     return sample_node(&pass, leaf_sp, pass.cursor.frame.place, weight);
 }
 
 ref_t walk_here(struct walker *walker, uintptr_t pc, uintptr_t sp, uintptr_t bp, uint64_t weight)
 {
-    struct pass pass;
+    struct unwind_pass pass;
     begin(&pass, walker);
     unwind_start_here(&pass.cursor, pc, sp, bp, readable_stack(walker, sp));
     if (walker->kind == TREE_FUNCTIONS)
@@ -378,7 +379,7 @@ ref_t walk_here(struct walker *walker, uintptr_t pc, uintptr_t sp, uintptr_t bp,
 void walk_call(struct walker *walker, uintptr_t pc, uintptr_t sp, uintptr_t bp, uint64_t amount,
                enum walk_weights weights)
 {
-    struct pass pass;
+    struct unwind_pass pass;
     begin(&pass, walker);
     unwind_start_here(&pass.cursor, pc, sp, bp, readable_stack(walker, sp));
     if (walker->kind == TREE_FUNCTIONS) {
@@ -391,7 +392,7 @@ void walk_call(struct walker *walker, uintptr_t pc, uintptr_t sp, uintptr_t bp, 
     pass.amount = weights == WALK_WEIGH_ALL_NEW ? amount : 0;
     pass.last_amount = amount - pass.amount;
     pass.keep = count_known(walker);
-    pass_walk(&pass);
+    unwind_pass_walk(&pass);
     ref_t frame = insert_walked(&pass, sp);
     if (weights == WALK_WEIGH_LAST || walker->kind == TREE_BOUNDED)
         tree_charge(walker->arena, walker->tree, frame, amount);
@@ -411,7 +412,7 @@ bool walk_marker_returned(struct marker *marker, uintptr_t cfa)
     marker_lift(marker); // gives the table entry back; the slot was consumed by the return
     walker->leaf = walker->frames[returned].ra - 1;
     walker->count = returned;
-    if (!walker->suspended && !walker->unwinding && !unwinding_forbids_markers())
+    if (!walker->suspended && !walker->unwinding && !program_unwinder_forbids_markers())
         place_apart(walker, walker->slack);
     atomic_signal_fence(memory_order_seq_cst);
     walker->in_stub = 0;

@@ -62,18 +62,18 @@ static bool is_still_there(const struct walker *walker, const struct walk_frame 
     const struct unwind_bounds seen = {.low = walker->lowest, .high = walker->stack.high - 7};
     if (frame->slot == 0)
         return true;
-    if (!pass_in_bounds(&seen, frame->slot))
+    if (!unwind_pass_in_bounds(&seen, frame->slot))
         return false;
     const uintptr_t word = *(const uintptr_t *)frame->slot;
     return word == frame->ra || marker_is_stub(word);
 }
 
 // The slot of the oldest walked frame that has one on the thread's own stack; 0: none has.
-static uintptr_t oldest_slot(const struct pass *pass)
+static uintptr_t oldest_slot(const struct unwind_pass *pass)
 {
     const struct walker *walker = pass->walker;
     for (size_t i = pass->low; i < walker->capacity; i++)
-        if (pass_in_bounds(&walker->stack, walker->frames[i].slot))
+        if (unwind_pass_in_bounds(&walker->stack, walker->frames[i].slot))
             return walker->frames[i].slot;
     return 0;
 }
@@ -93,21 +93,21 @@ static size_t older_frames(const struct walker *walker, uintptr_t slot)
 // The walk was cut off, and no marker tells where it belongs. The list does, if the oldest frames
 // that were walked are in it, and those above them have not changed: a look at each slot is cheap
 // beside a step of a walk.
-static void join_by_slots(const struct pass *pass, uintptr_t slot, struct junction *junction)
+static void join_by_slots(const struct unwind_pass *pass, uintptr_t slot, struct junction *junction)
 {
     const struct walker *walker = pass->walker;
     const struct walk_frame *fresh = walker->frames + pass->low;
     const size_t above = older_frames(walker, slot);
     size_t same = 0;
-    while (above + same < walker->count && same < pass_walked(pass) &&
-           pass_same_frame(&walker->frames[above + same], &fresh[same]))
+    while (above + same < walker->count && same < unwind_pass_walked(pass) &&
+           unwind_pass_same_frame(&walker->frames[above + same], &fresh[same]))
         same++;
     junction->keep = above + same;
     junction->from = same;
     junction->detached = same == 0;
 }
 
-static void join_cut(struct pass *pass, uintptr_t leaf_sp, struct junction *junction)
+static void join_cut(struct unwind_pass *pass, uintptr_t leaf_sp, struct junction *junction)
 {
     struct walker *walker = pass->walker;
     const uintptr_t slot = oldest_slot(pass);
@@ -116,7 +116,7 @@ static void join_cut(struct pass *pass, uintptr_t leaf_sp, struct junction *junc
         junction->adoptable = false;
         return;
     }
-    if (junction->adoptable && walker->marker.entry && !pass_bury_marker(pass, leaf_sp)) {
+    if (junction->adoptable && walker->marker.entry && !unwind_pass_bury_marker(pass, leaf_sp)) {
         // The marked frame is further up. Not so where the stack is not what it seems.
         if (walker->marker.slot > slot)
             junction->keep = walker->marked + 1;
@@ -127,12 +127,12 @@ static void join_cut(struct pass *pass, uintptr_t leaf_sp, struct junction *junc
     join_by_slots(pass, slot, junction);
 }
 
-static void join(struct pass *pass, uintptr_t leaf_sp, struct junction *junction)
+static void join(struct unwind_pass *pass, uintptr_t leaf_sp, struct junction *junction)
 {
     struct walker *walker = pass->walker;
     junction->adoptable = !pass->frozen && !walker->suspended;
     if (pass->met) {
-        junction->retaken = pass_note_tail_call(pass);
+        junction->retaken = unwind_pass_note_tail_call(pass);
         junction->keep = walker->marked + 1;
         return;
     }
@@ -147,8 +147,8 @@ static void join(struct pass *pass, uintptr_t leaf_sp, struct junction *junction
         return;
     }
     walker->in_stub = 0; // if it was set, a longjmp has left the stub behind
-    junction->keep = junction->from = pass_common(pass);
-    junction->adoptable = junction->adoptable && pass_give_up_marker(pass, leaf_sp);
+    junction->keep = junction->from = unwind_pass_common(pass);
+    junction->adoptable = junction->adoptable && unwind_pass_give_up_marker(pass, leaf_sp);
 }
 
 static ref_t enter(struct walker *walker, ref_t parent, const struct walk_frame *frame,
@@ -160,7 +160,7 @@ static ref_t enter(struct walker *walker, ref_t parent, const struct walk_frame 
 }
 
 // Nodes for what is new, from the oldest to the youngest. 0: no room.
-static ref_t descend(struct pass *pass, const struct junction *junction)
+static ref_t descend(struct unwind_pass *pass, const struct junction *junction)
 {
     struct walker *walker = pass->walker;
     ref_t node = root_of(walker);
@@ -226,7 +226,7 @@ static bool is_adrift(const struct walker *walker, const struct junction *juncti
            (junction->keep && walker->frames[junction->keep - 1].flags & WALK_ADRIFT);
 }
 
-static void count_walk(struct pass *pass, const struct junction *junction)
+static void count_walk(struct unwind_pass *pass, const struct junction *junction)
 {
     const struct walker *walker = pass->walker;
     const bool joined = pass->met || pass->spliced || pass->cut;
@@ -236,12 +236,12 @@ static void count_walk(struct pass *pass, const struct junction *junction)
     else if (joined)
         verdict = walker->rooted == VERDICT_COMPLETE ? VERDICT_MARKER : walker->rooted;
     walker->stats->verdicts[verdict]++;
-    walker->stats->frames_stack += junction->keep + pass_walked(pass) - junction->from;
-    walker->stats->frames_walked += pass_walked(pass);
+    walker->stats->frames_stack += junction->keep + unwind_pass_walked(pass) - junction->from;
+    walker->stats->frames_walked += unwind_pass_walked(pass);
     walker->stats->purged = bounded_purged(walker->arena, walker->tree);
 }
 
-static void replace_list(struct pass *pass, const struct junction *junction)
+static void replace_list(struct unwind_pass *pass, const struct junction *junction)
 {
     struct walker *walker = pass->walker;
     if (!pass->met && !pass->cut)
@@ -256,9 +256,9 @@ static void replace_list(struct pass *pass, const struct junction *junction)
         pass->rest.index = junction->keep;
         walker->rests[walker->rest_count++] = pass->rest;
     }
-    pass_adopt(pass, junction->keep, junction->from);
+    unwind_pass_adopt(pass, junction->keep, junction->from);
     if (walker->use_marker && !pass->unwinding)
-        pass_move_marker(walker, junction->keep);
+        unwind_pass_move_marker(walker, junction->keep);
 }
 
 // Nodes for the frames from `first` on, up to the next gap: they hang where they belong now.
@@ -309,17 +309,17 @@ static bool same_slot(const struct walk_frame *a, const struct walk_frame *b)
 // former may have become another function's (a tail call), the latter may tell that more has
 // changed: what was found is the truth. False: neither. *from: where in the list what was found
 // begins, *first: and which of it.
-static bool find_joint(const struct pass *up, size_t *from, size_t *first)
+static bool find_joint(const struct unwind_pass *up, size_t *from, size_t *first)
 {
     const struct walker *walker = up->walker;
     const struct walk_frame *found = walker->frames + up->low;
-    const size_t count = pass_walked(up), index = walker->rests[0].index;
+    const size_t count = unwind_pass_walked(up), index = walker->rests[0].index;
     if (up->met || up->spliced)
         return false;
     if (!up->cut && up->verdict == VERDICT_COMPLETE) {
         size_t same = 0;
         while (same < index && same < count && !(walker->frames[same].flags & WALK_GAP) &&
-               pass_same_frame(&walker->frames[same], &found[same]))
+               unwind_pass_same_frame(&walker->frames[same], &found[same]))
             same++;
         *from = *first = same;
         return true;
@@ -343,7 +343,7 @@ static void drop_rest(struct walker *walker)
 }
 
 // Fills in what was found above the oldest gap. True if that closed it.
-static bool take_found(struct pass *up)
+static bool take_found(struct unwind_pass *up)
 {
     struct walker *walker = up->walker;
     struct walk_rest *rest = &walker->rests[0];
@@ -356,7 +356,7 @@ static bool take_found(struct pass *up)
     if (from < index && walker->marker.entry && walker->marked >= from && walker->marked < index)
         return false;
     const struct walk_frame *found = walker->frames + up->low + first;
-    fill_in(walker, from, index, found, pass_walked(up) - first);
+    fill_in(walker, from, index, found, unwind_pass_walked(up) - first);
     *rest = up->rest;
     rest->index = index;
     if (closed) {
@@ -374,10 +374,10 @@ static __attribute__((noinline)) void mend(struct walker *walker, size_t left)
 {
     const struct walk_rest *rest = &walker->rests[0];
     const size_t index = rest->index;
-    struct pass up = {.walker = walker,
-                      .low = walker->capacity,
-                      .limit = left < MEND_FRAMES ? left : MEND_FRAMES,
-                      .verdict = VERDICT_COMPLETE};
+    struct unwind_pass up = {.walker = walker,
+                             .low = walker->capacity,
+                             .limit = left < MEND_FRAMES ? left : MEND_FRAMES,
+                             .verdict = VERDICT_COMPLETE};
     if (walker->count - index > MEND_DEPTH || walker->count == walker->capacity) {
         drop_rest(walker);
         return;
@@ -386,28 +386,28 @@ static __attribute__((noinline)) void mend(struct walker *walker, size_t left)
     if (rest->pc) {
         unwind_start_here(&up.cursor, rest->pc, rest->sp, rest->bp,
                           (struct unwind_bounds){walker->lowest, walker->stack.high});
-        pass_walk(&up);
+        unwind_pass_walk(&up);
     }
-    walker->stats->frames_walked += pass_walked(&up);
+    walker->stats->frames_walked += unwind_pass_walked(&up);
     if (take_found(&up) || !up.rest.valid)
         drop_rest(walker);
 }
 
 // There are no statements to tell where code without tables was: its address stands for the
 // function, so that a reader can name it.
-void pass_name_leaf(struct pass *pass)
+void unwind_pass_name_leaf(struct unwind_pass *pass)
 {
     struct walk_frame *leaf = &pass->walker->frames[pass->walker->capacity - 1];
-    if (pass_walked(pass) && place_offset(leaf->function) == PLACE_OFFSET_UNKNOWN &&
+    if (unwind_pass_walked(pass) && place_offset(leaf->function) == PLACE_OFFSET_UNKNOWN &&
         pass->statement)
         leaf->function = pass->statement;
 }
 
-ref_t pass_insert_bounded(struct pass *pass, uintptr_t leaf_sp)
+ref_t unwind_pass_insert_bounded(struct unwind_pass *pass, uintptr_t leaf_sp)
 {
     struct walker *walker = pass->walker;
     struct junction junction = {0};
-    pass_name_leaf(pass);
+    unwind_pass_name_leaf(pass);
     const enum bounded_room room = bounded_begin(walker->arena, walker->tree);
     if (room == BOUNDED_EMPTIED)
         rebuild(walker, walker->count);
@@ -430,7 +430,7 @@ ref_t pass_insert_bounded(struct pass *pass, uintptr_t leaf_sp)
             walker->loose = walker->count; // the list has a node that nothing holds on to
         return node;
     }
-    const size_t walked = pass_walked(pass);
+    const size_t walked = unwind_pass_walked(pass);
     replace_list(pass, &junction);
     if (walker->rest_count == 0 || pass->unwinding || walked >= walker->limit)
         return node;

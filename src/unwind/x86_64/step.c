@@ -119,21 +119,21 @@ bool arch_protects_returns(void)
 void arch_allow_unaligned(const void *ucontext)
 {
     const greg_t *registers = ((const ucontext_t *)ucontext)->uc_mcontext.gregs;
-    if (RARE(registers[REG_EFL] & (greg_t)ALIGNMENT_CHECK))
+    if (UNLIKELY(registers[REG_EFL] & (greg_t)ALIGNMENT_CHECK))
         __builtin_ia32_writeeflags_u64(__builtin_ia32_readeflags_u64() & ~ALIGNMENT_CHECK);
 }
 
 uint64_t arch_begin_unaligned(void)
 {
     const uint64_t flags = __builtin_ia32_readeflags_u64();
-    if (RARE(flags & ALIGNMENT_CHECK))
+    if (UNLIKELY(flags & ALIGNMENT_CHECK))
         __builtin_ia32_writeeflags_u64(flags & ~ALIGNMENT_CHECK);
     return flags;
 }
 
 void arch_restore_flags(uint64_t flags)
 {
-    if (RARE(flags & ALIGNMENT_CHECK))
+    if (UNLIKELY(flags & ALIGNMENT_CHECK))
         __builtin_ia32_writeeflags_u64(flags);
 }
 

@@ -11,9 +11,9 @@
 
 #include <cmocka.h>
 
-static const struct eviction *eviction_of(const struct form *form)
+static const struct displacement *eviction_of(const struct form *form)
 {
-    return sites_of((const void *)form->function).site->eviction;
+    return sites_of((const void *)form->function).site->displacement;
 }
 
 // ---- every instruction of the program is met once, and where it was
@@ -85,19 +85,19 @@ static void test_traps(void **state)
         const struct form *form = &forms[i];
         if (form->form != FORM_EVICTED)
             continue;
-        const struct eviction *eviction = eviction_of(form);
+        const struct displacement *displacement = eviction_of(form);
         struct stub_place place;
         patch((const void *)form->function, &plan);
-        assert_true(evict_is_done(eviction));
-        assert_true(sites_locate(sites_trapped(eviction->victim + 1), &place));
-        assert_ptr_equal((void *)place.pc, (void *)eviction->victim);
-        assert_ptr_equal(place.stub, eviction->stub);
-        for (unsigned k = 1; k < eviction->length; k++)
-            assert_int_equal(sites_trapped(eviction->victim + k + 1), 0);
+        assert_true(displace_is_done(displacement));
+        assert_true(sites_locate(sites_trapped(displacement->victim + 1), &place));
+        assert_ptr_equal((void *)place.pc, (void *)displacement->victim);
+        assert_ptr_equal(place.stub, displacement->stub);
+        for (unsigned k = 1; k < displacement->length; k++)
+            assert_int_equal(sites_trapped(displacement->victim + k + 1), 0);
         unpatch((const void *)form->function);
-        assert_true(evict_is_done(eviction)); // for good
-        assert_ptr_equal((void *)sites_true_pc(sites_trapped(eviction->victim + 1)),
-                         (void *)eviction->victim);
+        assert_true(displace_is_done(displacement)); // for good
+        assert_ptr_equal((void *)sites_true_pc(sites_trapped(displacement->victim + 1)),
+                         (void *)displacement->victim);
     }
 }
 
@@ -108,11 +108,12 @@ static void test_unwind_distance(void **state)
     for (size_t i = 0; i < FORMS; i++) {
         if (forms[i].form != FORM_EVICTED)
             continue;
-        const struct eviction *eviction = eviction_of(&forms[i]);
-        const uintptr_t slot = ((struct stub *)eviction->stub)->code;
+        const struct displacement *displacement = eviction_of(&forms[i]);
+        const uintptr_t slot = ((struct stub *)displacement->stub)->code;
         uint32_t distance;
         memcpy(&distance, (const void *)slot, sizeof distance);
-        assert_ptr_equal((void *)(slot + distance - DISTANCE_BIAS), (void *)(eviction->victim + 1));
+        assert_ptr_equal((void *)(slot + distance - DISTANCE_BIAS),
+                         (void *)(displacement->victim + 1));
     }
 }
 
