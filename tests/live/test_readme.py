@@ -14,7 +14,7 @@ import unittest
 from support import CAIRN, Run, installed
 
 SOURCE = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
-DOCUMENTS = [SOURCE + "/README.md", *sorted(glob.glob(SOURCE + "/docs/*.md"))]
+DOCUMENTS = [SOURCE + "/README.md", SOURCE + "/CONTRIBUTING.md", *sorted(glob.glob(SOURCE + "/docs/*.md"))]
 USER = "nobody"
 
 
@@ -167,7 +167,7 @@ class Documents(unittest.TestCase):
         lines = read(SOURCE + "/README.md").splitlines()
         self.assertLessEqual(len(lines), 110)
         self.assertTrue(any(line.startswith("cairn report ") for line in lines[:24]))
-        for name in ("README.md", "docs/limits.md", "docs/languages.md"):
+        for name in ("README.md", "CONTRIBUTING.md", "docs/limits.md", "docs/languages.md", "docs/glossary.md"):
             for line in read(os.path.join(SOURCE, name)).splitlines():
                 if line.startswith("|"):
                     self.assertLessEqual(max(map(len, line.split("|"))), 100, line)

@@ -1,0 +1,225 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: MIT
+"""Documents say what the code does: numbers, names of files, lists, and the drawing of the includes."""
+
+import fnmatch
+import pathlib
+import re
+import subprocess
+import sys
+import unittest
+
+TOP = pathlib.Path(__file__).resolve().parents[2]
+SOURCE = TOP / "src"
+DOCUMENTS = [TOP / "README.md", TOP / "CONTRIBUTING.md", *sorted((TOP / "docs").glob("*.md"))]
+
+
+def read(path):
+    return (TOP / path).read_text(encoding="utf-8")
+
+
+def code_number(path, pattern):
+    """The number that the code has, by a pattern with one group: an expression of whole numbers."""
+    found = re.search(pattern, read(path))
+    if not found:
+        raise AssertionError(f"{path}: nothing like {pattern}: name the new place here")
+    text = re.sub(r"UINT64_C\((\w+)\)", r"\1", found.group(1)).replace("NS_PER_S", "1000000000")
+    try:
+        return eval(re.sub(r"(?<=\d)[uUlL]+\b", "", text), {"__builtins__": {}})
+    except SyntaxError:
+        raise AssertionError(f"{path}: {text} is no number") from None
+
+
+def plain(number):
+    return str(number)
+
+
+def grouped(number):
+    return f"{number:,}"
+
+
+def kibi(number):
+    return str(number >> 10)
+
+
+def mebi(number):
+    return str(number >> 20)
+
+
+def minus_one(number):
+    return str(number - 1)
+
+
+def rate(period_ns):
+    return f"{10**9 / period_ns:.0f}"
+
+
+DEFAULT_RATE = ("src/cmd/record/record_options.c", r"\.period_ns = ([^,]+),")
+DEFAULT_MEMORY = ("src/cmd/record/record_options.c", r"\.memory = ([^,]+),")
+DEFAULT_DEPTH = ("src/cmd/record/tree_options.c", r"\.depth = (\d+)")
+DEFAULT_BUFFER = ("src/cmd/record/tree_options.c", r"\.bytes = ([^,]+),")
+DEFAULT_PHI = ("src/cmd/record/tree_options.c", r"#define DEFAULT_PHI (\S+)")
+EPSILONS_IN_PHI = ("src/cmd/record/tree_options.c", r"#define EPSILONS_IN_PHI (\d+)")
+MINOR = ("src/profile/chunk.h", r"FORMAT_MINOR = (\d+)")
+ARMS = ("src/patch/sites.h", r"#define STUB_ARMS (\d+)")
+DEPTH = ("src/analyze/decoding.c", r"MOST_FRAMES = ([^,]+),")
+UNPACK_FREE = ("src/profile/chunk.h", r"UNPACK_FREE = ([^,]+),")
+SWITCHES = ("src/event/switches.h", r"SWITCHES_MOST = (\d+)")
+LAPS = ("src/track/calls/bursts/burst_pace.h", r"#define PACE_LAPS (\d+)")
+CREATIONS = ("src/agent/session/start.c", r"TREE_FULL \? (\d+) : \d+")
+FEW_CREATIONS = ("src/agent/session/start.c", r"TREE_FULL \? \d+ : (\d+)")
+STACK = ("src/track/encode/threads.c", r"#define SMALLEST_STACK ([^\n]+)")
+
+# What the code has, the document that says so, where, and how the number is written there.
+NUMBERS = [
+    (MINOR, "docs/format.md", r"\| 10 \| 2 \| minor \| (\d+)\.", plain),
+    (("src/profile/chunk.h", r"FORMAT_MAJOR = (\d+)"), "docs/format.md", r"\| 8 \| 2 \| major \| (\d+)\.", plain),
+    (("src/profile/chunk.h", r"CHUNK_MOST_RAW = ([^,]+),"), "docs/format.md", r"at most (\d+) MiB; equal",
+     mebi),
+    (UNPACK_FREE, "docs/format.md", r"unpacks to more than (\d+) MiB and", mebi),
+    (("src/profile/chunk.h", r"UNPACK_RATIO = (\d+)"), "docs/format.md", r"MiB and (\d+) times its size, or", plain),
+    (("src/profile/chunk.h", r"UNPACK_RATIO_WRITTEN = (\d+)"), "docs/format.md",
+     r"unpack to more than (\d+) times", plain),
+    (("src/profile/recorder/recorder.c", r"MOST_APART = (\d+)"), "docs/format.md",
+     r"Up to ([\d,]+) ended processes", grouped),
+    (("src/profile/recorder/recorder.c", r"FOLD_AFTER = (\d+)"), "docs/format.md",
+     r"after ([\d,]+) processes have ended", grouped),
+    (("src/profile/recorder/recorder.c", r"MANY_NODES = (\d+)"), "docs/format.md",
+     r"more than ([\d,]+) nodes", grouped),
+    (DEFAULT_RATE, "src/cmd/record/record_options.c", r"1 to 10000 \(default (\d+)\)", rate),
+    (DEFAULT_RATE, "docs/man/cairn-record.1", r"1 to 10000, (\d+) unless given", rate),
+    (DEFAULT_RATE, "src/agent/api/options.c", r"\.period_ns = NS_PER_S / (\d+),", rate),
+    (("src/cmd/record/event_options.c", r"#define RATE_MAX (\d+)"), "docs/man/cairn-record.1",
+     r"1 to (\d+), \d+ unless given", plain),
+    (("src/cmd/record/event_options.c", r"#define RATE_MAX (\d+)"), "src/agent/api/options.c",
+     r"#define MOST_RATE (\d+)", plain),
+    (ARMS, "docs/encode.md", r"A chain holds the (\d+) hottest", plain),
+    (ARMS, "docs/limits.md", r"more than (\d+) targets", plain),
+    (ARMS, "docs/patching.md", r"each known target, (\d+) at most", plain),
+    (DEPTH, "docs/encode.md", r"[Bb]eyond ([\d,]+) frames", grouped),
+    (DEPTH, "docs/limits.md", r"deeper than ([\d,]+) frames", grouped),
+    (("src/encode/state.h", r"#define ID_BITS (\d+)"), "docs/encode.md", r"Ids have (\d+) bits", plain),
+    (STACK, "docs/encode.md", r"stacks below (\d+) KB", kibi),
+    (STACK, "docs/limits.md", r"stacks below (\d+) KB", kibi),
+    (CREATIONS, "docs/threads.md", r"keeps (\d+) such calls", plain),
+    (FEW_CREATIONS, "docs/threads.md", r"such calls, (\d+) with", plain),
+    (CREATIONS, "docs/limits.md", r"notes (\d+) calls that create", plain),
+    (FEW_CREATIONS, "docs/limits.md", r"create threads, (\d+) with", plain),
+    (("src/track/thread_creation.h", r"CREATION_LEVELS = (\d+)"), "docs/threads.md", r"Up to\s+(\d+)\s+threads", plain),
+    (LAPS, "docs/bursts.md", r"one of the next (\d+) laps", plain),
+    (LAPS, "docs/bursts.md", r"one of the (\d+) laps before", plain),
+    (LAPS, "docs/bursts.md", r"than make (\d+) laps", plain),
+    (("src/event/cpu_guess.h", r"#define CPU_GUESSES (\d+)"), "docs/sampling.md", r"Every (\d+)nd tick",
+     lambda guesses: str(guesses + 1)),
+    (("src/agent/api/watch.c", r"#define MESSAGES (\d+)"), "docs/api.md", r"At most (\d+) (?:of them )?wait", plain),
+    (("src/agent/session/phase.c", r"#define NAME_BYTES (\d+)"), "docs/format.md", r"its name, up to (\d+) bytes", minus_one),
+    (("src/base/thread_name.h", r"THREAD_NAME_BYTES (\d+)"), "docs/format.md", r"\| name \| text \| up to (\d+) bytes", minus_one),
+    (("src/cmd/record/session.h", r"SESSION_GROUP_PART (\d+)"), "docs/limits.md", r"at most 1/(\d+) of its memory", plain),
+]
+
+# The same default in two places of the code: `cairn record`, and cairn_start().
+TWINS = [
+    (DEFAULT_RATE, ("src/agent/api/options.c", r"\.period_ns = (NS_PER_S[^,]+),")),
+    (DEFAULT_MEMORY, ("src/agent/api/options.c", r"session->slice_bytes = (UINT64_C[^;]+);")),
+    (DEFAULT_DEPTH, ("src/agent/api/options.c", r"\.bounded_depth = (\d+)")),
+    (DEFAULT_BUFFER, ("src/agent/api/options.c", r"\.bounded_bytes = (\d+ << \d+),")),
+    (EPSILONS_IN_PHI, ("src/agent/api/options.c", r"#define EPSILONS_IN_PHI (\d+)")),
+]
+
+# A file or folder that a document names: by its path from the top, from src/, or by the end of that.
+PATH = re.compile(r"`((?:[\w.-]+/)*[\w.*-]+\.(?:c|h|S|py|ld|build|1|3)|(?:[\w.-]+/)+[\w.*-]*)`")
+PLACEHOLDER = re.compile(r"NAME|ARCH|PID|^(?:build|cairn\.3)")
+
+
+def squeezed(path):
+    """A document without its line breaks: numbers stand in sentences, which may be wrapped anywhere."""
+    return re.sub(r"\s+", " ", read(path))
+
+
+def prose(path):
+    """The lines of a document that are neither code nor a table."""
+    text = re.sub(r"^( *)```.*?^ *```", "", path.read_text(encoding="utf-8"), flags=re.M | re.S)
+    return [line for line in text.splitlines() if not line.startswith("|")]
+
+
+class Numbers(unittest.TestCase):
+    def test_documents_have_the_numbers_of_the_code(self):
+        for (source, pattern), document, place, write in NUMBERS:
+            with self.subTest(document=document, place=place):
+                found = re.search(place, squeezed(document))
+                self.assertIsNotNone(found, f"{document} has nothing like: {place}")
+                self.assertEqual(found.group(1), write(code_number(source, pattern)), f"{document}: {place}")
+
+    def test_both_ways_to_record_have_the_same_defaults(self):
+        for one, other in TWINS:
+            self.assertEqual(code_number(*one), code_number(*other), other)
+
+    def test_the_default_share_of_hot_trees(self):
+        phi, counters = code_number(*DEFAULT_PHI), code_number("src/agent/api/options.c", r"\.hot_counters = (\d+)")
+        self.assertEqual(counters, round(code_number(*EPSILONS_IN_PHI) / phi))
+        for document, place in [("docs/trees.md", r"share PHI of the total \(([\w.-]+)\)"),
+                                ("docs/man/cairn-record.1", r"is ([\d.]+e-\d+) unless given"),
+                                ("src/cmd/record/record_options.c", r"share PHI of the total \(([\w.-]+)\)")]:
+            self.assertEqual(float(re.search(place, squeezed(document)).group(1)), phi, document)
+
+    def test_the_test_can_fail(self):
+        with self.assertRaises(AssertionError):
+            code_number("src/profile/chunk.h", r"FORMAT_SMALL = (\d+)")
+        self.assertEqual(code_number("src/profile/chunk.h", r"CHUNK_MOST_RAW = ([^,]+),"), 64 << 20)
+
+
+class Lists(unittest.TestCase):
+    def test_verdicts(self):
+        names = re.search(r"names\[VERDICT_COUNT\] = \{(.*?)\}", read("src/base/verdict.h"), re.S).group(1)
+        told = re.search(r"## How a walk ends\n(.*?)\n## ", read("docs/unwinding.md"), re.S).group(1)
+        self.assertEqual(re.findall(r'"([\w-]+)"', names), re.findall(r"^\| `([\w-]+)` \|", told, re.M))
+
+    def test_events(self):
+        names = re.search(r"event_names\[LIVE_EVENTS\] = \{(.*?)\}", read("src/cmd/record/event_options.c")).group(1)
+        told = read("docs/events.md").split("## One event")[0]
+        self.assertLessEqual(set(re.findall(r'"(\w+)"', names)), set(re.findall(r"`(\w+)[^`]*`", told)))
+
+    def test_chunks(self):
+        kinds = re.search(r"CHUNK_FILLER,(.*?)CHUNK_TYPES", read("src/profile/chunk.h"), re.S).group(1)
+        told = re.findall(r"^### (\d+): (\w+)$", read("docs/format.md"), re.M)
+        self.assertEqual(told, [(str(number), name.lower()) for number, name in
+                                enumerate(re.findall(r"CHUNK_(\w+),", kinds), 1)])
+
+    def test_rooms(self):
+        rooms = {path.name for path in SOURCE.iterdir() if path.is_dir()}
+        told = re.search(r"## The rooms\n(.*?)\n<!--", read("docs/architecture.md"), re.S).group(1)
+        self.assertEqual(set(re.findall(r"^\| `(\w+)` \|", told, re.M)), rooms)
+
+    def test_glossary_is_in_order(self):
+        words = [re.sub(r"[^a-z]", "", word.split(" (")[0].lower())
+                 for word in re.findall(r"^\| (.*?) \|", read("docs/glossary.md"), re.M)[1:]]
+        words = [word for word in words if word]
+        self.assertEqual(words, sorted(set(words)))
+
+
+class Places(unittest.TestCase):
+    def test_files_that_are_named_exist(self):
+        files = ["/" + str(path.relative_to(TOP)) for top in ("src", "include", "tests", "bench", "docs", "scripts",
+                                                              "examples") for path in (TOP / top).rglob("*")]
+        for path in DOCUMENTS:
+            for name in PATH.findall(path.read_text(encoding="utf-8")):
+                if PLACEHOLDER.search(name):
+                    continue
+                self.assertTrue(fnmatch.filter(files, "*/" + name.rstrip("/")) or (TOP / name).exists(),
+                                f"{path.relative_to(TOP)}: there is no {name}")
+
+    def test_the_drawing_of_the_includes_is_up_to_date(self):
+        run = subprocess.run([TOP / "scripts" / "draw-includes", "--check"], capture_output=True, text=True)
+        self.assertEqual(run.returncode, 0, run.stdout + run.stderr)
+
+
+class Form(unittest.TestCase):
+    def test_lengths(self):
+        self.assertLess(len(read("docs/architecture.md").split()), 1700)
+        for path in DOCUMENTS:
+            for line in prose(path):
+                self.assertLessEqual(len(line), 100, f"{path.relative_to(TOP)}: {line}")
+
+
+if __name__ == "__main__":
+    unittest.main(argv=sys.argv[:1], verbosity=1)
