@@ -2,6 +2,7 @@
 #include "symbol/module.h"
 #include "base/memory.h"
 #include "base/text/text.h"
+#include "symbol/entry.h"
 #include "symbol/files/debug_file.h"
 #include "symbol/plt.h"
 #include <errno.h>
@@ -78,6 +79,8 @@ static void read_tables(struct module *module, struct pool *pool)
             module->dialect = NAMES_DOTTED;
     }
     symtab_sort(&module->table);
+    if (main && entry_add(&module->table, main, &module->bounds))
+        symtab_sort(&module->table);
 }
 
 static const char *short_name(const struct profile_module *recorded)

@@ -108,6 +108,27 @@ static void stripped_libraries_have_exported_names_and_offsets(void **state)
     fixture_close(&fixture);
 }
 
+// The ELF header says where a program is entered, and the code there where main is.
+static void stripped_programs_keep_main(void **state)
+{
+    (void)state;
+    static const char *const flags[] = {"", "-no-pie", "-static", "-static-pie"};
+    for (size_t i = 0; i < sizeof flags / sizeof *flags; i++) {
+        build(flags[i], "whole");
+        fixture_run("strip -o stripped whole");
+        uint64_t start = fixture_offset("whole", "_start"), main = fixture_offset("whole", "main");
+        uint64_t outer = fixture_offset("whole", "outer");
+        char unnamed[64];
+        snprintf(unnamed, sizeof unnamed, "stripped+0x%llx", (unsigned long long)outer);
+        struct fixture fixture;
+        fixture_open(&fixture, fixture_path("stripped"), WITHOUT_LINES);
+        assert_function(&fixture, start + 8, "_start", start);
+        assert_function(&fixture, main, "main", main);
+        assert_function(&fixture, outer, unnamed, outer);
+        fixture_close(&fixture);
+    }
+}
+
 static void nothing_after_the_last_exported_function_gets_its_name(void **state)
 {
     (void)state;
@@ -352,6 +373,7 @@ int main(void)
         cmocka_unit_test(cold_parts_belong_to_their_own_function),
         cmocka_unit_test(assembly_without_sizes_reaches_to_the_next_symbol),
         cmocka_unit_test(stripped_libraries_have_exported_names_and_offsets),
+        cmocka_unit_test(stripped_programs_keep_main),
         cmocka_unit_test(nothing_after_the_last_exported_function_gets_its_name),
         cmocka_unit_test(stubs_are_named_after_what_they_call),
         cmocka_unit_test(separate_files_are_found_by_link),

@@ -305,10 +305,9 @@ static char *cut_middle(const char *name, unsigned head, unsigned width,
 // name, the module can be missed, the number cannot.
 static unsigned head_columns(const char *name, unsigned width, unsigned quarters)
 {
-    const char *number = strstr(name, "+0x");
-    if (!number || number[3 + strspn(number + 3, "0123456789abcdef")] != '\0')
+    if (!name_is_address(name))
         return width * quarters / 4;
-    const unsigned digits = text_width(number);
+    const unsigned digits = text_width(strstr(name, "+0x"));
     return width > digits + 1 ? width - digits - 1 : 0;
 }
 

@@ -374,6 +374,12 @@ bool name_is_standard(const char *name)
     return false;
 }
 
+bool name_is_address(const char *name)
+{
+    const char *number = strstr(name, "+0x");
+    return number && number[3 + strspn(number + 3, "0123456789abcdef")] == '\0';
+}
+
 bool name_is_startup(const char *name)
 {
     static const char *const names[] = {

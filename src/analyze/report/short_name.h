@@ -26,6 +26,9 @@ enum name_stage {
 // To be freed.
 char *short_name(const char *name, enum name_stage stage, bool unicode);
 
+// "module+0x1f00": a function without a name, told by where it begins.
+bool name_is_address(const char *name);
+
 // What runs before the program's own code, at the root of every path: `_start`, `clone3`,
 // `std::thread::_Invoker<…>::…`, `std::rt::lang_start`. Only what is called by such a function, or
 // by nothing, is start-up code.

@@ -170,13 +170,24 @@ static char *text_with_cut(struct chain *chain)
     return kept_text(chain);
 }
 
-// The last of the program's own functions, and that of a library which the row is about: both cut.
+// Functions of stripped programs are told by where they begin, which says little to their author.
+static bool has_name(const struct chain *chain, size_t number)
+{
+    return !name_is_address(name_set_full(chain->names, chain->links[number].function));
+}
+
+// The last of the program's own functions, one with a name if there is one, and that of a library
+// which the row is about: both cut.
 static char *text_of_two(struct chain *chain)
 {
     const size_t last = chain->count - 1;
-    size_t own = last;
+    size_t own = last, named = last;
     while (own > 0 && !chain->links[own].own)
         own--;
+    while (named > 0 && !(chain->links[named].own && has_name(chain, named)))
+        named--;
+    if (chain->links[named].own && has_name(chain, named))
+        own = named;
     if (own == last || !chain->links[own].own || chain->options->upward)
         return NULL;
     for (size_t i = 0; i < last; i++)
