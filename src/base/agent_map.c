@@ -37,8 +37,8 @@ static uint64_t whole_pages(size_t bytes)
 
 void *agent_map_hint(size_t bytes)
 {
-    // Relaxed: a number alone. What was unmapped is not used again before the area is used up; a
-    // hint that is taken by then is one that the kernel does not follow.
+    // Relaxed: a number alone. Unmapped addresses are reused only when the area is used up. If a
+    // hint is taken by then, the kernel does not follow it.
     static _Atomic uint64_t used;
     const uint64_t offset =
         atomic_fetch_add_explicit(&used, whole_pages(bytes), memory_order_relaxed) % AREA;

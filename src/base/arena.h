@@ -10,8 +10,8 @@
 //                                                        ▲ used                              ▲
 //                                                        limit
 //
-// A part can be kept back for those who must go on when the rest is full. What they are given lies
-// behind all that was given before.
+// A part can be kept back for users that must go on when the rest is full. They get memory behind
+// all earlier blocks.
 
 #include <stdatomic.h>
 #include <stddef.h>
@@ -52,7 +52,7 @@ static inline void *arena_at(const struct arena *arena, ref_t ref)
     return arena->base + (size_t)ref * 8;
 }
 
-// What a reference leads to, if so many bytes of it lie in the arena; else NULL.
+// The target of a reference, if so many bytes of it lie in the arena; else NULL.
 static inline void *arena_find(const struct arena *arena, ref_t ref, uint64_t bytes)
 {
     return ref && bytes <= arena->bytes && (uint64_t)ref * 8 <= arena->bytes - bytes

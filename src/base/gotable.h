@@ -26,8 +26,8 @@ struct gotable {
     enum gotable_layout layout;
     unsigned quantum; // of addresses in lists
     uint64_t count;   // functions
-    // What addresses in the table are relative to: as the header has it. 0 before Go 1.18, and in
-    // files of programs that can be loaded anywhere, where the loader fills it in.
+    // The base of addresses in the table, from its header. 0 before Go 1.18, and in files of
+    // programs that can be loaded anywhere, where the loader fills it in.
     uint64_t text;
     size_t text_at;                                // where in the header that is; 0: nowhere
     size_t names, units, files, values, functions; // parts, from the start
@@ -58,7 +58,7 @@ struct gotable_function {
 // The function that holds an address (relative to text).
 bool gotable_find(const struct gotable *table, uint64_t pc, struct gotable_function *function);
 
-// What a list of the function's says at the address.
+// The value at the address, by one of the function's lists.
 bool gotable_value(const struct gotable *table, const struct gotable_function *function,
                    uint32_t list, uint64_t pc, int32_t *value);
 

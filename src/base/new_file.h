@@ -25,8 +25,8 @@ struct new_file {
     char *beside; // that it has until then
 };
 
-// What the new file's permissions become: those of the file that it replaces if that is ours, else
-// `mode`, less what the umask forbids. 0 or -errno; new_file_error() has words for it.
+// The permissions of the new file: those of the file that it replaces if that is ours, else `mode`,
+// less what the umask forbids. 0 or -errno; new_file_error() has words for it.
 int new_file_open(struct new_file *file, const char *path, mode_t mode);
 
 enum new_file_durability { NEW_FILE_IN_CACHE, NEW_FILE_ON_DISK };

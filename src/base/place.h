@@ -29,7 +29,7 @@ enum {
 #define PLACE_OFFSET_UNKNOWN ((UINT64_C(1) << PLACE_OFFSET_BITS) - 1)
 // There is a place, and nobody knows which: of a call, say, that a sample was cut before.
 #define PLACE_UNKNOWN ((place_t)MODULE_NONE << PLACE_OFFSET_BITS | PLACE_OFFSET_UNKNOWN)
-// What is no function of the program, but has a frame in a profile (docs/format.md).
+// Frames of a profile that are no functions of the program (docs/format.md).
 #define PLACE_STARTUP (PLACE_UNKNOWN - 1)        // from exec to the agent's first sample
 #define PLACE_EXIT (PLACE_UNKNOWN - 2)           // after the process' last instruction
 #define PLACE_STARTUP_KERNEL (PLACE_UNKNOWN - 3) // the kernel's part of the start-up

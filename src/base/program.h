@@ -2,8 +2,8 @@
 #ifndef CAIRN_BASE_PROGRAM_H
 #define CAIRN_BASE_PROGRAM_H
 
-// What a file that is to be executed says of itself, as far as it decides whether the agent can be
-// preloaded. Signal-safe: system calls and the stack alone, none of them a point of cancellation.
+// The properties of an executable file that decide whether the agent can be preloaded. Signal-safe:
+// system calls and the stack alone, none of them a point of cancellation.
 
 #include <stdbool.h>
 #include <stddef.h>

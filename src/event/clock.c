@@ -338,7 +338,8 @@ void *clock_ring(const struct thread_clock *clock)
 void clock_take_away(struct thread_clock *clock)
 {
     for (int i = 0; i < 2; i++) {
-        // Whoever has the page unmaps it: its thread may be closing the clock at this moment.
+        // The one that takes the page unmaps it: its thread may be closing the clock at this
+        // moment.
         const uintptr_t page = __atomic_exchange_n(&clock->pages[i], 0, __ATOMIC_RELAXED);
         if (page & WITH_RING)
             leave_zeroes(page);

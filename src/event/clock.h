@@ -83,7 +83,7 @@ void *clock_ring(const struct thread_clock *clock);
 // neither the event nor its page, and something else may be there by now. Signal-safe.
 void clock_close(struct thread_clock *clock);
 
-// From another thread: no tick from now on. Whoever has it may close it as ever.
+// From another thread: no tick from now on. Its owner may close it as usual.
 void clock_take_away(struct thread_clock *clock);
 
 // True if this signal is a tick of ours rather than the program's business. Signal-safe.
@@ -97,7 +97,7 @@ bool clock_follows_wait(const siginfo_t *info);
 int clock_send_last_tick(pid_t process, pid_t thread);
 bool clock_is_last_tick(const siginfo_t *info);
 
-// What the event counts, now, for the calling thread: its CPU time, or the time of day.
+// The value of the event now, for the calling thread: its CPU time, or the time of day.
 // Signal-safe.
 uint64_t clock_now(enum live_event event);
 

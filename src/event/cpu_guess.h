@@ -49,7 +49,7 @@ static inline int64_t cpu_guess_passed(struct cpu_guess *guess, uint64_t wall, u
     return (int64_t)(at_once ? passed : period);
 }
 
-// What the clock is taken to be: not less than what is charged up to `last`.
+// The clock's value to use: not below `last`, up to which time is charged.
 static inline uint64_t cpu_guess_settle(struct cpu_guess *guess, uint64_t now, uint64_t last)
 {
     if ((int64_t)(now - last) >= 0)

@@ -2,8 +2,8 @@
 #ifndef CAIRN_EVENT_RING_H
 #define CAIRN_EVENT_RING_H
 
-// What the kernel leaves of each tick of a thread's clock in a page behind the event's own: where
-// the program was, and if the tick has met the kernel at work for it, the kernel's call chain. The
+// The kernel's record of each tick of a thread's clock, in a page behind the event's own: where the
+// program was, and the kernel's call chain if the tick came while it worked for the program. The
 // signal of a tick inside the kernel comes when the kernel returns; so several ticks can have left
 // something by then.
 //
@@ -30,7 +30,7 @@ struct ring {
     uint64_t at, end;
 };
 
-// What an event must ask for.
+// Sets the attributes that an event needs for it.
 void ring_ask(struct perf_event_attr *attributes);
 
 // Reads what there is, from the oldest record on. Nothing is where it is said to be, until it was

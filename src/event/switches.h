@@ -43,7 +43,7 @@ static inline bool switches_are_due(struct switches *switches)
     return switches->samples_left && --switches->samples_left == 0;
 }
 
-// What has come since the last time: a system call.
+// The switches and the CPU time since the last call; takes a system call.
 struct switches_since {
     uint64_t count, cpu_ns;
 };

@@ -47,10 +47,9 @@ static inline int live_event_counts(unsigned event)
     return event == LIVE_EVENT_CALLS || event == LIVE_EVENT_ALLOC;
 }
 
-// With the alloc event, the values of a statement in a full tree. What is live in it is what was
-// allocated less what was freed. What was live at the process' peak: the saved values, if their
-// stamp is the peak's (live_alloc); else nothing has changed here since then, and it is what is
-// live.
+// With the alloc event, the values of a statement in a full tree. Live is what was allocated less
+// what was freed. Live at the process' peak are the saved values, if their stamp is the peak's
+// (live_alloc). Otherwise nothing has changed here since then, and it is what is live now.
 enum live_alloc_value {
     LIVE_ALLOC_BYTES,
     LIVE_ALLOC_BLOCKS,
@@ -81,7 +80,7 @@ enum live_tree_kind {
 // Which algorithm finds the hot contexts (src/tree/miners/miner.h).
 enum live_miner { LIVE_MINER_SPACE_SAVING, LIVE_MINER_LOSSY, LIVE_MINER_STICKY };
 
-// What a bounded tree forgets when its buffer is full.
+// Which contexts a bounded tree drops when its buffer is full.
 enum live_purge { LIVE_PURGE_AGE, LIVE_PURGE_ALL };
 
 // How the samples of a thread are asked for. `auto` tries them in this order.
@@ -99,14 +98,14 @@ static inline const char *live_source_name(unsigned source)
     return source < sizeof names / sizeof *names ? names[source] : "unknown";
 }
 
-// What is told of the kernel's work for the program, in full trees.
+// How the kernel's work for the program is recorded, in full trees.
 enum live_kernel {
     LIVE_KERNEL_NONE,
     LIVE_KERNEL_CALLS,  // the system call
     LIVE_KERNEL_FRAMES, // the kernel's own frames, too, where a clock can see them
 };
 
-// Whose calls are followed, or whose functions take part in an encoding.
+// Which functions' calls are followed, or which functions take part in an encoding.
 enum live_by {
     LIVE_BY_ENTRIES,   // nobody's: only what was built with 'cairn cc'
     LIVE_BY_PROGRAM,   // of the program's own file
@@ -293,8 +292,8 @@ struct live_note {
     char text[];
 };
 
-// What trackers that patch call sites count; written by any thread, without order: an increment may
-// be lost.
+// Counters of trackers that patch call sites. Any thread writes, without order: an increment may be
+// lost.
 enum {
     LIVE_DEPTHS = 24, // class k: depths in [2^(k-1), 2^k); class 0: none
     LIVE_PROGRESS =
@@ -341,7 +340,7 @@ struct live_encode {
     uint64_t pushes_recursion, pushes_overflow, pushes_open;
 };
 
-// What is known of the blocks of a process, with the alloc event; any thread writes.
+// The blocks of a process, with the alloc event; any thread writes.
 struct live_alloc {
     _Atomic uint64_t live;  // bytes in blocks that are known
     _Atomic uint64_t peak;  // the most that ever were
@@ -361,8 +360,8 @@ struct live_sections {
     uint8_t data[];
 };
 
-// The contexts that the program has asked for (include/cairn.h). Whatever one needs to be decoded
-// is here before the program has it. Nodes are published by their level, which is written last.
+// The contexts that the program has asked for (include/cairn.h). All that decoding needs is here
+// before the program has the context. Nodes are published by their level, which is written last.
 struct live_contexts {
     _Atomic uint32_t asked;  // 1: the program has asked for one
     uint32_t first;          // handles count nodes from here (fork: those below are the parent's)
@@ -381,8 +380,8 @@ struct live_reaped {
     uint64_t cpu_ns; // of it, and of children that it has waited for
 };
 
-// What the process has used when it says goodbye. What comes later is the kernel's doing, and in
-// the books of who waits for it.
+// The CPU time of the process at its goodbye. The kernel's work afterwards is known to the process
+// that waits for it.
 struct live_goodbye {
     uint64_t cpu_ns;      // 0: it has said none, or CPU time is not what is recorded
     uint64_t cost_ns;     // of that: in trees

@@ -58,8 +58,8 @@ bool gate_is_closing(void)
 static void drain_one(void)
 {
     unsigned old = atomic_fetch_xor(&current, 1) & 1;
-    // Whoever unloads from within a walk (a program's handler on top of ours) must not wait for
-    // itself.
+    // A thread that unloads from within a walk (a program's handler on top of ours) must not wait
+    // for itself.
     const uint32_t own = self.depth && self.counter == old;
     struct patience patience = {0};
     uint32_t readers;

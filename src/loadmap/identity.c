@@ -5,7 +5,7 @@
 
 #define IDENTITIES 4096
 
-// What has an id. Under the lock of loadmap.c.
+// Files that have an id. Under the lock of loadmap.c.
 static struct {
     uint64_t hash;
     uintptr_t base; // where it was when it was last announced

@@ -2,7 +2,7 @@
 #ifndef CAIRN_LOADMAP_IMAGE_H
 #define CAIRN_LOADMAP_IMAGE_H
 
-// What the headers of an ELF image in memory say about it. Signal-safe: reads memory and nothing
+// The description of an ELF image in memory, by its headers. Signal-safe: reads memory and nothing
 // else.
 
 #include "loadmap/loadmap.h"

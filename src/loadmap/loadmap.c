@@ -258,7 +258,7 @@ static void add_from_maps(uintptr_t pc)
     const uint64_t begin = now_ns(CLOCK_MONOTONIC);
     if (begin < atomic_load(&maps_not_before) || !try_lock(1))
         return;
-    // What others do on this processor meanwhile is no cost of ours.
+    // CPU time, since other programs may run on this processor meanwhile.
     const uint64_t used = now_ns(CLOCK_THREAD_CPUTIME_ID);
     struct maps_reader *maps = &scratch.maps;
     if (maps_read(maps, pc)) {
@@ -411,7 +411,7 @@ static int mark_loaded(struct dl_phdr_info *info, size_t size, void *context)
     (void)size;
     const uint32_t *number = context;
     struct image *image = &scratch.image;
-    // What is not marked is dropped, and found again when it is met.
+    // Unmarked modules are dropped, and found again when they are met.
     if (lock_take(&lock))
         return 0;
     image_from_headers(image, info->dlpi_addr, info->dlpi_phdr, info->dlpi_phnum);
@@ -432,7 +432,7 @@ static bool is_gone(const struct table_module *module, uint32_t number)
                                  : module->seen < number;
 }
 
-// What the loader tells of an object is freed when another thread unloads it. The loader does that
+// The loader's data about an object is freed when another thread unloads it. The loader does that
 // under the lock that it holds while it calls back, so the first call back is the moment to ask.
 static int drop_gone(struct dl_phdr_info *info, size_t size, void *context)
 {

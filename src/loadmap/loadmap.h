@@ -2,9 +2,9 @@
 #ifndef CAIRN_LOADMAP_LOADMAP_H
 #define CAIRN_LOADMAP_LOADMAP_H
 
-// What is mapped where. Never asks the loader from a signal handler: a pc that is not in the table
-// is looked up with _dl_find_object (documented async-signal-safe; glibc 2.35), or, where that is
-// missing, in /proc/self/maps read by plain system calls; what is found joins the table.
+// Which module is mapped where. Never asks the loader from a signal handler: a pc that is not in
+// the table is looked up with _dl_find_object (documented async-signal-safe; glibc 2.35), or, where
+// that is missing, in /proc/self/maps read by plain system calls; what is found joins the table.
 //
 // A library that is unloaded and loaded again, anywhere, keeps its module id (same path and build
 // id).
@@ -22,15 +22,15 @@
 #include <stddef.h>
 #include <stdint.h>
 
-// Whose tables tell what a return address means. A runtime that has tables of its own looks up what
-// it finds in stack slots, to collect garbage or to move the stack: nothing else may stand there.
+// Which runtime's tables describe return addresses. A runtime with tables of its own looks up each
+// return address on the stack, to collect garbage or to move the stack: so no slot may be changed.
 enum module_runtime {
     RUNTIME_NONE, // unwind tables, and nobody else's
     RUNTIME_GO,
     RUNTIME_OCAML,
 };
 
-// What a walk needs to know of the module at a pc; a copy, valid while a loadmap_enter() is open.
+// The module at a pc, as a walk needs it; a copy, valid while a loadmap_enter() is open.
 struct module_ref {
     unsigned id;                        // place_t module
     uint16_t permanent;                 // never unloaded: knowledge about its pcs holds for ever
@@ -43,7 +43,7 @@ struct module_ref {
     uintptr_t code_start, code_end;     // the executable segment
 };
 
-// What the agent publishes about a module that was met for the first time, or loaded elsewhere.
+// A module that was met for the first time, or loaded elsewhere, as the agent publishes it.
 struct module_info {
     unsigned id;
     const char *path; // "[vdso]" for the kernel's
@@ -80,8 +80,8 @@ bool loadmap_peek(uintptr_t pc, struct module_ref *module);
 // place. False: ask. Signal-safe.
 bool loadmap_is_generated(uintptr_t pc);
 
-// What was found out without a file that could tell of a change holds for a turn, which are some
-// thousand questions. Signal-safe.
+// Facts about memory without a file are valid for a turn, some thousand questions: nothing reports
+// their change. Signal-safe.
 #define LOADMAP_TURN 4096
 extern _Atomic uint32_t loadmap_questions // written by loadmap alone
     __attribute__((visibility("hidden")));

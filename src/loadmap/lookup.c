@@ -67,7 +67,7 @@ void lookup_symbols(void *handle, const char *const *names, void **found, unsign
         found[i] = search.found >> i & 1 ? dlsym(handle, names[i]) : NULL;
         any_missed |= search.found >> i & 1 && !found[i];
     }
-    // Not for the program to hear of. What is told once is forgotten.
+    // Not for the program to hear of. Each is reported once.
     if (any_missed) {
         dlerror();
         dlerror();

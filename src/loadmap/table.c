@@ -5,10 +5,10 @@
 #include <string.h>
 
 // Read while they are written: every field is a whole number of 8-byte words and is moved by words
-// with relaxed atomics. What was read counts only if the sequence number stood still.
+// with relaxed atomics. A read counts only if the sequence number stood still.
 //
-// A module stays in its slot. What is moved when one comes or goes is its number, of two bytes, in
-// the order of addresses: libraries come by the thousand, mostly below the others.
+// A module stays in its slot. When a module comes or goes, only two-byte numbers move, in the order
+// of addresses: libraries come by the thousand, mostly below the others.
 //
 //     order   [ in use, by address | free, used before ]      slots from `fresh` on were never used
 //             0                    modules             fresh

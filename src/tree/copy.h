@@ -8,7 +8,7 @@
 
 #include "tree/stable.h"
 
-// What a copy takes at most, in the arena that it goes to.
+// The most bytes that a copy takes in its arena.
 uint64_t tree_copy_bytes(const struct stable_tree *stable);
 
 // Copies what was read of the tree `from`. The reference of the copy; 0: no room there.

@@ -114,7 +114,7 @@ static inline ref_t use_free_node(struct arena *arena, struct tree *tree, ref_t 
     node->parent = parent;
     // A hook that was interrupted while it counted may have left something behind.
     node->value[0] = node->value[1] = 0;
-    // Who sees the edge sees the parent.
+    // A reader that sees the edge also sees the parent.
     __atomic_store_n(&node->edge, edge, __ATOMIC_RELEASE);
     tree_count_nodes(tree, 1);
     return made;
@@ -134,7 +134,7 @@ static ref_t node_for(struct arena *arena, ref_t ref, ref_t parent, ref_t edge)
     return use_free_node(arena, tree, parent, edge);
 }
 
-// What stands for a context that has gone.
+// The node that stands for a context that has gone.
 static inline ref_t living(const struct arena *arena, const struct tree *tree, ref_t ref)
 {
     return is_free(tree_node(arena, ref)) ? tree->root : ref;

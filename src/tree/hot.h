@@ -32,7 +32,7 @@ enum { HOT_METRICS = 2, HOT_FANOUTS = 27 };
 
 struct hot {
     struct miner miner;
-    // What follows is the writer's alone.
+    // The fields below are for the writer alone.
     ref_t current;
     ref_t pinned;
     ref_t free_node;            // linked by sibling
@@ -59,7 +59,7 @@ ref_t hot_new_in_kept(struct arena *arena, const struct tree_options *options);
 // The arena is full, and the tree shall go on as far as something was kept back.
 void hot_take_over(struct arena *arena, ref_t tree);
 
-// What the tree may still take of the part that is kept back, and that it has taken some.
+// How much the tree may still take of the part that is kept back; and notes that it has taken some.
 uint64_t hot_room(const struct arena *arena, const struct tree *tree);
 void hot_spend(const struct arena *arena, const struct tree *tree, uint64_t bytes);
 

@@ -31,7 +31,7 @@ static ref_t from_common_part(struct arena *arena, size_t head, size_t each, uin
     return 0;
 }
 
-// What is exact comes from the common part alone.
+// Exact records come from the common part alone.
 static ref_t exact_records(struct arena *arena, ref_t ref, size_t head, size_t each,
                            uint32_t *count)
 {

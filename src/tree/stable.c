@@ -140,8 +140,8 @@ static void first_copy(struct reading *reading, const struct run *run)
 // Reads the values of a node. False if it is another context than it was in the first copy.
 static bool take_values(struct stable_node *copy, const struct node *node, unsigned metrics)
 {
-    // Whether it is monitored may change at any time: its values are read with that. What changes
-    // each time is no tree's.
+    // Whether it is monitored may change at any time: its values are read with that. Bytes that
+    // change each time are no tree's.
     for (unsigned i = 0; i < TRIES; i++) {
         const ref_t edge = load(&node->edge);
         if ((edge ^ copy->edge) & ~TREE_UNMONITORED || copy->parent != load(&node->parent))

@@ -14,9 +14,9 @@
 //
 // All of the first copy is read before any of the second, so a path whose nodes are the same in
 // both stood in the tree when the one ended and the other began. (A node that was given away and
-// came back in between, to the same place, is the same context again.) What is left out came or
-// went within the microseconds of reading: a hot context is hardly ever among it, and the next
-// reading has it. When nobody writes any more, a reading is exact.
+// came back in between, to the same place, is the same context again.) Nodes that are left out came
+// or went within the microseconds of reading. Hot contexts are hardly ever among them, and the next
+// reading has them. When nobody writes any more, a reading is exact.
 //
 // Whether a node is monitored may change at any moment, and it is still the same node.
 //

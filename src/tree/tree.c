@@ -4,7 +4,7 @@
 #include "tree/hot.h"
 #include "tree/layout.h"
 
-// What a full tree begins with. Thousands of threads may live at once and most of them take few
+// The first size of a full tree. Thousands of threads may live at once and most of them take few
 // samples, so everything starts small (about 1.5 KB with one metric) and doubles.
 enum { FIRST_NODES = 16, MOST_NODES = 4096, AGENT_MAP_NODES = 16 };
 

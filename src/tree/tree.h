@@ -56,13 +56,14 @@ static inline ref_t tree_node_edge(const struct node *node)
 
 struct tree; // lives in an arena
 
-// What is kept. The numbers are those of enum live_tree_kind.
+// Which contexts are kept. The numbers are those of enum live_tree_kind.
 enum tree_kind { TREE_FULL, TREE_HOT, TREE_BOUNDED, TREE_FUNCTIONS };
 
 // How hot contexts are found (miner.h). The numbers are those of enum live_miner.
 enum tree_miner { TREE_SPACE_SAVING, TREE_LOSSY_COUNTING, TREE_STICKY_SAMPLING };
 
-// What a bounded tree forgets when its buffer is full. The numbers are those of enum live_purge.
+// Which contexts a bounded tree drops when its buffer is full. The numbers are those of enum
+// live_purge.
 enum tree_purge { TREE_PURGE_AGE, TREE_PURGE_ALL };
 
 struct tree_options {
@@ -161,7 +162,7 @@ unsigned tree_metrics_read(const struct arena *arena, uint64_t arena_bytes, ref_
 // or a full tree whose arena was full. False too if it is damaged.
 bool tree_forgets_read(const struct arena *arena, uint64_t arena_bytes, ref_t tree);
 
-// What is known of a tree that keeps hot contexts (miner.h), or of a full tree since its arena was
+// The state of a tree that keeps hot contexts (miner.h), or of a full tree since its arena was
 // full.
 struct tree_hot {
     uint32_t miner;     // enum tree_miner

@@ -89,7 +89,7 @@ bool arch_was_interrupted_at(const void *ucontext, uintptr_t pc);
 // it does not tell. Signal-safe.
 long arch_coded_number(const unsigned char *call, size_t readable);
 
-// What a signal has done to the system call that it has met the interrupted code in.
+// The effect of a signal on the system call that it interrupted.
 enum arch_interruption {
     ARCH_NO_CALL,    // there was none, or it is complete
     ARCH_RESTARTING, // the code makes the call once more when the handler returns (SA_RESTART); a

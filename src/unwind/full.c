@@ -33,7 +33,7 @@ static bool compute_cfa(struct unwind_cursor *cursor, const struct module_ref *m
     return true;
 }
 
-// What a rule makes of a register. *slot is where it was loaded from, if it was.
+// The register's value by a rule. *slot is where it was loaded from, if it was.
 static bool apply_rule(struct unwind_cursor *cursor, const struct module_ref *module,
                        struct rule rule, unsigned reg, uintptr_t cfa, uintptr_t *value,
                        uintptr_t *slot)

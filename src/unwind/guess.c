@@ -43,8 +43,8 @@ bool guess_follows_call_anywhere(uintptr_t ra)
     return arch_follows_call((const unsigned char *)from, (const unsigned char *)ra);
 }
 
-// In generated code, or a file that the program has mapped, as found lately. To read it takes
-// system calls: it may be gone at any time. What was remembered is a guess like the rest.
+// In generated code, or a file that the program has mapped, as found lately. Reading takes system
+// calls, since the code may be gone at any time. A remembered answer is a guess like the rest.
 #define CALLS 256
 #define CALL_TURN_BITS 16
 

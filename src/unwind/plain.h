@@ -10,8 +10,8 @@
 #include "unwind/recipe.h"
 #include "unwind/shortcut.h"
 
-// What almost all rows come to: the CFA at a distance from a register, the return address where a
-// call leaves it, the frame pointer saved or not. A state that fits into registers.
+// The simple form of almost all rows: the CFA at a distance from a register, the return address
+// where a call leaves it, the frame pointer saved or not. A state that fits into registers.
 struct plain {
     uint32_t cfa_register, cfa_offset;
     uint32_t fp; // saved at CFA - 8 * fp; 0: not saved

@@ -72,7 +72,7 @@ static inline struct recipe_set *recipe_set_of_instruction(uint64_t key)
     return (struct recipe_set *)((char *)recipe_sets + offset);
 }
 
-// One entry, if it is this key's and still holds. What is in *recipe after a failure means nothing.
+// One entry, if it is this key's and still holds. After a failure, *recipe means nothing.
 static inline __attribute__((always_inline)) bool
 recipe_take(struct recipe_entry *entry, uint64_t key, union unwind_recipe *recipe)
 {

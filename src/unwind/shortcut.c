@@ -13,7 +13,7 @@ _Atomic uint32_t shortcut_count;
 static uint32_t pool[2 * STRETCHES_MOST] GC_HIDDEN;
 static _Atomic uint32_t pool_used; // taken for good; relaxed, nothing hangs on it
 
-// Whoever changed the state from free is alone here.
+// The thread that changed the state from free is alone here.
 static void describe(struct shortcut *shortcut, const struct module_ref *module,
                      const unsigned char *table, uint64_t count)
 {
@@ -57,7 +57,7 @@ static void build(struct shortcut *shortcut)
         shortcut->first[shortcut->next++] = shortcut->count - 1;
     struct shortcut_code *code = &shortcut_codes[shortcut - shortcuts];
     code->start = shortcut->start;
-    // Who finds the bytes finds the start.
+    // A reader that sees the bytes also sees the start.
     atomic_store_explicit(&code->bytes, shortcut->bytes, memory_order_release);
     atomic_store_explicit(&shortcut->state, SHORTCUT_WHOLE, memory_order_release);
 }

@@ -40,8 +40,8 @@ enum { SHORTCUT_FREE, SHORTCUT_CLAIMED, SHORTCUT_BUILDING, SHORTCUT_WHOLE };
 #define SHORTCUTS 32
 extern struct shortcut shortcuts[SHORTCUTS] __attribute__((visibility("hidden")));
 
-// Whose code is where: all that has to be looked through. Of one that is not whole there are no
-// bytes.
+// The extent of each module's code: all that a search looks through. Of one that is not whole there
+// are no bytes.
 struct shortcut_code {
     uintptr_t start;
     _Atomic uintptr_t bytes;

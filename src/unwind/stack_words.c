@@ -84,8 +84,8 @@ static bool is_plain(uintptr_t *pc, uintptr_t sp)
            (behind == sp && !interrupted);
 }
 
-// The recipe of a return address. What leads through code of somebody's own has none in the cache,
-// so he is asked only where there is none.
+// The recipe of a return address. Code that leads calls elsewhere (stubs) has no recipe in the
+// cache, so its owner is asked only if there is none.
 static bool find_recipe(uintptr_t *pc, uintptr_t sp, union unwind_recipe *recipe)
 {
     if (recipe_recall(recipe_set_of_call(*pc), *pc, recipe))

@@ -50,7 +50,7 @@ static void settle(struct unwind_cursor *cursor, uintptr_t pc, bool interrupted)
     describe(cursor, pc, cursor->recipe.function, interrupted);
 }
 
-// What unwind_step may take for granted from here on.
+// Sets what unwind_step() relies on from here on.
 static void set_limit(struct unwind_cursor *cursor)
 {
     if (!stack_in_region(cursor, cursor->sp) && stack_holds(&cursor->bounds, cursor->sp))
@@ -331,7 +331,7 @@ static __attribute__((noinline)) enum unwind_result step_slowly(struct unwind_cu
     case RECIPE_NO_CODE:
         return end(verdict, VERDICT_BAD_PC);
     case RECIPE_SWITCHED:
-        // What lies above it on this stack is not its caller's: no guess.
+        // The words above it on this stack are not its caller's: no guess.
         return go_switch_step(cursor, &caller) ? move(cursor, &caller, verdict)
                                                : end(verdict, VERDICT_NO_CFI);
     case RECIPE_FULL:
@@ -369,9 +369,9 @@ static inline __attribute__((always_inline)) void stand_of(const struct unwind_c
     stand->third = cursor->recipe.word[2];
 }
 
-// To the caller, if that is a matter of a few loads: a recipe of a fast kind, the stack where it
-// should be, and the caller in a module. False without a change if not.
-// After a guess, only what was met before: the word may be anything.
+// Steps to the caller if a few loads are enough: a recipe of a fast kind, the stack where it should
+// be, and the caller in a module. False without a change if not. After a guess, only what was met
+// before: the word may be anything.
 static inline __attribute__((always_inline)) bool stand_up(struct stand *stand, uintptr_t limit,
                                                            const struct unwind_cursor *cursor)
 {

@@ -126,8 +126,8 @@ enum unwind_result unwind_step(struct unwind_cursor *cursor, enum verdict *verdi
 // last one can have come to a frame that is not left by a fast recipe, such as a marker's stub.
 size_t unwind_run(struct unwind_cursor *cursor, struct unwind_frame *left, size_t most);
 
-// What a walk depends on: as long as pc and sp (and bp, if by_fp) are the same, and these words of
-// the stack are, and the load map is, it leads through the same frames.
+// The words that a walk depends on. While pc and sp (and bp, if by_fp), these words of the stack
+// and the load map are the same, a walk leads through the same frames.
 struct unwind_word {
     uintptr_t place, value;
 };
@@ -162,10 +162,10 @@ bool unwind_still_follows_call(uintptr_t ra);
 // were saved, below the stack pointer, is no more: a table may still name that place.
 enum unwind_standing { UNWIND_AS_IT_IS, UNWIND_ELSEWHERE, UNWIND_AT_CALL };
 
-// Whoever leads calls through code of his own says here what the program would have at a pc in it:
-// corrects pc and sp, sets *interrupted if pc is an instruction rather than a return address.
-// UNWIND_AS_IT_IS: not his. Set once, before the first of that code runs; called in signal
-// handlers.
+// For trackers that lead calls through code of their own: gives the state that the program would
+// have at a pc in it. Corrects pc and sp, sets *interrupted if pc is an instruction rather than a
+// return address. UNWIND_AS_IT_IS: not his. Set once, before the first of that code runs; called in
+// signal handlers.
 extern enum unwind_standing (*unwind_truth)(uintptr_t *pc, uintptr_t *sp, bool *interrupted)
     __attribute__((visibility("hidden")));
 

@@ -59,7 +59,7 @@ static void new_line(struct json *json)
         put_text(json, "  ");
 }
 
-// What stands before a value: nothing after a key, a comma after another value.
+// Separates a value from the one before: nothing after a key, a comma after another value.
 static void before_value(struct json *json)
 {
     if (json->after_key) {

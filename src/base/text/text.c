@@ -146,7 +146,7 @@ struct text_style text_style(FILE *out)
         .colour = has_colour(out), .unicode = locale_is_utf8(), .width = width_of(out)};
 }
 
-// What is not well-formed is as wide as the byte that it will be shown as.
+// Malformed bytes are as wide as the escape that shows them.
 static unsigned next_character(const char *text, unsigned *columns)
 {
     uint32_t code;

@@ -30,7 +30,7 @@ struct text_style {
     unsigned width; // columns; 0: no limit
 };
 
-// What suits a stream: colours on a terminal only, unless NO_COLOR is set, or anywhere with
+// The style for a stream: colours on a terminal only, unless NO_COLOR is set, or anywhere with
 // CLICOLOR_FORCE; lines and dots in ASCII unless the locale says UTF-8; as wide as COLUMNS says, or
 // as the terminal is, or without limit where there is neither.
 struct text_style text_style(FILE *out);

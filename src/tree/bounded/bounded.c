@@ -334,7 +334,8 @@ void bounded_charge(struct arena *arena, ref_t tree, ref_t ref, uint64_t cost)
     if (!bounded->tree.root)
         return;
     struct node *node = bounded_node(arena, bounded, ref);
-    // What is free by now (a thread that ends charges where its last sample was) goes to the root.
+    // A node that is free by now (a thread that ends charges where its last sample was) is replaced
+    // by the root.
     if (!node || !node->edge || ref == bounded->tree.root) {
         tree_add(arena, bounded->tree.root, 0, cost);
         return;

@@ -2,8 +2,8 @@
 #ifndef CAIRN_TREE_BOUNDED_BOUNDED_H
 #define CAIRN_TREE_BOUNDED_BOUNDED_H
 
-// The bounded tree: the partial calling context tree (PCCT). What a few frames of each sample tell,
-// in one buffer of fixed size, with the hottest contexts and calls at hand at any time.
+// The bounded tree: the partial calling context tree (PCCT). The bounded tree: a few frames of each
+// sample, in one buffer of fixed size, with the hottest contexts and calls at hand at any time.
 //
 //   root
 //    ├─ frame  edge = (site, function)    value[0] = cost of the context itself
@@ -16,7 +16,7 @@
 //
 // One buffer holds all: the nodes, their edges, and the hashes that find them (see
 // bounded_layout.h). When it is full, contexts are forgotten: all of them, or those that were not
-// touched for longest, from the leaves inward. What they cost is counted, so that sums stay right.
+// touched for longest, from the leaves inward. Their cost is counted, so that sums stay right.
 //
 // Order. The lists of the paper are sorted at all times: where many weights are alike, a node that
 // grows passes all its equals, one by one. Here a list stands for a range of weights, four to each
@@ -87,7 +87,7 @@ uint64_t bounded_purged(const struct arena *arena, ref_t tree);
 // references forgets them when this changes, and reads anew if it changed while it read.
 uint32_t bounded_edge_epoch(const struct arena *arena, uint64_t arena_bytes, ref_t tree);
 
-// What readers may ask for.
+// The orders that readers may ask for.
 enum bounded_order {
     BOUNDED_BY_COST, // contexts, or functions, by the cost of their own
     BOUNDED_BY_EDGE, // calls, by the weight of their edges

@@ -1,16 +1,16 @@
 // SPDX-License-Identifier: MIT
 // Lossy Counting, after Manku and Motwani. Every new context gets a counter. After each window of
 // 1/epsilon events, contexts whose count (what they may have had before it began included) is not
-// above epsilon * N go: they are not hot. What one of them has had is at most the highest count
-// that was ever dropped, and that is what a context that comes, perhaps again, begins with.
+// above epsilon * N go: they are not hot. A dropped context has had at most the highest count that
+// was ever dropped. A context that comes, perhaps again, begins with that.
 //
 // Where events weigh the same this is the rule of the paper, N/window being the number of the
 // window. Where they do not, epsilon * N is what it is.
 //
 // Hooks of calls count contexts that have a counter by themselves. So a window is 1/epsilon events
 // that came here, new contexts among them, and maybe many more that did not; N is summed up at its
-// end. Whoever is still there then has had more than epsilon of what came after it, as it would if
-// windows were shorter: there are no more than by the paper's bound, and one window's new ones.
+// end. A context that remains has had more than epsilon of what came after it, as with shorter
+// windows. So there are at most as many as by the paper's bound, plus the new ones of one window.
 
 #include "tree/miners/miner_list.h"
 

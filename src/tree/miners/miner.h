@@ -12,8 +12,8 @@
 //                      be hot are dropped.
 //   Sticky Sampling    a counter for a new context by chance, ever more rarely.
 //
-// What holds, N being all that was charged and `floor` what a context that is not monitored can
-// have had at most (with Sticky Sampling: with high probability):
+// Invariants. N is all that was charged; `floor` is the most that a context without a counter can
+// have had (with Sticky Sampling: with high probability):
 //
 //   Space Saving, Lossy Counting    count - error <= true <= count,    error <= floor
 //   Sticky Sampling                 count <= true <= count + floor,    error = 0

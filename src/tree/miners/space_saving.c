@@ -17,15 +17,15 @@
 // since |M| * least <= N, the scans are at most one per event.
 //
 // Events of any weight. Then there may be a pass for every victim, and no rule with an exact
-// minimum can do better than log |M| per event (it could be used to sort). What can be had at the
-// price of two scans per event is a victim among the coldest: each event pays 2, each scan costs 1.
-// At the end of a pass the limit becomes the least count if the credit pays for a whole pass that
-// finds but one victim. Otherwise it becomes the lowest for which n contexts were at or below it
-// when they were passed, n * 2 being what is missing. Each of these n is going to be taken, or has
-// been raised by an event before it was reached, which pays as well. (Events that raised a count
-// above the limit may be among these: `fresh` keeps what they pay from being spent twice.) The
-// credit never falls below nought, so n is never more than half of M, and the limit, which half of
-// all counts are below, is never more than twice their mean.
+// minimum can do better than log |M| per event (it could be used to sort). Two scans per event buy
+// a victim among the coldest: each event pays 2, each scan costs 1. At the end of a pass the limit
+// becomes the least count if the credit pays for a whole pass that finds but one victim. Otherwise
+// it becomes the lowest for which n contexts were at or below it when they were passed, n * 2 being
+// what is missing. Each of these n is going to be taken, or has been raised by an event before it
+// was reached, which pays as well. (Events that raised a count above the limit may be among these:
+// `fresh` keeps what they pay from being spent twice.) The credit never falls below nought, so n is
+// never more than half of M, and the limit, which half of all counts are below, is never more than
+// twice their mean.
 //
 // A victim need not be colder than all before it then. A context that takes its place may once have
 // been one of them: so it begins with the highest count that was ever taken, the floor, and
@@ -91,7 +91,7 @@ static uint64_t limit_for(const struct arena *arena, const struct saving *saving
 static void begin_pass(struct arena *arena, ref_t tree, struct miner *miner)
 {
     struct saving *saving = &miner->saving;
-    // What the pass has cost. Hooks that count by themselves pay too, unseen: then it may seem to
+    // The cost of the pass. Hooks that count by themselves pay too, unseen: then it may seem to
     // cost more than there is.
     saving->credit += saving->ripe;
     saving->credit -= saving->scanned < saving->credit ? saving->scanned : saving->credit;
