@@ -55,7 +55,7 @@ def steady_pushes(row, reason="all"):
 
 
 def other_pushes(row):
-    """A second, after the first second, that are neither of recursion nor of overflow nor of open functions."""
+    """A second, after the first second, that are neither of recursion nor of overflow nor of targets without an arm."""
     reasons = [steady_pushes(row, reason) for reason in REASONS]
     return None if None in reasons else max(0.0, steady_pushes(row) - sum(reasons))
 

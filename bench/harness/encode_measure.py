@@ -76,7 +76,7 @@ def _info(tool, output):
         return None
 
 
-REASONS = ("recursion", "overflow", "open")  # why calls push in the long run
+REASONS = ("recursion", "overflow", "armless")  # why calls push in the long run
 
 
 def _pushes(info):

@@ -92,8 +92,8 @@ def _table_1(data):
 
 
 def _pushes(data):
-    yield ("**Pushes that are left** after the first second, a second: of recursion, of numbers that would overflow, of functions that are entered by code that takes no "
-           "part (open), and others: of edges that are new.")
+    yield ("**Pushes that are left** after the first second, a second: of recursion, of numbers that would overflow, of indirect calls whose target has no "
+           "arm (armless), and others: of edges that are new.")
     yield ""
     yield from _table(["program", "all", *REASONS, "others", "with the complete graph"],
                       [[row["name"], _count(figures.steady_pushes(row)), *(_count(figures.steady_pushes(row, reason)) for reason in REASONS),

@@ -113,7 +113,7 @@ def _push_bars(rows):
     known = [row for row in rows if figures.other_pushes(row) is not None]
     if known:
         worst = max(known, key=figures.other_pushes)
-        yield (f"pushes after a second are of recursion, overflow and open functions, but for {OTHER_BAR} a second",
+        yield (f"pushes after a second are of recursion, overflow and targets without an arm, but for {OTHER_BAR} a second",
                figures.other_pushes(worst) <= OTHER_BAR, f"{worst['name']} {figures.other_pushes(worst):,.0f} others")
 
 

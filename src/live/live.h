@@ -335,9 +335,9 @@ struct live_encode {
     uint64_t look_ns; // on finding and patching the sites of functions, of the thread's time
     // Samples that were told after a climb: out of leaf functions alone, or out of others, too.
     uint64_t from_leaf, climbed;
-    // Of `pushes`, because of recursion, because ids would overflow, and because of functions whose
-    // jumps lead to where nobody knows. The others are of edges that will have a number.
-    uint64_t pushes_recursion, pushes_overflow, pushes_open;
+    // Of `pushes`, by reason: recursion; ids that would overflow; indirect calls of targets that
+    // have no arm in the site's chain; edges that are newer than the thread's encoding.
+    uint64_t pushes_recursion, pushes_overflow, pushes_armless, pushes_new;
 };
 
 // The blocks of a process, with the alloc event; any thread writes.

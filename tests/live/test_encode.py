@@ -223,6 +223,10 @@ class OwnPrograms(EncodeTest):
         """Samples ask libc for the time, too: no trap may be left where a jump has no room."""
         self.encode([program("crowded")])
 
+    def test_no_file_can_be_opened(self):
+        """No code can be written then: no return address may lead to code that was to be."""
+        self.assert_right([program("no_descriptors")], least=10)
+
     def test_the_loader_is_told_in_secret(self):
         argv = ["/bin/sh", "-c", "env"]
         self.encode(argv, same_output=False)
@@ -259,16 +263,14 @@ class NearMain(EncodeTest):
 
 
 class Stress(EncodeTest):
-    def test_threads_in_code_that_changes(self):
-        """Eight threads, and some that come and go, while all is encoded anew hundreds of times a second.
+    """All is encoded anew hundreds of times a second. ENCODE_STRESS_SECONDS=60 makes it last."""
+    SECONDS = os.environ.get("ENCODE_STRESS_SECONDS", "3")
+    PLUGINS = [program(f"plugin_{name}.so") for name in ("alpha", "beta", "gamma")]
 
-        ENCODE_STRESS_SECONDS=60 makes it last."""
-        seconds = os.environ.get("ENCODE_STRESS_SECONDS", "3")
-        plugins = [program(f"plugin_{name}.so") for name in ("alpha", "beta", "gamma")]
-
+    def assert_survives(self, argv, judge):
         def life():
-            run, profile = self.record([program("encode_stress"), seconds, "8", *plugins], "-F", "2000", "--track", "encode",
-                                       "--verify", "--restless", timeout=int(seconds) + 300)
+            run, profile = self.record(argv, "-F", "2000", "--track", "encode", "--verify", "--restless",
+                                       timeout=int(self.SECONDS) + 300)
             self.assertEqual(run.status, 0, run.words)
             self.assertIn(" 0 wrong", run.words)
             counts = profile.info["encode"]
@@ -276,11 +278,25 @@ class Stress(EncodeTest):
             self.assertEqual(counts["stopped"], 0)
             return counts
 
-        def judge(counts):
+        def enough(counts):
             self.assertGreater(counts["verified"], 100, counts)
             self.assertGreater(counts["reencodings"], 30, counts)
+            judge(counts)
 
-        self.steadily(life, judge)
+        self.steadily(life, enough)
+
+    def test_threads_in_code_that_changes(self):
+        """Eight threads, and some that come and go."""
+        self.assert_survives([program("encode_stress"), self.SECONDS, "8", *self.PLUGINS], lambda counts: None)
+
+    def test_threads_in_libraries_that_come_and_go(self):
+        """All work is done in libraries, by threads that live as long as these. Numbers tell most samples without climbing out
+        of the library first."""
+        def judge(counts):
+            inside = counts["samples_direct"] + counts["samples_from_leaf"]
+            self.assertGreater(inside, counts["samples_climbed"] + counts["samples_walked"], counts)
+
+        self.assert_survives([program("reloaded"), self.SECONDS, "2", "3", *self.PLUGINS], judge)
 
 
 class RealPrograms(EncodeTest):

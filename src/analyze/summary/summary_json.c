@@ -342,7 +342,8 @@ static void put_encoding(struct json *json, const struct profile *profile,
     json_put_unsigned(json, "pushes", encode->pushes);
     json_put_unsigned(json, "pushes_recursion", encode->pushes_recursion);
     json_put_unsigned(json, "pushes_overflow", encode->pushes_overflow);
-    json_put_unsigned(json, "pushes_open", encode->pushes_open);
+    json_put_unsigned(json, "pushes_armless", encode->pushes_armless);
+    json_put_unsigned(json, "pushes_new", encode->pushes_new);
     json_put_unsigned(json, "samples_in_hooks", encode->in_hooks);
     json_put_unsigned(json, "samples_outside", encode->outside);
     json_put_unsigned(json, "samples_undecoded", encode->undecoded);

@@ -236,11 +236,12 @@ static void put_encoding(struct text_table *table, const struct profile *profile
         text_count(encode->sites_skipped).text,
         encode->stopped ? "; stopped, since an unwinder remembers the stack's tables" : "");
     put(table, "",
-        "%s pushes a second: %s by recursion, %s by ids that overflow, %s by unsettled jumps",
+        "%s pushes a second: %s recursion, %s overflow, %s targets without an arm, %s new edges",
         per_second(encode->pushes, profile).text,
         per_second(encode->pushes_recursion, profile).text,
         per_second(encode->pushes_overflow, profile).text,
-        per_second(encode->pushes_open, profile).text);
+        per_second(encode->pushes_armless, profile).text,
+        per_second(encode->pushes_new, profile).text);
     put(table, "", "%s samples told by a known number, %s by a new one, %s by a walk",
         text_count(encode->decoded).text, text_count(encode->confirmed).text,
         text_count(encode->walked).text);

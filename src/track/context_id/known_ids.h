@@ -32,7 +32,7 @@ static inline struct context_id context_id_recall(const struct context_id_thread
     const uint64_t id = state->context.id;
     const struct context_id_memo *memo = context_id_memo_of(asked, pc, id, stack_hash);
     const bool same = memo->pc == pc && memo->sp == sp && memo->id == id && memo->stack == stack &&
-                      !state->context.over && !state->doubt &&
+                      !state->context.over && !state->doubt && !encode_is_below_jump(state, sp) &&
                       *(const uintptr_t *)memo->slot == memo->caller;
     if (!same)
         return (struct context_id){0, 0};

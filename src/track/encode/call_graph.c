@@ -301,8 +301,6 @@ static void add_sites(uint32_t function, const struct site_list *list)
         if (is_left(target) || (direct && encode_leads_to_quiet(target)))
             continue;
         struct stub *stub = tail && target ? NULL : hook_for(function, site);
-        if (tail && stub && !(encode_facts_of(function)->flags & TAILS))
-            encode_facts_of(function)->flags |= PUSHES | TAILS;
         if (!stub)
             encode_add_silent(function, behind, target, tail ? EDGE_SILENT_JUMP : EDGE_SILENT_CALL);
         if (!stub) {
@@ -394,19 +392,18 @@ uint32_t encode_edge(struct encode_site *site, uintptr_t target)
     return edge;
 }
 
-bool encode_tail(struct encode_site *site, uintptr_t target)
+uint32_t encode_jump_edge(struct encode_site *site, uintptr_t target)
 {
     const uint32_t caller = add_function(site->site->function);
     const uint32_t callee = caller == GRAPH_NONE ? caller : encode_meet(target);
     if (callee == GRAPH_NONE)
-        return false;
+        return GRAPH_NONE;
     const uintptr_t behind = site->site->address + site->site->length;
-    const uint32_t known = encode.graph.edge_count;
     encode_add_silent(caller, behind, target, EDGE_SILENT_JUMP);
     const uint32_t edge = graph_find_edge(&encode.graph, loadmap_place(behind), callee);
     if (edge != GRAPH_NONE)
         encode_know_target(site, target, edge);
-    return encode.graph.edge_count > known && encode_surprise(caller, callee);
+    return edge;
 }
 
 void encode_count_graph(void)

@@ -11,18 +11,18 @@ enum {
     PUSH_NS = 10,     // and its pop, in a program that has other things in the caches
 };
 
-// Why an edge pushes, if it is not because it is new.
-static void count_reason(const struct encode_thread *thread, uint32_t edge, uint32_t pushes)
+// Why an edge pushes.
+static uint64_t *reason_of(const struct encode_thread *thread, uint32_t edge)
 {
     struct live_encode *counts = encode.counts;
     if (edge >= thread->epoch->dictionary->edges)
-        return;
+        return &counts->pushes_new;
     if (encode_repeats(thread, edge))
-        encode_count(&counts->pushes_recursion, pushes);
-    else if (graph_edge(&encode.graph, edge)->flags & EDGE_UNENCODED)
-        encode_count(&counts->pushes_open, pushes);
-    else
-        encode_count(&counts->pushes_overflow, pushes);
+        return &counts->pushes_recursion;
+    // It has a number, or could: but its site leads to the hook.
+    if (encode_word(thread, edge) >= 0 || graph_edge(&encode.graph, edge)->flags & EDGE_UNENCODED)
+        return &counts->pushes_armless;
+    return &counts->pushes_overflow;
 }
 
 // Whether an edge pushes only because it is newer than the encoding that the thread is on.
@@ -33,16 +33,25 @@ static bool could_be_encoded(const struct encode_state *state, uint32_t edge)
             encode_leads_outside(edge));
 }
 
+void encode_count_waste(struct encode_state *state, uint64_t nanoseconds)
+{
+    struct policy_counters *counters = &encode.policy_counters;
+    counters->wasted += nanoseconds;
+    if (counters->wasted < policy_worth(&encode.policy, counters, encode.graph.edge_count))
+        return;
+    atomic_store_explicit(&encode.wanted, REENCODE_STACK, memory_order_relaxed);
+    encode_notice(state);
+}
+
 void encode_count_push(struct encode_state *state, uint32_t edge)
 {
     const uint32_t pushes = state->countdown_from;
-    struct policy_counters *counters = &encode.policy_counters;
     // Any sequence will do.
     state->lot = state->lot * 1103515245 + 12345;
     state->countdown_from = LOOK_LEAST + (state->lot >> 16 & LOOK_MASK);
     state->countdown = (int32_t)state->countdown_from;
     encode_count(&encode.counts->pushes, pushes);
-    count_reason(state->thread, edge, pushes);
+    encode_count(reason_of(state->thread, edge), pushes);
     graph_edge(&encode.graph, edge)->heat += pushes;
     if (!encode.stopped && program_unwinder_has_memory()) {
         atomic_store_explicit(&encode.wanted, REENCODE_STACK, memory_order_relaxed);
@@ -51,14 +60,8 @@ void encode_count_push(struct encode_state *state, uint32_t edge)
     // A target that has no arm might have one; whether that would be better is not known here.
     const bool armless = graph_edge(&encode.graph, edge)->kind == EDGE_INDIRECT &&
                          (encode_may_number(edge) || encode_leads_outside(edge));
-    const bool doubtful = armless || encode_may_settle(edge);
-    if (!could_be_encoded(state, edge) && !doubtful)
-        return;
-    counters->wasted += (uint64_t)pushes * PUSH_NS / (doubtful ? 4 : 1);
-    if (counters->wasted < policy_worth(&encode.policy, counters, encode.graph.edge_count))
-        return;
-    atomic_store_explicit(&encode.wanted, REENCODE_STACK, memory_order_relaxed);
-    encode_notice(state);
+    if (could_be_encoded(state, edge) || armless)
+        encode_count_waste(state, (uint64_t)pushes * PUSH_NS / (armless ? 4 : 1));
 }
 
 static unsigned class_of(uint32_t depth)

@@ -9,6 +9,14 @@
 #include "patch/sites.h"
 #include "track/encode/encode.h"
 
+// A tail jump went to a function that the thread's encoding does not know there. In that function,
+// and in all that it calls, the number of the thread means nothing.
+struct encode_unknown_jump {
+    uintptr_t slot;    // of the return address that is on top of the stack at the jump; 0: none
+    uintptr_t returns; // the address: if it is another one, the function has returned
+    uint32_t edge;     // the newest of such edges: an encoding that knows it knows all of them
+};
+
 // Of each thread, at offsets that the hooks in assembler know.
 struct encode_state {
     struct context_state context;
@@ -34,7 +42,15 @@ struct encode_state {
     // some are not looked at.
     uintptr_t unwinder_sp;
     uint32_t unwinder_calls;
+    struct encode_unknown_jump jump; // the oldest that has not returned
 };
+
+// Whether code that runs with that stack pointer was reached by the jump. Signal-safe.
+static inline bool encode_is_below_jump(const struct encode_state *state, uintptr_t sp)
+{
+    const struct encode_unknown_jump *jump = &state->jump;
+    return jump->slot && sp <= jump->slot && *(const uintptr_t *)jump->slot == jump->returns;
+}
 
 extern __thread struct encode_state encode_state;
 
@@ -138,6 +154,7 @@ struct encode_target { // of an indirect call or jump
     uintptr_t target;
     uint32_t edge;
     bool in_chain;
+    bool written;             // the code of its arm
     bool loaded, gone;        // in a library that was loaded later, and was unloaded
     bool led_plain;           // the chain leads to the latter
     struct stub *arm, *plain; // of a call: with its word, and for as long as that is 0
@@ -231,18 +248,13 @@ bool encode_takes_part(uintptr_t address);
 bool encode_is_in_unwinder(uintptr_t address);
 // The edge of a call that goes to `target` now; GRAPH_NONE: no memory.
 uint32_t encode_edge(struct encode_site *site, uintptr_t target);
-// A jump to where nobody could know before: the edge is silent.
-// True: it comes from a function that has numbers, so that it is to be encoded before anything
-// else.
-bool encode_tail(struct encode_site *site, uintptr_t target);
-// Whether somebody may have come to a function in a way that is not encoded. Signal-safe.
-bool encode_is_doubted(uint32_t function);
+// The silent edge of a jump that goes to `target` now; GRAPH_NONE: no memory.
+uint32_t encode_jump_edge(struct encode_site *site, uintptr_t target);
+// Whether calls that are left as they are end in the function: nobody knows who has come there.
+// Signal-safe.
+bool encode_is_reached_unseen(uint32_t function);
 // Before the edges are numbered: which of them may be.
 void encode_settle(void);
-// Some time has passed: what was surprising before counts less.
-void encode_forgive(void);
-// After an encoding was published: it knows whoever has come to any function.
-void encode_trust(void);
 struct encode_site *encode_site_of(const struct site *site);
 // Whether a function may be left silently in ways that are not in the graph. Signal-safe.
 bool encode_is_open(uint32_t function);
@@ -253,9 +265,6 @@ struct encode_site *encode_site_number(uint32_t number);
 void encode_count_graph(void);
 // Whether nothing but its site stands against a number for the edge.
 bool encode_may_number(uint32_t edge);
-// Whether it pushes because of a jump that led to where nobody knew, which may be forgotten.
-// Signal-safe.
-bool encode_may_settle(uint32_t edge);
 
 // Whether a call leads out of what is encoded. Signal-safe, as are the next ones.
 bool encode_leads_outside(uint32_t edge);
@@ -388,11 +397,13 @@ static inline bool encode_is_sound(const struct encode_thread *thread, uintptr_t
     const struct encode_state *state = thread->state;
     return !encode.failed && !encode.stopped && !thread->busy && !thread->jumping &&
            !state->context.over && !state->doubt && thread->root_slot && sp >= thread->stack.low &&
-           sp <= thread->root_slot && !encode_is_behind(thread);
+           sp <= thread->root_slot && !encode_is_behind(thread) && !encode_is_below_jump(state, sp);
 }
 
 // count_pushes.c: a push that was looked at. Signal-safe.
 void encode_count_push(struct encode_state *state, uint32_t edge);
+// So much time was lost that an encoding would have saved. Signal-safe.
+void encode_count_waste(struct encode_state *state, uint64_t nanoseconds);
 // A sample was decoded. Signal-safe.
 void encode_count_depths(uint32_t frames, uint32_t entries);
 // An encoding was made. Under the lock.

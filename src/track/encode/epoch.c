@@ -105,10 +105,6 @@ bool encode_publish(struct numbering *next)
     epochs = epoch;
     // Release: who sees it sees its words.
     atomic_store_explicit(&encode.epoch, epoch, memory_order_release);
-    // Who sees a function trusted sees that he is behind: encode_decode_state() looks in this
-    // order.
-    atomic_thread_fence(memory_order_seq_cst);
-    encode_trust();
     // Release: who sees this sees the epoch.
     atomic_store_explicit(&encode.unsettled, false, memory_order_release);
     for (struct encode_thread *thread = encode.threads; thread; thread = thread->next)
@@ -133,6 +129,8 @@ void encode_join(struct encode_thread *thread)
     epoch->users++;
     encode_leave(thread);
     thread->epoch = epoch;
+    if (thread->state->jump.edge < epoch->dictionary->edges)
+        thread->state->jump.slot = 0;
     thread->state->base = dictionary_base(epoch->dictionary);
     encode_calm(thread->state);
 }

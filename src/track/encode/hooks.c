@@ -132,15 +132,19 @@ static void cool(uint64_t now)
         return;
     encode.cooled_at = now;
     graph_cool(&encode.graph);
-    encode_forgive();
 }
 
 static void reencode(struct encode_thread *thread, enum reencode reason)
 {
     const uint64_t begin = encode_cpu_now();
     struct policy_counters *counters = &encode.policy_counters;
-    if (!encode_may_move(thread) || !encode_renumber(thread))
+    if (!encode_may_move(thread))
         return;
+    if (!encode_renumber(thread)) { // as long a time until it is tried again
+        counters->wasted = 0;
+        encode.encoded_at = encode_now();
+        return;
+    }
     policy_encoded(&encode.policy, reason, counters);
     const uint64_t now = encode_now(), cost = encode_cpu_now() - begin;
     cool(now);
@@ -218,6 +222,19 @@ static void enter_unseen(struct encode_state *state, uintptr_t stub)
         encode_push(state, GRAPH_NONE, false);
 }
 
+// What hooks are asked for, at a site. Under the lock.
+static void encode_if_due(struct encode_thread *thread, const struct site *site, uintptr_t sp,
+                          uintptr_t bp)
+{
+    const bool may = !thread->state->in_flight;
+    const enum reencode reason = decide();
+    if (reason != REENCODE_NOT && may && walk_from(thread, site, sp, bp))
+        reencode(thread, reason);
+    if (program_unwinder_has_memory() && may && walk_from(thread, site, sp, bp))
+        encode_stop(thread);
+    atomic_store_explicit(&encode.wanted, REENCODE_NOT, memory_order_relaxed);
+}
+
 // Under the lock.
 static void meet_call(struct encode_thread *thread, struct encode_site *site, uintptr_t stub,
                       const struct stub_place *place, uintptr_t target, uintptr_t sp, uintptr_t bp)
@@ -243,12 +260,7 @@ static void meet_call(struct encode_thread *thread, struct encode_site *site, ui
                                     : GRAPH_NONE;
     if (numbering_cover(&encode.numbering))
         edge = GRAPH_NONE;
-    const enum reencode reason = decide();
-    if (reason != REENCODE_NOT && !deeper && walk_from(thread, site->site, sp, bp))
-        reencode(thread, reason);
-    if (program_unwinder_has_memory() && !deeper && walk_from(thread, site->site, sp, bp))
-        encode_stop(thread);
-    atomic_store_explicit(&encode.wanted, REENCODE_NOT, memory_order_relaxed);
+    encode_if_due(thread, site->site, sp, bp);
     encode_count_graph();
     // Whatever the site leads to by now: this call returns to its stub.
     enter(thread, place, edge);
@@ -305,16 +317,46 @@ void encode_table_after(uintptr_t stub)
     context_return(&state->context, known ? encode_word(state->thread, place.index) : WORD_LONG);
 }
 
+// ---- tail jumps through a variable
+
+enum { JUMP_NS = 20 }; // what a hook takes that a chain would not need
+
 bool encode_tail_known(uintptr_t stub, uintptr_t target, uintptr_t sp);
 void encode_tail_slow(uintptr_t stub, uintptr_t target, uintptr_t sp, uintptr_t bp);
 
+// Where the thread's encoding knows the edge, the number tells it.
+static void note_jump(struct encode_state *state, uint32_t edge, uintptr_t slot)
+{
+    struct encode_unknown_jump *jump = &state->jump;
+    if (edge < state->thread->epoch->dictionary->edges)
+        return;
+    encode_count_waste(state, JUMP_NS);
+    if (encode_is_below_jump(state, slot)) {
+        jump->edge = edge > jump->edge ? edge : jump->edge;
+        return;
+    }
+    // The slot last: a handler that jumps meanwhile leaves a note of its own, and has returned.
+    jump->slot = 0;
+    atomic_signal_fence(memory_order_seq_cst);
+    jump->returns = *(const uintptr_t *)slot;
+    jump->edge = edge;
+    atomic_signal_fence(memory_order_seq_cst);
+    jump->slot = slot;
+}
+
 bool encode_tail_known(uintptr_t stub, uintptr_t target, uintptr_t sp)
 {
+    struct encode_state *state = &encode_state;
+    if (encode_in_handler || is_elsewhere(state->thread, sp))
+        return true;
     const uint64_t hash = encode_table_hash(stub, target);
     const uint64_t word =
         atomic_load_explicit(&encode_table[hash & ((1 << TABLE_BITS) - 1)], memory_order_relaxed);
-    return (word && !((word ^ hash) >> TABLE_EDGE_BITS)) || encode_in_handler ||
-           is_elsewhere(encode_current, sp);
+    if (!word || (word ^ hash) >> TABLE_EDGE_BITS ||
+        atomic_load_explicit(&encode.wanted, memory_order_relaxed))
+        return false;
+    note_jump(state, (uint32_t)word & ((1 << TABLE_EDGE_BITS) - 1), sp);
+    return true;
 }
 
 void encode_tail_slow(uintptr_t stub, uintptr_t target, uintptr_t sp, uintptr_t bp)
@@ -326,17 +368,19 @@ void encode_tail_slow(uintptr_t stub, uintptr_t target, uintptr_t sp, uintptr_t 
     struct encode_site *site =
         thread && sites_locate(stub, &place) ? encode_site_of(place.site) : NULL;
     if (site && !encode.stopped && encode_lock(thread, &mask)) {
-        const bool surprise = encode_tail(site, target);
+        const uint32_t edge = encode_jump_edge(site, target);
         const bool covered = !numbering_cover(&encode.numbering);
-        if (surprise && walk_from(thread, site->site, sp, bp))
-            reencode(thread, REENCODE_EDGES);
-        if (covered)
-            remember(stub, target, 0);
         // The root leaves: its return address is on top of the stack.
         if (!thread->root_slot && loadmap_place(site->site->function) == thread->root)
             thread->root_slot = sp;
+        encode_if_due(thread, site->site, sp, bp);
+        if (covered && edge != GRAPH_NONE)
+            remember(stub, target, edge);
+        note_jump(thread->state, edge, sp);
         encode_count_graph();
         encode_unlock(thread, &mask);
+    } else if (site && !encode.stopped) {
+        note_jump(thread->state, GRAPH_NONE, sp);
     }
     errno = saved_errno;
 }

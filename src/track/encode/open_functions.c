@@ -3,13 +3,6 @@
 
 #include "track/encode/open_functions.h"
 
-// Encodings that were made because a jump went where nobody knew, of late. So many, and no more.
-#define SURPRISES_MOST 64
-#define SURPRISES_OF_ONE 8 // by one function, that count
-#define STEADY_MS 5u
-#define HOT_PUSHES 5000
-static uint32_t surprises;
-
 static struct series facts = {.size = sizeof(struct encode_facts)};
 
 bool encode_facts_reach(uint32_t function)
@@ -79,9 +72,9 @@ void encode_spread(uint32_t first_edge)
             const struct graph_edge *edge = graph_edge(graph, i);
             const unsigned more =
                 encode_facts_of(edge->callee)->flags & ~encode_facts_of(edge->caller)->flags;
-            if (!edge_is_silent(edge) || !(more & (OPEN | PUSHES)))
+            if (!edge_is_silent(edge) || !(more & OPEN))
                 continue;
-            encode_facts_of(edge->caller)->flags |= more & (OPEN | PUSHES);
+            encode_facts_of(edge->caller)->flags |= OPEN;
             changed = true;
         }
     }
@@ -90,8 +83,7 @@ void encode_spread(uint32_t first_edge)
 bool encode_may_number(uint32_t edge)
 {
     const struct graph_edge *one = graph_edge(&encode.graph, edge);
-    return !((encode_facts_of(one->callee)->flags | encode_facts_of(one->caller)->flags) &
-             (OUTSIDE | PUSHES));
+    return !((encode_facts_of(one->callee)->flags | encode_facts_of(one->caller)->flags) & OUTSIDE);
 }
 
 bool encode_is_left_out(uint32_t function)
@@ -124,53 +116,9 @@ bool encode_is_untold(const struct encode_thread *thread, place_t place)
     return untold;
 }
 
-bool encode_is_doubted(uint32_t function)
+bool encode_is_reached_unseen(uint32_t function)
 {
-    return encode_facts_of(function)->flags & (DOUBTED | BEYOND);
-}
-
-static uint32_t now_ms(void)
-{
-    return (uint32_t)(encode_now() / 1000000);
-}
-
-// Whether all places that a function leaves for by hooked jumps seem to be known: there was nothing
-// new for a while, and after each surprise that takes twice as long.
-static bool is_steady(const struct encode_facts *of, uint32_t now)
-{
-    return (of->flags & (LEFT | HOT)) && !(of->flags & NEWS) && surprises < SURPRISES_MOST &&
-           (of->surprises == 0 || now - of->news_ms >= STEADY_MS << of->surprises);
-}
-
-bool encode_may_settle(uint32_t edge)
-{
-    const struct graph_edge *one = graph_edge(&encode.graph, edge);
-    const struct encode_facts *ends[] = {encode_facts_of(one->caller),
-                                         encode_facts_of(one->callee)};
-    bool waits = false;
-    for (unsigned i = 0; i < 2; i++) {
-        if (ends[i]->flags & OUTSIDE)
-            return false;
-        waits |= (ends[i]->flags & PUSHES) != 0;
-    }
-    return waits && surprises < SURPRISES_MOST;
-}
-
-// Those through which much was pushed: worth the risk that they leave for where nobody knows.
-static void mark_hot(void)
-{
-    for (uint32_t i = 0; i < encode.graph.edge_count; i++) {
-        const struct graph_edge *edge = graph_edge(&encode.graph, i);
-        if (edge->heat < HOT_PUSHES)
-            continue;
-        encode_facts_of(edge->caller)->flags |= HOT;
-        encode_facts_of(edge->callee)->flags |= HOT;
-    }
-}
-
-void encode_forgive(void)
-{
-    surprises -= surprises / 2;
+    return encode_facts_of(function)->flags & BEYOND;
 }
 
 // What is reached from an open function has its id. So that it is nobody else's, all open functions
@@ -193,20 +141,6 @@ static void tell_open(void)
 void encode_settle(void)
 {
     struct encode_site *site;
-    const uint32_t now = now_ms();
-    // Before anything changes: who sees a function that is not open any more sees this, for
-    // encode_decode_state() looks in this order.
-    atomic_store_explicit(&encode.unsettled, true, memory_order_relaxed);
-    atomic_thread_fence(memory_order_seq_cst);
-    mark_hot();
-    for (uint32_t f = 0; f < encode.graph.function_count; f++) {
-        struct encode_facts *of = encode_facts_of(f);
-        if ((of->flags & TAILS) && !is_steady(of, now))
-            of->flags |= PUSHES;
-        else
-            of->flags &= (uint16_t)~PUSHES;
-        of->flags &= (uint16_t)~NEWS;
-    }
     encode_spread(0);
     tell_open();
     for (uint32_t i = 0; (site = encode_site_number(i)); i++) {
@@ -219,23 +153,4 @@ void encode_settle(void)
             edge->flags |= EDGE_UNENCODED;
     }
     encode_settle_targets();
-}
-
-void encode_trust(void)
-{
-    for (uint32_t f = 0; f < encode.graph.function_count; f++)
-        encode_facts_of(f)->flags &= (uint16_t)~DOUBTED;
-}
-
-bool encode_surprise(uint32_t caller, uint32_t callee)
-{
-    struct encode_facts *of = encode_facts_of(caller);
-    const bool surprise = !(of->flags & PUSHES);
-    of->flags |= LEFT | NEWS;
-    of->news_ms = now_ms();
-    if (surprise && of->surprises < SURPRISES_OF_ONE)
-        of->surprises++;
-    encode_facts_of(callee)->flags |= DOUBTED;
-    surprises += surprise;
-    return surprise;
 }

@@ -7,26 +7,18 @@
 #include "track/encode/encode_parts.h"
 
 enum {
-    OPEN = 1,       // may go silently to where nobody knows
-    OUTSIDE = 32,   // does not take part, or cannot: its calls are not followed
-    NOWHERE = 1024, // it is open, and the graph knows it
-    PUSHES = 2,     // may go silently to where nobody knew before: its hook tells
-    TAILS = 4,      // has a jump with such a hook
-    LEFT = 8,       // has left by it
-    NEWS = 16,      // to where nobody knew when the encoding in force was made
-    HOT = 128,      // is called often, or calls
-    DOUBTED = 64,   // somebody has come here whom the encoding in force does not know
-    UNMET = 256,    // its sites are not known yet: as good as outside
-    AGAIN = 2048,   // was unloaded: the encoding in force may know it
-    BEYOND = 512,   // calls that are left as they are end in it: nobody knows who has come here
+    OPEN = 1,    // may go silently to where nobody knows
+    OUTSIDE = 2, // does not take part, or cannot: its calls are not followed
+    NOWHERE = 4, // it is open, and the graph knows it
+    UNMET = 8,   // its sites are not known yet: as good as outside
+    AGAIN = 16,  // was unloaded: the encoding in force may know it
+    BEYOND = 32, // calls that are left as they are end in it: nobody knows who has come here
 };
 
 struct encode_facts { // by function of the graph
     uintptr_t address;
     uint16_t flags;
-    uint8_t surprises; // jumps to where nobody knew, when that was not expected any more
-    uint32_t news_ms;  // when one of its jumps last led to where nobody knew
-    uint32_t next;     // to be looked at
+    uint32_t next; // to be looked at
 };
 
 // Room for one more function. False: no memory.
@@ -42,9 +34,6 @@ void encode_spread(uint32_t first_edge);
 void encode_unmeet(uint32_t function);
 // Whether a function that was met again cannot have the numbers any more that it had.
 bool encode_has_opened(uint32_t function);
-
-// A jump of a function has gone where nobody knew. True: when that was not expected any more.
-bool encode_surprise(uint32_t caller, uint32_t callee);
 
 // A function may go there silently; `behind` the instruction that does it. A target of 0 is not
 // known.

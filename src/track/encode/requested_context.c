@@ -64,11 +64,12 @@ static bool is_plain(const struct context_state *context)
     return plain;
 }
 
-static bool is_sound(const struct encode_thread *thread)
+static bool is_sound(const struct encode_thread *thread, uintptr_t sp)
 {
     const struct encode_state *state = thread->state;
     return !encode.failed && !encode.stopped && !thread->jumping && !state->context.over &&
-           !state->doubt && thread->root_slot && !encode_is_behind(thread);
+           !state->doubt && thread->root_slot && !encode_is_behind(thread) &&
+           !encode_is_below_jump(state, sp);
 }
 
 // ---- the long way
@@ -78,13 +79,14 @@ static bool is_sound(const struct encode_thread *thread)
 static bool confirm(struct encode_thread *thread, struct unwind_cursor *cursor)
 {
     const place_t function = cursor->frame.function;
+    const uintptr_t sp = cursor->sp;
     if (!encode_walk(thread, cursor) || thread->has_signal || thread->has_gap)
         return false;
     if (thread->jumping)
         thread->jumping = !encode_has_landed(thread);
     if (thread->state->doubt || encode_is_behind(thread))
         encode_go_on(thread);
-    if (!is_sound(thread))
+    if (!is_sound(thread, sp))
         return false;
     bool decoded = encode_decode_state(thread, function);
     bool same = decoded && encode_compare(thread, 0);
@@ -92,8 +94,8 @@ static bool confirm(struct encode_thread *thread, struct unwind_cursor *cursor)
     encode_count(&encode.counts->mismatches, decoded && !same && encode_judges(thread));
     if (!same) {
         encode_go_on(thread);
-        same =
-            is_sound(thread) && encode_decode_state(thread, function) && encode_compare(thread, 0);
+        same = is_sound(thread, sp) && encode_decode_state(thread, function) &&
+               encode_compare(thread, 0);
     }
     return same;
 }

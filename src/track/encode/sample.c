@@ -31,7 +31,7 @@ bool encode_decode_state(struct encode_thread *thread, place_t place)
     // of them are known, by another one.
     for (uint32_t i = ENCODE_FRAMES - thread->path_count; i < ENCODE_FRAMES; i++) {
         const struct graph_edge *edge = graph_edge(&encode.graph, thread->path[i]);
-        if (edge->kind == EDGE_SILENT_CALL || encode_is_doubted(edge->callee) ||
+        if (edge->kind == EDGE_SILENT_CALL || encode_is_reached_unseen(edge->callee) ||
             (edge->kind == EDGE_SILENT_JUMP && encode_is_open(edge->caller)))
             return false;
     }
@@ -72,8 +72,9 @@ void encode_observe(struct encode_thread *thread)
     encode_give_up_lock();
 }
 
-// A sample in a hook: whatever it is called for, a call is being pushed.
-static void observe_hook(void)
+// A sample in a hook, where a call is being pushed, whatever for; or behind a jump that is not
+// encoded.
+static void observe_unencoded(void)
 {
     struct observed *observed = &encode.policy_counters.observed;
     if (!encode_try_lock())
@@ -314,8 +315,8 @@ static ref_t take_sample(struct encode_thread *thread, struct walker *walker, vo
         if ((thread->state->doubt || !thread->root_slot || encode_is_behind(thread)) && own &&
             !thread->busy && !thread->jumping && !ours && encode_walk(thread, &cursor))
             heal(thread);
-        else if (!thread->busy && ours)
-            observe_hook();
+        else if (!thread->busy && (ours || encode_is_below_jump(thread->state, cursor.sp)))
+            observe_unencoded();
         encode_count(ours ? &counts->in_hooks : &counts->outside, 1);
         return fall_back(walker, ucontext, weight);
     }

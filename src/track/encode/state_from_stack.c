@@ -231,6 +231,14 @@ static const struct stub *stub_of(const struct encode_site *site, const struct e
     return arm ? arm : site->hook;
 }
 
+static void set_return(struct encode_thread *thread, uintptr_t *slot, uintptr_t address)
+{
+    struct encode_unknown_jump *jump = &thread->state->jump;
+    if (jump->slot == (uintptr_t)slot && jump->returns == *slot)
+        jump->returns = address;
+    *slot = address;
+}
+
 void encode_move_returns(struct encode_thread *thread)
 {
     for (uint32_t i = 0; i < thread->count; i++) {
@@ -246,7 +254,7 @@ void encode_move_returns(struct encode_thread *thread)
         if (!known)
             continue;
         const struct stub *stub = stub_of(known, &thread->frames[i]);
-        *slot = stub ? stub_return_address(stub) : site->address + site->length;
+        set_return(thread, slot, stub ? stub_return_address(stub) : site->address + site->length);
     }
 }
 
@@ -256,7 +264,7 @@ void encode_uncover_returns(struct encode_thread *thread)
         uintptr_t *slot = (uintptr_t *)thread->frames[i].slot;
         struct stub_place place;
         if (slot && sites_locate(*slot, &place) && place.returns)
-            *slot = place.site->address + place.site->length;
+            set_return(thread, slot, place.site->address + place.site->length);
     }
 }
 

@@ -190,12 +190,16 @@ static void fill_chain(struct encode_site *site)
     targets->grown = true;
 }
 
-// Before the edges are numbered: who is in no chain pushes.
-static void settle_targets(struct encode_site *site)
+// Before the edges are numbered: what is in no chain pushes. Return addresses may be led to arms
+// from here on, whatever becomes of the encoding: without code, there is none.
+static void settle_targets(struct encode_site *site, bool written)
 {
     struct encode_targets *targets = site->targets;
-    if (targets->chains < CHAINS_MOST && !encode_is_fixed(site) && is_better(site))
-        fill_chain(site);
+    for (uint32_t i = 0; i < targets->count; i++) {
+        struct encode_target *one = &targets->one[i];
+        one->written |= written && one->arm;
+        one->in_chain &= one->written || !one->arm;
+    }
     for (uint32_t i = 0; i < targets->count; i++) {
         struct graph_edge *edge = graph_edge(&encode.graph, targets->one[i].edge);
         if (edge->kind != EDGE_INDIRECT || targets->one[i].gone)
@@ -277,8 +281,13 @@ void encode_settle_targets(void)
 {
     struct encode_site *site;
     for (uint32_t i = 0; (site = encode_site_number(i)); i++)
+        if (site->targets && site->targets->chains < CHAINS_MOST && !encode_is_fixed(site) &&
+            is_better(site))
+            fill_chain(site);
+    const bool written = !sites_flush();
+    for (uint32_t i = 0; (site = encode_site_number(i)); i++)
         if (site->targets)
-            settle_targets(site);
+            settle_targets(site, written);
 }
 
 struct stub *encode_stub_for(struct encode_site *site, const struct numbering *numbering,

@@ -184,6 +184,7 @@ struct encode_thread *encode_open(uintptr_t root, struct unwind_bounds stack)
         state->context = (struct context_state){
             .stack = thread->entries, .limit = ENCODE_STACK, .root = function};
         state->attention = state->doubt = state->in_flight = 0;
+        state->jump = (struct encode_unknown_jump){0};
         atomic_signal_fence(memory_order_seq_cst);
         state->thread = encode_current = thread;
         thread->next = encode.threads;
@@ -290,10 +291,11 @@ static uintptr_t jump_goal(const void *buffer)
 }
 
 // The state is known to be that of the stack.
-static bool is_settled(const struct encode_thread *thread)
+static bool is_settled(const struct encode_thread *thread, uintptr_t sp)
 {
     const struct encode_state *state = thread->state;
-    return !state->doubt && !state->attention && !state->context.over && !encode_is_behind(thread);
+    return !state->doubt && !state->attention && !state->context.over &&
+           !encode_is_behind(thread) && !encode_is_below_jump(state, sp);
 }
 
 // Before a jump from the caller at pc, whose stack pointer is sp: as it was the last time.
@@ -340,7 +342,7 @@ void encode_jump(const void *buffer, const void *frame)
     const uintptr_t *words = frame, sp = (uintptr_t)(words + 2), goal = jump_goal(buffer);
     // Of the thread's own stack, what lies above the goal is there for sure, if we are elsewhere.
     const bool own = sp >= thread->stack.low && sp < thread->stack.high;
-    const bool settled = own && !thread->busy && is_settled(thread);
+    const bool settled = own && !thread->busy && is_settled(thread, sp);
     const uint64_t key = settled ? encode_key(&thread->state->context, words[1]) : 0;
     struct encode_landing *known = &thread->landings[key % ENCODE_LANDINGS];
     if (settled && known->known && known->key == key && known->sp == sp && known->goal == goal &&
@@ -361,7 +363,7 @@ void encode_jump(const void *buffer, const void *frame)
         encode_distrust();
     thread->jump_sp = own ? sp : goal;
     thread->jumping = true;
-    if (settled && is_settled(thread))
+    if (settled && is_settled(thread, sp))
         *known = landing_now(thread, key, sp, goal);
     encode_unlock(thread, &mask);
 }
