@@ -273,7 +273,7 @@ static uint32_t group_node(struct builder *builder)
                       threads == THREADS_APART ? from->tid : 0);
 }
 
-// In a bounded tree: where a walk was cut. What nobody called has no site.
+// In a bounded tree: where a walk was cut. A frame without a caller has no site.
 static bool is_detached(const struct builder *builder, uint32_t index)
 {
     const struct profile_node *node = &builder->from->nodes[index];

@@ -2,9 +2,9 @@
 #ifndef CAIRN_ANALYZE_FUNCTIONS_H
 #define CAIRN_ANALYZE_FUNCTIONS_H
 
-// What a place in the program is called. Functions are numbered, so that trees compare and hash
-// numbers instead of names: the same name in the same module is the same function, whether it was
-// called or inlined, and whatever address it was met at.
+// Names of places in the program. Functions are numbered, so that trees compare and hash numbers
+// instead of names: the same name in the same module is the same function, whether it was called or
+// inlined, and whatever address it was met at.
 
 #include "profile/profile.h"
 #include "symbol/symbol.h"
@@ -52,7 +52,7 @@ const struct spot *functions_at(const struct functions *functions, uint32_t proc
 uint32_t functions_number(const struct functions *functions, uint32_t process, place_t place);
 const struct spot *functions_spot(const struct functions *functions, uint32_t number);
 
-// What is shown of a process that is no function of its program (PLACE_STARTUP and so on).
+// Rows of a process that are no functions of its program (PLACE_STARTUP and so on).
 #define FUNCTION_STARTUP "<start-up>"
 #define FUNCTION_EXIT "<exit>"
 #define FUNCTION_KERNEL "[kernel]"
@@ -76,7 +76,7 @@ const char *functions_file(const struct functions *functions, uint32_t file); //
 const char *functions_module(const struct functions *functions,
                              uint32_t module); // last part of its path
 
-// What the threads and processes of the profile are called.
+// The names of the threads and processes of the profile.
 const struct names *functions_names(struct functions *functions);
 
 #endif

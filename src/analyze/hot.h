@@ -14,8 +14,8 @@
 
 #include "profile/profile.h"
 
-// What a tree was charged in a metric: what its contexts have, with what was forgotten, and without
-// what their errors make of it.
+// The cost that a tree was charged in a metric: that of its contexts and of forgotten ones, less
+// the contexts' errors.
 uint64_t hot_whole_tree(const struct profile *profile, const struct profile_tree *tree,
                         unsigned metric);
 uint64_t hot_whole(const struct profile *profile, unsigned metric); // of all trees: N

@@ -2,7 +2,7 @@
 #ifndef CAIRN_ANALYZE_NAME_SUMS_H
 #define CAIRN_ANALYZE_NAME_SUMS_H
 
-// What the threads of each name, and the processes of each program, cost.
+// The cost of the threads of each name, and of the processes of each program.
 
 #include "analyze/build.h"
 #include "analyze/hash_index.h"

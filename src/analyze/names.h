@@ -2,7 +2,7 @@
 #ifndef CAIRN_ANALYZE_NAMES_H
 #define CAIRN_ANALYZE_NAMES_H
 
-// What people call the threads and processes of a profile.
+// Names for people of the threads and processes of a profile.
 //
 // A thread has the name that the program gave it. Threads of a pool, whose names differ in a number
 // alone, have one in common: worker-*. A name that is the program's own says nothing, and

@@ -40,7 +40,7 @@ static const struct born *find_parent(const struct born *sorted, uint32_t count,
     return low > 0 && sorted[low - 1].pid == pid ? &sorted[low - 1] : NULL;
 }
 
-// What each process was charged in each metric.
+// The cost of each process in each metric.
 static uint64_t *own_costs(struct functions *functions, const struct profile *profile,
                            const struct build_options *options)
 {
@@ -53,7 +53,7 @@ static uint64_t *own_costs(struct functions *functions, const struct profile *pr
             continue;
         for (uint32_t i = 0; i < tree->count; i++)
             for (unsigned m = 0; m < metrics; m++)
-                // What a frame has in the place of a cost are returns.
+                // A frame has returns in place of a cost.
                 if (tree->nodes[i].function == 0 || !profile_is_cost(&profile->metrics[m]))
                     costs[(size_t)tree->process * metrics + m] +=
                         tree->values[(size_t)i * metrics + m];

@@ -23,8 +23,8 @@ struct calltree *refine_paths(const struct calltree *tree, const struct pattern_
 // over all its callers.
 struct calltree *refine_focus(const struct calltree *tree, struct pattern *pattern);
 
-// Recursion folded: a function is on a path once. What it does when it was called again, by itself
-// or by what it called, is done by the one that was called first:
+// Recursion folded: a function is on a path once. The cost of inner calls of a function, direct or
+// not, counts at the first one:
 //
 //   sort 1 ── sort 2 ── compare 3        sort 3 ── compare 8
 //          └─ compare 5

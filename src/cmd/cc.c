@@ -21,7 +21,7 @@
 
 extern char **environ;
 
-// What the compiler says of itself, for the machine that the arguments choose.
+// The compiler's description of itself, for the machine that the arguments choose.
 struct compiler {
     bool answers; // it can preprocess C
     bool x86_64;

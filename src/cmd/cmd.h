@@ -2,8 +2,8 @@
 #ifndef CAIRN_CMD_CMD_H
 #define CAIRN_CMD_CMD_H
 
-// What the subcommands of `cairn` share. src/cmd/NAME.c is `cairn NAME`, and defines
-// `command_NAME`; main.c lists them all.
+// Shared by the subcommands of `cairn`. src/cmd/NAME.c is `cairn NAME`, and defines `command_NAME`;
+// main.c lists them all.
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -18,8 +18,8 @@ enum {
 
 #define DEFAULT_PROFILE "cairn.out"
 
-// What a function returns that reads a command line when there is more to do: any other value is
-// the exit status.
+// A function that reads a command line returns this if there is more to do: any other value is the
+// exit status.
 enum { PROCEED = -1 };
 
 struct option_row;

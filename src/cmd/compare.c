@@ -167,7 +167,7 @@ static int parse(int argc, char **argv, struct arguments *arguments)
     return PROCEED;
 }
 
-// What is there stays there until all is written. A pipe or a device is written to as it is.
+// An existing file stays until all is written. A pipe or a device is written to as it is.
 static int write_bars(FILE *out, const void *comparison)
 {
     return bars_write(out, comparison);
@@ -204,7 +204,7 @@ static double usual_scale(const struct profile *approx)
     return kind.hot && strcmp(kind.miner, "space-saving") != 0 ? 1 : 0;
 }
 
-// What the hot tree among them was made for.
+// The share that the hot tree among them was recorded with.
 static double usual_phi(struct analysis analyses[2])
 {
     for (unsigned side = 2; side-- > 0;) {

@@ -109,7 +109,7 @@ static unsigned first_of(const struct symbol *symbol, uint32_t frame)
            strcmp(symbol->frames[0].function, "cairn_context") == 0;
 }
 
-// What stands at a frame: inlined functions first. Where the instruction is not known, the function
+// The symbol of a frame: inlined functions first. Where the instruction is not known, the function
 // alone.
 static const struct symbol *symbol_of(const struct decode_show *show,
                                       const struct decoded_frame *frame)
@@ -344,7 +344,7 @@ static bool next_item(const struct decode_show *show, const char *line, size_t b
             continue; // the end of a word
         const size_t left = bytes - (size_t)(found - line);
         item->verdict = value_parse(found, left, &item->value, &item->length);
-        // What ends in the middle of a word is none, or not all of one.
+        // A match that ends inside of a word is no context, or not all of one.
         if (item->verdict != VALUE_NONE && item->length < left && is_letter(found[item->length]))
             item->verdict = item->verdict == VALUE_UNKNOWN ? VALUE_NONE : VALUE_DAMAGED;
         if (item->verdict == VALUE_NONE)

@@ -2,7 +2,7 @@
 #ifndef CAIRN_CMD_DECODE_SHOW_H
 #define CAIRN_CMD_DECODE_SHOW_H
 
-// What `cairn decode` prints. Contexts come again and again in a log: each is told once, and kept
+// The output of `cairn decode`. Contexts come again and again in a log: each is told once, and kept
 // as text.
 
 #include "analyze/decoding.h"

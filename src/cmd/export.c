@@ -141,7 +141,7 @@ static int parse(int argc, char **argv, struct arguments *arguments)
     return status ? status : take_profile(&command_export, argc, argv, &arguments->path);
 }
 
-// What is there stays there until all is written. A pipe or a device is written to as it is.
+// An existing file stays until all is written. A pipe or a device is written to as it is.
 struct export_job {
     const struct export_format *format;
     const struct export_input *input;

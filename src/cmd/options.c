@@ -18,7 +18,7 @@ enum {
     HELP_COLUMN = 26, // where the help of an option begins
 };
 
-// Whom a message is about, for "%s%s".
+// The command that a message is about, for "%s%s".
 #define OF(command) (command)->name, *(command)->name ? ": " : ""
 
 static const struct option_row printing_rows[] = {
@@ -144,7 +144,7 @@ static int unknown_letter(const struct command *command, char **argv)
     return unknown_option(command, letter);
 }
 
-// What getopt_long() returned '?' or ':' for.
+// Complains about the option for which getopt_long() returned '?' or ':'.
 static int misuse_of_option(const struct command *command, int result, char **argv)
 {
     const char *word = argv[optind - 1];

@@ -45,7 +45,7 @@ static inline struct option_scan option_scan(const struct command *command, int 
     return (struct option_scan){.command = command, .argc = argc, .argv = argv};
 }
 
-// What option_next() returns besides the values of the table.
+// Values that option_next() returns besides those of the table.
 enum {
     OPTION_END = -1,  // optind is the first word that is no option
     OPTION_EXIT = -2, // help was asked for and printed, or the user was told what is wrong

@@ -2,9 +2,9 @@
 #ifndef CAIRN_CMD_OTHER_PROFILERS_H
 #define CAIRN_CMD_OTHER_PROFILERS_H
 
-// What users of perf, pprof and other profilers type out of habit, and what to use instead. A
-// command or option that cairn has is never looked up here. Every answer is what follows "there is
-// no option -p: ", or NULL if there is nothing to say.
+// Options that users of perf, pprof and other profilers type out of habit, and the ones to use
+// instead. A command or option that cairn has is never looked up here. Every answer is what follows
+// "there is no option -p: ", or NULL if there is nothing to say.
 
 const char *instead_of_command(const char *name);
 const char *instead_of_option(const char *command, const char *name); // without dashes

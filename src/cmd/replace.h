@@ -2,8 +2,8 @@
 #ifndef CAIRN_CMD_REPLACE_H
 #define CAIRN_CMD_REPLACE_H
 
-// Writing a file that the user named, as base/new_file.h does it. What is no ordinary file (a
-// terminal, /dev/null, a pipe) and stdout under another name are written to as they are.
+// Writing a file that the user named, as base/new_file.h does it. Files that are not ordinary (a
+// terminal, /dev/null, a pipe), and stdout under another name, are written to as they are.
 
 #include <stdio.h>
 

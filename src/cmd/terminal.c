@@ -113,8 +113,8 @@ static void complain_of_pager(void)
     (void)written;
 }
 
-// Whoever leaves the pager early has seen enough: that is no failure. A key that ends us must not
-// leave a pager behind that has the terminal to itself. Runs in a signal handler.
+// A user who leaves the pager early has seen enough: that is no failure. A key that ends us must
+// not leave a pager behind that has the terminal to itself. Runs in a signal handler.
 static void handle_signal(int number)
 {
     struct pollfd output = {.fd = STDOUT_FILENO};

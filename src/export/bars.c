@@ -144,7 +144,7 @@ static double share_of_hottest(const struct picture *picture, uint32_t number,
                    : 0;
 }
 
-// What a pointer on a pair of bars shows.
+// The text at a pair of bars under the pointer.
 static void put_tooltip(const struct picture *picture, unsigned rank, uint32_t number)
 {
     FILE *out = picture->out;

@@ -19,8 +19,8 @@ struct path {
     size_t depth, end_capacity;
 };
 
-// A semicolon would be taken for the end of a name. Line breaks are escaped as in all text. What
-// belongs to the kernel is marked: flame graph tools give it a color of its own.
+// A semicolon would be taken for the end of a name. Line breaks are escaped as in all text.
+// Functions of the kernel are marked: flame graph tools give them a colour of their own.
 static void push(struct path *path, const struct function *function)
 {
     const char *name = text_safe(function->name), *mark = function->kernel ? KERNEL_MARK : "";

@@ -6,7 +6,7 @@
 #include "base/memory.h"
 #include "base/text/text.h"
 
-// What the tree of calls can have; by common function.
+// The functions that the tree of calls can have; by common function.
 struct projection {
     bool *followed; // its calls were counted
     bool *left_out;
@@ -323,7 +323,7 @@ static int choose_metric(struct alignment *alignment, const struct analysis *exa
 {
     const struct analysis *analyses[] = {exact, approx};
     const struct profile *one = exact->profile, *other = approx->profile;
-    // Who followed every call is asked for calls first.
+    // For a profile that followed each call, calls come first.
     if (!metric && ((follows_calls(one) && find_common_metric(alignment, one, other, true)) ||
                     find_common_metric(alignment, one, other, false)))
         return 0;

@@ -9,9 +9,9 @@
 // of the same function. Modules are the same by build id, or by the last part of their path. All
 // threads and processes of a profile are one tree, as in a report.
 //
-// Trackers see different frames. Who walks the stack also sees what was not compiled to be
-// followed: the way from _start to main, libraries, signal trampolines. So when one of the profiles
-// followed calls, both are projected on the functions whose calls it counted:
+// Trackers see different frames. A walk also sees functions that were not compiled to be followed:
+// the way from _start to main, libraries, signal trampolines. So when one of the profiles followed
+// calls, both are projected on the functions whose calls it counted:
 //
 //   walked      _start ── main ── qsort ── compare (site in qsort)
 //   projected   ───────── main ─────────── compare (site in qsort)

@@ -36,7 +36,7 @@ static bool same_build(const struct profile_module *one, const struct profile_mo
            memcmp(one->build_id, other->build_id, one->build_id_bytes) == 0;
 }
 
-// What two modules may have in common.
+// The properties that two modules may have in common.
 enum { SAME_NAME = 1, SAME_PATH = 2, SAME_ID = 4 };
 
 static unsigned common_parts(const struct profile_module *one, const struct profile_module *other)

@@ -19,7 +19,7 @@ struct comparison {
 void compare_print(FILE *out, const struct text_style *style, const struct comparison *comparison);
 void compare_print_json(FILE *out, const struct comparison *comparison);
 
-// What is to be said of a side whose samples are few (few.h), to be freed; NULL: they are not.
+// A warning about a side whose samples are few (sample_warning.h), to be freed; NULL: they are not.
 char *compare_few(const struct comparison *comparison, enum compare_side side);
 
 // The caller of a context, and the whole path with "/" between ("main/b/c"); of a deep one, its

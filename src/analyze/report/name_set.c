@@ -239,7 +239,8 @@ static void settle(struct name_set *names)
     for (size_t i = 0; i < names->count; i++) {
         const struct function *function = function_of(names, i);
         const char *safe = text_safe(function->name);
-        // What is no code is a process or a thread: its name is no name of a language.
+        // A row that is no code is a process or a thread: its name is not in a programming
+        // language.
         for (unsigned stage = 0; stage < NAME_STAGES; stage++)
             names->names[i].levels[stage] =
                 function->module == MODULE_NONE

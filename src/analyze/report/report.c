@@ -79,7 +79,7 @@ static int prune(struct report *report, char **error)
     return 0;
 }
 
-// What the chosen threads and processes were charged, and how much of it the tree has.
+// The cost of the chosen threads and processes, and the part of it in the tree.
 static void sum_whole(struct report *report, const struct calltree *tree)
 {
     const struct profile *profile = report->analysis->profile;
@@ -109,7 +109,7 @@ static void sum_waiting(struct report *report, const struct calltree *tree)
     report->whole = report->whole > cpu ? report->whole - cpu : 0;
 }
 
-// What all nodes have, with all below them, that stand for something else than a function.
+// The total cost of all nodes with that name that stand for something else than a function.
 static uint64_t total_of(const struct calltree *tree, const char *name, unsigned metric)
 {
     const uint32_t function = functions_intern(tree->functions, name, MODULE_NONE);
@@ -132,7 +132,7 @@ static unsigned sorted_metric(const struct report *report)
     return report->metrics.chosen[0].index;
 }
 
-// What all matches cost together: each path counts once.
+// The cost of all matches together: each path counts once.
 static uint64_t focus_total(const struct calltree *tree, struct pattern *focus, unsigned metric)
 {
     uint64_t total = 0;
@@ -254,7 +254,7 @@ static enum call_order usual_order(const struct report_options *options)
     bool whole_rows = options->view == VIEW_FLAT && flat_is_by_owner(options->by);
     if (options->view == VIEW_TREE || options->view == VIEW_PROCESSES || whole_rows)
         return ORDER_TOTAL;
-    // Who calls a function is asked for all that it costs; a list of hot spots is not.
+    // Callers of a function are sorted by its total cost; a list of hot spots is not.
     return options->view == VIEW_CALLERS && options->focus ? ORDER_TOTAL : ORDER_SELF;
 }
 
@@ -301,7 +301,7 @@ static struct row_plan *plan_rows(struct report *report, struct calltree **tree,
     struct calltree *from = *tree;
     *tree = upward ? turned_around(from, report, show) : from;
     struct row_plan *plan = row_plan_new(*tree, show);
-    // Whoever says how much is to be shown wants it as it is.
+    // If the user says how much to show, that is shown as it is.
     const bool may_fold = report->options->fold_recursion == FOLD_AUTO && show->may_raise &&
                           show->fold && show->depth == 0;
     if (may_fold && row_plan_is_recursive(plan)) {

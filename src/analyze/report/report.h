@@ -2,7 +2,7 @@
 #ifndef CAIRN_ANALYZE_REPORT_REPORT_H
 #define CAIRN_ANALYZE_REPORT_REPORT_H
 
-// What `cairn report` does, from a profile to text or JSON.
+// `cairn report`, from a profile to text or JSON.
 
 #include "analyze/analysis.h"
 #include "analyze/build.h"

@@ -82,7 +82,8 @@ static void put_cut(const struct report *report)
                 text_plural(depth), text_count(report->cut).text, text_plural(report->cut));
 }
 
-// Paths that do not begin where their thread did. What a bounded tree cuts is told elsewhere.
+// Paths that do not begin where their thread did. The cuts of a bounded tree are reported
+// elsewhere.
 static void put_incomplete(const struct report *report)
 {
     const struct report_sums sums = report_sum_up(report);
@@ -145,7 +146,7 @@ static void put_hints(const struct report *report)
 
 static void put_notes(const struct report *report)
 {
-    // What symbols lack is of no use where rows are processes.
+    // Missing symbols do not matter where rows are processes.
     const struct report_options *options = report->options;
     const bool by_process =
         options->view == VIEW_FLAT && (options->by == FLAT_PROCESS || options->by == FLAT_PROGRAM);
@@ -158,7 +159,7 @@ static void put_notes(const struct report *report)
         fprintf(report->out, "%u more notes: 'cairn info' has them all.\n", count - NOTES_SHOWN);
 }
 
-// What trees that forget have left out, and how far what they have can be trusted.
+// The cost that hot and bounded trees left out, and the bound of their errors.
 static void put_forgotten(const struct report *report, const struct show_options *show)
 {
     FILE *out = report->out;

@@ -2,7 +2,7 @@
 #ifndef CAIRN_ANALYZE_REPORT_REPORT_FRAME_H
 #define CAIRN_ANALYZE_REPORT_REPORT_FRAME_H
 
-// What stands around the table of a report: what was recorded, what is shown, how to see more.
+// The text around the table of a report: the recording, the selection, and how to see more.
 
 #include "analyze/hot.h"
 #include "analyze/report/report.h"
@@ -50,7 +50,7 @@ extern const struct report_explained {
     const char *name, *meaning;
 } report_explained[REPORT_EXPLAINED];
 
-// What to record for more samples than there are of a metric; ends its line.
+// Advice how to record more samples of a metric; ends its line.
 const char *report_sees_more(const struct profile_metric *metric);
 
 // Prints what a function says, wrapped to the width of the report.
@@ -63,7 +63,7 @@ void report_json_head(const struct report *report, struct json *json);
 void report_text_foot(const struct report *report, const struct show_options *show,
                       const struct show_hidden *hidden);
 
-// Who had the cost: the threads by name, the processes by program (report_names.c).
+// The threads by name and the processes by program, with their cost (report_names.c).
 void report_text_names(const struct report *report);
 void report_json_names(const struct report *report, struct json *json);
 

@@ -269,7 +269,7 @@ void report_json_head(const struct report *report, struct json *json)
     json_put_real(json, "phi", report->phi > 0 ? report->phi : NAN);
     json_put_unsigned(json, "outside", report->outside); // what contexts that are not shown had
     json_put_unsigned(json, "purged", report->purged);   // what trees have forgotten
-    // What contexts have in all beyond the whole, by their errors.
+    // The sum of contexts exceeds the whole by this, because of their errors.
     json_put_unsigned(json, "made_up", report->made_up);
     report_json_names(report, json);
     json_key(json, "notes");

@@ -349,7 +349,7 @@ static void add_rows(struct planner *planner)
     free(stack);
 }
 
-// What hangs below shown nodes and is not shown itself.
+// Counts the nodes below shown ones that are not shown themselves.
 static void count_hidden(struct planner *planner)
 {
     const struct calltree *tree = planner->tree;

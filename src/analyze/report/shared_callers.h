@@ -2,7 +2,8 @@
 #ifndef CAIRN_ANALYZE_REPORT_SHARED_CALLERS_H
 #define CAIRN_ANALYZE_REPORT_SHARED_CALLERS_H
 
-// Chains of callers down to the roots end alike. What an earlier row shows is not shown again:
+// Chains of callers down to the roots end alike. Callers that an earlier row shows are not shown
+// again:
 //
 //   ├─ insert ‹ exec ‹ step ‹ shell ‹ main
 //   └─ sort ‹ exec ‹ …                            goes on as the first row with `exec` does

@@ -2,7 +2,8 @@
 #ifndef CAIRN_ANALYZE_REPORT_SHORT_NAME_H
 #define CAIRN_ANALYZE_REPORT_SHORT_NAME_H
 
-// The name of a function in fewer columns, by stages. What tells functions apart stays longest:
+// The name of a function in fewer columns, by stages. The part that tells functions apart stays
+// longest:
 //
 //   full        void shop::sort<std::less<int> >(std::vector<int>&, std::less<int>)
 //   parameters  shop::sort<std::less<int> >
@@ -29,9 +30,9 @@ char *short_name(const char *name, enum name_stage stage, bool unicode);
 // "module+0x1f00": a function without a name, told by where it begins.
 bool name_is_address(const char *name);
 
-// What runs before the program's own code, at the root of every path: `_start`, `clone3`,
-// `std::thread::_Invoker<…>::…`, `std::rt::lang_start`. Only what is called by such a function, or
-// by nothing, is start-up code.
+// True for functions that run before the program's own code, at the root of each path: `_start`,
+// `clone3`, `std::thread::_Invoker<…>::…`, `std::rt::lang_start`. Only what is called by such a
+// function, or by nothing, is start-up code.
 bool name_is_startup(const char *name);
 
 // A function of the standard library of C++ or Rust, which compilers put into every program.

@@ -48,7 +48,7 @@ struct show_options {
     const struct name_sums *owners; // of a list by thread or program: how many each row stands for
 };
 
-// What was not shown, and what was.
+// The cost of rows that are not shown, and columns that are.
 struct show_hidden {
     uint64_t small_count, small_cost; // below `least`
     uint64_t deep_count, deep_cost;   // below `depth`

@@ -147,7 +147,7 @@ static char *kept_text(const struct chain *chain)
     return memory_checked(text);
 }
 
-// What is left of a link when its name is as short as it can be: nothing.
+// The width of a link with the shortest possible name: none.
 static unsigned mark_width(const struct chain *chain, size_t number)
 {
     char *mark = link_text(chain, &chain->links[number], "");
@@ -156,8 +156,8 @@ static unsigned mark_width(const struct chain *chain, size_t number)
     return width;
 }
 
-// What a row is about is cut if that lets the program's own functions stay, which say more than the
-// name of a library's.
+// The name of a library function is cut, if that leaves room for the program's own functions, which
+// say more.
 static char *text_with_cut(struct chain *chain)
 {
     const size_t last = chain->count - 1;

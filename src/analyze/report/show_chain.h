@@ -21,7 +21,7 @@ struct chain_link {
 char *chain_text(struct name_set *names, const struct chain_link *links, size_t count,
                  unsigned room, const struct show_options *options);
 
-// What stands between two callers, and for callers that are left out.
+// The sign between two callers, and for callers that are left out.
 const char *chain_arrow(const struct show_options *options);
 const char *chain_gap(const struct show_options *options);
 

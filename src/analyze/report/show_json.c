@@ -89,7 +89,7 @@ static void put_counts(struct json *json, const struct show_options *options, bo
     json_end_array(json);
 }
 
-// What the JSON of each of its nodes says of a function.
+// The members that describe a function, in the JSON of each of its nodes.
 struct function_members {
     char *text; // NULL: not made yet
     size_t bytes;

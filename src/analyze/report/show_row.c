@@ -99,7 +99,7 @@ static struct text_number self_share(const struct show_options *options, const s
     const double error =
         options->has_error && whole > 0 ? 100 * (double)row->self[options->error] / whole : 0;
     const size_t length = strlen(cell.text);
-    // What rounding hides anyway is not worth a column.
+    // An error that rounding hides anyway is not worth a column.
     if (error >= 0.005)
         snprintf(cell.text + length, sizeof cell.text - length,
                  error < 0.095 ? " %s%.2f" : " %s%.1f", options->unicode ? "±" : "+-", error);
@@ -194,7 +194,7 @@ unsigned show_sheet_lay_out(struct show_sheet *sheet, unsigned wanted)
     }
     for (; taken + wanted > width && widths[COLUMN_WHERE] > WHERE_LEAST; taken--)
         widths[COLUMN_WHERE]--;
-    // What a function costs alone is less than several costs of the whole path.
+    // With several metrics, their totals matter more than the cost of the function alone.
     const bool several = sheet->options->metric_count > 1;
     if (taken + NAME_BESIDE_METRICS > width && several && sheet->options->order == ORDER_TOTAL) {
         sheet->without[COLUMN_SELF] = true;

@@ -2,8 +2,8 @@
 #ifndef CAIRN_ANALYZE_SUMMARY_SAMPLE_WARNING_H
 #define CAIRN_ANALYZE_SUMMARY_SAMPLE_WARNING_H
 
-// Shares that are told by a handful of samples look as exact as any others. Whoever reads them has
-// to be told.
+// Shares that are told by a handful of samples look as exact as any others. Their reader needs a
+// warning.
 
 #include "profile/profile.h"
 

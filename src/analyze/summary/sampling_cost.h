@@ -2,9 +2,9 @@
 #ifndef CAIRN_ANALYZE_SUMMARY_SAMPLING_COST_H
 #define CAIRN_ANALYZE_SUMMARY_SAMPLING_COST_H
 
-// What sampling cost the program: the handlers, which the agent has timed, and what the kernel does
-// for them, which is how often it did it times what that takes on the machine of the recording.
-// Starting and ending threads and processes is not in it.
+// The cost of sampling: the handlers, which the agent has timed, and the kernel's work for them,
+// which is counted and multiplied by its cost on the machine of the recording. Starting and ending
+// threads and processes is not in it.
 
 #include "profile/profile.h"
 

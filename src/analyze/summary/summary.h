@@ -19,7 +19,7 @@ void summary_print_json(FILE *out, const struct analysis *analysis,
 void summary_print_owners(FILE *out, const struct text_style *style,
                           const struct analysis *analysis);
 
-// What was allocated, with the alloc event: sums over all contexts.
+// Allocations, with the alloc event: sums over all contexts.
 struct summary_alloc {
     bool has[ALLOC_METRICS]; // trees that forget know the first alone
     uint64_t sum[ALLOC_METRICS];

@@ -49,7 +49,7 @@ static void put_walks(struct json *json, const struct profile_totals *totals)
     json_end_object(json);
 }
 
-// What sampling cost, beside the handlers as well; null where that was not measured.
+// The whole cost of sampling; null if the part beside the handlers was not measured.
 static void put_overhead(struct json *json, const struct profile *profile,
                          const struct profile_totals *totals)
 {
@@ -90,7 +90,7 @@ static void put_costs(struct json *json, const struct profile *profile,
     json_end_object(json);
 }
 
-// What the trees have kept, and to what error; only where that is not everything.
+// The part that the trees have kept, with its error; only if that is not everything.
 static void put_kept(struct json *json, const struct profile *profile,
                      const struct profile_totals *totals)
 {
@@ -217,7 +217,7 @@ static void put_thread_list(struct json *json, const struct analysis *analysis)
             tree->process < profile->process_count ? profile->processes[tree->process].pid : 0);
         json_put_unsigned(json, "tid", tree->tid);
         json_put_unsigned(json, "threads", tree->threads);
-        // What the program called them, or null; and what they begin with.
+        // The name that the program gave them, or null; and their start routine.
         json_put_string(json, "name", names_thread(functions_names(analysis->functions), i));
         json_put_string(json, "start",
                         build_thread_name(analysis->functions, profile, tree, THREADS_BY_START));
@@ -366,7 +366,7 @@ static void put_asked(struct json *json, const struct profile_totals *totals)
     json_end_object(json);
 }
 
-// What was allocated; only with that event. Null: trees of that kind do not know.
+// Allocations; only with that event. Null: trees of that kind do not know.
 static void put_alloc(struct json *json, const struct profile *profile,
                       const struct profile_totals *totals)
 {

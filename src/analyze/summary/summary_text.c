@@ -89,7 +89,7 @@ static void put_blocks(struct text_table *table, const char *what,
             text_count(alloc->sum[bytes + 1]).text, text_plural(alloc->sum[bytes + 1]));
 }
 
-// What was allocated. Of trees that forget, the process knows more than they do.
+// Allocations. Of trees that forget, the process knows more than they do.
 static void put_alloc(struct text_table *table, const struct profile *profile,
                       const struct profile_totals *totals)
 {
@@ -120,7 +120,7 @@ static void put_alloc(struct text_table *table, const struct profile *profile,
             text_count(known->unknown).text);
 }
 
-// What sampling cost in all.
+// The whole cost of sampling.
 static void put_overhead(struct text_table *table, const struct profile *profile,
                          const struct profile_totals *totals)
 {
@@ -217,7 +217,7 @@ static struct text_number per_second(uint64_t count, const struct profile *profi
     return rate_text(profile->duration_ns ? (double)count * 1e9 / (double)profile->duration_ns : 0);
 }
 
-// What the encode tracker did.
+// Counters of the encode tracker.
 static void put_encoding(struct text_table *table, const struct profile *profile,
                          const struct profile_totals *totals)
 {
@@ -252,7 +252,7 @@ static void put_encoding(struct text_table *table, const struct profile *profile
         text_count(encode->verified).text, text_count(encode->mismatches).text);
 }
 
-// What the trees have kept, if that is not everything.
+// The part that the trees have kept, if that is not everything.
 static void put_kept(struct text_table *table, const struct profile *profile,
                      const struct profile_totals *totals)
 {

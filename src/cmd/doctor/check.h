@@ -2,8 +2,8 @@
 #ifndef CAIRN_CMD_DOCTOR_CHECK_H
 #define CAIRN_CMD_DOCTOR_CHECK_H
 
-// What `cairn doctor` finds: a list of checks, each with a mark, what was found and what follows
-// from it, and what to type to change that.
+// The results of `cairn doctor`: a list of checks, each with a mark, a finding, and a command that
+// helps.
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -41,7 +41,7 @@ struct text_style;
 void checks_print(const struct checks *checks, const struct text_style *style);
 void checks_print_json(const struct checks *checks);
 
-// What this machine, and this user, can do.
+// Checks of this machine and of this user's rights.
 void check_machine(struct checks *checks);
 // Which events can be recorded, and how.
 void check_events(struct checks *checks);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 
-// What the machine and the user's rights allow, besides events.
+// Checks of the machine and of the user's rights, besides events.
 
 #include "base/text/text.h"
 #include "cmd/cmd.h"
@@ -164,7 +164,7 @@ static void check_kernel(struct checks *checks)
         check_remedy(check, "%s", access.remedy);
 }
 
-// What a container is told by, whichever engine has made it.
+// The name of the container's engine, by the traces that engines leave.
 static const char *container(void)
 {
     static const char *const files[][2] = {

@@ -148,7 +148,7 @@ int set_event(struct parsing *parsing, const char *text)
     return set_period(parsing, text + length + 1);
 }
 
-// What goes with the events that count calls.
+// Checks the options that go with the events that count calls.
 static int combine_calls(const struct parsing *parsing)
 {
     struct record_options *options = parsing->options;

@@ -18,7 +18,7 @@
 #define ENTRIES_SECTION "__patchable_function_entries" // -fpatchable-function-entry
 #define ENTER_HOOK "__cyg_profile_func_enter"          // -finstrument-functions
 
-// What is known of a file. NOT_ELF: a script, or not to be read.
+// The result of a look at a file. NOT_ELF: a script, or not to be read.
 enum finding { NOT_ELF, PLAIN, INSTRUMENTED };
 
 static bool imports_hook(Elf *elf, Elf_Scn *section, const GElf_Shdr *head)

@@ -2,7 +2,7 @@
 #ifndef CAIRN_CMD_RECORD_KERNEL_ACCESS_H
 #define CAIRN_CMD_RECORD_KERNEL_ACCESS_H
 
-// What this user may know of the kernel's work for a program.
+// How much of the kernel's work for a program this user may see.
 
 #include "cmd/record/record_options.h"
 
@@ -15,7 +15,7 @@ struct kernel_access {
 // With full trees and the best clock.
 struct kernel_access kernel_access_here(void);
 
-// What a recording gets.
+// How much a recording gets.
 struct kernel_access kernel_access(const struct record_options *options);
 
 // As a profile keeps it (struct profile); empty: nothing.

@@ -136,7 +136,7 @@ static int execute(const struct launch *launch)
     return -errno;
 }
 
-// What the process that is to become the command talks to the recorder by.
+// The channels between the recorder and the process that is to become the command.
 struct channels {
     int report[2];  // closes by itself when the new program begins; else it brings the error
     int startup[2]; // for the sampler; -1: there is none

@@ -34,7 +34,7 @@ int launch_find_agent(struct launch *launch, const char *name);
 #define AGENT_NAME "libcairn.so"
 #define ALLOC_AGENT_NAME "libcairn-alloc.so" // with the functions that programs allocate by
 
-// What the tool was started with, and the command gets back.
+// The limits that the tool was started with, and that the command gets back.
 enum { LAUNCH_LIMITS = 3 };
 
 struct inherited {

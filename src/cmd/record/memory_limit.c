@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-// What version 1 says where there is no limit is a number of pages that no machine has.
+// Without a limit, version 1 shows a number of pages that no machine has.
 #define NO_LIMIT (UINT64_C(1) << 60)
 
 const struct memory_limit_files memory_limit_files = {"/sys/fs/cgroup", "/proc/self/cgroup"};

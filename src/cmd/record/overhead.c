@@ -89,8 +89,8 @@ static uint64_t measure_tick(void)
     return taken ? difference(with, without) / taken : 0;
 }
 
-// What two processes that wake each other are told with, and the other one's side of it: with
-// clocks, as a thread of the program would have one, or without.
+// The orders to two processes that wake each other, and the second one's loop: with clocks, like
+// those of a thread of the program, or without.
 enum { PLAIN, SAMPLED };
 
 static void answer(int from, int to, enum live_event event, uint64_t period_ns)
@@ -113,7 +113,7 @@ struct partner {
     clockid_t clock;
 };
 
-// What both have used: the kernel charges a part of each switch to the one that comes.
+// The CPU time of both: the kernel charges a part of each switch to the one that comes.
 static uint64_t used(const struct partner *partner)
 {
     return now_ns(CLOCK_THREAD_CPUTIME_ID) + now_ns(partner->clock);

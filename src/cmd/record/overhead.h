@@ -2,9 +2,10 @@
 #ifndef CAIRN_CMD_RECORD_OVERHEAD_H
 #define CAIRN_CMD_RECORD_OVERHEAD_H
 
-// What sampling costs on this machine beside the agent's own work: the interrupt and the signal of
-// a tick, and what a perf event adds to a context switch. The agent cannot see either. Nothing is
-// taken from a table: both are measured, in a process of their own, in some ten milliseconds.
+// The cost of sampling on this machine beside the agent's own work: the interrupt and the signal of
+// a tick, and the cost that a perf event adds to a context switch. The agent cannot see either.
+// Nothing is taken from a table: both are measured, in a process of their own, in some ten
+// milliseconds.
 
 #include "live/live.h"
 #include "profile/profile.h"

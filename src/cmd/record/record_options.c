@@ -214,7 +214,7 @@ static int set_encode_by(struct parsing *parsing, const char *text)
     return PROCEED;
 }
 
-// What goes with what.
+// Refuses combinations that make no sense.
 static int combine(struct parsing *parsing)
 {
     const struct record_options *options = parsing->options;

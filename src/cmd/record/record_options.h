@@ -2,7 +2,7 @@
 #ifndef CAIRN_CMD_RECORD_RECORD_OPTIONS_H
 #define CAIRN_CMD_RECORD_RECORD_OPTIONS_H
 
-// What the user asked `cairn record` for.
+// The options of `cairn record`.
 
 #include "cmd/options.h"
 #include "cmd/record/tree_options.h"

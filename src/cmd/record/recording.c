@@ -105,8 +105,8 @@ static void update(struct recording *recording)
     session_read_sources(&recording->session, &recording->sources);
 }
 
-// What the command has used of the processor, which it may have to share with many. If it has
-// processes of its own, or has ended, there is no telling: then it is all the time there was.
+// The CPU time of the command, which may share the processor with many. If it has processes of its
+// own, or has ended, there is no telling: then it is all the time there was.
 static uint64_t command_ns(const struct recording *recording)
 {
     struct recorder_totals totals;
@@ -139,7 +139,7 @@ static void update_if_worthwhile(struct recording *recording, uint64_t now)
         startup_sampler_close(&recording->startup);
 }
 
-// What has come due: sampling on or off, reading the memory.
+// Does what is due: sampling on or off, reading the memory.
 static void do_what_is_due(struct recording *recording)
 {
     uint64_t now = now_ns(CLOCK_MONOTONIC);

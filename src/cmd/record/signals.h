@@ -15,8 +15,8 @@
 // one.
 void signals_fill(sigset_t *watched);
 
-// The next signal from a signalfd that is SIGCHLD, or is to be passed on to `child`. What comes
-// from there is not sent back: a program may signal its whole process group. False: none is left.
+// The next signal from a signalfd that is SIGCHLD, or is to be passed on to `child`. Signals from
+// there are not sent back: a program may signal its whole process group. False: none is left.
 bool signals_next(int signals, pid_t child, struct signalfd_siginfo *info);
 
 void signals_pass_on(pid_t child, const struct signalfd_siginfo *info);

@@ -23,7 +23,7 @@ char *source_advice(const struct record_options *options, const struct recording
     char *advice = NULL;
     const struct recorder_totals *totals = &summary->totals;
     bool timer = summary->sources.by[LIVE_SOURCE_TIMER];
-    // Who asks for a source knows what it means.
+    // A user who asks for a source knows its limits.
     if (options->source != LIVE_SOURCE_AUTO || !timer)
         return NULL;
     int length =
@@ -80,7 +80,7 @@ static void print_advice(char *advice)
     free(advice);
 }
 
-// What the agent could not do, and what it left alone.
+// Notes about things that the agent could not do, or left alone.
 static void print_notes(const struct recording_summary *summary)
 {
     for (unsigned i = 0; summary->notes[i]; i++)

@@ -2,8 +2,8 @@
 #ifndef CAIRN_CMD_RECORD_STATUS_H
 #define CAIRN_CMD_RECORD_STATUS_H
 
-// What `cairn record` says of a recording when it ends, on stderr. While it runs, the terminal is
-// the program's: cairn cannot see what the program writes there, and would write into its lines.
+// The closing summary of `cairn record`, on stderr. While it runs, the terminal is the program's:
+// cairn cannot see what the program writes there, and would write into its lines.
 
 #include "cmd/record/record_options.h"
 #include "cmd/record/session.h"

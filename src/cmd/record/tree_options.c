@@ -11,10 +11,10 @@
 #define MISUSE(...) misuse(&command_record, "record: " __VA_ARGS__)
 
 enum {
-    // What a hot tree needs for each counter: a node of 32 bytes, and as much again for its edge,
-    // its share of the edges' hash, and for ancestors that have no counter themselves.
+    // The memory of a hot tree for each counter: a node of 32 bytes, and as much again for its
+    // edge, its share of the edges' hash, and for ancestors that have no counter themselves.
     COUNTER_BYTES = 64,
-    // What a process needs besides its tree: modules, threads, notes.
+    // The memory of a process besides its tree: modules, threads, notes.
     PROCESS_BYTES = 256 << 10,
     // A bounded tree's node, edge and links.
     BOUNDED_NODE_BYTES = 64,
@@ -39,8 +39,8 @@ void default_tree(struct tree_options_given *tree)
     };
 }
 
-// 1/epsilon rounded up: the promise is an error of epsilon at most. What binary fractions make of
-// 1/0.00002 must not become one counter more.
+// 1/epsilon rounded up: the promise is an error of epsilon at most. Rounding of binary fractions
+// (1/0.00002) must not add a counter.
 static double counters_for(double epsilon)
 {
     return ceil(1 / epsilon * (1 - 1e-12));

@@ -20,7 +20,7 @@ struct tree_options_given {
     bool miner_given, purge_given, bytes_given;
 };
 
-// What `cairn record` without a word about trees does.
+// The default of `cairn record`.
 void default_tree(struct tree_options_given *tree);
 
 // Each: PROCEED, or the exit status after the user has been told what is wrong.
