@@ -80,7 +80,7 @@ static bool read_line(FILE *from, char **line, size_t *capacity)
     return true;
 }
 
-// A section line has been read. What follows up to the label tells whose entry it is.
+// A section line has been read. The lines up to the label tell which function's entry it is.
 static void rewrite_entry(FILE *from, FILE *to, const char *section)
 {
     char *lines[2] = {NULL, NULL};
@@ -105,7 +105,7 @@ static const char *const sections[] = {".text", ".text.startup", ".text.exit", "
                                        ".text.unlikely"};
 #define SECTIONS (int)(sizeof sections / sizeof *sections)
 
-// What is known of the function whose head is being read.
+// The function whose head is being read, as far as it is known.
 struct head {
     int no_ops;        // so far, that follow the label of an entry; -1: the last line was neither
     bool is_long;      // its no-op has six bytes
@@ -185,8 +185,8 @@ static bool take_alignment(struct head *head, FILE *to, const char *line)
     return true;
 }
 
-// What the alignment of a function becomes: the no-op that follows ends where the function would
-// have begun, or a line later.
+// Replaces the alignment of a function: the no-op that follows ends where the function would have
+// begun, or a line later.
 static void write_place(struct head *head, FILE *to)
 {
     char line[2 * PLACE_LENGTH];
@@ -284,7 +284,7 @@ int main(int argc, char **argv)
     int second = copy < 0 ? -1 : dup(copy);
     FILE *to = second < 0 ? NULL : fdopen(second, "w");
     bool changed = false;
-    // Whatever is wrong with the file, the assembler says it better; but standard input is used up.
+    // The assembler describes errors in the file better; but standard input is used up.
     if (!from || !to || !rewrite(from, to, &changed) || (!changed && input >= 0)) {
         if (input < 0)
             return 1;

@@ -19,7 +19,7 @@ enum {
     CHUNK_MOST_RAW = 64 << 20, // a larger payload is damage
 };
 
-// What a file may unpack to, so that a small one cannot take all memory: so much whatever its size
+// The limits of what a file may unpack to, so that a small one cannot take all memory: a fixed part
 // (more than a million nodes, as alike as those of a deep recursion), and so many times its size.
 // Recordings unpack to 1 to 13 times their size. Where nodes are more alike than that, the writer
 // adds filler, and stays well below what a reader accepts.

@@ -36,7 +36,7 @@ struct profile_kind profile_kind(const struct profile *profile)
         if (word)
             word++;
     }
-    // What a damaged file says of itself may be anything.
+    // A damaged file may contain anything.
     if (!(kind.phi > 0 && kind.phi < 1))
         kind.phi = 0;
     if (!(kind.epsilon > 0 && kind.epsilon < 1))

@@ -2,7 +2,8 @@
 #ifndef CAIRN_PROFILE_KIND_H
 #define CAIRN_PROFILE_KIND_H
 
-// What a profile's trees have kept, and what they have forgotten: its `tree` text, understood.
+// The kind of a profile's trees, which says what they keep and what they forget: its `tree` text,
+// parsed.
 
 #include "profile/profile.h"
 

@@ -52,7 +52,7 @@ static inline bool profile_grow_by_one(void **array, size_t count, size_t each)
 {
     return (count & (count - 1)) != 0 || profile_grow(array, count, count + 1, each);
 }
-// What is new in a tree is 0.
+// New nodes are 0.
 bool profile_grow_tree(struct profile_tree *tree, uint32_t wanted, unsigned metrics);
 
 // Gives each node of a tree more values, which are 0. False: out of memory.

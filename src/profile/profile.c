@@ -43,7 +43,7 @@ bool profile_grow_tree(struct profile_tree *tree, uint32_t wanted, unsigned metr
         tree->values = values;
         memory_expect_use(values, capacity * metrics * sizeof *values);
     }
-    // What is beyond is not touched yet, so that it takes no memory.
+    // The memory beyond is not touched yet, so it costs nothing.
     if (wanted > tree->count) {
         const size_t more = wanted - tree->count;
         memset(tree->nodes + tree->count, 0, more * sizeof *tree->nodes);

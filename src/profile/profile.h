@@ -101,7 +101,7 @@ struct profile_module {
     unsigned build_id_bytes;
 };
 
-// What is known of the blocks of a process beside what its trees tell.
+// Numbers about the blocks of a process, beside its trees.
 struct profile_alloc {
     uint64_t live, peak;           // bytes: at the end, and at most
     uint64_t unheld, unheld_bytes; // blocks without room in the table: never known to be freed
@@ -110,7 +110,7 @@ struct profile_alloc {
     uint64_t verified, mismatches; // walks that were remembered: compared, and wrong
 };
 
-// What is needed to decode the contexts that a process asked for (src/encode/serial.h).
+// The data that decodes the contexts that a process asked for (src/encode/serial.h).
 struct profile_contexts {
     uint8_t *sections; // capacity as profile_grow() has it
     size_t bytes;
@@ -159,7 +159,7 @@ struct profile_creation {
     place_t function; // of a frame; 0: a call that creates threads
 };
 
-// What a tree of hot contexts tells of itself; all 0 for others.
+// The state of a hot tree; all 0 for others.
 struct profile_hot {
     uint64_t counters; // contexts that it may count
     uint64_t floor;    // what a context that has no counter can have had at most
@@ -184,7 +184,7 @@ struct profile_tree {
     struct profile_hot hot;
 };
 
-// What sampling cost beside the handlers, on the machine of the recording. All 0: not measured.
+// The cost of sampling beside the handlers, on the machine of the recording. All 0: not measured.
 struct profile_overhead {
     uint64_t tick_ns;   // the interrupt and the signal of a sample
     uint64_t switch_ns; // what a clock adds when its thread is switched

@@ -116,7 +116,7 @@ bool loader_take_nodes(struct loader *loader, struct cursor *cursor)
         return false;
     const unsigned metrics = loader->profile->metric_count;
     struct profile_tree *tree = &loader->profile->trees[index];
-    // Who tells a tree from its root on again has said so, in a chunk that was lost.
+    // A tree that begins at its root again was announced, in a chunk that was lost.
     if (first == 0 && tree->count > 0 && loader->scan->lost_places)
         loader_forget_nodes(loader, tree);
     if (!fill_nodes(loader, tree, first))

@@ -329,7 +329,7 @@ static bool take_name(struct loader *loader, struct cursor *cursor)
     return take_tree_text(loader, cursor, offsetof(struct profile_tree, name), THREAD_NAME_BYTES);
 }
 
-// What was counted in a process.
+// Reads counters of a process.
 static bool take_numbers(struct cursor *cursor, uint64_t *numbers, unsigned known)
 {
     uint64_t count = cursor_varint(cursor);
@@ -392,7 +392,7 @@ static bool take_state(struct loader *loader, struct cursor *cursor)
     return true;
 }
 
-// What is told of the kernel, or one of its functions.
+// Reads the state of the kernel's recording, or one of its functions.
 static bool take_kernel(struct loader *loader, struct cursor *cursor)
 {
     struct profile *profile = loader->profile;

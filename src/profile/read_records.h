@@ -2,7 +2,7 @@
 #ifndef CAIRN_PROFILE_READ_RECORDS_H
 #define CAIRN_PROFILE_READ_RECORDS_H
 
-// What the readers of chunks share.
+// Shared by the readers of chunks.
 
 #include "profile/loader.h"
 

@@ -100,8 +100,8 @@ static void fill_trees(struct loader *loader)
     }
 }
 
-// Whatever was lost, who uses a profile may rely on its shape: names are never NULL, every tree has
-// a process and a root, every place a module.
+// Users of a profile may rely on its shape, even if parts were lost: names are never NULL, each
+// tree has a process and a root, each place a module.
 static void fill_gaps(struct loader *loader)
 {
     struct profile *profile = loader->profile;

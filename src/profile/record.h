@@ -2,7 +2,7 @@
 #ifndef CAIRN_PROFILE_RECORD_H
 #define CAIRN_PROFILE_RECORD_H
 
-// What encode.c and decode.c must agree on, besides docs/format.md.
+// Constants that write_records.c and read_records.c share, besides docs/format.md.
 
 #include "profile/profile.h"
 

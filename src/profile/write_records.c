@@ -115,7 +115,7 @@ static void put_numbers(struct bytes *out, uint32_t index, const void *numbers, 
         bytes_put_varint(out, ((const uint64_t *)numbers)[i]);
 }
 
-// What the encode tracker and the alloc event counted, all numbers of it.
+// Puts all counters of the encode tracker, or of the alloc event.
 static void put_counts(struct batch *batch, uint32_t index, const struct profile_process *process)
 {
     if (process->encode.functions)
@@ -245,7 +245,7 @@ void write_nodes(struct batch *batch, uint32_t tree, uint32_t first, uint32_t co
 
 void write_anew(struct batch *batch, uint32_t tree)
 {
-    // What was told of other trees in this batch stays; nothing was told of this one.
+    // Records of other trees in this batch stay; there are none of this one.
     bytes_put_varint(&batch->payload[CHUNK_ANEW], tree);
 }
 

@@ -23,8 +23,8 @@ static const unsigned char *code_at(const struct object *object, uint64_t addres
     return NULL;
 }
 
-// What libc's `_start` does on x86-64: it clears rbp, takes argc off the stack, and puts the
-// address of main into rdi: lea main(%rip), %rdi, or mov $main, %rdi.
+// On x86-64, libc's `_start` clears rbp, takes argc off the stack, and puts the address of main
+// into rdi: lea main(%rip), %rdi, or mov $main, %rdi.
 static bool find_main(const unsigned char *code, size_t bytes, uint64_t address, uint64_t *main)
 {
     static const unsigned char endbr64[] = {0xf3, 0x0f, 0x1e, 0xfa};

@@ -8,7 +8,7 @@
 #define DEEPEST 64         // inlined calls within each other
 #define CANDIDATES_MOST 64 // words that are looked at as the begin of the record
 
-// What the runtime knows of a module: words of a record that begins with the table's address.
+// The runtime's record of a module: words behind the table's address.
 enum { RECORD_TEXT = 22, RECORD_INLINED_1_18 = 38, RECORD_INLINED_1_20 = 40 };
 
 struct golines {
@@ -46,7 +46,7 @@ static const unsigned char *bytes_at(const struct object *object, uint64_t addre
     return NULL;
 }
 
-// What the loader will store where.
+// A word that the loader will store, and its place.
 struct relocated {
     uint64_t address, value;
 };
@@ -130,7 +130,7 @@ static uint64_t find_record(const struct golines *golines, uint64_t table)
     return 0;
 }
 
-// What the table itself does not say: where the text begins, and where inlined calls are.
+// Finds what the table itself does not have: the begin of the text, and the inlined calls.
 static void complete(struct golines *golines, uint64_t address)
 {
     struct gotable *table = &golines->table;

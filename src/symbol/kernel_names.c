@@ -9,7 +9,7 @@ static const char *const call_names[] = {
 #include "symbol/system_call_names.h"
 };
 
-// What the functions behind a system call, one calling the other, are called before its own name.
+// The prefixes in the names of the functions behind a system call, one calling the other.
 static const char *const entries[] = {"__x64_sys_", "__se_sys_", "__do_sys_"};
 
 static int by_begin(const void *left, const void *right)

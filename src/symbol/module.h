@@ -48,11 +48,11 @@ struct module_means {
 
 // Opens all there is; once. Never fails: see trouble.
 void module_open(struct module *module, const struct module_means *means);
-// May be opened again. What was found out lives in the pool, and stays.
+// May be opened again. Results live in the pool, and stay.
 void module_close(struct module *module);
 
-// What stands at each offset. symbols[i] is filled for queries[i].offset; function is a place in
-// module number `id`.
+// Resolves each offset. symbols[i] is filled for queries[i].offset; function is a place in module
+// number `id`.
 void module_resolve(struct module *module, const struct module_means *means, unsigned id,
                     struct lines_query *queries, struct symbol *symbols, size_t count);
 

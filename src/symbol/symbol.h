@@ -13,7 +13,7 @@ struct symbol_frame {
     unsigned line;        // 0 if not known
 };
 
-// What stands at a place: the function that holds it and, before it, what was inlined there.
+// The symbols of a place: the function that holds it and, before it, functions inlined there.
 struct symbol {
     unsigned count;                    // >= 1
     const struct symbol_frame *frames; // innermost inlined function first, the real function last

@@ -157,7 +157,7 @@ static int copy_metric(struct profile_metric *to, const struct profile_metric *m
     return copy_text(&to->source, metric->source);
 }
 
-// What was measured in several ways has no period, rate or source any more.
+// A metric that was measured in several ways has no period, rate or source any more.
 static int meet_metric(struct profile_metric *to, const struct profile_metric *metric)
 {
     to->runs += profile_runs(metric);
@@ -310,7 +310,7 @@ static int take_processes(struct merging *merging)
     for (uint32_t i = 0; i < from->process_count; i++)
         if (copy_process(merging, i) < 0)
             return -ENOMEM;
-    // What was folded follows those that it was folded into: one step, never a chain.
+    // Folded processes follow the process that they were folded into: one step, never a chain.
     for (uint32_t i = 0; i < from->process_count; i++)
         if (is_folded(from, i)) {
             merging->process_map[i] = merging->process_map[from->processes[i].merged_into];

@@ -206,7 +206,7 @@ static uint32_t child_of(struct partial_merge *bridge, uint32_t parent, place_t 
     return *slot = into->count++;
 }
 
-// Shares a count out, by cost. What rounding takes from one node the next one gets.
+// Shares a count out, by cost. The rest that rounding takes from one node goes to the next.
 static void share_out(struct partial_merge *bridge, uint32_t context, unsigned metric,
                       uint64_t count)
 {

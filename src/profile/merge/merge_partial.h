@@ -4,8 +4,8 @@
 
 // Laying a tree that knows some functions upon one that knows all.
 //
-// Who follows calls sees instrumented functions only; who walks the stack sees everything between
-// them as well. The call instruction and the function entered are the same for both:
+// The calls tracker sees instrumented functions only; a walk also sees all frames between them. The
+// call instruction and the function entered are the same for both:
 //
 //   walked   root ── _start ── main ── qsort ── sort_part ── compare ── strcmp
 //                                                    └─ sort_part ── compare

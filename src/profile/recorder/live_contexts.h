@@ -28,8 +28,8 @@ struct live_contexts_news {
     unsigned module_count;
 };
 
-// How many nodes are whole. To be asked before the list of sections is looked at, which then has
-// all that they speak of.
+// How many nodes are whole. Ask this before the list of sections is read, which then has all that
+// they refer to.
 uint32_t live_contexts_ready(const struct live_contexts_told *told,
                              const struct live_contexts *contexts, const struct arena *arena,
                              uint64_t bytes);

@@ -11,7 +11,7 @@
 // and so on. When its process is gone it is told whatever its size.
 enum { NODES_A_SECOND = 50000, MOST_TRIES = 8 };
 
-// What a reading of the tree comes to, in the form that a profile has.
+// The result of a reading of the tree, in the form of a profile.
 struct telling {
     struct profile_node *nodes;
     uint64_t *values;

@@ -104,7 +104,8 @@ static const void *record_at(const struct live_reader *reader, ref_t ref, uint64
                                                                   : NULL;
 }
 
-// What was pushed onto a list since its head was `known`, oldest first. The number of them.
+// The records that were pushed onto a list since its head was `known`, oldest first. The number of
+// them.
 static size_t new_in_list(struct live_reader *reader, ref_t head, ref_t known, ref_t **refs)
 {
     size_t count = 0;

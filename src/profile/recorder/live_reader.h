@@ -67,8 +67,8 @@ bool live_reader_update(struct live_reader *reader, uint32_t index, uint64_t byt
                         enum live_presence presence, struct live_sink *sink);
 
 // Of one that is gone, after the last update: it has used so much in all, with what it has waited
-// for, as whoever has waited for it was told. What it had not used when it said goodbye is its
-// exit. True if anything was encoded.
+// for, as whoever has waited for it was told. The part that it used after its goodbye is its exit.
+// True if anything was encoded.
 bool live_reader_end(struct live_reader *reader, uint32_t index, uint64_t cpu_ns,
                      struct live_sink *sink);
 

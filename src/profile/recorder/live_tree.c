@@ -15,7 +15,7 @@ struct mapped_edge {
 
 enum { MAPPED_EDGES = 1024 };
 
-// What one scan finds: nodes never seen before, and new values of known ones.
+// The result of one scan: new nodes, and new values of known ones.
 struct scan {
     struct live_tree *tree;
     const struct arena *arena;

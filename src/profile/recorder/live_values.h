@@ -2,8 +2,8 @@
 #ifndef CAIRN_PROFILE_RECORDER_LIVE_VALUES_H
 #define CAIRN_PROFILE_RECORDER_LIVE_VALUES_H
 
-// What the values of a live node mean, by metric of the profile. For each metric of millions of
-// nodes, again and again: so all of it is here.
+// The meaning of the values of a live node, by metric of the profile. For each metric of millions
+// of nodes, again and again: so all of it is here.
 
 #include "profile/recorder/live_reader.h"
 #include "tree/tree.h"
@@ -19,7 +19,7 @@ static inline uint64_t live_difference(const uint64_t *values, unsigned of, unsi
     return values[of] > values[less] ? values[of] - values[less] : 0;
 }
 
-// What a statement has of each enum alloc_metric.
+// The value of a statement for each enum alloc_metric.
 static inline uint64_t live_alloc_value(const struct live_values *of, const struct node *node,
                                         unsigned metric)
 {
@@ -51,7 +51,7 @@ static inline unsigned live_alloc_metric(const struct live_sink *sink, unsigned 
     return sink->allocates && number < ALLOC_METRICS ? number : ALLOC_METRICS;
 }
 
-// What is live, and was at the peak, comes and goes.
+// Live blocks, and those at the peak, come and go.
 static inline bool live_only_grows(const struct live_sink *sink, unsigned metric)
 {
     const unsigned number = live_alloc_metric(sink, metric);

@@ -35,7 +35,8 @@ static bool describe_metric(struct profile *head, const char *name, const char *
     struct profile_metric *metric = &head->metrics[head->metric_count++];
     metric->name = copy_text(name);
     metric->unit = copy_text(unit);
-    // What it is sampled by is known when the first process has found out; calls are not sampled.
+    // The source of samples is known when the first process has found it out; calls are not
+    // sampled.
     metric->source =
         copy_text(profile_counts_calls(metric)                    ? "hooks"
                   : strcmp(unit, "ns") && profile_is_cost(metric) ? PROFILE_ALLOC_SOURCE

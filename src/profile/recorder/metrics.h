@@ -17,7 +17,8 @@ bool description_allocates(const struct recorder_description *description);
 bool metrics_describe(struct profile *head, const struct recorder_description *description,
                       struct live_sink *sink);
 
-// What the second value of a node in a tree that forgets is. It belongs to the metric before it.
+// Describes the second value of a node in a hot or bounded tree. It belongs to the metric before
+// it.
 bool metrics_describe_bound(struct profile *head, const char *word, const char *unit);
 
 #endif

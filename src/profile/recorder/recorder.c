@@ -339,7 +339,7 @@ static bool worth_compacting(const struct recorder *recorder)
 
 // Updating
 
-// What cannot be written is kept: the next update tries again. If it becomes too much, the file
+// Keeps bytes that cannot be written: the next update tries again. If it becomes too much, the file
 // stays as it is for good: what comes later would refer to what is missing.
 static int flush(struct recorder *recorder)
 {

@@ -43,7 +43,7 @@ enum alloc_metric {
     ALLOC_METRICS,
 };
 
-// What a status line wants to know; sums over all processes.
+// The numbers of a status line: sums over all processes.
 struct recorder_totals {
     uint64_t samples, lost, unplaced;
     uint64_t cost_ns;
@@ -67,8 +67,8 @@ struct recorder_totals {
 struct recorder *recorder_open(const struct recorder_description *description, int fd,
                                struct live_session *session, char **error);
 
-// What a process did before its agent began: the addresses of instructions, one for each period of
-// CPU time. 0: in the kernel. To be freed.
+// Samples of a process before its agent began: the addresses of instructions, one for each period
+// of CPU time. 0: in the kernel. To be freed.
 struct startup_samples {
     uint64_t *addresses;
     size_t count;
@@ -91,10 +91,10 @@ void recorder_totals(const struct recorder *recorder, struct recorder_totals *to
 void recorder_note(struct recorder *recorder, const char *text); // a warning to keep in the profile
 const char *recorder_noted(const struct recorder *recorder, unsigned index); // NULL: no more
 
-// What is told of the kernel, to keep in the profile (struct profile).
+// The state of the kernel's recording, to keep in the profile (struct profile).
 void recorder_kernel(struct recorder *recorder, const char *kernel);
 
-// What sampling costs on this machine, to keep in the profile.
+// The cost of sampling on this machine, to keep in the profile.
 void recorder_overhead(struct recorder *recorder, const struct profile_overhead *overhead);
 
 // The last update, then the file is rewritten compactly, unless it is compact, and marked complete.

@@ -113,7 +113,7 @@ static void welcome(struct recorder *recorder, struct recorded_process *process,
     end_older(recorder, process);
 }
 
-// What the process has taken of the memory that all share. The program may have overwritten it.
+// Returns the process' part of the memory that all share. The program may have overwritten it.
 static void give_back(struct recorder *recorder, const struct recorded_process *process)
 {
     const struct live_process *live = process->memory;
@@ -165,7 +165,7 @@ static bool tell_end(struct recorder *recorder, struct recorded_process *process
     return true;
 }
 
-// Whoever waits for it may need a moment yet, and a few slices can be kept for that long.
+// The process that waits for it may need a moment, and a few slices can be kept for that long.
 static bool may_be_waited_for(const struct recorder *recorder, struct recorded_process *process)
 {
     return !process->ends && recorder->count <= MOST_WAITING &&

@@ -2,7 +2,8 @@
 #ifndef CAIRN_PROFILE_RECORDER_RECORDER_STATE_H
 #define CAIRN_PROFILE_RECORDER_RECORDER_STATE_H
 
-// What a recorder knows; for recorder.c (the file) and recorded.c (the processes) alone.
+// The state of a recorder; for recorder.c (the file) and recorder_processes.c (the processes)
+// alone.
 
 #include "profile/module_table.h"
 #include "profile/profile.h"

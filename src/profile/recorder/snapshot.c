@@ -97,7 +97,7 @@ static struct profile *convert(struct live_session *session, int fd, const char 
     return profile_read(path, error);
 }
 
-// What the recorder could not know: that it all happened some time ago.
+// Corrects what the recorder could not know: all of it happened some time ago.
 static void correct(struct profile *profile, const struct live_session *session, size_t size)
 {
     profile->start_realtime_ns = session->start_realtime_ns;

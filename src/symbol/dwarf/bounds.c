@@ -9,7 +9,7 @@ struct reading {
     const struct object *object;
     const Elf_Data *data;
     uint64_t address; // of the section
-    // What the last common entry said: most sections have one or two of them.
+    // The last common entry that was read: most sections have one or two of them.
     Dwarf_Off common;
     bool common_known;
     unsigned encoding;

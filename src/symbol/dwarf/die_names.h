@@ -2,7 +2,7 @@
 #ifndef CAIRN_SYMBOL_DWARF_DIE_NAMES_H
 #define CAIRN_SYMBOL_DWARF_DIE_NAMES_H
 
-// What a function of the DWARF tree is called, with the namespaces and classes around it.
+// The name of a function of the DWARF tree, with the namespaces and classes around it.
 
 #include "symbol/dwarf/die_scopes.h"
 #include "symbol/pool.h"

@@ -108,7 +108,7 @@ void linecache_add(struct linecache *cache, const struct lines_query *query)
         memory_grown(cache->added, &cache->capacity, cache->count + 1, sizeof *cache->added);
     struct lines_query *added = &cache->added[cache->count++];
     *added = *query;
-    // What the module makes of the frames later is not cached.
+    // Later changes of the frames by the module are not cached.
     if (query->count) {
         added->frames = pool_take(cache->pool, query->count * sizeof *added->frames);
         memcpy(added->frames, query->frames, query->count * sizeof *added->frames);

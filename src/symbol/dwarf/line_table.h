@@ -11,7 +11,8 @@
 
 #include "symbol/dwarf/lines.h"
 
-// What the answers were made from, and by. Bytes of another key are of no use.
+// The files and the version of the code that the answers were made from. Bytes of another key are
+// of no use.
 struct linetable_key {
     uint64_t tool_bytes, tool_time_ns;
     uint64_t file_bytes, file_time_ns;
@@ -30,7 +31,7 @@ struct linetable {
 // long as the table.
 bool linetable_read(struct linetable *table, const void *bytes, size_t size,
                     const struct linetable_key *key);
-// Answers the query if its offset is known. What it points to lives in the pool.
+// Answers the query if its offset is known. Its pointers lead into the pool.
 bool linetable_find(const struct linetable *table, struct lines_query *query, struct pool *pool);
 // The offset of one entry.
 uint64_t linetable_offset(const struct linetable *table, size_t index);

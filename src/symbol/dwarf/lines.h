@@ -13,7 +13,7 @@
 
 struct lines;
 
-// What is asked at one offset, and what came out. frames: innermost first, the function itself last
+// A question about one offset, and its answer. frames: innermost first, the function itself last
 // (its name may be NULL). count is 0 if DWARF knows nothing of the offset.
 struct lines_query {
     uint64_t offset;

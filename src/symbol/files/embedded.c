@@ -5,10 +5,10 @@
 #include <lzma.h>
 #include <stdlib.h>
 
-// What xz takes for its dictionary: at most 8 MB at the level that everybody uses.
+// The dictionary of xz: at most 8 MB at the usual level.
 enum { MOST_DICTIONARY = 64 << 20, FIRST_ROOM = 1 << 16 };
 
-// What the stream becomes, to be freed; NULL if it is damaged or too large.
+// The unpacked stream, to be freed; NULL if it is damaged or too large.
 static char *unpack(const void *packed, size_t packed_bytes, size_t *bytes)
 {
     lzma_stream stream = LZMA_STREAM_INIT;

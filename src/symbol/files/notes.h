@@ -2,7 +2,7 @@
 #ifndef CAIRN_SYMBOL_FILES_NOTES_H
 #define CAIRN_SYMBOL_FILES_NOTES_H
 
-// What the user should know about names that are missing, and what would help. One line each.
+// Notes for the user about missing names, and what would help. One line each.
 
 #include "symbol/module.h"
 #include "symbol/perf_map.h"

@@ -10,7 +10,7 @@
 #define ELFCOMPRESS_ZSTD 2
 #endif
 
-// What functions, inlined functions and lines are read from.
+// The sections that functions, inlined functions and lines are read from.
 static const char *const wanted[] = {
     ".debug_info",     ".debug_types",       ".debug_abbrev",     ".debug_line",
     ".debug_line_str", ".debug_str",         ".debug_ranges",     ".debug_rnglists",

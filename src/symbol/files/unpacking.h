@@ -2,7 +2,7 @@
 #ifndef CAIRN_SYMBOL_FILES_UNPACKING_H
 #define CAIRN_SYMBOL_FILES_UNPACKING_H
 
-// What compressed sections become when they are read: a small file must not take all memory.
+// Bounds what compressed sections unpack to: a small file must not take all memory.
 
 #include <libelf.h>
 #include <stdbool.h>
