@@ -74,7 +74,7 @@ static int window_put(struct window *window, uintptr_t address, const void *byte
         window->start = address;
     }
     const size_t at = address - window->start;
-    // What lies between is written as it is.
+    // The bytes between are written as they are.
     memcpy(window->bytes + window->used, (const void *)(window->start + window->used),
            at - window->used);
     memcpy(window->bytes + at, bytes, count);
@@ -150,7 +150,7 @@ static int add_change(uintptr_t address, const void *code, size_t bytes)
     return 0;
 }
 
-// What a detour leads to: a function, or one whose address lies in a word.
+// The target of a detour: a function, or one whose address lies in a word.
 struct goal {
     uintptr_t target, function, slot;
 };

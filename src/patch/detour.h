@@ -11,7 +11,7 @@
 // Of a direct call, jump or conditional jump only the distance changes: all that lead to g share
 // one detour, and whatever looks at a return address finds the true one: unwinders, setjmp, dlsym.
 // An indirect call of five bytes or more becomes a direct one of the same length, to a detour of
-// its own which pushes the operand for the hook. What is shorter needs a stub (sites.h).
+// its own which pushes the operand for the hook. A shorter one needs a stub (sites.h).
 //
 // No thread may be running in the code that is changed. Planning takes the lock of sites.h.
 

@@ -96,7 +96,7 @@ uintptr_t function_map_way_out(const struct patch_function *function, uintptr_t 
 {
     const size_t bytes = function->end - function->start;
     for (size_t at = pc - function->start; at < bytes;) {
-        // What lies behind the function's bits is left from others.
+        // The bits behind the function's are left from others.
         uint64_t word;
         memcpy(&word, ways_out + at / 64 * 8, sizeof word);
         word >>= at % 64;

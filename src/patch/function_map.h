@@ -26,7 +26,7 @@ bool function_map_is_reached(const struct patch_function *function, uintptr_t pc
 // The next call, or jump out of it, from there on; 0: there is none.
 uintptr_t function_map_way_out(const struct patch_function *function, uintptr_t pc);
 
-// What has led to an instruction.
+// The instructions that lead to one.
 struct trail function_map_trail_to(const struct patch_function *function, uintptr_t pc);
 
 #endif

@@ -37,7 +37,7 @@ struct patch_exits {
     uintptr_t to[EXITS_MOST];      // of an indirect jump: where that stands
 };
 
-// What is known of a function; made when first asked for, kept in an index by `start`.
+// The facts about a function; made when first asked for, kept in an index by `start`.
 struct patch_function {
     uintptr_t start, end;
     struct patch_module *module;
@@ -99,6 +99,7 @@ bool functions_is_bound(const struct patch_module *module, uintptr_t slot);
 uintptr_t functions_plt_slot(const struct patch_module *module, uintptr_t address);
 // A section of PLT entries has one table entry, and looks like one function of jumps.
 bool functions_is_linkage(const struct patch_function *function);
-// What the word holds, if that is the start of a function; 0 if not (not bound yet, perhaps).
+// The function that the word points to; 0 if that is no start of a function (not bound yet,
+// perhaps).
 uintptr_t functions_slot_target(uintptr_t slot);
 #endif

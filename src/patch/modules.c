@@ -126,8 +126,8 @@ static void extend(struct patch_range *range, uintptr_t word)
         range->end = word + 8;
 }
 
-// What the loader binds to functions: the GOT, and of it the words that are bound by name to one of
-// ours, bound yet or not.
+// Collects the words that the loader binds to functions: the GOT, and those of its words that are
+// bound by name to one of our functions, bound yet or not.
 static void collect_bound(struct patch_module *module, const struct dynamic *dynamic,
                           unsigned which)
 {

@@ -39,8 +39,8 @@ static bool is_tail(const struct site *site)
     return site->kind == SITE_TAIL || site->kind == SITE_TAIL_INDIRECT;
 }
 
-// Whether a jump to the target may be a site of its own. To the middle of another part of the
-// function it is none.
+// Whether a jump to the target may be a site of its own. A jump to the middle of another part of
+// the function is none.
 static bool may_be_site(const struct patch_function *function, uintptr_t target)
 {
     if (target >= function->start && target < function->end)
@@ -336,7 +336,7 @@ static void scan_pass(struct scan *scan)
 
 // ---- what makes room for sites that have none
 
-// What lies this far from a site cannot matter to it.
+// Code this far from a site cannot matter to it.
 #define NEIGHBOURHOOD 512
 
 // True if the site, or what makes room for it, has one of the bytes.

@@ -31,8 +31,8 @@ void patch_unlock(void)
 
 void sites_after_fork(void)
 {
-    // Whoever held it does not exist here. What it left behind is at worst memory that is not used,
-    // and traps that lead where they should.
+    // The lock's holder does not exist here. At worst it has left unused memory behind, and traps
+    // that lead where they should.
     sites_forget_traps();
     lock_break(&lock);
 }

@@ -86,7 +86,7 @@ struct site {
     struct stub *_Atomic shelter;       // where a thread goes that meets a trap here
     unsigned char *_Atomic hop;         // its hop, once that is written
     struct displacement *displacement;  // FORM_EVICTED (evict.h)
-    // What the tracker knows of it. The tracker writes it, before the site leads anywhere; handlers
+    // The tracker's data about it. The tracker writes it, before the site leads anywhere; handlers
     // read it.
     void *_Atomic known;
 };
@@ -144,7 +144,7 @@ struct stub_arm {
     struct stub *stub; // STUB_TABLE or STUB_PLAIN of it; of a jump, which needs none: NULL
 };
 
-// What a stub does around its call (a tail jump has nothing behind it).
+// The code of a stub around its call (a tail jump has nothing behind it).
 struct stub_plan {
     enum stub_kind kind;
     // STUB_HOOK; NULL: none. They are called with everything as it is at the site, but
@@ -218,8 +218,8 @@ struct stub_place {
     bool pushed;  // the stack pointer is one word lower than it would be
 };
 
-// What an address in a stub means: that of an interrupted instruction, or a return address (then
-// place->pc is the one it stands for). False: not in a stub. Signal-safe.
+// The meaning of an address in a stub: that of an interrupted instruction, or a return address
+// (then place->pc is the one it stands for). False: not in a stub. Signal-safe.
 bool sites_locate(uintptr_t pc, struct stub_place *place);
 
 // The address without stubs. Signal-safe.

@@ -2,7 +2,7 @@
 #ifndef CAIRN_PATCH_STUB_H
 #define CAIRN_PATCH_STUB_H
 
-// What is known of a stub, and the memory that stubs lie in.
+// Stubs, and the memory that they lie in.
 //
 //   region:  [ unwind table | slot | slot | slot | ... ]      slots of one size, a power of two
 //   slot:    [ distance | code ... ]
@@ -75,7 +75,7 @@ void sites_forget_traps(void); // in a forked child: who wrote them does not exi
 
 // ---- hops.c
 
-// What must be in the distance of a jump: bit i of `fixed`, byte i is that of `distance`.
+// The bytes that the distance of a jump must have: bit i of `fixed`, byte i is that of `distance`.
 struct island_shape {
     unsigned fixed;
     uint32_t distance;

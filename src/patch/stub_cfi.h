@@ -2,10 +2,10 @@
 #ifndef CAIRN_PATCH_STUB_CFI_H
 #define CAIRN_PATCH_STUB_CFI_H
 
-// What foreign unwinders are told about stubs, so that exceptions, backtrace() and debuggers see
+// Unwind tables of stubs for foreign unwinders, so that exceptions, backtrace() and debuggers see
 // the program's own frames behind them.
 //
-// To them a stub is a frame of size zero: every register is as it is, and the return address is
+// For them a stub is a frame of size zero: every register is as it is, and the return address is
 // computed, not loaded: the start of the slot (the address, masked) plus the distance found there.
 // The second phase of an exception knows the handler's frame by its CFA, and would find the stub
 // first, were the CFA its stack pointer: it is one byte more, an address that no other frame has.

@@ -166,7 +166,7 @@ uint32_t creation_note(const struct creation_place *place)
 {
     if (!creation.live || !creation.most_calls)
         return 0;
-    // What samples need, and faults, stay.
+    // Signals that samples need, and faults, stay.
     const uint64_t all = ~(UINT64_C(1) << (SIGTRAP - 1) | UINT64_C(1) << (SIGSTKFLT - 1) |
                            UINT64_C(1) << (SIGSEGV - 1) | UINT64_C(1) << (SIGBUS - 1));
     uint64_t mask;

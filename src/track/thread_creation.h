@@ -20,8 +20,8 @@
 
 enum { CREATION_LEVELS = 32 }; // threads that created each other, on one path
 
-// The call that created the calling thread; 0: not known, or the main thread. Who begins a thread
-// sets it.
+// The call that created the calling thread; 0: not known, or the main thread. The code that begins
+// a thread sets it.
 extern __thread uint32_t creation_current;
 
 // A new slice: of a process that begins, or of a child. Threads are created by at most so many
@@ -41,7 +41,7 @@ struct creation_place {
 };
 uint32_t creation_note(const struct creation_place *place);
 
-// What is known of a call.
+// A call that creates threads.
 struct creation_call {
     place_t site;     // the return address
     place_t root;     // the function that the calling thread began in; 0: not known

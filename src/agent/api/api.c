@@ -58,7 +58,7 @@ static int start_own(const char *options, struct api_error *error)
     return 0;
 }
 
-// What a second start asks for: all that differs is the rate, or it is refused.
+// Checks the options of a second start: only the rate may differ.
 static int check_again(const char *options, struct api_error *error)
 {
     struct live_session asked;

@@ -63,7 +63,7 @@ bool api_has_weights(void)
     return agent.session->options.tree == LIVE_TREE_BOUNDED;
 }
 
-// What one tree adds. In a full tree the cost of a frame lies in its statements, and its own value
+// Adds one tree. In a full tree the cost of a frame lies in its statements, and its own value
 // counts returns, unless calls are what is counted; frames of all other trees have their own.
 static void add_tree(struct api_contexts *contexts, const struct stable_tree *tree,
                      uint32_t *index_of, uint64_t arena_bytes)
@@ -92,8 +92,8 @@ static void add_tree(struct api_contexts *contexts, const struct stable_tree *tr
             context->own += __atomic_load_n(&stays->value[value], __ATOMIC_RELAXED);
             continue;
         }
-        // What is not monitored has no count. (Where miners see every event, no node says that it
-        // is.)
+        // A node that is not monitored has no count. (Where miners see every event, no node says
+        // that it is.)
         context->own += node->value[0];
         *(has_weights ? &context->weight : &context->error) += node->has_error ? node->value[1] : 0;
     }
@@ -106,7 +106,7 @@ bool api_is_asked_for(const struct live_thread *record)
 }
 
 // A tree may take another block while its size is asked for, and a bounded one begin anew: then
-// once more. What cannot be read even so is left out.
+// once more. Nodes that cannot be read even so are left out.
 int api_read_tree(struct api_tree *tree, ref_t ref)
 {
     const uint64_t limit = arena_head(&agent.arena)->limit;

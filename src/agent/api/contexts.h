@@ -26,7 +26,7 @@ struct api_contexts {
     size_t mapped; // of contexts and slots together
 };
 
-// 0 or -errno. What was opened must be closed.
+// 0 or -errno. The caller must close it.
 int api_contexts_open(struct api_contexts *contexts, uint64_t most);
 void api_contexts_close(struct api_contexts *contexts);
 
@@ -47,7 +47,7 @@ enum api_grouping { API_BY_EDGE, API_BY_FUNCTION };
 int api_contexts_group(struct api_contexts *groups, const struct api_contexts *contexts,
                        enum api_grouping grouping);
 
-// One tree as it is now; no node if it is being made. 0 or -ENOMEM. What was read must be closed.
+// One tree as it is now; no node if it is being made. 0 or -ENOMEM. The caller must close it.
 struct api_tree {
     struct stable_tree stable;
     void *memory;

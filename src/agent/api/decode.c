@@ -12,7 +12,7 @@
 
 #define MOST_CREATORS 64 // threads that threads have created
 
-// What was read of the process' own sections. Under the lock.
+// The process' own sections, as far as they were read. Under the lock.
 static struct {
     pthread_mutex_t lock;
     bool open, broken;
@@ -106,7 +106,7 @@ static int tell(struct cairn_context context, struct cairn_frame *frames, unsign
     uint64_t id = context.id, handle = context.handle;
     for (unsigned i = 0; !error && handle && i < MOST_CREATORS; i++) {
         const int status = codebook_tell(&decoder.book, id, handle, telling);
-        // Whose creator is not known any more is told as if it had none.
+        // A thread whose creator is not known any more is shown as if it had none.
         if (status < 0 && i > 0)
             break;
         error = status == -EBADMSG ? -EINVAL : status;

@@ -30,7 +30,7 @@ void api_modules_close(struct api_modules *modules)
         agent_map_unmap(modules->by_id, TABLE_BYTES);
 }
 
-// What an address is now: 0 if its module is not loaded any more.
+// The present address: 0 if its module is not loaded any more.
 static uintptr_t address_of(const struct live_module *module, uint64_t offset)
 {
     const uintptr_t address = (uintptr_t)(module->base + offset);

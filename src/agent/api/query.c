@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// What is hot now.
+// Finds the hottest items at this moment.
 
 #include "agent/api/api.h"
 #include "agent/api/contexts.h"

@@ -97,7 +97,7 @@ static uint64_t key_of(const struct watch *watch, uint32_t serial, const struct 
     return key ? key : 1;
 }
 
-// Adds to the key's counter. What it was before.
+// Adds to the key's counter. Returns its old value.
 static uint64_t count(struct board *on, uint64_t key, uint64_t weight)
 {
     struct counter *bucket = on->counters[key >> 40 & (BUCKETS - 1)], *smallest = bucket;
@@ -238,8 +238,8 @@ API int cairn_watch_fd_1(void)
     return fd;
 }
 
-// Takes a message, if it is ready. What the watch is, copied under the lock: the callback runs
-// without it, and may end the watch.
+// Takes a message, if it is ready. The watch is copied under the lock: the callback runs without
+// it, and may end the watch.
 static bool take_message(struct message *message, struct message *copy, struct watch *watch)
 {
     uint32_t state = MESSAGE_READY;

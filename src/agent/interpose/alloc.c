@@ -144,7 +144,7 @@ static __attribute__((noinline)) ref_t walk(struct thread *thread, const struct 
     return node;
 }
 
-// What was remembered, and what a walk says, which holds.
+// Compares the remembered node with that of a walk, which is right.
 static ref_t verified(struct thread *thread, const struct caller *caller, uint64_t size,
                       ref_t remembered)
 {

@@ -8,7 +8,7 @@
 //                                                             table: address ─► size, node
 //   free()   ─► alloc_forget():  table ─► node: bytes and blocks freed ─► the allocator
 //
-// What is freed counts where it was allocated, so that what is live at the end is a difference.
+// A freed block counts where it was allocated, so what is live at the end is a difference.
 //
 // At the peak, by context, without ever taking stock of the heap: the process has a stamp that
 // changes with each new peak. A node that is about to change for the first time since the last peak
@@ -63,8 +63,8 @@ bool alloc_reaches_us(void);
 // The allocator brings an operator new of its own, which need not call malloc().
 bool alloc_misses_new(void);
 
-// It is about to give one back. What is taken out can be put back, if the allocator refuses, or be
-// counted as freed.
+// It is about to give one back. The block that was taken out can be put back, if the allocator
+// refuses, or be counted as freed.
 struct block_taken alloc_take(const void *block);
 void alloc_put_back(const void *block, struct block_taken taken);
 void alloc_freed(struct block_taken taken);

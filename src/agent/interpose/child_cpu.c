@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: MIT
-// Children that the program waits for. What the kernel spends on the end of a process is after its
-// last instruction, and in nobody's books but those of who waits for it: told to the recorder.
-// Programs wait in signal handlers, too: nothing here locks or allocates.
+// Children that the program waits for. The kernel's work for the end of a process comes after its
+// last instruction. Only the process that waits for it is told how much that was: it passes the
+// number on to the recorder. Programs wait in signal handlers, too: nothing here locks or
+// allocates.
 
 #include "agent/interpose/child_cpu.h"
 #include "agent/interpose/real.h"

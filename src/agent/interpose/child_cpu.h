@@ -5,7 +5,7 @@
 // Before the program runs. Not signal-safe.
 void child_cpu_start(void);
 
-// What the process has used until now, when its last instructions are to come.
+// Notes the CPU time of the process until now, when its last instructions are to come.
 void child_cpu_say_goodbye(void);
 
 #endif

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// What programs built with -finstrument-functions call at the begin and the end of every function.
-// Ordinary calls, so that no register but those that calls preserve is anybody's.
+// The functions that programs built with -finstrument-functions call at the begin and the end of
+// each function. Ordinary calls, so that no register but those that calls preserve is anybody's.
 
 #include "agent/session/agent.h"
 #include "track/calls/calls.h"

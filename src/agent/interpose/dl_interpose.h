@@ -2,7 +2,7 @@
 #ifndef CAIRN_AGENT_INTERPOSE_DL_INTERPOSE_H
 #define CAIRN_AGENT_INTERPOSE_DL_INTERPOSE_H
 
-// What unwinders that are not ours are told; see foreign.c.
+// Answers to unwinders that are not ours; see dl_interpose.c.
 
 #include <stdbool.h>
 

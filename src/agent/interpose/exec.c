@@ -110,8 +110,8 @@ static void note_left_alone(enum left_alone reason)
         gathered;                                                                                  \
     })
 
-// What this image charged up to now; the next one of this process goes on from there. A vfork child
-// has no clock yet.
+// The CPU time that this image has charged; the next image of this process goes on from there. A
+// vfork child has no clock yet.
 static uint64_t settled_clock(void)
 {
     if (agent_in_vfork_child())

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// What a program asks of its limits, and sets, is about its own memory: see limits.h.
+// The limits that a program asks for, and sets, are about its own memory: see limits.h.
 
 #include "agent/interpose/limits.h"
 #include "agent/interpose/real.h"
@@ -22,8 +22,8 @@ extern const char __ehdr_start[] __attribute__((visibility("hidden")));
 extern const char _end[] __attribute__((visibility("hidden")));
 extern char gc_hidden_begin[] __attribute__((visibility("hidden")));
 
-// What the program believes. `held` is the soft limit that the kernel was given for it. Any thread
-// may write, as with the limits themselves; readers take each for itself.
+// The limits that the program believes in. `held` is the soft limit that the kernel was given for
+// it. Any thread may write, as with the limits themselves; readers take each for itself.
 static struct {
     _Atomic bool set; // there is one, and the kernel's is another
     _Atomic uint64_t soft, hard, held;
@@ -228,7 +228,7 @@ static int fail(int error)
     return -1;
 }
 
-// What the kernel would say, were it not for us.
+// The kernel's answer without the agent.
 static int exchange(enum agent_map_sum sum, const struct rlimit *wanted, struct rlimit *before)
 {
     struct rlimit old;

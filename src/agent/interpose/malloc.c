@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// The functions by which programs allocate. What they do is done by the next definition in line:
-// the program's own allocator, a preloaded one, or libc's.
+// The functions by which programs allocate. Their work is done by the next definition in line: the
+// program's own allocator, a preloaded one, or libc's.
 //
 // operator new and strdup() come through malloc(), by the same search for symbols.
 
@@ -28,7 +28,7 @@ static struct {
     bool ready;
 } real;
 
-// What dlsym() itself allocates on the way to the real ones; never given back.
+// Memory for dlsym() itself, on the way to the real ones; never given back.
 static struct {
     _Alignas(16) char bytes[4096];
     size_t used;
@@ -83,7 +83,7 @@ static inline bool is_ready(void)
 // counted once, by the function that the program called. The frame of that; 0: none.
 static __thread uintptr_t outer;
 
-// What a longjmp out of a handler has left behind is over, as far as that can be seen.
+// A frame that a longjmp has left behind does not count, as far as that can be seen.
 static inline bool is_inner(const void *frame)
 {
     return __builtin_expect(outer != 0, 0) && (uintptr_t)frame < outer;

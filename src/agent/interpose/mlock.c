@@ -83,7 +83,7 @@ static void take_mapping(void *context, const struct maps_mapping *mapping)
     take_piece(locking, start, mapping->end);
 }
 
-// What the kernel would say to a process without us: 0, or why not. < 0: nobody knows.
+// The kernel's answer to a process without the agent: 0, or the error. < 0: not known.
 static int refusal(struct locking *locking)
 {
     struct rlimit limit;

@@ -29,7 +29,7 @@
 
 bool seccomp_holds;
 
-// What was given up for the filter's sake; to be taken back if there is no filter after all.
+// Things that were given up for the filter's sake; taken back if there is no filter after all.
 struct given_up {
     bool clocks, advice, goodbye, stacks, pending, left;
 };

@@ -142,7 +142,7 @@ uint32_t seccomp_filter_action(const struct sock_filter *program, unsigned count
     return WORST;
 }
 
-// What the agent calls, and what it does without if that is forbidden.
+// The agent's system calls, and the features that end if they are forbidden.
 struct agent_call {
     int number;
     unsigned forbids; // FILTER_*
@@ -178,7 +178,7 @@ static const struct agent_call agent_calls[] = {
     {SYS_mincore, FILTER_NO_GOODBYE, {0}, MAY_FAIL},
 };
 
-// Who is asked (a tracer, another process) may as well say no, or nothing.
+// A tracer or another process that decides may as well say no, or nothing.
 static bool is_bearable(uint32_t action, bool must_work)
 {
     switch (action & SECCOMP_RET_ACTION_FULL) {

@@ -2,16 +2,16 @@
 #ifndef CAIRN_AGENT_INTERPOSE_SECCOMP_FILTER_H
 #define CAIRN_AGENT_INTERPOSE_SECCOMP_FILTER_H
 
-// What a filter of system calls (seccomp), which a program is about to put on itself, means for the
-// agent: it lives under the same filter. Nothing is tried out, since that might be the end; the
-// filter is run, as the kernel would run it, for the calls that the agent makes.
+// The effect on the agent of a filter of system calls (seccomp) that the program is about to
+// install: the agent lives under the same filter. Nothing is tried out, since that might be the
+// end; the filter is run, as the kernel would run it, for the calls that the agent makes.
 
 #include <linux/filter.h>
 #include <linux/seccomp.h>
 #include <stdbool.h>
 #include <stdint.h>
 
-// What the agent must do without.
+// Features that the agent must give up.
 enum {
     FILTER_LEAVE = 1,       // even a sample would be the end of the program, or of what it knows
     FILTER_NO_CLOCKS = 2,   // threads that begin cannot be sampled
@@ -21,7 +21,7 @@ enum {
     FILTER_NO_PENDING = 32, // nobody can say which signals are pending
 };
 
-// What the filter says to a call: SECCOMP_RET_*. One that is damaged says what the worst would.
+// The filter's answer to a call: SECCOMP_RET_*. One that is damaged says what the worst would.
 uint32_t seccomp_filter_action(const struct sock_filter *program, unsigned count,
                                const struct seccomp_data *call);
 

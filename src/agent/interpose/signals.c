@@ -22,8 +22,8 @@
 static const int ours[] = {SIGTRAP, CLOCK_SIGNAL};
 #define OURS (sizeof ours / sizeof *ours)
 
-// What the program has installed for them. Guarded by no lock: a program that calls sigaction for
-// one signal in two threads at a time gets either, as ever; a handler reads a copy.
+// The actions that the program has installed for them. Guarded by no lock: a program that calls
+// sigaction for one signal in two threads at a time gets either, as ever; a handler reads a copy.
 static struct sigaction believed[OURS];
 
 // For every signal: which of ours the program's handler wants blocked while it runs (we never let
@@ -34,8 +34,8 @@ static uint8_t hidden_in_action[_NSIG];
 // when constructors of libraries have run, by the thread that runs them.
 static _Atomic bool early_handlers;
 
-// What it has installed for others that want an alternate stack: the kernel enters ours instead,
-// and the signal is led on from there. Read and written as those above.
+// The actions that it has installed for others with an alternate stack: the kernel enters our
+// handler instead, and the signal is led on from there. Read and written as those above.
 static struct sigaction wrapped[_NSIG];
 
 #define SA_RESTORER_FLAG 0x04000000 // libc sets it for everybody, and shows it to those who ask
@@ -216,7 +216,7 @@ bool signals_wraps(void (*handler)(int))
     return handler == (void (*)(int))(void *)on_wrapped;
 }
 
-// What the kernel has told of an action that was ours, as the program has it.
+// Turns the kernel's answer about an action of ours into the action that the program has.
 static void unwrap(const struct sigaction *program, struct sigaction *action)
 {
     const bool reset = action->sa_handler == SIG_DFL && program->sa_flags & (int)SA_RESETHAND;

@@ -26,8 +26,8 @@ void signals_after_failed_exec(void);
 bool signals_before_spawn(void);
 void signals_after_spawn(void);
 
-// What a thread may really block while it waits: all that it asks for, but our signals where call
-// sites are patched, since its handlers may then meet a trap. Signal-safe.
+// The signals that a thread may really block while it waits: all that it asks for, except ours
+// where call sites are patched, since its handlers may then meet a trap. Signal-safe.
 const sigset_t *signals_open_mask(const sigset_t *set, sigset_t *stripped);
 
 // Calls a handler of the program. A function of its own, which trackers know: what runs above it is
@@ -40,7 +40,7 @@ __attribute__((noipa)) void signals_hand_on(const struct sigaction *action, int 
 bool signals_wraps(void (*handler)(int));
 void signals_unwrap(int signal, struct sigaction *action);
 
-// What a tick comes for.
+// The reason of a tick.
 enum tick {
     TICK_PERIOD, // the thread has run for so long
     TICK_WAIT,   // it goes on after it has waited

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// What a program does by syscall(), and we must know of: see syscall_x86_64.S.
+// Calls by syscall() that the agent must know of: see syscall_x86_64.S.
 
 #include "agent/interpose/syscall.h"
 #include "agent/interpose/limits.h"

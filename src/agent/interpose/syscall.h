@@ -22,7 +22,7 @@ struct kernel_action {
 // Without a look at it. In syscall_x86_64.S.
 __attribute__((visibility("hidden"))) long syscall_raw(long number, ...);
 
-// What syscall() is to all but us. Set once, before the program runs.
+// The syscall() of all code but the agent's. Set once, before the program runs.
 extern __attribute__((visibility("hidden"))) __typeof__(&syscall_raw) syscall_next;
 
 // Those that are seen.

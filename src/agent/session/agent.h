@@ -2,7 +2,7 @@
 #ifndef CAIRN_AGENT_SESSION_AGENT_H
 #define CAIRN_AGENT_SESSION_AGENT_H
 
-// What makes libcairn.so: the session that it joined, and this process' part of the shared memory.
+// The agent's state: the session that it joined, and this process' part of the shared memory.
 
 #include "live/live.h"
 #include <stdbool.h>

@@ -4,8 +4,8 @@
 
 // Whether a file that is about to be executed can have the agent preloaded. A loader for another
 // machine (a 32-bit program's) complains of it on the program's stderr, musl's does not run the
-// program at all, and AddressSanitizer gives up if it is not the first library. What is not known
-// is taken to be fine: statically linked programs, too, since what they start may be dynamic.
+// program at all, and AddressSanitizer gives up if it is not the first library. Unknown files are
+// taken to be fine: statically linked programs, too, since programs that they start may be dynamic.
 //
 // May run in a vfork child: system calls and the stack alone. errno stays.
 

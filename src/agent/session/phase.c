@@ -10,7 +10,8 @@
 
 enum name_state { NAME_FREE, NAME_BEING_WRITTEN, NAME_READY };
 
-// Names are never taken back. Who takes a free one writes it, and makes it ready with release.
+// Names are never taken back. The thread that takes a free one writes it, and makes it ready with
+// release.
 static struct name {
     _Atomic uint32_t state;
     char text[NAME_BYTES];

@@ -126,12 +126,12 @@ static void settle_in(void *memory, size_t bytes, bool forked)
     agent.process = memory;
     agent.slice_mapped = bytes;
     agent.pid = now_process();
-    // What it costs to know the blocks is memory for call paths as well.
+    // The table of blocks takes its part of the memory for call paths.
     const struct live_options *options = agent.session ? &agent.session->options : NULL;
     const bool has_blocks = options && live_has(options, LIVE_EVENT_ALLOC);
     arena_init(&agent.arena, memory, sizeof *agent.process,
                has_blocks ? bytes - bytes / ALLOC_PART : bytes);
-    // For when all of it is used. Who forgets counts one event.
+    // For when all of it is used. Trees that forget count one event.
     if (options && options->tree == LIVE_TREE_FULL && !has_blocks && live_values(options) == 1)
         arena_keep_back(&agent.arena, bytes / KEPT_PART);
     if (agent.session && !agent.own)
@@ -350,8 +350,8 @@ static int arm(void)
     return error;
 }
 
-// The program is linked with us: it may ask for a recording some day. What is loaded by now is
-// there for good, and is written down in a few pages that the recording takes over.
+// The program is linked with us: it may ask for a recording some day. Libraries loaded by now stay
+// for good, and are noted in a few pages that the recording takes over.
 static void wait_for_start(int argc, char **argv)
 {
     void *memory = gc_hidden_is_open ? map_slice(-1, 0, SMALLEST_SLICE) : MAP_FAILED;
@@ -400,7 +400,7 @@ static int join_session(int argc, char **argv, uint64_t charged)
     }
     error = arm();
     end_startup_event();
-    // What the hooks take to be put in place is none of the program's time.
+    // The time for installing hooks is not the program's.
     const uint64_t before = clock_now(LIVE_EVENT_CPU);
     if (!error &&
         (agent.session->options.tracker == LIVE_TRACKER_CALLS || agent.session->options.trigger))

@@ -2,8 +2,8 @@
 #ifndef CAIRN_AGENT_THREAD_SIGNAL_FRAME_H
 #define CAIRN_AGENT_THREAD_SIGNAL_FRAME_H
 
-// What the kernel leaves on a stack when it enters a handler: all registers of the interrupted
-// code, and what the signal says. One file per processor. All of it is signal-safe.
+// The kernel's frame on a stack when it enters a handler: all registers of the interrupted code,
+// and the data of the signal. One file per processor. All of it is signal-safe.
 
 #include <signal.h>
 #include <stdint.h>

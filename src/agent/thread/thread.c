@@ -130,7 +130,7 @@ static uint64_t event_clock(const struct thread *thread)
                                                             : clock_cpu_of(thread->id);
 }
 
-// What a handler looks at. In the thread itself.
+// Sets the fields that a handler reads. In the thread itself.
 static void adopt(struct thread *thread)
 {
     thread_current = thread;
@@ -206,9 +206,9 @@ static bool begin_later_thread(struct thread *thread)
     return error == 0;
 }
 
-// The last thing before the program's own code. What the thread did since its clock was at `began`
-// is no call path of the program. Of a new program image it is the start-up, and told apart; of
-// another thread (it was made, we were set up) it goes to the root.
+// The last thing before the program's own code. The thread's time since its clock was at `began`
+// belongs to no call path of the program. Of a new program image it is the start-up, and told
+// apart; of another thread (it was made, we were set up) it goes to the root.
 static void start_clock(struct thread *thread, uint64_t began, uint64_t *startup)
 {
     const struct live_options *options = &agent.session->options;
@@ -221,7 +221,7 @@ static void start_clock(struct thread *thread, uint64_t began, uint64_t *startup
     else if (before)
         thread_settle(thread->record, 0, before);
     thread->record->charged = now;
-    // What earlier owners of the tree left is charged with the next sample.
+    // Time that earlier owners of the tree left is charged with the next sample.
     thread->last = now - thread->last;
     thread->wall = clock_now(LIVE_EVENT_WALL) - thread->wall;
     thread->switches = (struct switches){0};

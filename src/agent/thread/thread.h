@@ -50,8 +50,8 @@ struct thread {
     pid_t id;
     struct unwind_bounds stack;
     struct unwind_bounds signal_stack; // stays with the record: signal_stack.c
-    // It has a tree and a tracker. Whoever begins it writes, last and with release; its own handler
-    // reads.
+    // It has a tree and a tracker. The thread that begins it writes, last and with release; its own
+    // handler reads.
     _Atomic uint32_t begun;
     uint64_t begun_ns; // when it was
     // Its clock stands because the recording is paused. Its own handler sets it; who clears it may
@@ -79,7 +79,7 @@ extern __thread struct thread *thread_current;
 // Once, in the thread that loads us: from here on threads are known. 0 or -errno.
 int thread_arm(void);
 
-// Begins to profile that thread at once. What it did before (loading libraries) is charged to the
+// Begins to profile that thread at once. Its time before (loading libraries) is charged to the
 // root: its clock began at `began`. 0 or -errno.
 int thread_start_main(uint64_t began);
 
@@ -164,7 +164,7 @@ struct context_id thread_context(uintptr_t pc, uintptr_t sp, uintptr_t bp);
 // of that call.
 uint32_t thread_creation(uintptr_t pc, uintptr_t sp, uintptr_t bp);
 
-// What these do with each: for a thread that may be another one than the caller.
+// The steps for each thread, which may be another one than the caller.
 void thread_begin_late(struct thread *thread);
 void thread_wake(struct thread *thread);
 
@@ -209,8 +209,8 @@ static inline void thread_charge(struct live_thread *record, ref_t node, uint64_
         tree_charge(&agent.arena, record->tree, node, weight);
 }
 
-// What is not charged yet, now. A guess of the clock may have charged a little too much: then
-// nothing.
+// The time that is not charged yet, now. A guess of the clock may have charged a little too much:
+// then nothing.
 uint64_t thread_unsettled(const struct thread *thread, uint64_t now);
 
 // In a forked child: the threads of the parent do not exist; the calling one begins anew.

@@ -10,8 +10,8 @@
 #include <pthread.h>
 #include <threads.h>
 
-// Who clears has_key deletes the key. Relaxed: a thread that finds it set and comes too late ends
-// unnoticed, as those do that were alive then.
+// The thread that clears has_key deletes the key. Relaxed: a thread that finds it set and comes too
+// late ends unnoticed, as those do that were alive then.
 static pthread_key_t end_key;
 static _Atomic bool has_key;
 

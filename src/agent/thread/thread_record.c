@@ -125,7 +125,7 @@ static struct live_thread *new_record(const struct live_thread *like)
     return record;
 }
 
-// What the thread's tree must be like.
+// The properties that the thread's tree must have.
 static struct live_thread wanted(const struct thread *thread, phase_t phase)
 {
     struct live_thread like = {
@@ -204,8 +204,7 @@ void thread_leave_record(struct thread *thread)
     thread->record = NULL;
 }
 
-// Leaves one tree for the other. What an earlier owner of that left is charged with the next
-// sample.
+// Leaves one tree for the other. Time that its earlier owner left is charged with the next sample.
 static void take_record(struct thread *thread, struct live_thread *record, uint64_t samples)
 {
     if (thread->record->stats.samples == samples) // it was never seen there
@@ -271,7 +270,8 @@ void thread_charge_wall(struct live_thread *record, ref_t node, uint64_t rest)
     tree_add(&agent.arena, node, live_time_value(options) + 1, rest);
 }
 
-// What is not charged yet. A guess of the clock may have charged a little too much: then nothing.
+// The time that is not charged yet. A guess of the clock may have charged a little too much: then
+// nothing.
 uint64_t thread_unsettled(const struct thread *thread, uint64_t now)
 {
     int64_t rest = (int64_t)(now - thread->last);
@@ -320,7 +320,8 @@ static void settle_others(void)
 }
 
 // Time that a thread waits is charged when it goes on. Those that wait to the end of the process
-// must be asked where they are: each takes one more sample. What does not answer soon stays out.
+// must be asked where they are: each takes one more sample. A thread that does not answer soon is
+// left out.
 static void ask_waiting(void)
 {
     const pid_t self = (pid_t)syscall(SYS_gettid);

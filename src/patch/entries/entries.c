@@ -19,7 +19,7 @@ static const unsigned char endbr[4] = {0xf3, 0x0f, 0x1e, 0xfa};
 
 struct patched_module *_Atomic entries_modules;
 
-// What libraries that come later find.
+// The hook for libraries that come later.
 static void (*current_hook)(void);
 
 // Set once, where modules are added; read anywhere.

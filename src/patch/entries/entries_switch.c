@@ -17,7 +17,7 @@
 #define RETURN 0xc3     // as the first byte of a relay: it is shut
 #define RELAY_CELL_AT 5 // the lowest byte of the cell in a relay that counts
 
-// What libraries that come later find.
+// The state for libraries that come later.
 static _Atomic bool entries_are_on, relays_are_shut, relays_rest;
 
 // Of whoever switches entries.
@@ -147,7 +147,7 @@ static void synchronise_cores(void)
     syscall(SYS_membarrier, MEMBARRIER_CMD_PRIVATE_EXPEDITED_SYNC_CORE, 0, 0);
 }
 
-// What to switch, of each module.
+// Chooses the entries to switch in each module.
 typedef struct extent choice(const struct patched_module *module);
 
 static int write_pass(int fd, choice *choose, bool on, enum pass pass)

@@ -128,7 +128,7 @@ static size_t emit_lookup(struct assembler *out, const struct stub_plan *plan, u
     return hook;
 }
 
-// What comes before the call; returns where the distance to the hook's address is, or 0.
+// Emits the code before the call; returns where the distance to the hook's address is, or 0.
 static size_t emit_before(struct assembler *out, struct stub *stub, const struct stub_plan *plan,
                           const struct instruction *in, const unsigned char *bytes)
 {
@@ -174,7 +174,7 @@ static void emit_head(struct assembler *out, const struct site *site)
     emit_word(out, (uint32_t)(truth - out->slot + DISTANCE_BIAS));
 }
 
-// What comes behind the call, up to the jump back; returns as emit_before() does.
+// Emits the code behind the call, up to the jump back; returns as emit_before() does.
 static size_t emit_behind(struct assembler *out, struct stub *stub, const struct stub_plan *plan,
                           const unsigned char *bytes)
 {
@@ -269,7 +269,7 @@ static void keep(const struct stub *stub, const struct stub_plan *plan, const un
     memcpy(last.code, code, bytes);
 }
 
-// What another site has written at an offset.
+// Adapts a distance that another site has written at an offset.
 static void rewrite_distance(struct assembler *out, size_t at, uintptr_t target)
 {
     out->at = at;

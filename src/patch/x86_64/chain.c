@@ -8,7 +8,8 @@
 #define SHIFT_LEAST 3 // entries of the table have eight bytes
 #define SHIFT_MOST 20
 
-// What is emitted of one chain. Under the lock, and too large for the stack of a program.
+// The parts of one chain that is being emitted. Under the lock, and too large for the stack of a
+// program.
 static struct {
     uint16_t next[STUB_ARMS]; // another arm of the same bucket, one more than its index; 0: none
     uint16_t first[BUCKETS_MOST]; // of a bucket, likewise

@@ -3,8 +3,8 @@
 #define CAIRN_PATCH_X86_64_CHAIN_H
 
 // The known targets of an indirect call or jump. The target is on the stack: it is compared with
-// each of a few; of many, a table leads to the few that it may be. Who is found goes on in the arm
-// of the target, a stub of its own; who is not, in the hook.
+// each of a few; of many, a table leads to the few that it may be. A known target leads to its arm,
+// a stub of its own; an unknown one to the hook.
 //
 //   target == A? ─► A's arm          table[target / 16 % 64] ─► target == C? ─► C's arm
 //   target == B? ─► B's arm                                 └─► target == D? ─► D's arm

@@ -2,12 +2,11 @@
 #include "patch/x86_64/decode.h"
 #include <string.h>
 
-// What follows an opcode. Immediates: b one byte; z four, or two after 66; v as z, but eight with
-// REX.W; w two; e two and one; a an address of eight (four after 67); r, d branch distances of one
-// and of four bytes. Capital M: a ModRM byte alone; those with both are the letters of `both`
-// below.
-// A dot: nothing; !: no such instruction; p: a prefix or an escape. A comma, i, S: as a dot, b, M,
-// but the instruction may lead elsewhere, or be padding.
+// The bytes that follow an opcode, by its first byte. Immediates: b one byte; z four, or two after
+// 66; v as z, but eight with REX.W; w two; e two and one; a an address of eight (four after 67); r,
+// d branch distances of one and of four bytes. Capital M: a ModRM byte alone; those with both are
+// the letters of `both` below. A dot: nothing; !: no such instruction; p: a prefix or an escape. A
+// comma, i, S: as a dot, b, M, but the instruction may lead elsewhere, or be padding.
 static const char one_byte[257] = "MMMMbz!!MMMMbz!p"  // 00
                                   "MMMMbz!!MMMMbz!!"  // 10
                                   "MMMMbzp!MMMMbzp!"  // 20
@@ -466,7 +465,7 @@ static const unsigned char *load_address(const unsigned char *code, const unsign
     return at + in->disp_bytes;
 }
 
-// What most instructions are, where the end of the code is not near: an opcode of one or two bytes,
+// Decodes the usual form, where the end of the code is not near: an opcode of one or two bytes,
 // perhaps after REX, with the usual operands. It takes a third of the time. False: it is another.
 static bool decode_usual(const unsigned char *code, struct instruction *in)
 {
@@ -553,7 +552,7 @@ bool decode(const unsigned char *code, size_t bytes, struct instruction *in)
 
 // ---- lengths alone
 
-// What follows the opcode of a plain instruction, by its shape: the bytes of an immediate, and
+// The bytes behind the opcode of a plain instruction, by its shape: those of an immediate, and
 // these.
 enum {
     PLAIN = 0x10,

@@ -43,14 +43,14 @@ void detour_cell_direct(struct detour_cell *cell, uintptr_t hooks, uintptr_t pla
     }
 }
 
-// What comes behind the push of a target: the hook, and the jump there.
+// Puts the code behind the push of a target: the hook, and the jump there.
 static bool put_rest(struct detour_cell *cell, size_t at, uintptr_t place, uintptr_t literal)
 {
     cell->pushed = (uint8_t)at;
     put_hook(cell, &at, place, literal);
     put_bytes(cell->code, &at, "\x48\x8d\x64\x24\x08", 5); // lea 8(%rsp), %rsp
     cell->dropped = (uint8_t)at;
-    // What a signal's handler leaves alone: the red zone.
+    // Through the red zone, which a signal's handler leaves alone.
     put_bytes(cell->code, &at, "\xff\x64\x24\xf8", 4); // jmp *-8(%rsp)
     return at <= sizeof cell->code;
 }
@@ -84,7 +84,7 @@ static bool put_push(struct detour_cell *cell, size_t *at, uintptr_t place, uint
     return size != 0;
 }
 
-// What comes before a short tail jump, the hook, and the jump.
+// Puts the instructions before a short tail jump, the hook, and the jump.
 bool detour_cell_tail(struct detour_cell *cell, uintptr_t hooks, uintptr_t place, uintptr_t site,
                       const struct instruction *in, size_t lead)
 {

@@ -32,11 +32,11 @@ static inline int32_t distance_to(uintptr_t end, uintptr_t target)
     return (int32_t)(target - end);
 }
 
-// To a function, which stands for another one, mostly itself.
+// A detour to a function, which stands for another one, mostly itself.
 void detour_cell_direct(struct detour_cell *cell, uintptr_t hooks, uintptr_t place,
                         uintptr_t target, uintptr_t function);
 
-// To a function whose address lies in a word. False, as below: it does not fit.
+// A detour to a function whose address lies in a word. False, as below: it does not fit.
 bool detour_cell_slot(struct detour_cell *cell, uintptr_t hooks, uintptr_t place, uintptr_t slot);
 
 // Of the indirect call or jump at a site.

@@ -18,7 +18,7 @@ struct table {
     uint32_t count;       // entries; 0: not known
 };
 
-// What the instructions before the jump have left in registers.
+// The contents of registers after the instructions before the jump.
 struct trace {
     uintptr_t address[REGISTERS]; // by lea; 0: not known
     uintptr_t table;              // that the last entry was loaded from

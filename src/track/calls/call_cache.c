@@ -61,7 +61,8 @@ static bool is_near(const struct known_call *call, uintptr_t pointer)
     return pointer - (uintptr_t)call->slot < UINT32_MAX;
 }
 
-// What need not be looked at is what is looked at anyway. False: there is too much to look at.
+// Words that need no check are replaced by one that is checked anyway. False: there is too much to
+// look at.
 static bool describe_bridge(const struct known_call *call, struct known_context *context,
                             struct condition *condition)
 {
@@ -184,7 +185,7 @@ void call_cache_keep(struct calls_thread *calls, const struct known_call *call, 
         return;
     keep_node(calls, caller, fresh.edge, fresh.child);
     const uint32_t place = hash_call(site, call->back, slot);
-    // What is there moves to the place beside: both are looked at.
+    // An old entry moves to the place beside: both are looked up.
     if (calls->contexts[place].site && !is_same_call(calls, place, &fresh, &condition))
         put(calls, place ^ 1, &calls->contexts[place], &calls->conditions[place]);
     put(calls, place, &fresh, &condition);

@@ -39,7 +39,7 @@ struct frame_pointer {
     uintptr_t slot; // where it was saved; 0: it is in its register
 };
 
-// What a walk, or an edge memo, has found out about a call.
+// A call as a walk, or an edge memo, has found it.
 struct known_call {
     uintptr_t *slot;
     uintptr_t back, bp;

@@ -117,7 +117,7 @@ static int plan(uintptr_t address, uintptr_t target)
     return detour_plan(address, target, calls_real_function(target));
 }
 
-// What is known of the function that begins there.
+// The facts about the function that begins there.
 static struct patch_function facts_of(uintptr_t start)
 {
     struct patch_function facts = {0};
@@ -195,7 +195,7 @@ static uintptr_t target_of(uintptr_t address, const struct instruction *in, bool
     return result;
 }
 
-// What no stub can take keeps its return address by a detour.
+// A call that no stub can take goes through a detour, which keeps its return address.
 static void take_stayed(uintptr_t address, enum site_stays why, bool within)
 {
     struct instruction in = {.length = 0};

@@ -18,8 +18,8 @@
 #include "unwind/unwind.h"
 #include <stdbool.h>
 
-// Patches all that is loaded. In normal context, while no other thread runs. What was done is
-// counted in `counts`. Exactly: as calls_start() has it. 0 or -errno: see sites_start().
+// Patches all that is loaded. In normal context, while no other thread runs. Counts the sites in
+// `counts`. Exactly: as calls_start() has it. 0 or -errno: see sites_start().
 int calls_sites_start(enum live_by by, bool exactly, struct live_encode *counts);
 
 // Libraries have come, and others may have gone. Under the loader's lock. Those that have come are

@@ -119,7 +119,7 @@ static bool enter_by_memo(struct calls_thread *calls, uintptr_t *slot, uintptr_t
     return true;
 }
 
-// What calls_x86_64.S has to do after the edge was looked for.
+// The next step of calls_x86_64.S after the search for the edge.
 enum known { KNOWN_NOT, KNOWN, KNOWN_SETTLE };
 
 // The edge is known, the node may be new. Touches no vector register: the function's arguments are

@@ -65,7 +65,7 @@ struct known_context {
     int32_t distance; // 28: from its cell to that of the caller, in bytes
 };
 
-// What else must hold: words of the stack, at distances from the slot, and a frame pointer.
+// Further conditions: words of the stack, at distances from the slot, and a frame pointer.
 struct condition {
     uintptr_t returns;   // 0
     uintptr_t bottom;    // 8
@@ -210,7 +210,7 @@ void calls_lose_cursor(struct calls_thread *calls);
 // Puts the cursor of the calling thread where the interrupted code is. The node there. Signal-safe.
 struct node *calls_find_cursor(struct calls_thread *calls, const void *ucontext);
 
-// What a function built with -finstrument-functions tells of itself.
+// A call of a function built with -finstrument-functions, as the function reports it.
 struct cyg_call {
     uintptr_t function, site;
     uintptr_t hook_site; // where the hook returns to

@@ -110,11 +110,11 @@
     .globl calls_enter, calls_enter_exact, calls_enter_indirect, calls_enter_indirect_exact, calls_vector_start
     .globl calls_callback, calls_callback_exact, calls_callback_indirect, calls_callback_indirect_exact
 
-// On entry: (%rsp) is where we return to, in the function; 8(%rsp) the function's own return address, and its place
-// is the slot. No register may change, nor any flag matters. Four registers do for a call that is in the table
-// (context.h). What is compared is read from one line of memory, and hardly anything waits for a result: the processor
-// goes on with the function meanwhile. ABOVE: so many bytes lie between the hook's return address and these two.
-// EXACT: in a full tree whose calls count for one each, nodes stay what they are, and 1 is what is added.
+// On entry: (%rsp) is where we return to, in the function; 8(%rsp) the function's own return address, and its place is
+// the slot. No register may change, nor any flag matters. Four registers do for a call that is in the table
+// (context.h). All compared words lie in one cache line, and hardly anything waits for a result: the processor goes on
+// with the function meanwhile. ABOVE: so many bytes lie between the hook's return address and these two. EXACT: in a
+// full tree whose calls count for one each, nodes stay what they are, and 1 is what is added.
     .macro ENTER above, exact
     .cfi_startproc
     SAVE %rdi
@@ -259,7 +259,7 @@
     RESTORE %rcx
     jmp 8b
 
-    // What asks libc and the loader: all vector state is saved, arguments may be in any of it.
+    // The way that asks libc and the loader: all vector state is saved, as arguments may be in any of it.
     .cfi_restore_state
 7:
     movl %eax, %r8d
@@ -363,7 +363,7 @@ calls_callback_indirect_exact:
     CALLBACK calls_enter_indirect_exact
     .size calls_callback_indirect_exact, . - calls_callback_indirect_exact
 
-// What there is to save on this processor: SSE, AVX and AVX-512 state, as far as the system uses it.
+// The state to save on this processor: SSE, AVX and AVX-512 state, as far as the system uses it.
     .p2align 4
     .type calls_vector_start, @function
 calls_vector_start:

@@ -71,7 +71,8 @@ static void note_frame(struct search *search)
     if (search->walked == calls->walked_capacity)
         return;
     calls->walked[search->walked++] = (struct walked_frame){
-        // What nobody notices has no cell, or it would stay when another such call comes.
+        // A function that nobody notices has no cell: the cell would stay when another such call
+        // comes.
         .slot = !calls_by_sites || was_noticed(cursor) ? cursor->left.ra_slot : 0,
         .edge = tree_edge(calls->arena, calls->tree, cursor->frame.place, cursor->left.function),
     };
@@ -137,7 +138,7 @@ void caller_start(uintptr_t hook, uintptr_t hands_on)
     handing_on = loadmap_place(hands_on);
 }
 
-// What a hook costs is the cost of the function that was entered.
+// The cost of a hook counts as that of the function that was entered.
 static bool is_ours(const struct unwind_frame *frame)
 {
     return place_module(frame->place) == agent_module ||
@@ -151,7 +152,8 @@ static bool is_beginning(const struct unwind_frame *frame)
                               frame->pc - begin_of(frame) <= ENDBR_BYTES);
 }
 
-// Whatever libc does for us is nobody's call; but we hand signals on to the program's handlers.
+// Calls that libc makes for the agent do not count; but the agent hands signals on to the program's
+// handlers.
 static bool is_our_call(struct search *search, const struct unwind_frame *left)
 {
     search->signal |= left->function == handing_on;
@@ -161,7 +163,7 @@ static bool is_our_call(struct search *search, const struct unwind_frame *left)
 #define NOT_SAVED 0 // it is in its register
 #define NOT_KNOWN 1
 
-// A frame was left by this recipe, when the frame pointer was that. What a bridge depends on.
+// A frame was left by this recipe, when the frame pointer was that. A bridge depends on it.
 static void note_frame_pointer(struct search *search, const union unwind_recipe *recipe,
                                uintptr_t value)
 {
@@ -180,7 +182,7 @@ static void note_frame_pointer(struct search *search, const union unwind_recipe 
 }
 
 // Walks on from where the cursor stands. True if an entry was met; else the walk has come to its
-// end. What was walked is noted.
+// end. Notes the frames that it walks.
 static bool walk_to_entry(struct search *search)
 {
     for (;;) {
@@ -295,7 +297,7 @@ bool caller_find(struct calls_thread *calls, struct known_call *call, union unwi
     struct node *node = calls->root;
     if (met) {
         node = search.met;
-        // What was walked may have ended by the next time, without a trace.
+        // Walked functions may have returned by the next time, without a trace.
         if (search.shadow == calls->active && search.walked == 0 && !search.signal) {
             call->pier = search.pier;
             call->pointers = search.pointers;

@@ -2,7 +2,7 @@
 #ifndef CAIRN_TRACK_CALLS_FIND_CALLER_H
 #define CAIRN_TRACK_CALLS_FIND_CALLER_H
 
-// Who has called, found by a walk that ends at the first frame whose cell in a shadow tells of it.
+// Finds the caller by a walk, which ends at the first frame with a valid cell in a shadow.
 
 #include "track/calls/call_cache.h"
 

@@ -196,7 +196,8 @@ static uintptr_t known_real(uintptr_t function)
     return 0;
 }
 
-// What the program means when it calls a function that is ours; the loader is asked at start alone.
+// The function that the program means when it calls one of ours; the loader is asked at start
+// alone.
 uintptr_t calls_real_function(uintptr_t function)
 {
     const uintptr_t known = known_real(function);

@@ -41,7 +41,7 @@ struct calls_modules {
 
 extern struct calls_modules calls_modules __attribute__((visibility("hidden")));
 
-// What its pages say.
+// The entry of its pages.
 calls_page_t calls_module_page(const struct follow_module *module);
 
 struct follow_module *calls_module_at(uintptr_t address); // NULL: none

@@ -25,8 +25,8 @@ static uintptr_t function_of(uintptr_t back)
     return memcmp((const void *)(entry - 4), endbr, 4) ? entry : entry - 4;
 }
 
-// What the caller's frame looks like at the call, for the next time. Only of followed functions:
-// their own hooks have put them into the shadow.
+// Remembers the shape of the caller's frame at the call, for the next time. Only of followed
+// functions: their own hooks have put them into the shadow.
 static void learn_caller(struct edge_memo *memo, const union unwind_recipe *recipe)
 {
     memo->rule = CALLER_UNKNOWN;

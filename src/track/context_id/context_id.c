@@ -145,7 +145,7 @@ static uint32_t walk(struct context_id_thread *thread, const struct context_plac
     for (bool on = true; on && count < CONTEXT_ID_FRAMES;) {
         on = unwind_step(&cursor, &verdict) == UNWIND_OK;
         const struct unwind_frame *left = on ? &cursor.left : &cursor.frame;
-        // What the agent called was called, for the reader, from where the agent was.
+        // For the reader, functions that the agent called were called from where the agent was.
         if (!unmarkable_is_agent(left->function))
             thread->frames[count++] = (struct edge){0, left->function};
         // The thread's first function may have left by a jump, and be known by its slot alone.
@@ -167,7 +167,7 @@ static uint32_t walk(struct context_id_thread *thread, const struct context_plac
     return count;
 }
 
-// What called the function that the thread began in is none of the program's business.
+// The callers of the function that the thread began in are not the program's.
 static uint32_t cut_at_root(struct context_id_thread *thread, uint32_t count, place_t began,
                             bool *cut)
 {

@@ -9,9 +9,9 @@
 //                   (encode/requested_context.c)
 //   walked          everywhere else: frames, interned one by one               asked.c
 //
-// What is needed to decode one lies in the slice (struct live_contexts) before the program has it:
-// the recorder reads it there, and so does the process itself. Everything is added under one lock,
-// so that nodes are whole in the order of their numbers.
+// All that decodes one lies in the slice (struct live_contexts) before the program has it: the
+// recorder reads it there, and so does the process itself. Everything is added under one lock, so
+// that nodes are whole in the order of their numbers.
 
 #include "live/live.h"
 #include "unwind/unwind.h"

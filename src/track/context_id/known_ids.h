@@ -17,8 +17,8 @@ context_id_memo_of(const struct context_id_thread *asked, uintptr_t pc, uint64_t
     return &asked->memo[hash >> (64 - CONTEXT_ID_MEMO_BITS)];
 }
 
-// What is remembered of the number, with that stack; handle 0: nothing, or something speaks against
-// it. `changes` were counted before the stack was looked at: a signal's handler that asks, too, is
+// The remembered context of the number, with that stack; handle 0: none, or it cannot be trusted.
+// `changes` were counted before the stack was looked at: a signal's handler that asks, too, is
 // noticed by what it has changed.
 //
 // A state that is wrong for a reason that is known says so. A thread that is about to longjmp has
@@ -54,7 +54,7 @@ static inline uint32_t context_id_changes(const struct context_id_thread *asked)
     return changes;
 }
 
-// What an entry has beside its id, as one word.
+// The fields of an entry beside its id, as one word.
 static inline uint64_t context_id_rest(const struct cc_entry *entry)
 {
     uint64_t rest;

@@ -7,8 +7,8 @@
 //
 // A walk of K frames does not know what is above them. A tracker that tells whole paths does, but a
 // sample may still make no more than K nodes: where that is not enough, its youngest K frames
-// become a detached root, as with a walk. What such a sample has left of its K nodes lengthens the
-// known part from the root on, so that a context that comes again and again is whole after a while.
+// become a detached root, as with a walk. The nodes that such a sample has left lengthen the known
+// part from the root on, so a context that comes again and again is whole after a while.
 
 #include "track/walk/unwind_pass.h"
 #include "tree/bounded/bounded.h"
@@ -38,8 +38,8 @@ static ref_t enter(const struct placing *placing, ref_t parent, place_t site, si
                          index >= placing->same ? placing->weight : 0, held);
 }
 
-// The youngest frames, whose callers are too many to make nodes for. What is left of the nodes that
-// a sample may make goes to these, from `known` on, which hangs below `top`.
+// The youngest frames, whose callers are too many to make nodes for. The remaining nodes of a
+// sample go to these, from `known` on, which hangs below `top`.
 static ref_t detach(struct placing *placing, ref_t top, size_t known)
 {
     const struct walker *walker = placing->walker;

@@ -14,8 +14,8 @@
 struct marker_entry {
     _Atomic uintptr_t truth; // the true return address
     _Atomic uintptr_t cfa;   // of the marked frame: its slot is just below
-    // Who placed it; NULL: free, but the words above stay until it is claimed again. Claimed with a
-    // compare-exchange, so that two threads never write one entry.
+    // The marker that placed it; NULL: free, but the words above stay until it is claimed again.
+    // Claimed with a compare-exchange, so that two threads never write one entry.
     struct marker *_Atomic owner;
     uint64_t unused;
 };

@@ -13,7 +13,7 @@
 // into the stub, which asks marker_returned() for the true address (and so moves the marker to H's
 // slot), and jumps there.
 //
-// Whose table entry it is follows from the stack address alone, so the stub works on any thread (a
+// The table entry follows from the stack address alone. So the stub works on any thread (a
 // coroutine may have been moved), in a forked child, and when the owner has lost track of it.
 // Entries that were given back keep their words until they are claimed anew, and markers that were
 // lost are buried in a second table, because a program may copy a stack away and put it back later

@@ -2,17 +2,18 @@
 #ifndef CAIRN_TRACK_WALK_PROGRAM_UNWINDERS_H
 #define CAIRN_TRACK_WALK_PROGRAM_UNWINDERS_H
 
-// Unwinders of the program at work, seen or unseen. To all of them the marker is a frame more, and
-// those that are linked into the program cannot be interposed. But they ask the loader for tables,
-// and the agent answers (src/agent/interpose/dl_interpose.c). libgcc asks for each frame, before it
-// reads the frame's return address, and first of all for the table of its own outermost function:
+// Unwinders of the program at work, seen or unseen. For all of them the marker is one frame more,
+// and those that are linked into the program cannot be interposed. But they ask the loader for
+// tables, and the agent answers (src/agent/interpose/dl_interpose.c). libgcc asks for each frame,
+// before it reads the frame's return address, and first of all for the table of its own outermost
+// function:
 //
 //   F ─► _Unwind_Backtrace ─► ... ─► _dl_find_object(_Unwind_Backtrace)     the marker is lifted
 //                          ─► ... ─► _dl_find_object(F)
 //
 // From the first of these questions on, and as long as a sample finds that outermost function on
-// the stack, the thread has no marker. What it reads before the first question is its own return
-// address, and functions that do are never marked (forbidden.h).
+// the stack, the thread has no marker. Before the first question it reads its own return address,
+// and functions that do are never marked (unmarkable.h).
 //
 // Others ask once and remember (libunwind). Where such a one is loaded, or has asked for all tables
 // (dl_iterate_phdr()), no marker is placed any more.

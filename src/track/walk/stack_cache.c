@@ -18,7 +18,7 @@ static bool is_unchanged(const struct unwind_word *words, uint32_t count)
     return true;
 }
 
-// Whose frames are all above sp, on the thread's own stack: what is compared can be read.
+// True if all frames are above sp, on the thread's own stack: the compared words can be read.
 static bool is_of_stack(const struct walker *walker, uintptr_t sp)
 {
     return sp >= walker->stack.low && sp < walker->stack.high;

@@ -201,7 +201,7 @@ static bool examine(place_t function, uintptr_t pc, const struct module_ref *mod
     return loads;
 }
 
-// What is known of a function: examined_word(), or another one's.
+// The stored word of a function: examined_word(), or that of another one.
 static uint64_t known_word(place_t function)
 {
     return atomic_load_explicit(examined_slot(function), memory_order_relaxed);

@@ -7,8 +7,8 @@
 
 #include "track/walk/walk.h"
 
-// What is walked is laid at the far end of the walker's list, from the end downwards, so that it
-// comes out oldest first as well:
+// Walked frames go to the far end of the walker's list, from the end downwards, so that they come
+// out oldest first as well:
 //
 //   frames[0 .. count) the last sample     free     frames[low .. capacity) this one
 struct unwind_pass {

@@ -287,7 +287,7 @@ static ref_t function_node(struct unwind_pass *pass)
     return node;
 }
 
-// What lies between the leaf and the marker, as far as it is looked at.
+// Prefetches for the frames between the leaf and the marker, as far as it looks.
 static void expect_walk(const struct walker *walker, const void *ucontext, uintptr_t leaf_sp)
 {
     const uintptr_t slot = walker->marker.slot, last = walker->stack.high - sizeof(uintptr_t);

@@ -204,7 +204,7 @@ static void rebuild(struct walker *walker, size_t count)
         walker->loose = first;
 }
 
-// What the walked frames were to hang below may be forgotten.
+// The node that the walked frames were to hang below may be forgotten.
 static void check_junction(struct walker *walker, struct junction *junction)
 {
     if (junction->keep == 0 || junction->keep > walker->loose)

@@ -22,13 +22,14 @@
 static struct burst_options bursts;
 static struct pace_options paces;
 
-// What relays count down in bursts (pace.h), and between them.
+// The cells that relays count down in bursts (burst_pace.h), and between them.
 struct relay_cells {
     int64_t burst, rest;
 };
 __attribute__((visibility("hidden"), aligned(16))) __thread struct relay_cells burst_cells;
 
-// Whoever takes the turn may begin or end a burst; others go on. The fields below go with it.
+// The thread that takes the turn may begin or end a burst; others go on. The fields below go with
+// it.
 static struct lock turn;
 static _Atomic bool running;             // relaxed: who sees it late is one call late
 static const struct calls_thread *owner; // whose tick began the burst
@@ -98,7 +99,7 @@ void burst_turn_enter(void);
 void burst_try_relays(uint64_t calls);
 void burst_try_nothing(uint64_t calls);
 
-// What hooks do to change a thread's state, or most of it.
+// Does most of what hooks do to change a thread's state, for a measurement.
 static void try_turning(uint64_t count)
 {
     for (uint64_t mask; count > 0; count--) {
@@ -120,7 +121,7 @@ static uint64_t shortest(void (*trial)(uint64_t), uint64_t count)
     return best;
 }
 
-// What a relay that counts adds to a call.
+// The time that a counting relay adds to a call.
 static uint64_t passing_ps(void)
 {
     burst_cells.burst = PACE_PASS;

@@ -36,10 +36,10 @@ struct burst_options {
 void burst_start(const struct burst_options *options);
 
 // A thread begins, after others in the same tree which were owed so much; 0: it is the first. When
-// its clock is to tick first. What a program does first it does once, so chance tells: as if
-// bursts had been running for ever, and the program had begun somewhere between two of them. What
-// it does in the first milliseconds is then seen as often, and counts for as much, as anything
-// else; if it counted only for the time that has passed, it would come out too low.
+// its clock is to tick first. The first burst comes at random: as if bursts had been running for
+// ever, and the program had begun somewhere between two of them. So the first milliseconds of the
+// program are seen as often, and count for as much, as any others. If they counted only for the
+// time that has passed, they would come out too low.
 uint64_t burst_open(struct calls_thread *calls, uint64_t owed_ns);
 
 // The CPU time of the calling thread that its calls do not stand for yet, and 1: never 0.

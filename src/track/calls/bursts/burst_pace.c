@@ -168,14 +168,15 @@ static uint64_t last_laps_ps(const struct pace *pace, const struct pace_options 
     return calls ? native_ps(options, sum / calls, count * TELLING_NS * 1000 / calls) : 0;
 }
 
-// Of all calls that have passed; 0: none. What else it took was not the program's.
+// The native time of each call that has passed; 0: none. The rest of the time was not the
+// program's.
 static uint64_t all_laps_ps(struct pace *pace, const struct pace_options *options, uint64_t now,
                             int64_t cell)
 {
     const uint64_t left = cell > 0 ? (uint64_t)cell + 1 : 0,
                    calls = pace->passed + pace->lap_calls - least(left, pace->lap_calls),
                    whole = now - pace->since,
-                   // What is more is the clock's own.
+                   // The time beyond is the clock's own.
         passed = pace->alarm && pace->state == PACE_PASSING ? least(whole, pace->alarm) : whole,
                    each = calls ? native_ps(options, passed * 1000 / calls,
                                             pace->laps * TELLING_NS * 1000 / calls)
@@ -200,7 +201,7 @@ static uint64_t followed(const struct pace *pace, int64_t cell)
     return pace->slice - least(left, pace->slice);
 }
 
-// What following adds to each call.
+// Learns how much following adds to each call.
 static void learn(struct pace *pace, uint64_t sample)
 {
     const uint64_t part = pace->learnt < FEW_LESSONS ? 2 : 8,
@@ -219,9 +220,9 @@ static bool tells(const struct pace *pace, uint64_t sample)
            pace->before_ps && pace->before_ps <= most(SELDOM * pace->following_ps, sample);
 }
 
-// So many calls were followed. Each fills the window by the same step, and what native time there
-// is beside them by that. What following takes of this is not known but on average, so twice that
-// is taken off: where calls are frequent, they alone count, and where they are seldom it hardly
+// So many calls were followed. Each fills the window by the same step, and the native time beside
+// them fills it, too. The time of following is known on average only, so twice the average is
+// subtracted. Where calls are frequent, they alone count, and where they are seldom it hardly
 // matters.
 static void take_slice(struct pace *pace, uint64_t calls, uint64_t passed)
 {
@@ -256,7 +257,7 @@ static uint64_t next_slice(const struct pace *pace)
 // The window is closed.
 static void close_window(struct pace *pace)
 {
-    // What it would have been without us, if all of it went as it did before.
+    // The native time, at the speed before the window.
     const uint64_t native = least(pace->seen * 1024 / pace->rate, pace->spent);
     pace->lost += pace->spent - native;
     const uint64_t filled = least(pace->seen, MOST_NS / 1024) * 1024 / pace->window;
@@ -414,7 +415,7 @@ static uint64_t tick_following(struct pace *pace, const struct pace_options *opt
                                int64_t *cell)
 {
     const uint64_t calls = followed(pace, *cell),
-                   // What comes after the time that was set is the clock's own.
+                   // The time after the moment that was set is the clock's own.
         late = now > pace->due_tick && pace->due_tick > pace->since ? now - pace->due_tick : 0;
     pace->lost += late;
     take_slice(pace, calls, now - late - pace->since);

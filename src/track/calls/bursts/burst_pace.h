@@ -2,14 +2,14 @@
 #ifndef CAIRN_TRACK_CALLS_BURSTS_BURST_PACE_H
 #define CAIRN_TRACK_CALLS_BURSTS_BURST_PACE_H
 
-// What a thread does in a burst, and how much each call that it follows there stands for.
+// The course of a burst in one thread, and the weight of each call that is followed there.
 //
 // Following slows code that calls a lot more than code that calls seldom: of 2 ms in which calls
 // are followed, the first gets a quarter of its work done, the other nearly all. And it slows code
 // whose contexts are new a hundred times more than code that goes around in a few. Counted as they
-// come, calls of some would be too few. What counts is *native* time, in which the program would
-// have done the same if nobody had followed it, and nobody can tell what that is while it is
-// followed. So what is followed is a number of calls, which does not depend on what that takes:
+// come, calls of some would be too few. The measure is *native* time: the time that the same work
+// takes if nobody follows it. It cannot be measured while calls are followed. So a burst follows a
+// number of calls, which does not depend on the time that following takes:
 //
 //   entries off │ calls pass          │ calls are followed       │ entries off
 //   ────────────┴───────┬─────────────┴──────────────────────────┴─────────► CPU time
@@ -29,8 +29,8 @@
 // each call fills them by a step, which is much more than what following adds, and so does the time
 // beside calls.
 //
-// What a call counts for is the same as long as the window is open, and how long it is to be does
-// not depend on the code where it opens. What a burst stands for too little or too much is *owed*
+// The weight of a call is the same as long as the window is open. The length of a window does not
+// depend on the code where it opens. Time that a burst stands for too little or too much is *owed*
 // by the next one, so that in the end all time is accounted for once.
 //
 // A relay counts down, in a cell of the thread. Below nought, it lets calls through to the hook.

@@ -45,7 +45,7 @@ burst_turn_enter:
     .cfi_endproc
     .size burst_turn_enter, . - burst_turn_enter
 
-// What relays do (entries.c), and the same number of calls without: to know what it costs.
+// The code of relays (entries.c), and the same number of calls without it: for measuring its cost.
     .p2align 5
     .type burst_try_relays, @function
 burst_try_relays:
