@@ -6,9 +6,8 @@
 // process can map the same pages elsewhere and follow every link. The unit of a reference is eight
 // bytes; reference 0 is "nothing". Memory is handed out zeroed and never given back.
 //
-//   base ─► [ struct arena_head | block | block | block | ... untouched, zero ... | kept back ]
-//                                                        ▲ used                              ▲
-//                                                        limit
+//   base ─► [ struct arena_head | block | block | block | untouched, zero ... | kept back ]
+//                                                       ▲ used                ▲ limit
 //
 // A part can be kept back for users that must go on when the rest is full. They get memory behind
 // all earlier blocks.

@@ -5,11 +5,10 @@
 // The clock of a thread: a signal each period of the thread's CPU time; with the wall event also
 // one after each time that the thread was off the CPU. Three sources, from good to last resort:
 //
-//  perf, sigtrap  exact up to tens of kHz, never interrupts a system call: the signal comes when
-//  the thread goes back
-//                 to user mode. The only one that can tell waiting.
-//  perf, signal   exact, but dearer, and a system call that must not be restarted may see EINTR
-//  POSIX timer    no faster than the kernel's tick
+//   perf, SIGTRAP   exact up to tens of kHz, never interrupts a system call: the signal comes when
+//                   the thread returns to user mode. The only one that can see waiting.
+//   perf, signal    exact, but costs more; a system call without restart may see EINTR
+//   POSIX timer     no faster than the kernel's tick
 //
 // A perf event lives as long as its page is mapped: the descriptor is closed at once, so the
 // program finds no descriptor of ours, cannot close it, and numbers its own as ever.

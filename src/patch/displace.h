@@ -2,26 +2,26 @@
 #ifndef CAIRN_PATCH_DISPLACE_H
 #define CAIRN_PATCH_DISPLACE_H
 
-// Room for a hop where there is no padding. A jump of two bytes reaches into a long instruction of
-// the same function, which is led out of its place, so that another jump can lie inside of it:
+// Room for a jump where there is no padding. A jump of two bytes reaches into a long instruction of
+// the same function. That instruction, the victim, moves elsewhere, so another jump can lie in it:
 //
 //   site:    eb ──────────────────┐                 `inside` bytes from the start
 //   victim:  48 8d 3d 10 20 30 00 │                 lea …(%rip), %rdi
-//            e9 11 e9 22 33       │                 to the door, a hop to where the lea is now
-//                  e9 22 33 44 55 ◄                 to the hop of the site
+//            e9 11 e9 22 33       │                 to the door, an island: on to the moved lea
+//                  e9 22 33 44 55 ◄                 to the island of the site
 //
-// The two jumps share bytes, so of the distance of the first one some are fixed, and of that of the
-// second one those that the first has: island_take() finds places for both.
+// The two jumps share bytes. So some bytes of the first distance are fixed, and the second distance
+// must have those of the first jump: island_take() finds places for both.
 //
-// Why nobody can tell:
-// - It is one instruction. No other begins in it and nobody jumps there, since all of the function
-//   was decoded, so a thread, a return address or an interrupted context is at its first byte or
-//   not in it at all: writing is what it is for a site of five bytes, one trap at the first byte.
+// Why this is safe:
+// - The victim is one instruction. No other begins in it and nobody jumps there, since all of the
+//   function was decoded. So a thread, a return address or an interrupted context is at its first
+//   byte or not in it at all. It is written like a site of five bytes: one trap at the first byte.
 // - The second jump is written before anything leads to it. Once written, both stay for good: a
 //   thread may be held up between the two jumps from a site for any time, even when the site has
 //   its original code again.
-// - It does not move the stack pointer and cannot fault, so what unwinders are told of the place
-//   where it was holds where it is now, and no handler sees the other address in a fault.
+// - The victim does not move the stack pointer and cannot fault. So unwind rules of its old place
+//   hold at the new one, and no handler sees the other address in a fault.
 
 #include "patch/sites.h"
 #include "patch/x86_64/decode.h"

@@ -9,7 +9,7 @@
 // them, or return to them from calls made before, at any time. So each byte of the jump at which an
 // instruction began must be a trap (sites_trapped() sends them on): bytes of the distance. That
 // leaves few places for the jump's target, too few for stubs; there is a mere jump to the stub.
-// Jumps that overlap each other (evict.c) have such bytes, too.
+// Jumps that overlap each other (displace.c) have such bytes, too.
 
 #define PAGE 4096
 #define UNIT 8 // of a page: a jump that lies within eight bytes

@@ -85,7 +85,7 @@ struct site {
     struct stub *_Atomic stub;          // that it leads to now; NULL: the original code
     struct stub *_Atomic shelter;       // where a thread goes that meets a trap here
     unsigned char *_Atomic hop;         // its hop, once that is written
-    struct displacement *displacement;  // FORM_EVICTED (evict.h)
+    struct displacement *displacement;  // FORM_EVICTED (displace.h)
     // The tracker's data about it. The tracker writes it, before the site leads anywhere; handlers
     // read it.
     void *_Atomic known;

@@ -8,7 +8,7 @@
 //   slot:    [ distance | code ... ]
 //
 // Each slot begins with the distance to the place that its code stands for, so one expression, the
-// same for all of a region, leads unwinders from any address in it to the true one (frames.h).
+// same for all of a region, leads unwinders from any address in it to the true one (stub_cfi.h).
 
 #include "patch/sites.h"
 
@@ -32,7 +32,7 @@ struct stub {
     struct site *site;
     uintptr_t code; // the slot
     uint8_t kind, shift;
-    bool is_free, evicted;      // evicted: it holds what has made room for its site (evict.h)
+    bool is_free, evicted;      // evicted: it holds what has made room for its site (displace.h)
     uint16_t begin;             // behind the neighbours that come first
     uint16_t pushed;            // the target is on the stack from here on; 0: never
     uint16_t saved, restored;   // STUB_TABLE: a register is on the stack, behind the call
@@ -73,7 +73,7 @@ const struct region *region_at(uintptr_t address);
 
 void sites_forget_traps(void); // in a forked child: who wrote them does not exist here
 
-// ---- hops.c
+// ---- islands.c
 
 // The bytes that the distance of a jump must have: bit i of `fixed`, byte i is that of `distance`.
 struct island_shape {

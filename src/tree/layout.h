@@ -5,9 +5,8 @@
 // How a tree lies in its arena; for the files of this room alone.
 //
 //   struct tree ── first_block ─► [head|node|node|...] ─next─► [head|node|... twice as many] ─► ...
-//               ── reserve ─────► [head|16 nodes]  joins the end of that chain when the arena is
-//               full ── edge_slots ──► open-addressing hash of edge references (a larger one
-//               replaces it)
+//               ── reserve ─────► [head|16 nodes]  joins that chain when the arena is full
+//               ── edge_slots ──► open-addressing hash of edge references, replaced by a larger one;
 //                                 edges themselves lie in arrays, wherever there was room
 //               ── more ────────► struct hot, of a tree that forgets cold contexts (hot.h)
 //

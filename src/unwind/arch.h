@@ -2,7 +2,7 @@
 #ifndef CAIRN_UNWIND_ARCH_H
 #define CAIRN_UNWIND_ARCH_H
 
-// All that the unwinder knows of a processor. One file implements it: x86_64.c.
+// All that the unwinder knows of a processor. One folder implements it: x86_64/.
 
 #include "unwind/unwind.h"
 #include <stddef.h>

@@ -16,8 +16,7 @@
 
 enum recipe_kind {
     // The fast ones: the return address lies where a call leaves it, the frame pointer is saved at
-    // a
-    // distance from the CFA or not at all, and the caller is calling.
+    // a distance from the CFA or not at all, and the caller is calling.
     RECIPE_SP,       // CFA = sp + offset
     RECIPE_FP,       // CFA = fp + offset
     RECIPE_REGISTER, // CFA = any register + offset

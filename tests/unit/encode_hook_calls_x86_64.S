@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// What stubs do around the hooks: see encode_hook_calls.h.
+// What stubs do around the hooks: see test_encode_hooks.c.
 
 #define SITES 8
 

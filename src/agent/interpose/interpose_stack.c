@@ -170,7 +170,7 @@ static bool are_of_one_library(const void *one, const void *other)
 }
 
 // Personality routines may look at their frame by it (LuaJIT's finds its state so). Behind a stub
-// it is odd (frames.h), and nowhere else. The unwinder itself, which may ask here, too, is to tell
+// it is odd (stub_cfi.h), and nowhere else. The unwinder itself, which may ask here, too, is to tell
 // the stub from the frame.
 INTERPOSED _Unwind_Word _Unwind_GetCFA(struct _Unwind_Context *context)
 {

@@ -30,7 +30,7 @@ __attribute__((visibility("hidden"))) long
 syscall_watched(long number, unsigned long first, unsigned long second, unsigned long third,
                 unsigned long fourth, unsigned long fifth);
 
-// SYS_prctl and SYS_seccomp: see confine.c.
+// SYS_prctl and SYS_seccomp: see seccomp.c.
 long seccomp_call(long number, const unsigned long argument[5]);
 
 // The program has forbidden itself some calls.

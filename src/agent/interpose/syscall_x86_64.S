@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 // syscall(): programs that bring handlers of their own in order by system calls (Chromium resets all of them in its
 // children) would take ours away without a word, and the next tick would kill them; and most confine themselves by
-// one (confine.c), and some lock their memory (lock.c), limit it (limits.c), or set an alternate stack (signal_stack.c).
+// one (seccomp.c), and some lock their memory (mlock.c), limit it (limits.c), or set an alternate stack (signal_stack.c).
 // Everything else goes on to whoever's syscall() is next.
 
 #include <asm/unistd_64.h>

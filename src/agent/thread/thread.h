@@ -41,7 +41,7 @@ struct thread {
     uint32_t hidden;    // signals of ours that the program believes to have blocked: see signals.c
     pid_t masked_child; // of vfork, that has its mask for real: its parent's beliefs hold no longer
     _Atomic uint32_t last_ticks; // by hand, that it has taken: its own handler counts
-    uint32_t dispatched;         // its system calls become signals: see confine.c
+    uint32_t dispatched;         // its system calls become signals: see seccomp.c
     uint32_t ending;             // rounds of thread-specific destructors seen
     void *(*start)(void *);
     void *argument;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 // The names that a program gives to its threads: by pthread_setname_np(), or by prctl(), which
-// confine.c sees. A thread with another name has another tree: see thread_record.c.
+// interpose/syscall.c sees. A thread with another name has another tree: see thread_record.c.
 
 #include "agent/interpose/real.h"
 #include "agent/thread/thread.h"

@@ -8,7 +8,7 @@
 // Modules are the same if path and build id are. Metrics of the same name and unit add up, others
 // stand side by side. All processes stay in the list; their trees are added up per program and
 // start routine. Trees of exact calls, which know instrumented functions alone, are laid upon trees
-// that were walked, which know all: see bridge.h.
+// that were walked, which know all: see merge_partial.h.
 
 #include "profile/profile.h"
 

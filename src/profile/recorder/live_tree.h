@@ -5,7 +5,7 @@
 // One tree in the live memory and how much of it is in the profile already.
 //
 // A full tree only grows, and what is new is appended. One that forgets is told anew, see
-// live_anew.h; a full tree becomes one when its memory is used up.
+// live_lossy_tree.h; a full tree becomes one when its memory is used up.
 
 #include "base/arena.h"
 #include "profile/recorder/live_reader.h"
@@ -32,7 +32,7 @@ struct live_tree {
     uint32_t run_count;
     bool busy;    // had something new the last time: worth another look
     bool damaged; // contradicts itself: not read any more
-    // Of a tree that forgets (live_anew.h):
+    // Of a tree that forgets (live_lossy_tree.h):
     bool forgets;
     struct profile_node *nodes; // count, as in the profile
     uint32_t frames;

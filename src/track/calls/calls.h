@@ -46,7 +46,7 @@ enum caller_rule {
 
 // A call site and the function entered, as raw addresses, and their edge.
 struct edge_memo {
-    uintptr_t site; // what lies in the slot: the return address, but for calls_sites.h
+    uintptr_t site; // what lies in the slot: the return address, but for call_sites.h
     uintptr_t back; // where the hook returns to, in the function
     ref_t edge;
     int32_t distance;
@@ -55,7 +55,7 @@ struct edge_memo {
     place_t caller; // the function that makes the call; 0: it is noticed whenever it is entered
 };
 
-// A call that the hook's short way knows: context.h.
+// A call that the hook's short way knows: call_cache.h.
 struct known_context {
     uintptr_t site;   // 0
     uintptr_t place;  // 8: its slot, and in the lowest bits what else must hold
@@ -89,7 +89,7 @@ struct deferred_frame {
 
 #define MISSED_FRAMES 12
 
-// A call that a signal's handler made while the tree was being changed: missed.c.
+// A call that a signal's handler made while the tree was being changed: deferred_calls.c.
 struct deferred_call {
     uintptr_t slot, site, back;
     uintptr_t hook;                     // slot of the hook that was interrupted; 0: not noted yet

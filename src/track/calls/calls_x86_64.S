@@ -3,7 +3,7 @@
 
 #include "track/calls/hook_x86_64.h"
 
-// As in calls_pages.h.
+// As in module_pages.h.
 #define CALLS_CHUNKS 8192
 #define CALLS_CHUNK_SHIFT 21
 #define CALLS_CHUNK_PAGES 512
@@ -112,7 +112,7 @@
 
 // On entry: (%rsp) is where we return to, in the function; 8(%rsp) the function's own return address, and its place is
 // the slot. No register may change, nor any flag matters. Four registers do for a call that is in the table
-// (context.h). All compared words lie in one cache line, and hardly anything waits for a result: the processor goes on
+// (call_cache.h). All compared words lie in one cache line, and hardly anything waits for a result: the processor goes on
 // with the function meanwhile. ABOVE: so many bytes lie between the hook's return address and these two. EXACT: in a
 // full tree whose calls count for one each, nodes stay what they are, and 1 is what is added.
     .macro ENTER above, exact
@@ -296,7 +296,7 @@ calls_enter_indirect_exact:
     .size calls_enter_indirect_exact, . - calls_enter_indirect_exact
 
 // From code whose own calls are not followed, with the target above the return address: only calls of followed code
-// count. calls_pages.h says which that is.
+// count. module_pages.h says which that is.
     .macro CALLBACK enter
     .cfi_startproc
     SAVE %rdi

@@ -2,7 +2,7 @@
 #ifndef CAIRN_TRACK_CALLS_MODULES_H
 #define CAIRN_TRACK_CALLS_MODULES_H
 
-// Between calls_sites.c, which patches, and calls_modules.c, which knows what is there.
+// Between call_sites.c, which patches, and modules.c, which knows what is there.
 
 #include "track/calls/call_sites.h"
 #include "track/calls/module_pages.h"

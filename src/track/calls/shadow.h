@@ -93,8 +93,8 @@ ref_t memo_edge(struct calls_thread *calls, uintptr_t site, uintptr_t back,
                 const union unwind_recipe *caller, place_t function);
 
 // While the tree is being changed no hook may enter it: a signal's handler may call functions too.
-// After that, what such handlers called is counted, where vector registers are saved (missed.h).
-// `slot` is of the hook, or any below of it. calls_reopen() takes the result of calls_shut().
+// Afterwards the calls of such handlers are counted, where vector registers are saved
+// (deferred_calls.h). `slot` is of the hook, or any below of it. calls_reopen() takes the result of calls_shut().
 uintptr_t calls_shut(struct calls_thread *calls, uintptr_t slot);
 void calls_reopen(struct calls_thread *calls, uintptr_t before);
 

@@ -2,7 +2,7 @@
 #ifndef CAIRN_TRACK_CONTEXT_ID_ID_MEMO_H
 #define CAIRN_TRACK_CONTEXT_ID_ID_MEMO_H
 
-// Between asked.c and encode/requested_context.c.
+// Between context_id.c and encode/requested_context.c.
 
 #include "encode/intern.h"
 #include "track/context_id/context_id.h"
@@ -50,7 +50,7 @@ uintptr_t encode_context_root_slot(void);
 // Nothing was told yet, in a new slice.
 void encode_context_restart(void);
 
-// asked.c
+// context_id.c
 
 // Under context_id_lock(): the table, made if there is none; NULL: no room.
 struct intern *context_id_intern(void);

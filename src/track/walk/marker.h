@@ -6,8 +6,7 @@
 //
 //      younger                                    older
 //   leaf │ ... │ G                │ H │ ... │ main │ _start
-//              slot of G: marker_stub ──► table[hash(CFA of G)] = { true return address, CFA, owner
-//              }
+//              slot of G: marker_stub ──► table[hash(CFA of G)]: true return address, CFA, owner
 //
 // A sample walks until it reads marker_stub: everything older is known. When G returns, it returns
 // into the stub, which asks marker_returned() for the true address (and so moves the marker to H's
@@ -21,7 +20,7 @@
 //
 // See-through: the unwind table of the stub is an expression over the same hash table, so
 // exceptions and debuggers walk on to H. Backtraces would have a frame more: there is no marker
-// while the program makes one (unwinding.h). The stub's personality routine takes the
+// while the program makes one (program_unwinders.h). The stub's personality routine takes the
 // marker away in the search phase of an exception, so the second phase, which identifies frames by
 // their CFA, never meets two frames of one CFA; and if a marker was placed since (by a sample in a
 // destructor), the second phase is begun again without it.

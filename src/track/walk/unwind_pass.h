@@ -48,7 +48,7 @@ static inline bool unwind_pass_same_frame(const struct walk_frame *a, const stru
     return a->slot == b->slot && a->ra == b->ra && a->site == b->site && a->function == b->function;
 }
 
-// pass.c
+// unwind_pass.c
 
 // Memory for so many frames of the list; NULL: none. Signal-safe.
 struct walk_frame *unwind_pass_map_frames(size_t capacity);
@@ -88,7 +88,7 @@ ref_t unwind_pass_insert_bounded(struct unwind_pass *pass, uintptr_t leaf_sp);
 // A leaf that has no beginning is named by where the sample was.
 void unwind_pass_name_leaf(struct unwind_pass *pass);
 
-// path.c: the same where they go to the root.
+// insert_path.c: the same where they go to the root.
 ref_t unwind_pass_insert_path(struct unwind_pass *pass);
 
 #endif

@@ -66,11 +66,11 @@ struct walker {
     uint32_t keeps_returns; // 0: frames count something else
     uint32_t kind;          // enum tree_kind of the tree
     uint32_t limit;         // frames that a walk may take; 0: all
-    uint32_t whole;         // of a bounded tree: walks go to the root all the same (path.c)
+    uint32_t whole;         // of a bounded tree: walks go to the root all the same (insert_path.c)
     uint32_t suspended;     // > 0: the marker is neither placed nor moved (backtrace() at work)
     uintptr_t leaf;         // an address in the function of the youngest frame; 0: not known
-    // unwinding.h: an unwinder of the program has asked for a table, from this stack pointer. Set
-    // by the thread in normal context, and cleared in its samples; 0: none is at work.
+    // program_unwinders.h: an unwinder of the program has asked for a table, from this stack
+    // pointer. Set by the thread in normal context, and cleared in its samples; 0: none is at work.
     volatile uintptr_t unwinding;
     struct walk_frame *frames;
     size_t count, capacity;

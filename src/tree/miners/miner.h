@@ -21,7 +21,7 @@
 //
 // Events need not weigh the same. floor is at most N/counters where they do (and for Lossy
 // Counting), and with Space Saving at most twice the mean count where they do not: see
-// miner_saving.c, which also says what a search for the coldest costs.
+// space_saving.c, which also says what a search for the coldest costs.
 //
 // The owner of the tree alone calls these, all are signal-safe.
 

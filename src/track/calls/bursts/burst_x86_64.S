@@ -2,7 +2,7 @@
 #include "track/calls/hook_x86_64.h"
 
 #define HOOK_STACK 32                   // in struct calls_thread
-#define PACE_PASS 0x7fffffffffffffff    // as in pace.h
+#define PACE_PASS 0x7fffffffffffffff    // as in burst_pace.h
 
     .hidden burst_turn_enter, burst_turn, burst_cells, burst_try_relays, burst_try_nothing, calls_enter, calls_current
     .globl burst_turn_enter, burst_try_relays, burst_try_nothing

@@ -12,7 +12,7 @@ _Static_assert(offsetof(struct trigger_thread, stack) == 16 &&
                    offsetof(struct trigger_thread, functions) == 48,
                "trigger_x86_64.S relies on the layout");
 
-// In trigger_x86_64.S and calls_x86_64.S.
+// In call_trigger_x86_64.S and calls_x86_64.S.
 void trigger_enter(void);
 void calls_vector_start(void);
 

@@ -13,7 +13,7 @@
 #define TRIGGER_FUNCTIONS 4096
 
 struct trigger_thread {
-    // The hook's own: trigger_x86_64.S knows where these lie.
+    // The hook's own: call_trigger_x86_64.S knows where these lie.
     int64_t left;            // 0: calls until the next sample, of one counter for all functions
     uint64_t threshold;      // 8: of the counters of functions; 0: the one counter is used
     struct hook_stack stack; // 16
