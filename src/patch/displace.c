@@ -74,7 +74,7 @@ static struct stub *make_slot(struct site *site, uintptr_t low, uintptr_t high)
     return NULL;
 }
 
-// Places for both jumps. The hop of the site; NULL: there are none.
+// Places for both jumps. The island of the site; NULL: there are none.
 static unsigned char *take_hops(struct displacement *displacement, uintptr_t low, uintptr_t high,
                                 unsigned char **door)
 {

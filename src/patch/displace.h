@@ -34,7 +34,7 @@ struct displacement {
     uint8_t length, inside;
     unsigned char code[DISPLACED_MOST]; // what is written over it, once it has a new place
     struct stub *_Atomic stub;          // its new place; NULL: none yet
-    unsigned char *_Atomic door;        // the hop that leads there
+    unsigned char *_Atomic door;        // the island that leads there
 };
 
 // True if the instruction can be a victim, but for who jumps into it. Branches can, if they stay in
@@ -62,7 +62,7 @@ static inline bool displace_is_done(const struct displacement *displacement)
     return *(const unsigned char *)displacement->victim == 0xe9;
 }
 
-// Makes the victim's new place, within reach of [low, high), and takes room for the hop of its
+// Makes the victim's new place, within reach of [low, high), and takes room for the island of its
 // site. Nothing leads there. False: there is no memory at the distances that it takes. Under the
 // lock of sites.h.
 bool displace_prepare(struct site *site, uintptr_t low, uintptr_t high);

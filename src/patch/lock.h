@@ -10,6 +10,6 @@ int patch_lock(void); // as lock_take()
 void patch_unlock(void);
 
 extern struct address_index patch_sites
-    __attribute__((visibility("hidden"))); // and hops, by address
+    __attribute__((visibility("hidden"))); // and islands, by address
 
 #endif

@@ -61,13 +61,13 @@ static bool is_near(uintptr_t end, uintptr_t hop)
     return (intptr_t)(hop - end) == (int8_t)(hop - end);
 }
 
-// Free room for a hop; 0.
+// Free room for an island; 0.
 static uintptr_t room_in(const struct gap *gap, uintptr_t end)
 {
     return gap->next + JUMP_BYTES <= gap->end && is_near(end, gap->next) ? gap->next : 0;
 }
 
-// A hop in the gap, an old one or a new one; 0.
+// An island in the gap, an old one or a new one; 0.
 static uintptr_t island_in(struct gap *gap, uintptr_t end, uintptr_t place, padding_writer *write)
 {
     for (unsigned i = 0; i < gap->count; i++)

@@ -16,7 +16,7 @@
 
 #define TRAP 0xcc
 #define FEW 512        // changes that need no memory of their own
-#define EDITS_OF_ONE 3 // at most, of a change: hop, site, and what makes room for it
+#define EDITS_OF_ONE 3 // at most, of a change: island, site, and what makes room for it
 #define CHUNK 4096     // bytes of code that one system call writes
 
 // One place in the code, and what it shall be.
@@ -252,7 +252,7 @@ static int write_with_traps(const struct batch *batch)
     if (syscall(SYS_membarrier, MEMBARRIER_CMD_REGISTER_PRIVATE_EXPEDITED_SYNC_CORE, 0, 0))
         return -ENOSYS;
     static const enum pass passes[] = {PASS_TRAPS, PASS_REST, PASS_WHOLE};
-    int error = synchronise_cores(); // stubs and hops that were written just now
+    int error = synchronise_cores(); // stubs and islands that were written just now
     for (size_t i = 0; i < sizeof passes / sizeof *passes && !error; i++) {
         error = write_pass(batch, passes[i]);
         error = error ? error : synchronise_cores();

@@ -158,8 +158,8 @@ static void find_room(const struct scan *scan, struct site *site)
 {
     const struct site alone = *site;
     choose_neighbours(scan, site);
-    // Not when it is needed: a trap in the place of a hop would be a signal at each call, and kill
-    // a handler of ours that calls what is patched.
+    // Now, and not when it is needed: without an island, a trap would be a signal at each call, and
+    // kill a handler of ours that calls patched code.
     if (site->form == FORM_BORROWED) {
         const struct module_ref *module = &scan->function->module->ref;
         // A trap wherever an instruction began; the distance follows the jump's first byte.

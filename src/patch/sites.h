@@ -41,8 +41,8 @@ enum site_kind {
 
 enum site_form {
     FORM_JUMP,     // five bytes or more, with what comes before it perhaps: a jump
-    FORM_BORROWED, // shorter: the jump covers neighbours too, which move into the stub; by a hop
-    FORM_NEAR,     // and its neighbours cannot move: two bytes, to a hop in the padding nearby
+    FORM_BORROWED, // shorter: the jump covers neighbours too, which move into the stub
+    FORM_NEAR,     // and its neighbours cannot move: two bytes, to an island in the padding nearby
     FORM_EVICTED,  // or in the middle of a long instruction nearby, which has moved away
     FORM_TRAP,     // and there is none: int3, a signal each time it is reached
     SITE_FORMS,
@@ -72,7 +72,7 @@ struct site {
     // Direct: the function called, behind a PLT entry too; 0 if that is not bound yet, or indirect.
     uintptr_t target;
     uintptr_t slot; // the word of the GOT that it goes through, or 0
-    uintptr_t room; // of the short forms: where there is room for its hop
+    uintptr_t room; // of the short forms: where there is room for its island
     uint8_t kind;   // enum site_kind
     uint8_t form;   // enum site_form
     uint8_t length; // of the call or jump
@@ -84,7 +84,7 @@ struct site {
     unsigned char original[JUMP_BYTES]; // from the start of the span
     struct stub *_Atomic stub;          // that it leads to now; NULL: the original code
     struct stub *_Atomic shelter;       // where a thread goes that meets a trap here
-    unsigned char *_Atomic hop;         // its hop, once that is written
+    unsigned char *_Atomic hop;         // its island, once that is written
     struct displacement *displacement;  // FORM_EVICTED (displace.h)
     // The tracker's data about it. The tracker writes it, before the site leads anywhere; handlers
     // read it.

@@ -213,6 +213,39 @@ class Places(unittest.TestCase):
         self.assertEqual(run.returncode, 0, run.stdout + run.stderr)
 
 
+class Comments(unittest.TestCase):
+    """Of the code. The rooms of the encoding are left out."""
+
+    @classmethod
+    def setUpClass(cls):
+        cls.files = [path for path in sorted([*SOURCE.rglob("*"), *(TOP / "include").rglob("*")])
+                     if path.suffix in (".c", ".h", ".S") and "encode" not in path.parts]
+
+    def comments(self):
+        for path in self.files:
+            for number, line in enumerate(path.read_text(encoding="utf-8").splitlines(), 1):
+                found = re.search(r"//(?: (.*))?$", line)
+                if found and not re.match(r"\s*#\s*include", line):
+                    yield f"{path.relative_to(TOP)}:{number}", found.group(1) or ""
+
+    def test_files_that_are_named_exist(self):
+        names = {path.name for top in ("src", "include", "tests", "bench", "docs")
+                 for path in (TOP / top).rglob("*")}
+        for place, comment in self.comments():
+            for name in re.findall(r"(?<![\w/.<])(?:\w+/)*(\w+\.(?:h|S|md))\b|\(([\w/]+\.c)\)", comment):
+                name = (name[0] or name[1]).rsplit("/", 1)[-1]
+                self.assertTrue(name in names or name == "elf.h", f"{place}: there is no {name}")
+
+    def test_a_comment_begins_with_its_subject(self):
+        for path in self.files:
+            lines = path.read_text(encoding="utf-8").splitlines()
+            for number, line in enumerate(lines):
+                begins = re.match(r"\s*//", line) and not (number and re.match(r"\s*// ?\S", lines[number - 1]))
+                if begins:
+                    self.assertNotRegex(line, r"// (Who|Whoever|Whom|What|Whatever)\b",
+                                        f"{path.relative_to(TOP)}:{number + 1}")
+
+
 class Form(unittest.TestCase):
     def test_lengths(self):
         self.assertLess(len(read("docs/architecture.md").split()), 1700)
