@@ -7,8 +7,8 @@
 #define FORKS_SHIFT 48           // user addresses are below
 #define PATIENCE_NS UINT64_C(4000000000)
 
-// The process that the agent was told of last. Written when it is loaded, and in children of fork,
-// which have one thread then.
+// The process that the agent knows of. Written when it is loaded, and in children of fork, which
+// have one thread then.
 static pid_t process;
 static uintptr_t forks;
 

@@ -5,10 +5,10 @@
 // Locks of the agent, and waits that end.
 //
 // The program may fork while another thread holds a lock. The child has a copy of the lock but not
-// the thread, and nobody will ever release it. So a lock names its holder, and a waiter gives up:
-// at once if the holder is this very thread (a handler has interrupted it) or belongs to another
-// process, and after some seconds in any case. A thread that does not get a lock does not touch
-// what it guards.
+// the thread, so the lock would never be released. So a lock names its holder, and a waiter gives
+// up: at once if the holder is this very thread (a handler has interrupted it) or belongs to
+// another process, and after some seconds in any case. A thread that does not get a lock does not
+// touch what it guards.
 //
 //      63        48 47                       1   0
 //     +------------+--------------------------+---+
@@ -45,8 +45,8 @@ bool lock_is_mine(const struct lock *lock);
 // parent.
 void lock_after_fork(void);
 
-// In a child of fork: frees the lock, whoever held it. True if somebody did, and may have left half
-// done what it guards.
+// In a child of fork: frees the lock, whoever held it. True if a waiter has given up, and what the
+// lock guards may be half done.
 bool lock_break(struct lock *lock);
 
 // A wait for what another thread of this process is about to do. Zero-initialized.
@@ -54,8 +54,8 @@ struct patience {
     uint64_t end; // of the wait, in ns
 };
 
-// Lets others run. False: it is time to give up, or this process is one that nobody told us of (a
-// child of vfork, or of a system call), where there is nobody to wait for. Signal-safe.
+// Lets others run. False: it is time to give up, or the agent does not know of this process (a
+// child of vfork, or of a system call), which has no holder to wait for. Signal-safe.
 bool patience_lasts(struct patience *patience);
 
 #endif

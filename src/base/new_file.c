@@ -45,7 +45,7 @@ static int find_old(const char *name, struct stat *old, char **path)
     *path = realpath(name, NULL);
     if (!*path)
         return -errno;
-    // Somebody may exchange links meanwhile.
+    // Another user may exchange links meanwhile.
     if (!lstat(*path, &again) && again.st_ino == old->st_ino && again.st_dev == old->st_dev)
         return 0;
     free(*path);
@@ -76,8 +76,8 @@ static int make_beside(const char *path, mode_t mode, char **name)
     return -EEXIST;
 }
 
-// Permissions that the owner gave to the old file stay. Those of a file of somebody else do not:
-// whoever puts one there beforehand does not decide who may read ours.
+// Permissions that the owner gave to the old file stay. The permissions of another user's file do
+// not count: a planted file must not decide who may read ours.
 static int copy_permissions(int fd, const struct stat *old)
 {
     struct stat new;

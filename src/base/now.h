@@ -3,8 +3,8 @@
 #define CAIRN_BASE_NOW_H
 
 // The time as the kernel has it, by the function that it maps into every process (vDSO). libc's
-// clock_gettime() may be somebody else's: libraries that fake the time (libfaketime) would tell us
-// theirs, and are not ready for questions when the agent begins, which is before them.
+// clock_gettime() may be interposed: libraries that fake the time (libfaketime) would answer, and
+// they are not initialised when the agent begins.
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -32,8 +32,8 @@ static inline uint64_t now_ns(clockid_t clock)
 void now_without_counter(void);
 extern __attribute__((visibility("hidden"))) bool now_has_no_counter;
 
-// The number of this process: libc's getpid() may be somebody else's, too, and need not know of a
-// process that was made behind its back. Signal-safe.
+// The number of this process: libc's getpid() may be interposed, too, and need not know of a
+// process that was made without libc. Signal-safe.
 static inline pid_t now_process(void)
 {
     return (pid_t)syscall(SYS_getpid);

@@ -27,7 +27,8 @@ enum {
 #define PLACE_OFFSET_BITS 48
 // The offset of a function whose first instruction is not known (no FDE); its module is.
 #define PLACE_OFFSET_UNKNOWN ((UINT64_C(1) << PLACE_OFFSET_BITS) - 1)
-// There is a place, and nobody knows which: of a call, say, that a sample was cut before.
+// A place that exists but is not known: of a call, for instance, that lies above the end of a cut
+// sample.
 #define PLACE_UNKNOWN ((place_t)MODULE_NONE << PLACE_OFFSET_BITS | PLACE_OFFSET_UNKNOWN)
 // Frames of a profile that are no functions of the program (docs/format.md).
 #define PLACE_STARTUP (PLACE_UNKNOWN - 1)        // from exec to the agent's first sample

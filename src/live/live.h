@@ -171,7 +171,7 @@ static inline unsigned live_values(const struct live_options *options)
     return values ? values : 1;
 }
 
-// Wall time is told beside CPU time: the two are read off at the same ticks.
+// True if wall time is recorded beside CPU time: both are read at the same ticks.
 static inline int live_has_wall_beside(const struct live_options *options)
 {
     return options->event == LIVE_EVENT_CPU && options->also >> LIVE_EVENT_WALL & 1;
@@ -259,7 +259,7 @@ struct live_creations {
 };
 
 // A tree and who writes it. When a thread ends, the next one with the same start routine and a name
-// of the same pool (base/thread_name.h), created by the same call, goes on with its tree (unless
+// of the same pool (base/thread_name.h), created by the same call, continues with its tree (unless
 // per_thread), so short threads by the million need few trees. A thread in another phase has
 // another tree.
 struct live_thread {
@@ -276,9 +276,9 @@ struct live_thread {
     // That the program gave to the owner, or the pool of the names of several; empty: none. The
     // owner writes; a reader may see half of a new one, and all of it the next time.
     char name[THREAD_NAME_BYTES];
-    // For the agent alone: up to where the owner's clock is charged, and what the last sample was
-    // charged to; and, while nobody owns the tree, what its last owners had since their last
-    // samples. The next owner's clock goes on from there.
+    // For the agent alone: the time up to which the owner's clock is charged, and the node of the
+    // last sample. While the tree has no owner: the time of its last owners since their last
+    // samples. The next owner's clock continues from there.
     uint64_t charged;
     uint64_t pending;
     uint64_t pending_wall; // the same of wall time, where that is told beside CPU time
@@ -333,7 +333,7 @@ struct live_encode {
     struct live_progress progress[LIVE_PROGRESS];
     uint64_t direct;  // samples that were told by the number of the function they hit
     uint64_t look_ns; // on finding and patching the sites of functions, of the thread's time
-    // Samples that were told after a climb: out of leaf functions alone, or out of others, too.
+    // Samples with a number after a climb: out of leaf functions alone, or out of others, too.
     uint64_t from_leaf, climbed;
     // Of `pushes`, by reason: recursion; ids that would overflow; indirect calls of targets that
     // have no arm in the site's chain; edges that are newer than the thread's encoding.
@@ -439,7 +439,7 @@ static inline void live_push(_Atomic ref_t *head, ref_t *next, ref_t record)
     }
 }
 
-// Tells program images apart, where contexts of several are written to one log.
+// Distinguishes program images whose contexts are in one log.
 static inline uint32_t live_process_key(uint32_t pid, uint64_t start_ns)
 {
     uint64_t hash = (start_ns ^ (uint64_t)pid << 40) * UINT64_C(0x9e3779b97f4a7c15);

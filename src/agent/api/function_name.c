@@ -101,7 +101,7 @@ static bool name_from_file(const struct cairn_frame *frame, char *text, size_t b
     return found;
 }
 
-// The nearest exported symbol is somebody else's as often as not: only what begins there counts.
+// The nearest exported symbol often belongs to another function: only one that begins there counts.
 static bool name_from_loader(const struct cairn_frame *frame, char *text, size_t bytes)
 {
     Dl_info info;

@@ -12,8 +12,8 @@ int api_modules_open(struct api_modules *modules)
     modules->by_id = agent_map_map(TABLE_BYTES);
     if (!modules->by_id)
         return -ENOMEM;
-    // Acquire: records are whole, and so are those behind them. The newest of a module comes first,
-    // and tells where it is now.
+    // Acquire: records are whole, and so are those behind them. The newest record of a module comes
+    // first, and has its present address.
     ref_t ref = atomic_load_explicit(&agent.process->modules, memory_order_acquire);
     while (ref) {
         const struct live_module *module = arena_at(&agent.arena, ref);

@@ -2,7 +2,7 @@
 #ifndef CAIRN_AGENT_API_ITEM_H
 #define CAIRN_AGENT_API_ITEM_H
 
-// From edges, which are places, to what the program is told: addresses and files.
+// From edges, which are places, to the addresses and files that the program gets.
 
 #include "live/live.h"
 #include "tree/tree.h"

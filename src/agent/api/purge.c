@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Forgetting: every thread goes on in another tree, from its next sample on. In a recording of the
+// Purging: each thread continues in another tree, from its next sample on. In a recording of the
 // program's own the old trees are used again, once they are left and cleared: each thread has two,
 // and takes turns. A tool that reads along keeps what it has read, and old trees stay as they are.
 

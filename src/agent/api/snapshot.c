@@ -37,8 +37,8 @@ static ref_t copy_record(struct picture *picture, const void *record, size_t byt
 
 static void copy_modules(struct picture *picture)
 {
-    // Acquire, here and for the other lists: what the head leads to is whole. The order is turned
-    // around, and then again by those who read: oldest first is what they want.
+    // Acquire, here and for the other lists: what the head leads to is whole. The order is reversed
+    // here, and again by readers, who want the oldest first.
     ref_t last = 0, ref = atomic_load_explicit(&agent.process->modules, memory_order_acquire);
     uint32_t left = LIVE_MOST_LISTED;
     const struct live_module *module;
@@ -242,7 +242,7 @@ static int check_target(const char *path)
     return ordinary && (ours || bytes == 0) ? 0 : -EEXIST;
 }
 
-// Beside the file, and then in its place: nobody ever finds half of one.
+// Written beside the file, and then put in its place: a reader never finds half of one.
 static int write_file(struct picture *picture, const char *path)
 {
     char beside[PATH_MAX];

@@ -9,8 +9,9 @@
 //   cairn_poll():      takes messages, and calls back; in normal context
 //
 // Counters lie in a table of fixed size, by 64-bit hashes in buckets of eight. In a full bucket the
-// smallest one makes room: a path that gets hot slowly among very many is told late, or begins
-// anew; none is told that did not cost so much. (But for two paths of one hash: one in 2^64.)
+// smallest one makes room: a path that gets hot slowly among very many is reported late, or begins
+// anew; no path is reported that did not cost so much. (But for two paths of one hash: one in
+// 2^64.)
 
 #include "agent/session/agent.h"
 

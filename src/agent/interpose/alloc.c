@@ -131,7 +131,7 @@ static ref_t sampled_node(struct thread *thread, const struct caller *caller, ui
     return node;
 }
 
-// A walk. When there are some, they are worth to be remembered.
+// A walk. If there are some, remembering them pays.
 static __attribute__((noinline)) ref_t walk(struct thread *thread, const struct caller *caller,
                                             uint64_t size)
 {
@@ -165,7 +165,7 @@ static inline ref_t walked_node(struct thread *thread, const struct caller *call
     return LIKELY(!agent.session->options.verify) ? node : verified(thread, caller, size, node);
 }
 
-// By the number; where that does not tell, by a walk.
+// By the number; if that does not lead to a node, by a walk.
 static ref_t encoded_node(struct thread *thread, const struct caller *caller, uint64_t size)
 {
     struct walker *walker = &thread->walker;

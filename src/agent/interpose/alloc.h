@@ -32,8 +32,8 @@ struct block_taken {
     bool known;
 };
 
-// 0: allocations are not followed, here and now. Any thread reads it; it is in memory that a child
-// of fork finds zeroed, so that one that nobody has told us of leaves its parent's trees alone.
+// 0: allocations are not followed, here and now. Any thread reads it. It is in memory that a child
+// of fork finds zeroed, so a child that the agent does not know of leaves its parent's trees alone.
 extern const volatile uint32_t *alloc_switch __attribute__((visibility("hidden")));
 
 static inline bool alloc_is_on(void)
@@ -44,7 +44,7 @@ static inline bool alloc_is_on(void)
 // Once, when the main thread is known; and in a child of fork. 0 or -errno.
 int alloc_start(void);
 
-// Tells what memory the table has taken so far.
+// Publishes how much memory the table has taken so far.
 void alloc_count_memory(void);
 
 // The program was given a block, by a function of ours that has this frame pointer.

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 // Children that the program waits for. The kernel's work for the end of a process comes after its
-// last instruction. Only the process that waits for it is told how much that was: it passes the
+// last instruction. Only the process that waits for it learns how much that was: it passes the
 // number on to the recorder. Programs wait in signal handlers, too: nothing here locks or
 // allocates.
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 // The functions that programs built with -finstrument-functions call at the begin and the end of
-// each function. Ordinary calls, so that no register but those that calls preserve is anybody's.
+// each function. These are ordinary calls, so only registers that calls preserve matter.
 
 #include "agent/session/agent.h"
 #include "track/calls/calls.h"

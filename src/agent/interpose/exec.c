@@ -110,7 +110,7 @@ static void note_left_alone(enum left_alone reason)
         gathered;                                                                                  \
     })
 
-// The CPU time that this image has charged; the next image of this process goes on from there. A
+// The CPU time that this image has charged; the next image of this process continues from there. A
 // vfork child has no clock yet.
 static uint64_t settled_clock(void)
 {
@@ -252,7 +252,7 @@ INTERPOSED FILE *popen(const char *command, const char *type)
     return stream;
 }
 
-// As POSIX tells it: SIGINT and SIGQUIT are ignored and SIGCHLD is blocked while the command runs.
+// As POSIX has it: SIGINT and SIGQUIT are ignored and SIGCHLD is blocked while the command runs.
 struct system_signals {
     struct sigaction interrupt, quit;
     sigset_t mask;

@@ -170,8 +170,8 @@ static bool are_of_one_library(const void *one, const void *other)
 }
 
 // Personality routines may look at their frame by it (LuaJIT's finds its state so). Behind a stub
-// it is odd (stub_cfi.h), and nowhere else. The unwinder itself, which may ask here, too, is to tell
-// the stub from the frame.
+// it is odd (stub_cfi.h), and nowhere else. The unwinder itself may ask here, too, and must get the
+// odd value: it distinguishes the stub from the frame by that.
 INTERPOSED _Unwind_Word _Unwind_GetCFA(struct _Unwind_Context *context)
 {
     const void *caller = (const void *)sites_true_pc((uintptr_t)__builtin_return_address(0));

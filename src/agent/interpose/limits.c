@@ -61,7 +61,7 @@ static uint64_t smaller(uint64_t one, uint64_t other)
     return one < other ? one : other;
 }
 
-// Gives the kernel what the program is told, and ours. As much of that as the process may.
+// Gives the kernel the program's limit plus the agent's memory. As much of that as the process may.
 static int hold(enum agent_map_sum sum)
 {
     const uint64_t soft = atomic_load_explicit(&told[sum].soft, memory_order_relaxed);
@@ -89,7 +89,7 @@ static bool may_hold(void)
     return !seccomp_holds && !(agent.pid && agent_in_vfork_child());
 }
 
-// The agent has taken more, or less. Again, if somebody else has meanwhile.
+// The agent has taken more, or less. Again, if another thread has changed it meanwhile.
 static void on_change(void)
 {
     const int saved = errno;

@@ -2,8 +2,8 @@
 #ifndef CAIRN_AGENT_INTERPOSE_LIMITS_H
 #define CAIRN_AGENT_INTERPOSE_LIMITS_H
 
-// Limits of memory, which are about the program's: where it has a limit of address space or of
-// data, the kernel holds that and what the agent takes, and the program is told its own.
+// Limits of memory, which are about the program's memory alone. If it has a limit of address space
+// or of data, the kernel gets that plus the agent's memory, and the program sees its own.
 
 #include <stdbool.h>
 #include <stddef.h>

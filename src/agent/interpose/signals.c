@@ -23,7 +23,8 @@ static const int ours[] = {SIGTRAP, CLOCK_SIGNAL};
 #define OURS (sizeof ours / sizeof *ours)
 
 // The actions that the program has installed for them. Guarded by no lock: a program that calls
-// sigaction for one signal in two threads at a time gets either, as ever; a handler reads a copy.
+// sigaction for one signal in two threads at a time gets either, as without cairn; a handler reads
+// a copy.
 static struct sigaction believed[OURS];
 
 // For every signal: which of ours the program's handler wants blocked while it runs (we never let
@@ -48,7 +49,7 @@ static int index_of(int signal)
     return -1;
 }
 
-// Takes our signals out of a set; tells which were in.
+// Removes our signals from a set; returns those that were in it.
 static uint32_t strip(sigset_t *set)
 {
     uint32_t found = 0;
@@ -240,7 +241,7 @@ static bool is_over(const siginfo_t *info, uintptr_t pc)
     return info->si_code == SI_KERNEL && sites_exist() && behind[-1] != 0xcc && behind[-2] != 0xcd;
 }
 
-// An entry that is being switched: the thread goes on behind it. A call site: in its stub.
+// An entry that is being switched: the thread continues behind it. A call site: in its stub.
 static bool skip_patch(const siginfo_t *info, void *context)
 {
     uintptr_t *pc = (uintptr_t *)((char *)context + arch_context_offset(ARCH_RA));
@@ -608,7 +609,7 @@ INTERPOSED int sigignore(int signal)
     return sigaction(signal, &action, NULL);
 }
 
-// Ticks are not for those who wait for signals, or read them.
+// Ticks are not for threads that wait for signals, or read them.
 INTERPOSED int sigtimedwait(const sigset_t *set, siginfo_t *info, const struct timespec *timeout)
 {
     siginfo_t own;

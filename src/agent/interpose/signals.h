@@ -36,7 +36,8 @@ __attribute__((noipa)) void signals_hand_on(const struct sigaction *action, int 
                                             siginfo_t *info, void *context);
 
 // Handlers of the program that want an alternate stack: the kernel enters a function of ours for
-// them. Whether this is it; and the action as the program has it, for one that the kernel has told.
+// them. Whether this is it; and the action that the program has, for one that the kernel has
+// returned.
 bool signals_wraps(void (*handler)(int));
 void signals_unwrap(int signal, struct sigaction *action);
 

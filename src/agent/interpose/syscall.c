@@ -12,7 +12,7 @@
 
 __typeof__(&syscall_raw) syscall_next = syscall_raw;
 
-// Early: before that, nobody is in between.
+// Early: before that, the program's calls do not come here.
 __attribute__((constructor(101))) static void look_up(void)
 {
     __typeof__(&syscall) next = REAL(syscall);

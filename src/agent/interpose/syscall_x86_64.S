@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT
 // syscall(): programs that bring handlers of their own in order by system calls (Chromium resets all of them in its
-// children) would take ours away without a word, and the next tick would kill them; and most confine themselves by
-// one (seccomp.c), and some lock their memory (mlock.c), limit it (limits.c), or set an alternate stack (signal_stack.c).
-// Everything else goes on to whoever's syscall() is next.
+// children) would take ours away without a word, and the next tick would kill them; and most confine themselves by one
+// (seccomp.c), and some lock their memory (mlock.c), limit it (limits.c), or set an alternate stack (signal_stack.c).
+// All others go on to the next syscall() in line.
 
 #include <asm/unistd_64.h>
 
@@ -40,7 +40,7 @@ syscall:
     .cfi_endproc
     .size syscall, . - syscall
 
-// A tick makes this one fail (interrupted.c), and the number must be told from the code to repeat it.
+// A tick makes this one fail (interrupted.c), and repeating it needs the number from the code.
     .p2align 4
     .type syscall_io_uring_enter, @function
 syscall_io_uring_enter:
@@ -57,7 +57,7 @@ syscall_io_uring_enter:
     .cfi_endproc
     .size syscall_io_uring_enter, . - syscall_io_uring_enter
 
-// As libc has it, and nobody in between.
+// As libc has it, and not interposed.
     .p2align 4
 syscall_raw:
     .cfi_startproc

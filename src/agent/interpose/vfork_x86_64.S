@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: MIT
-// vfork: the child runs on the stack, and in the memory, of the thread that waits for it. Calls that
-// it made, and never returned from, have changed the number of the calling context: when the thread
-// goes on, its number is not to be trusted.
+// vfork: the child runs on the stack, and in the memory, of the thread that waits for it. The child's calls that never
+// returned have changed the number of the calling context: when the thread continues, its number cannot be trusted.
 
 #include <asm/unistd_64.h>
 

@@ -38,7 +38,7 @@ extern bool gc_hidden_is_open;
 // Takes the next slice of the session for this process. 0 or -errno.
 int agent_take_slice(bool forked);
 
-// A session of the program's own with these options: the process goes on from its armed state in
+// Starts a session of the program's own with these options: the process leaves its armed state for
 // memory of `bytes`. The threads are not begun yet. 0 or -errno. Not signal-safe.
 int agent_begin_own(const struct live_session *like);
 

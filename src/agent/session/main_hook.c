@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT
-// Where the program's own code begins: libc is told of main() by its start-up code, and so are we.
+// The begin of the program's own code: its start-up code passes main() to libc, and so to the
+// agent.
 
 #include "agent/interpose/real.h"
 #include "agent/thread/thread.h"

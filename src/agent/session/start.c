@@ -456,8 +456,8 @@ static void join_as_child(struct live_process *parent, const struct arena *paren
     // From here on nothing may touch the parent's trees, whatever else fails.
     const int error = agent.session->options.follow_fork ? agent_take_slice(true) : 0;
     if (error || !agent.session->options.follow_fork) {
-        // The parent's memory is at hand still, and takes a note from anybody. How many found no
-        // room, the tool knows.
+        // The parent's memory is still mapped, and any process may add a note there. How many found
+        // no room, the tool knows.
         if (error && error != -ENOSPC && error != -ENOMEM)
             agent_note("a process was forked where the agent's memory cannot be opened, as in a "
                        "container (bwrap, unshare) or without a free descriptor: it was not "

@@ -115,8 +115,8 @@ static uint64_t pending(void)
     return signals;
 }
 
-// A sleep that has told how much is left, but not where it reads how long to sleep: its caller goes
-// on by itself.
+// A sleep that has stored the remaining time, but not where it reads how long to sleep: its caller
+// continues by itself.
 static bool tells_rest(const void *ucontext, unsigned time)
 {
     const unsigned long rest = arch_call_argument(ucontext, time + 1);
@@ -124,9 +124,9 @@ static bool tells_rest(const void *ucontext, unsigned time)
 }
 
 // A call that a tick ends. io_uring_enter() takes the tick in the middle of its wait. The others
-// wake without a signal of the program's, when the process is stopped and goes on, say. The kernel
-// restarts them then if no handler runs, but the tick's does. It has written down how much of the
-// time is left, or knows when it is over; where it does not, the wait begins anew.
+// wake without a signal of the program's, for instance when the process is stopped and continued.
+// The kernel restarts them then if no handler runs, but the tick's does. It has written down how
+// much of the time is left, or knows when it is over; where it does not, the wait begins anew.
 static long call_to_repeat(const void *ucontext, enum arch_interruption interruption)
 {
     if (interruption == ARCH_RESTARTING && arch_restarted_call(ucontext) != SYS_restart_syscall)
@@ -162,8 +162,8 @@ void interrupted_by_tick(void *ucontext)
         if (first_handler(pending() & let_in, &action) && !(action.flags & SA_RESTART))
             arch_fail_call(ucontext);
     } else if (!interrupted_unknown) {
-        // Of a call that has failed, it cannot be told whether a handler of the program's has run:
-        // a program that has any must expect the error.
+        // For a failed call it is not known whether a handler of the program's has run: a program
+        // that has any must expect the error.
         const long number = call_to_repeat(ucontext, interruption);
         const bool failed = interruption == ARCH_FAILING;
         if (number >= 0 &&

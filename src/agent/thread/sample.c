@@ -118,7 +118,7 @@ static void charge(struct thread *thread, ref_t node, uint64_t now, uint64_t wei
     stats->cost_ns += weight;
 }
 
-// Where wall time is told beside CPU time: up to `now`.
+// Charges wall time beside CPU time, up to `now`.
 static void charge_wall(struct thread *thread, ref_t node, uint64_t now)
 {
     thread_charge_wall(thread->record, node, now - thread->wall);

@@ -132,7 +132,7 @@ static int change_stack(const stack_t *wanted, bool on_it)
         return refuse(EINVAL);
     if (mode != SS_DISABLE && wanted->ss_size < LEAST_BYTES)
         return refuse(ENOMEM);
-    // It is there or not depending on where the thread is, which the kernel alone can tell.
+    // Whether it is set depends on where the thread is, which the kernel alone knows.
     if (flags & SS_AUTODISARM)
         give_up_stack(wanted);
     else

@@ -6,9 +6,9 @@
 //
 // A program's stack need not have the room for a sample: neither a coroutine's of a page, nor an
 // alternate stack that was made for one handler. So each thread has an alternate stack of ours, and
-// the kernel enters our handlers there, whatever they interrupt. The program is told of its own
-// alternate stack, or that there is none; its handlers that want one are entered on ours, too, with
-// all signals blocked, and led from there to where they would be without us:
+// the kernel enters our handlers there, whatever they interrupt. The program sees its own alternate
+// stack, or none. Its handlers that want one are entered on ours, too, with all signals blocked,
+// and led from there to the stack that they would run on without cairn:
 //
 //      the kernel                       the program's alternate stack, or the stack interrupted
 //          |                                ^

@@ -24,7 +24,7 @@
 
 __thread struct thread *thread_current;
 
-// The first thread whose clock opens tells what kind of clock this process has.
+// The first thread whose clock opens decides which kind of clock this process has.
 static void publish_source(const struct thread_clock *clock)
 {
     if (agent.process->source)
@@ -207,8 +207,8 @@ static bool begin_later_thread(struct thread *thread)
 }
 
 // The last thing before the program's own code. The thread's time since its clock was at `began`
-// belongs to no call path of the program. Of a new program image it is the start-up, and told
-// apart; of another thread (it was made, we were set up) it goes to the root.
+// belongs to no call path of the program. In a new program image it is the start-up, with a row of
+// its own; in another thread (its creation, our set-up) it goes to the root.
 static void start_clock(struct thread *thread, uint64_t began, uint64_t *startup)
 {
     const struct live_options *options = &agent.session->options;
@@ -417,7 +417,7 @@ void thread_wake(struct thread *thread)
     if (!atomic_load_explicit(&thread->begun, memory_order_acquire) ||
         !atomic_compare_exchange_strong(&thread->idle, &idle, 0))
         return;
-    // The pause is charged to nobody.
+    // The pause is not charged.
     thread->last = thread->record->charged = event_clock(thread);
     thread->guess.last_wall = 0;
     thread->wall = clock_now(LIVE_EVENT_WALL);

@@ -133,7 +133,7 @@ struct thread *thread_take(void);
 void thread_give(struct thread *thread);
 void thread_pool_after_fork(void);
 
-// The list of those that are alive. Adding tells whether the new one must begin by itself.
+// The list of those that are alive. Adding returns whether the new one must begin by itself.
 bool thread_list_add(struct thread *thread);
 void thread_list_remove(struct thread *thread);
 void thread_list_after_fork(void);
@@ -143,13 +143,14 @@ void thread_list_after_fork(void);
 void thread_set_name(struct thread *thread, const char *name);
 void thread_list_set_name(pthread_t handle, const char *name);
 
-// The recording begins, or goes on after a pause, in all threads. In normal context.
+// The recording begins, or continues after a pause, in all threads. In normal context.
 void thread_list_begin_all(void);
 
 // No more ticks in any thread but the calling one, and none of them in a handler. Not signal-safe.
 void thread_list_stop_clocks(void);
 
-// The calling thread is not profiled any more, nor is any that begins; `everybody`: nor the others.
+// Ends profiling of the calling thread, and of threads that begin later; `everybody`: of all
+// threads.
 void thread_retire(bool everybody);
 
 // The calling thread alone is not profiled any more, until thread_begin_late().
@@ -185,8 +186,8 @@ void thread_move(struct thread *thread);
 // next sample does it. In normal context.
 void thread_move_now(void);
 
-// It ends, and no tick finds it any more: what it has done counts under its name, if nobody else
-// has had its tree.
+// It ends, and no tick finds it any more: its cost counts under its name, if no other thread has
+// had its tree.
 void thread_name_record(struct thread *thread);
 
 // Gives its tree back.
@@ -196,7 +197,7 @@ void thread_leave_record(struct thread *thread);
 // was one.
 void thread_settle(struct live_thread *record, ref_t node, uint64_t rest);
 
-// The same for wall time that is told beside CPU time, up to now; to a node that there is.
+// The same for wall time beside CPU time, up to now; to an existing node.
 void thread_charge_wall(struct live_thread *record, ref_t node, uint64_t rest);
 
 // A cost by the clock. Signal-safe; the owner of the tree alone.

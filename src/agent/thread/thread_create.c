@@ -31,7 +31,7 @@ __attribute__((optimize("O2"))) static void *thread_entry(void *argument)
     return start(argument);
 }
 
-// The same where nothing else tells when it ends.
+// The same, if nothing else reports its end.
 static void *noticed_entry(void *argument)
 {
     return thread_end_after(thread_entry, argument);

@@ -16,7 +16,8 @@ static struct thread *newest;
 
 __thread struct thread *thread_self;
 
-// False: a thread of another process has it, from which this one was made without telling us.
+// False: a thread of another process has it, from which this one was made without the agent's
+// knowledge.
 static bool enter(void)
 {
     return !pthread_mutex_trylock(&lock) || (!agent_in_vfork_child() && !pthread_mutex_lock(&lock));
@@ -129,8 +130,8 @@ static void nap(void)
     syscall(SYS_nanosleep, &moment, NULL);
 }
 
-// A tick that was due when its clock went may be on its way still, where nobody sees it, if the
-// thread has not run since. A tick by hand comes behind it.
+// A tick that was due when its clock went may still be pending, unseen, if the thread has not run
+// since. A tick by hand comes behind it.
 static void wait_for_ticks(struct thread *thread)
 {
     const uint32_t before = atomic_load_explicit(&thread->last_ticks, memory_order_relaxed);

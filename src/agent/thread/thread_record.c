@@ -141,14 +141,14 @@ static struct live_thread wanted(const struct thread *thread, phase_t phase)
 
 static void name_record(struct live_thread *record, const struct live_thread *like)
 {
-    // Threads that share a tree are told by what their names have in common.
+    // Threads that share a tree are named by the common part of their names.
     if (record->name[0] && record->start && !thread_name_equals(record->name, like->name))
         thread_name_pool(record->name, like->name);
     else if (like->name[0])
         memcpy(record->name, like->name, sizeof record->name);
 }
 
-// The tree that the thread has will do: it is of that name, or of none and nobody else's.
+// The thread can keep its tree: it has that name, or none and no other owner.
 static bool may_stay(const struct live_thread *record, const struct live_thread *like)
 {
     const bool own =
@@ -319,7 +319,7 @@ static void settle_others(void)
     }
 }
 
-// Time that a thread waits is charged when it goes on. Those that wait to the end of the process
+// Time that a thread waits is charged when the wait ends. Those that wait to the end of the process
 // must be asked where they are: each takes one more sample. A thread that does not answer soon is
 // left out.
 static void ask_waiting(void)
@@ -358,7 +358,8 @@ void thread_review_clock(struct thread *thread, uint64_t now)
     const struct live_options *options = &agent.session->options;
     const bool was_sparse = thread_is_sparse(thread);
     const struct switches_since since = thread_count_switches(thread, now);
-    // A wait is told when it ends, at any period; and a source that was asked for is used as it is.
+    // A wait is charged when it ends, at any period; and a source that was asked for is used as it
+    // is.
     if (options->source != LIVE_SOURCE_AUTO || live_has(options, LIVE_EVENT_WALL) ||
         clock_forbidden || !since.cpu_ns || thread->clock.source == LIVE_SOURCE_TIMER)
         return;

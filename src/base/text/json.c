@@ -120,8 +120,8 @@ void json_end_array(struct json *json)
     close_level(json, ']');
 }
 
-// Harmless characters stand for themselves; others would be harmless to programs, but not on the
-// terminal of somebody who looks at the JSON.
+// Harmless characters stand for themselves; others are harmless to programs, but not on a terminal
+// that shows the JSON.
 static void put_escaped(struct json *json, uint32_t code)
 {
     char text[16];

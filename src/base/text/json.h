@@ -25,8 +25,8 @@ struct json {
     char buffer[JSON_BUFFER]; // not yet in `out`: calls of stdio take longer than what they do here
 };
 
-// Lines make the two outer levels readable and let line tools look at one member at a time.
-// Nobody else writes to `out` in between.
+// Lines make the two outer levels readable and let line tools look at one member at a time. Nothing
+// else may write to `out` in between.
 void json_start(struct json *json, FILE *out);
 void json_finish(struct json *json); // the last newline
 

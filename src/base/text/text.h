@@ -40,7 +40,7 @@ struct text_style text_style(FILE *out);
 enum { TEXT_NARROWEST = 40, TEXT_WIDEST = 10000 };
 bool text_parse_width(const char *text, unsigned *width);
 
-// Whether somebody watches on a terminal where lines can be written anew.
+// Whether the stream is a terminal where lines can be overwritten.
 bool text_can_rewrite(FILE *out);
 
 // Text that others wrote (names, arguments, notes), as it may be shown: control characters, those

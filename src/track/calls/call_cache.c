@@ -55,7 +55,7 @@ static uint32_t distance_of(const struct known_call *call, uintptr_t place)
     return (uint32_t)(place - (uintptr_t)call->slot);
 }
 
-// The lower half of a frame pointer tells it all if it is near.
+// The lower half of a frame pointer is enough if it is near.
 static bool is_near(const struct known_call *call, uintptr_t pointer)
 {
     return pointer - (uintptr_t)call->slot < UINT32_MAX;

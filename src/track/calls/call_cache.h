@@ -5,8 +5,8 @@
 // The calls that the hook's short way knows (calls_x86_64.S), in a table that is only a cache. They
 // are on the thread's own stack.
 //
-// A call is told by its site, the function entered, and the slot: recursion has the same site and
-// function over and over, but at each depth another slot. That makes the cell of the caller the
+// The key of a call is its site, the function entered, and the slot: recursion has the same site
+// and function over and over, but at each depth another slot. That makes the cell of the caller the
 // same, too, if its place is a matter of the slot alone; else there is a condition:
 //
 //   by frame ptr  it is what it was: `pointer`

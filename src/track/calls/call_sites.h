@@ -11,8 +11,8 @@
 // So a function of a followed module is noticed whenever it is entered, but by the kernel (signal
 // handlers), by the loader (constructors), and by what cannot be patched.
 //
-// A cell of a shadow is written for functions that were noticed, and for no others: it tells of an
-// active function exactly if it has its return address and its name.
+// A cell of a shadow is written for functions that were noticed, and for no others. It is valid for
+// an active function exactly if it has its return address and its name.
 
 #include "live/live.h"
 #include "unwind/unwind.h"
@@ -37,7 +37,7 @@ void calls_sites_after_fork(struct live_encode *counts);
 // True if calls are followed in this way. Signal-safe, as all below.
 extern bool calls_by_sites __attribute__((visibility("hidden")));
 
-// The call that a hook tells of, from what it found: the word in the slot, and `back`.
+// The call that a hook reports, by what it found: the word in the slot, and `back`.
 struct site_call {
     uintptr_t site; // the return address, perhaps in a stub
     uintptr_t function;

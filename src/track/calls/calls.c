@@ -73,7 +73,7 @@ static bool on_stack(const struct calls_thread *calls, uintptr_t address)
     return shadow_holds(calls->active, address);
 }
 
-// The slot of the caller, as the memo of the call tells; 0: not known.
+// The slot of the caller, by the memo of the call; 0: not known.
 static uintptr_t caller_slot(const struct calls_thread *calls, const struct edge_memo *memo,
                              uintptr_t slot, uintptr_t bp)
 {
@@ -108,7 +108,7 @@ static bool enter_by_memo(struct calls_thread *calls, uintptr_t *slot, uintptr_t
     if (call.caller_slot <= address || !on_stack(calls, call.caller_slot))
         return false;
     call.caller = shadow_at(calls, shadow_cell(calls->active, call.caller_slot));
-    // It was entered when nobody followed, or noticed.
+    // It was entered when calls were not followed, or unnoticed.
     if (!call.caller || (memo->caller && shadow_edge(calls, call.caller)->function != memo->caller))
         return false;
     const ref_t caller = shadow_ref(calls, call.caller);
@@ -152,8 +152,8 @@ static void enter_by_walk(struct calls_thread *calls, uintptr_t *slot, uintptr_t
         call_cache_keep(calls, &call, child);
 }
 
-// A handler's calls lie below the hook that it has interrupted. One that does not tells that the
-// hook will not go on: the handler has left by a longjmp.
+// A handler's calls lie below the hook that it has interrupted. One that does not shows that the
+// hook will not continue: the handler has left by a longjmp.
 static bool was_abandoned(const struct calls_thread *calls, uintptr_t slot)
 {
     return on_stack(calls, slot) && on_stack(calls, calls->shut_slot) && slot >= calls->shut_slot;
@@ -167,7 +167,7 @@ static void take_pending(void)
         calls_sites_leave_pending();
 }
 
-// The tree is open, or nobody is in it any more.
+// The tree is open, or no thread is in it any more.
 static void enter_unknown(struct calls_thread *calls, uintptr_t *slot, uintptr_t back, uintptr_t bp)
 {
     const uintptr_t address = (uintptr_t)slot;
@@ -197,7 +197,7 @@ __attribute__((visibility("hidden"))) void calls_enter_unknown(struct calls_thre
                                                                uintptr_t bp, enum known known)
 {
     const uintptr_t address = (uintptr_t)slot;
-    // Wiped: a child of a fork that nobody told us of. It is not followed.
+    // Wiped: a child of a fork that the agent does not know of. It is not followed.
     if (!calls->stats || (calls_by_sites && calls_sites_are_ours(*slot)))
         return;
     const int saved = errno;
@@ -334,7 +334,7 @@ int calls_open(struct calls_thread *calls, struct arena *arena, ref_t tree,
     calls->arena = arena;
     calls->tree = tree;
     calls->stats = stats;
-    // The child of a fork that we are not told of must not write to its parent's tree.
+    // A child of fork that the agent does not know of must not write to its parent's tree.
     madvise(calls, sizeof *calls, MADV_WIPEONFORK);
     calls->open_generation = atomic_load_explicit(&calls_generation, memory_order_relaxed);
     calls->map_generation = loadmap_generation();

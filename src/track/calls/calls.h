@@ -22,8 +22,7 @@
 //
 // A function called by code that was not instrumented (qsort's comparison) hangs below the nearest
 // instrumented caller, and the call site is the true one; that caller is found by a walk that ends
-// at the first frame whose cell tells of it. So do signal handlers. Each stack has a shadow of its
-// own.
+// at the first frame with a valid cell. So do signal handlers. Each stack has a shadow of its own.
 //
 // A call that was seen before, with the same return address in the same slot by the same caller's
 // node, is one look at a table of such calls (struct known_context), and two stores.
@@ -105,7 +104,7 @@ struct cyg_entry {
     struct node *node;
 };
 
-// A frame that a walk has found without a cell that tells of it.
+// A frame that a walk has found without a valid cell.
 struct walked_frame {
     uintptr_t slot;
     ref_t edge;
@@ -189,8 +188,8 @@ extern __thread struct calls_thread *calls_current;
 // here.
 int64_t calls_start(enum live_by by, bool exact, struct live_encode *counts, uintptr_t hands_on);
 
-// A thread begins in the function, whose return address will lie in the slot, and which nobody
-// else tells of. In normal context.
+// A thread begins in the function, whose return address will lie in the slot. Nothing else reports
+// this call. In normal context.
 void calls_enter_root(uintptr_t function, uintptr_t *slot, uintptr_t bp);
 
 // A library was unloaded. In normal context.

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
-// Functions compiled with -finstrument-functions: told of by name, on entry and exit. Their
-// slots are not known; the caller's stack pointer, which is a little lower, will do. Functions
-// inlined into each other share it.
+// Functions compiled with -finstrument-functions: they report entry and exit by their address.
+// Their slots are not known; the caller's stack pointer, which is a little lower, will do.
+// Functions inlined into each other share it.
 
 #include "base/agent_map.h"
 #include "loadmap/loadmap.h"
@@ -34,8 +34,8 @@ static struct cyg_entry *entry_at_level(const struct calls_thread *calls, uintpt
     return NULL;
 }
 
-// These are told of one after the other, so those that are active make a stack. Its first entry is
-// the root, and never popped.
+// They report one after the other, so the active ones form a stack. Its first entry is the root,
+// and never popped.
 static bool open_told(struct calls_thread *calls, struct shadow *shadow)
 {
     if (shadow->told)
@@ -78,7 +78,7 @@ static void push(struct calls_thread *calls, uintptr_t level, ref_t edge)
     if (!child) // out of memory: the caller stands for it
         calls->stats->unplaced++;
     struct node *node = child ? shadow_node(calls, child) : caller;
-    // Bursts or not, these tell of every call; and of who is active, when none counts.
+    // With bursts, too, these report each call, and so the active functions, when none counts.
     if (!burst_is_closed())
         shadow_charge_for(calls, node, calls_in_bursts ? 1 : calls->amount);
     *++shadow->cyg_top = (struct cyg_entry){.level = level, .node = node};
@@ -94,11 +94,11 @@ void calls_function_entered(struct calls_thread *calls, const struct cyg_call *c
     while (shadow->cyg_top->level < call->level)
         shadow->cyg_top--;
     ref_t edge = edge_of_function(calls, call->function, call->site);
-    // There already, and not told to have ended: a longjmp has cut it off.
+    // There already, and its end was not reported: a longjmp has cut it off.
     struct cyg_entry *stale = entry_at_level(calls, call->level, function_at(calls, edge));
     if (stale)
         shadow->cyg_top = stale - 1;
-    // Inlined into the function that is there: the site that it tells of is that one's.
+    // Inlined into the function that is there: it reports the call site of that one.
     if (shadow->cyg_top->level == call->level)
         edge = edge_of_function(calls, call->function, call->hook_site);
     push(calls, call->level, edge);

@@ -28,8 +28,8 @@ const struct deferred_call *deferred_calls_entry(const struct calls_thread *call
                                                  const struct deferred_call *before, uintptr_t slot,
                                                  uintptr_t site)
 {
-    // One that a handler has interrupted in deferred_calls_note() may be what is looked for: then
-    // nobody knows, and frames have to tell.
+    // The wanted call may be one that a handler has interrupted in deferred_calls_note(): then it
+    // is not known, and frames decide.
     while (before-- > calls->missed && before->hook)
         if (before->slot == slot && before->site == site)
             return before;
@@ -47,7 +47,7 @@ static struct node *interrupted_node(struct calls_thread *calls, uintptr_t hook)
     return node ? node : calls->root;
 }
 
-// The node that a missed call hangs below. NULL: it cannot be told.
+// The node that a missed call hangs below. NULL: not known.
 static struct node *caller_of(struct calls_thread *calls, const struct deferred_call *missed)
 {
     struct node *node =

@@ -57,7 +57,7 @@ static bool was_noticed(const struct unwind_cursor *cursor)
            calls_sites_notices(cursor->frame.pc, begin_of(left));
 }
 
-// True if the frame that the walk has left has a node, whether or not there is a cell that tells.
+// True if the frame that the walk has left has a node, with a valid cell or without.
 static bool has_node(const struct unwind_cursor *cursor)
 {
     return is_followed(&cursor->left) || (calls_by_sites && was_noticed(cursor));
@@ -105,9 +105,9 @@ struct node *caller_resync(struct calls_thread *calls, struct unwind_cursor *cur
     return take_walked(&search, calls->root, true);
 }
 
-// True if the cell of the frame that the walk has left tells of it, and not of what was there
-// before, and has ended: the same return address tells that, and the same function. The cold part
-// of a function is another one to the unwinder, but in the same module.
+// True if the cell of the frame that the walk has left is valid, and not of an earlier function
+// that has returned: it has the same return address and the same function. The cold part of a
+// function is another one to the unwinder, but in the same module.
 static bool is_entry_of(const struct search *search, const struct node *node)
 {
     const struct unwind_frame *left = &search->cursor.left;
@@ -350,7 +350,7 @@ bool caller_trace(struct calls_thread *calls, const struct known_call *call,
     return true;
 }
 
-// How deep a node lies, as far as that is worth counting.
+// How deep a node lies, up to a limit.
 static uint64_t depth_of(const struct calls_thread *calls, const struct node *node)
 {
     uint64_t depth = 0;

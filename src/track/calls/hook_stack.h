@@ -34,8 +34,8 @@ struct hook_stack {
 void hook_stack_open(struct hook_stack *stack, void *memory, pid_t thread,
                      struct unwind_bounds own);
 
-// The hook has come to a stack that may be too small. The stack pointer that it goes on with, and
-// leaves by hook_stack_leave(); or 0: it must not go on. It is that of another thread, made by a
+// The hook has come to a stack that may be too small. The stack pointer to continue with, until
+// hook_stack_leave(); or 0: the hook must not continue. It is that of another thread, made by a
 // plain clone() that shares thread-local variables, or of a handler that has interrupted a hook.
 // Both touch no vector register, and little stack. Signal-safe.
 uintptr_t hook_stack_take(const struct hook_stack *stack, uintptr_t sp);

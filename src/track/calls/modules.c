@@ -15,7 +15,7 @@
 
 struct calls_modules calls_modules GC_HIDDEN;
 
-// libc with all that it is made of: their inner calls are nobody's business, mostly.
+// libc with all its parts: their inner calls are not counted by default.
 static bool is_libc(const char *path)
 {
     static const char *const names[] = {"libc",         "libm",       "libmvec", "libpthread",
@@ -148,7 +148,7 @@ static void drop_module(struct follow_module *module)
     calls_modules.dropped++;
     atomic_store_explicit(&module->here, false, memory_order_release);
     atomic_store_explicit(&module->count, 0, memory_order_relaxed);
-    // The list of its functions stays, for the next one: somebody may be looking at it.
+    // The list of its functions stays, for the next one: another thread may be reading it.
     if (module->patched)
         sites_forget(module->start, module->end);
 }

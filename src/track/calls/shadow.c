@@ -81,7 +81,7 @@ static void forget_cells(struct shadow *shadow)
 // A shadow never moves: a hook that a signal has interrupted holds a pointer into it.
 bool shadow_open(struct shadow *shadow, uintptr_t low, uintptr_t high)
 {
-    // Deeper than the shadow has room for is a stack that nobody knows.
+    // A stack that is deeper than the shadow has room for is not known.
     if (high - low > MOST_BYTES)
         low = high - MOST_BYTES;
     if (!shadow->cells) {

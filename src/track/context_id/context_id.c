@@ -271,7 +271,7 @@ static struct context_id_thread *thread_here(void)
         thread = agent_map_map(sizeof *thread);
         if (!thread)
             return NULL;
-        // A child that nobody tells us of must not hand out what is its parent's.
+        // A child that the agent does not know of must not hand out handles of its parent.
         if (madvise(thread, sizeof *thread, MADV_WIPEONFORK)) {
             agent_map_unmap(thread, sizeof *thread);
             return NULL;

@@ -20,7 +20,7 @@ struct context_id {
     uint64_t id, handle; // handle 0: not known
 };
 
-// Where somebody asks: the return address of the call, the stack pointer behind it, the frame
+// The place of a question: the return address of the call, the stack pointer behind it, the frame
 // pointer there, and the bounds of the thread's stack.
 struct context_place {
     uintptr_t pc, sp, bp;
@@ -42,9 +42,8 @@ void context_id_begin_thread(uintptr_t root);
 uintptr_t context_id_root(void);
 void context_id_end_thread(void);
 
-// The context of the calling thread if it is one that its number has told before, and nothing
-// speaks against it: same code, same stack pointer, same caller, same number and ccStack. A few
-// nanoseconds. Signal-safe.
+// The context of the calling thread if its number was confirmed before in the same state: same
+// code, same stack pointer, same caller, same number and ccStack. A few nanoseconds. Signal-safe.
 bool context_id_known(uintptr_t pc, uintptr_t sp, struct context_id *value);
 
 // The same for any, the long way. Signal-safe.

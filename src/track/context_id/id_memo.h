@@ -39,15 +39,15 @@ extern __thread struct context_id_thread *context_id_current;
 
 // encode/requested_context.c
 
-// The context, if a walk says what the number says; false: the number cannot tell it. If memory is
-// used up it is not known. Signals are blocked.
+// The context, if a walk agrees with the number; false: the number does not lead to it. If memory
+// is used up it is not known. Signals are blocked.
 bool encode_context(struct context_id_thread *asked, const struct context_place *place,
                     struct context_id *value);
 
 // Where the return address of the calling thread's first function lies; 0: not known.
 uintptr_t encode_context_root_slot(void);
 
-// Nothing was told yet, in a new slice.
+// No section was published yet, in a new slice.
 void encode_context_restart(void);
 
 // context_id.c

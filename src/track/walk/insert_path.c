@@ -5,10 +5,10 @@
 //   in the tree    root ─ a ─ b ─ c ─ d                    three are new: they are put below d
 //   in the tree    root ─ a                                more are: (detached) e ─ f ─ g
 //
-// A walk of K frames does not know what is above them. A tracker that tells whole paths does, but a
-// sample may still make no more than K nodes: where that is not enough, its youngest K frames
-// become a detached root, as with a walk. The nodes that such a sample has left lengthen the known
-// part from the root on, so a context that comes again and again is whole after a while.
+// A walk of K frames does not know what is above them. A tracker with whole paths does, but a
+// sample may still make no more than K nodes. If these are not enough, its youngest K frames become
+// a detached root, as with a walk. The nodes that such a sample has left lengthen the known part
+// from the root on, so a context that comes again and again is whole after a while.
 
 #include "track/walk/unwind_pass.h"
 #include "tree/bounded/bounded.h"

@@ -138,7 +138,7 @@ __attribute__((visibility("hidden"))) void marker_returned(uintptr_t cfa)
                                                 memory_order_relaxed);
 }
 
-// The unwinder that marker_resume goes on with.
+// The unwinder that marker_resume continues with.
 __attribute__((visibility("hidden"))) void (*marker_resume_target)(struct _Unwind_Exception *);
 
 // The program's own version of an unwinder's function, if it shows one: contexts differ between

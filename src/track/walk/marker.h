@@ -68,7 +68,7 @@ void marker_lift(struct marker *marker);
 // Gives the entry up without touching the stack: the frame was cut away. Signal-safe.
 void marker_bury(struct marker *marker);
 
-// The true return address behind a stub met in the slot below cfa, 0 if nobody knows it.
+// The true return address behind a stub met in the slot below cfa, 0 if it is not known.
 // Signal-safe.
 uintptr_t marker_truth(uintptr_t cfa);
 

@@ -75,7 +75,7 @@ marker_stub:
     .size marker_code, . - marker_code
 marker_code_end:
 
-// Where the second phase of an exception goes on after it met a marker just below the frame of the handler: rax is the
+// The second phase of an exception continues here after it met a marker just below the frame of the handler: rax is the
 // exception, rdx the true return address, rsp that of the handler's frame. Looks like a call of _Unwind_Resume there;
 // which one (a program may bring its own unwinder) is in marker_resume_target.
     .p2align 4

@@ -46,7 +46,7 @@ bool program_unwinder_goes_on(struct walker *walker);
 void program_unwinder_expect_memory(void);
 bool program_unwinder_has_memory(void);
 
-// The same for one that nobody understands, but that asks.
+// The same for an unknown unwinder that asks.
 void program_unwinder_forbid_markers(void);
 bool program_unwinder_forbids_markers(void);
 

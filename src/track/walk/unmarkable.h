@@ -2,8 +2,7 @@
 #ifndef CAIRN_TRACK_WALK_UNMARKABLE_H
 #define CAIRN_TRACK_WALK_UNMARKABLE_H
 
-// Frames whose return address somebody reads, keeps or returns through twice: they never carry the
-// marker.
+// Frames whose return address is read, kept or returned through twice: they never carry the marker.
 
 #include "base/place.h"
 #include "loadmap/loadmap.h"

@@ -143,7 +143,7 @@ static size_t run_length(const struct unwind_pass *pass)
     return left < RUN_FRAMES ? left : RUN_FRAMES;
 }
 
-// Goes on by as many frames as can be left at once, and notes all of them but the last, which is in
+// Walks up as many frames as can be left at once, and notes all of them but the last, which is in
 // cursor.left. None of those between is the marker's: its code has no fast recipe. False: the walk
 // has come to its end.
 static bool go_on(struct unwind_pass *pass)
@@ -163,7 +163,7 @@ static bool go_on(struct unwind_pass *pass)
     return true;
 }
 
-// A search that led to no end has found calls that are over: nobody knows who has called.
+// A search that led nowhere has found calls that are over: the caller is not known.
 static void drop_unsure(struct unwind_pass *pass)
 {
     struct walker *walker = pass->walker;
@@ -177,8 +177,8 @@ static void drop_unsure(struct unwind_pass *pass)
     oldest->flags = 0;
 }
 
-// The caller of a frame of the list, whose callee is there still, is the one that it was: the words
-// that tell are the same.
+// The caller of a frame of the list, whose callee is still there, is the same as before: the words
+// that lead to it are unchanged.
 static bool is_unchanged(const struct walk_frame *frame, const struct walk_frame *callee)
 {
     const stack_word *cfa = (const stack_word *)(frame->slot + sizeof(uintptr_t));

@@ -56,7 +56,7 @@ struct walk_frame *unwind_pass_map_frames(size_t capacity);
 // Goes up from where the cursor stands, as far as it may.
 void unwind_pass_walk(struct unwind_pass *pass);
 
-// The next frame up, where they are told instead of walked. False: no memory. Signal-safe.
+// The next frame up, for paths that are known instead of walked. False: no memory. Signal-safe.
 bool unwind_pass_tell(struct unwind_pass *pass, place_t site, place_t function);
 
 // How many of the oldest frames are those of the last sample.

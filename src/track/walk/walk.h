@@ -12,10 +12,10 @@
 //
 // As long as the marker is in the slot of frames[m], frames[0..m] are still on the stack,
 // unchanged. A sample walks from the leaf to the marker, cuts the rest of the list off, appends
-// what it walked, and moves the marker to the youngest frame that may carry it. Without a marker
-// the walk goes on until it meets a frame of the last sample, and the words that the older ones
-// were found by are the same still (csprof's memoisation, without a walk); if it meets none, to the
-// root. Both build the same tree.
+// what it walked, and moves the marker to the youngest frame that may carry it. Without a marker,
+// the walk continues until it meets a frame of the last sample whose older frames were found by
+// words that are unchanged (csprof's memoisation, without a walk); if it meets none, to the root.
+// Both build the same tree.
 
 #include "live/live.h"
 #include "track/walk/marker.h"
@@ -100,7 +100,7 @@ int walk_open(struct walker *walker, struct arena *arena, ref_t tree, struct liv
 // their reach.
 void walk_close(struct walker *walker);
 
-// Goes on with another tree, in a sample before the walk: nothing of the last one is known there.
+// Continues with another tree, in a sample before the walk: nothing of the last one is known there.
 // Signal-safe.
 void walk_turn_to(struct walker *walker, ref_t tree, struct live_stats *stats);
 
@@ -109,8 +109,8 @@ void walk_turn_to(struct walker *walker, ref_t tree, struct live_stats *stats);
 // tree; others have no weights of edges).
 ref_t walk_sample(struct walker *walker, const void *ucontext, uint64_t weight);
 
-// The same where the program has called us: pc is where it goes on, sp and bp are what it has
-// there. In normal context, or a signal's handler that has not interrupted the walker.
+// The same for a call from the program: pc is where it continues, sp and bp are its values there.
+// In normal context, or a signal's handler that has not interrupted the walker.
 ref_t walk_here(struct walker *walker, uintptr_t pc, uintptr_t sp, uintptr_t bp, uint64_t weight);
 
 // How a sample taken at every N-th call weighs the edges of its context (ACCT, section 3.1).

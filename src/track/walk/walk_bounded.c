@@ -56,7 +56,7 @@ static bool holds(const struct walker *walker, size_t index)
                       site_in_tree(frame), frame->function);
 }
 
-// The frame is on the stack as it was, as far as its return address tells.
+// True if the frame is on the stack as it was, by its return address.
 static bool is_still_there(const struct walker *walker, const struct walk_frame *frame)
 {
     const struct unwind_bounds seen = {.low = walker->lowest, .high = walker->stack.high - 7};
@@ -90,7 +90,7 @@ static size_t older_frames(const struct walker *walker, uintptr_t slot)
     return count;
 }
 
-// The walk was cut off, and no marker tells where it belongs. The list does, if the oldest frames
+// The walk was cut off, and no marker shows where it belongs. The list does, if the oldest frames
 // that were walked are in it, and those above them have not changed: a look at each slot is cheap
 // beside a step of a walk.
 static void join_by_slots(const struct unwind_pass *pass, uintptr_t slot, struct junction *junction)
@@ -306,8 +306,8 @@ static bool same_slot(const struct walk_frame *a, const struct walk_frame *b)
 }
 
 // The gap is closed if the frame before it is among those found, or if they begin at the root. The
-// former may have become another function's (a tail call), the latter may tell that more has
-// changed: what was found is the truth. False: neither. *from: where in the list what was found
+// former may have become another function's (a tail call), the latter may show that more has
+// changed: the walked frames are right. False: neither. *from: where in the list what was found
 // begins, *first: and which of it.
 static bool find_joint(const struct unwind_pass *up, size_t *from, size_t *first)
 {
@@ -393,8 +393,8 @@ static __attribute__((noinline)) void mend(struct walker *walker, size_t left)
         drop_rest(walker);
 }
 
-// There are no statements to tell where code without tables was: its address stands for the
-// function, so that a reader can name it.
+// There are no statements with the places of code without tables: the address stands for the
+// function, so a reader can name it.
 void unwind_pass_name_leaf(struct unwind_pass *pass)
 {
     struct walk_frame *leaf = &pass->walker->frames[pass->walker->capacity - 1];

@@ -344,7 +344,7 @@ bool burst_meets(struct calls_thread *calls)
     return follows;
 }
 
-// A slice of calls is used up; burst_cells tells if the call that noticed is followed. The caller
+// A slice of calls is used up; burst_cells says whether the present call is followed. The caller
 // has saved all registers.
 __attribute__((visibility("hidden"))) void burst_turn(struct calls_thread *calls)
 {
@@ -398,7 +398,7 @@ void burst_tick_window(struct calls_thread *calls, const void *ucontext, bool op
     if (current_window() != NO_WINDOW && open != (current_window() == WINDOW_OPEN)) {
         set_window(open);
         calls_switch(open);
-        // Functions that tell of themselves do so all the time: who is active is known.
+        // Functions with -finstrument-functions report all the time, so the active ones are known.
         if (open && !calls->active->told)
             calls_find_cursor(calls, ucontext);
     }

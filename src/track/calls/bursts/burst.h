@@ -11,10 +11,10 @@
 // nanosecond. Which is less is found out on the way: of calls that pass, every thousandth or so
 // comes by the hook, and who is met there several times in an interval is switched from then on.
 //
-// Time is the CPU time of a thread, told by its clock: a thread that has run for an interval
-// without a burst begins one, for all. So it is a matter of what the program does, and not of what
-// else the machine has to do. Chance makes intervals a little longer or shorter, or bursts might
-// keep step with what the program does again and again. Each thread then takes part at its own pace
+// Time is the CPU time of a thread, by its clock. A thread that has run for an interval without a
+// burst begins one, for all. So it is a matter of what the program does, and not of what else the
+// machine has to do. Chance makes intervals a little longer or shorter, or bursts might keep step
+// with what the program does again and again. Each thread then takes part at its own pace
 // (burst_pace.h): what its calls count for makes up for what is not followed, so that counts are
 // estimates of how often the program called. The burst is over when the thread that has begun it is
 // through.
@@ -45,8 +45,8 @@ uint64_t burst_open(struct calls_thread *calls, uint64_t owed_ns);
 // The CPU time of the calling thread that its calls do not stand for yet, and 1: never 0.
 uint64_t burst_owed(const struct calls_thread *calls);
 
-// One burst instead, whose begin and end somebody else decides: in it or not, at the start and at
-// each tick. Functions that tell of themselves ask whether they count.
+// One burst instead, whose begin and end the caller decides: in it or not, at the start and at each
+// tick. Functions with -finstrument-functions ask whether they count.
 void burst_start_window(bool open);
 void burst_tick_window(struct calls_thread *calls, const void *ucontext, bool open);
 bool burst_is_closed(void);
@@ -63,8 +63,8 @@ void burst_after_fork(void);
 // again. Signal-safe.
 uint64_t burst_tick(struct calls_thread *calls, const void *ucontext);
 
-// A call that a hook has to look into. True if no burst is running: then it counts for nobody, but
-// tells who is called. Its hook returns to `back`.
+// A call that a hook has to look into. True if no burst is running: then the call does not count,
+// but shows which functions are busy. Its hook returns to `back`.
 bool burst_rests(struct calls_thread *calls, uintptr_t back);
 
 // A call that a hook has to look into, without vector registers. True if it only ends a lap of

@@ -135,13 +135,13 @@ bool pace_lap(struct pace *pace, uint64_t ticks, int64_t *cell)
     return true;
 }
 
-// The native time between calls that pass: a relay takes some of it, and telling of laps.
+// The native time between calls that pass, without that of relays and of noting laps.
 static uint64_t native_ps(const struct pace_options *options, uint64_t each_ps, uint64_t telling_ps)
 {
     return most(less(each_ps, options->passing_ps + telling_ps), 1);
 }
 
-// Laps are timed by a clock that goes on while others have the processor.
+// Laps are timed by a clock that runs on while others have the processor.
 static bool was_away(const struct pace *pace, const struct pace_options *options, uint64_t passed)
 {
     const uint64_t last = pace->lap[(pace->laps - 1) % PACE_KEPT_LAPS].end,
@@ -212,8 +212,8 @@ static void learn(struct pace *pace, uint64_t sample)
 }
 
 // Where calls are seldom, what following adds is lost in how much the time between them varies. A
-// few calls tell that it is less, but not that it is more: what it is taken for may be why they are
-// so few.
+// few calls can show that it is less, but not that it is more: an estimate that is too high may be
+// why they are so few.
 static bool tells(const struct pace *pace, uint64_t sample)
 {
     return (pace->calls >= LEAST_LESSON || (pace->calls && sample < pace->following_ps)) &&

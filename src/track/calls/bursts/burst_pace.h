@@ -38,8 +38,7 @@
 //   0 and more   calls pass, until it is used up
 //   negative     calls are followed; at the lowest number of all, a slice is used up
 //
-// No state here is anybody else's: ticks and hooks of the thread alone come here, one at a time.
-// Signal-safe.
+// The state is the thread's alone: its ticks and hooks come here, one at a time. Signal-safe.
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -126,7 +125,7 @@ uint64_t pace_begin(struct pace *pace, const struct pace_options *options, uint3
 bool pace_lap(struct pace *pace, uint64_t ticks, int64_t *cell);
 
 // The relay has let a call through, and the thread has not been following. True if it follows from
-// this call on. Else it counts for nobody; the thread has done its part if it is RESTING.
+// this call on. Else it does not count; the thread has done its part if it is RESTING.
 bool pace_meet(struct pace *pace, const struct pace_options *options, uint32_t burst, uint64_t now,
                int64_t *cell);
 

@@ -8,7 +8,7 @@
     .globl burst_turn_enter, burst_try_relays, burst_try_nothing
 
     .text
-// Where relays go that have used up a slice of calls: it may be the last, or the call goes on to the hook.
+// Relays jump here when a slice of calls is used up: it may be the last, or the call continues to the hook.
     .p2align 5
     .type burst_turn_enter, @function
 burst_turn_enter:
