@@ -149,7 +149,7 @@ static uint32_t frame_function(struct builder *builder, uint32_t frame, const st
         return real_function(builder, inside)->function;
     if (entry)
         return real_function(builder, entry)->function;
-    const char *module = functions_module(builder->functions, place_module(begin));
+    const char *module = functions_module_name(builder->functions, place_module(begin));
     char name[256];
     snprintf(name, sizeof name, "<unknown in %s>", module ? module : "no module");
     return functions_intern(builder->functions, name, place_module(begin));
@@ -227,7 +227,7 @@ static struct position locate(struct builder *builder, uint32_t frame, place_t i
     struct place_in_tree *place = &builder->places[frame];
     if (place->begins)
         return (struct position){place->node, place->call};
-    const struct spot *spot = functions_at(builder->functions, builder->from->process, inside);
+    const struct spot *spot = functions_look_up(builder->functions, builder->from->process, inside);
     uint32_t node = frame_node(builder, frame, spot);
     if (node == place->base) // left out: as if the caller stood at the call
         return (struct position){node, place->call};

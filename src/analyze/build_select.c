@@ -11,7 +11,7 @@ static const char *start_routine(struct functions *functions, const struct profi
 {
     if (tree->start == 0)
         return "main thread";
-    const struct spot *spot = functions_at(functions, tree->process, tree->start);
+    const struct spot *spot = functions_look_up(functions, tree->process, tree->start);
     if (!spot)
         return "thread";
     const struct located *last = functions_located(functions, spot) + spot->count - 1;

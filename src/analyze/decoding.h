@@ -11,7 +11,6 @@
 // A thread's path goes on with that of its creator, and a child's, where it is older than the fork,
 // is its parent's.
 
-#include "encode/context_text.h"
 #include "profile/profile.h"
 
 struct decoding;

@@ -161,7 +161,7 @@ struct flat *flat_new(const struct calltree *tree, enum flat_by by)
     return flat;
 }
 
-struct sort_key {
+struct flat_sort_key {
     const struct flat *flat;
     const struct functions *functions;
     const uint64_t *values, *others;
@@ -170,7 +170,7 @@ struct sort_key {
 
 static int compare_rows(const void *left, const void *right, void *context)
 {
-    const struct sort_key *key = context;
+    const struct flat_sort_key *key = context;
     uint32_t a = *(const uint32_t *)left, b = *(const uint32_t *)right;
     const uint64_t *columns[] = {key->values, key->others};
     for (unsigned i = 0; i < 2; i++) {
@@ -197,11 +197,11 @@ void flat_order(struct flat *flat, const struct functions *functions, unsigned m
     for (size_t i = 0; i < flat->count; i++)
         flat->order[i] = (uint32_t)i;
     bool by_self = order == ORDER_SELF;
-    struct sort_key key = {.flat = flat,
-                           .functions = functions,
-                           .values = by_self ? flat->self : flat->total,
-                           .others = by_self ? flat->total : flat->self,
-                           .metric = metric};
+    struct flat_sort_key key = {.flat = flat,
+                                .functions = functions,
+                                .values = by_self ? flat->self : flat->total,
+                                .others = by_self ? flat->total : flat->self,
+                                .metric = metric};
     if (flat->count > 1)
         qsort_r(flat->order, flat->count, sizeof *flat->order, compare_rows, &key);
 }

@@ -281,7 +281,8 @@ const struct spot *functions_spot(const struct functions *functions, uint32_t nu
     return number && functions->spots[number - 1].count ? &functions->spots[number - 1] : NULL;
 }
 
-const struct spot *functions_at(const struct functions *functions, uint32_t process, place_t place)
+const struct spot *functions_look_up(const struct functions *functions, uint32_t process,
+                                     place_t place)
 {
     return functions_spot(functions, functions_number(functions, process, place));
 }
@@ -311,7 +312,7 @@ const char *functions_file(const struct functions *functions, uint32_t file)
     return functions->files[file];
 }
 
-const char *functions_module(const struct functions *functions, uint32_t module)
+const char *functions_module_name(const struct functions *functions, uint32_t module)
 {
     if (module == MODULE_NONE)
         return NULL;

@@ -46,7 +46,8 @@ void functions_free(struct functions *functions);
 // First all places are asked for, then they are resolved at once, then looked up.
 void functions_want(struct functions *functions, uint32_t process, place_t place);
 void functions_resolve(struct functions *functions);
-const struct spot *functions_at(const struct functions *functions, uint32_t process, place_t place);
+const struct spot *functions_look_up(const struct functions *functions, uint32_t process,
+                                     place_t place);
 
 // The same in two steps: a number for a place, 0 if it is not known, and what it stands for.
 uint32_t functions_number(const struct functions *functions, uint32_t process, place_t place);
@@ -73,8 +74,8 @@ uint32_t functions_intern(struct functions *functions, const char *name, uint32_
 void functions_define(struct functions *functions, uint32_t function, uint32_t file, uint32_t line);
 
 const char *functions_file(const struct functions *functions, uint32_t file); // NULL for 0
-const char *functions_module(const struct functions *functions,
-                             uint32_t module); // last part of its path
+const char *functions_module_name(const struct functions *functions,
+                                  uint32_t module); // last part of its path
 
 // The names of the threads and processes of the profile.
 const struct names *functions_names(struct functions *functions);

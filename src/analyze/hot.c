@@ -7,7 +7,7 @@
 #define NONE UINT32_MAX
 
 // All trees of a profile as one: a context is there once.
-struct context {
+struct hot_context {
     uint32_t parent;
     place_t site, function;
     uint64_t weight, error;
@@ -19,7 +19,7 @@ struct contexts {
     unsigned metric;
     unsigned error; // the metric that bounds it; as many as there are: none
     bool in_frames; // where the metric lies: in frames, or in statements
-    struct context *list;
+    struct hot_context *list;
     size_t count, capacity;
     uint32_t *slots; // context; NONE: free
     size_t slot_count;
@@ -46,7 +46,7 @@ static uint32_t *find_slot(const struct contexts *contexts, uint32_t parent, pla
         uint32_t *slot = &contexts->slots[at & (contexts->slot_count - 1)];
         if (*slot == NONE)
             return slot;
-        const struct context *known = &contexts->list[*slot];
+        const struct hot_context *known = &contexts->list[*slot];
         if (known->parent == parent && known->site == site && known->function == function)
             return slot;
     }
@@ -60,7 +60,7 @@ static uint32_t context_below(struct contexts *contexts, uint32_t parent, place_
         contexts->list = memory_grown(contexts->list, &contexts->capacity, contexts->count + 1,
                                       sizeof *contexts->list);
         contexts->list[contexts->count] =
-            (struct context){.parent = parent, .site = site, .function = function};
+            (struct hot_context){.parent = parent, .site = site, .function = function};
         *slot = (uint32_t)contexts->count++;
     }
     return *slot;
@@ -115,7 +115,7 @@ static struct hot_cut choose(struct contexts *contexts, double least,
 {
     struct hot_cut cut = {0};
     for (size_t i = contexts->count; i-- > 1;) { // parents stand before their children
-        struct context *context = &contexts->list[i];
+        struct hot_context *context = &contexts->list[i];
         const bool is_hot = (double)context->weight >= least;
         const bool is_sure = !choice->sure_only || context->error <= context->weight / 2;
         cut.contexts += is_hot && is_sure;

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: MIT
 
 #include "analyze/names.h"
-#include "analyze/functions.h"
 #include "analyze/hash_index.h"
 #include "base/memory.h"
 #include "base/text/text.h"
@@ -20,13 +19,13 @@ struct names {
 };
 
 // A word of the commands of a program, and in how many of them it is.
-struct word {
+struct name_word {
     uint64_t hash; // of both
     uint32_t processes, last;
 };
 
 struct words {
-    struct word *words;
+    struct name_word *words;
     size_t count, capacity;
     struct hash_index by_hash;
 };
@@ -58,7 +57,7 @@ static const char *program_of(const struct profile *profile, uint32_t process)
 }
 
 // Two words of the same hash would be taken for one: a name would have a word too much or too few.
-static struct word *find_word(struct words *words, uint64_t hash)
+static struct name_word *find_word(struct words *words, uint64_t hash)
 {
     struct hash_index_cursor cursor = hash_index_find(&words->by_hash, hash);
     for (uint32_t found; hash_index_next(&words->by_hash, &cursor, &found);)
@@ -66,14 +65,14 @@ static struct word *find_word(struct words *words, uint64_t hash)
             return &words->words[found];
     words->words =
         memory_grown(words->words, &words->capacity, words->count + 1, sizeof *words->words);
-    words->words[words->count] = (struct word){.hash = hash, .last = UINT32_MAX};
+    words->words[words->count] = (struct name_word){.hash = hash, .last = UINT32_MAX};
     hash_index_add(&words->by_hash, hash, (uint32_t)words->count);
     return &words->words[words->count++];
 }
 
 static void count_word(struct words *words, uint64_t hash, uint32_t process)
 {
-    struct word *word = find_word(words, hash);
+    struct name_word *word = find_word(words, hash);
     word->processes += word->last != process;
     word->last = process;
 }
@@ -143,7 +142,7 @@ static char *process_name(struct words *words, const struct names *names, uint32
     unsigned columns = put_short(out, program, names->ellipsis);
     bool left_out = false;
     for (unsigned w = 1; w < count; w++) {
-        const struct word *word = find_word(words, hash_text(program_hash, command[w]));
+        const struct name_word *word = find_word(words, hash_text(program_hash, command[w]));
         if (any && (word->processes == processes || is_repeated(command, w))) {
             left_out = true;
             continue;

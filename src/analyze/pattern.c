@@ -4,12 +4,12 @@
 #include "base/memory.h"
 #include <regex.h>
 
-enum answer { NOT_ASKED, NO, YES };
+enum pattern_answer { NOT_ASKED, NO, YES };
 
 struct pattern {
     char *text;
     regex_t expression;
-    uint8_t *answers; // enum answer, per function
+    uint8_t *answers; // enum pattern_answer, per function
     size_t capacity;
 };
 

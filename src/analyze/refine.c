@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 
 #include "analyze/refine.h"
-#include "analyze/report/short_name.h"
+#include "analyze/short_name.h"
 #include "base/memory.h"
 
 #define CYCLE_LIMIT 4096 // functions between two calls of the same one

@@ -106,7 +106,7 @@ static const char *const sections[] = {".text", ".text.startup", ".text.exit", "
 #define SECTIONS (int)(sizeof sections / sizeof *sections)
 
 // The function whose head is being read, as far as it is known.
-struct head {
+struct as_head {
     int no_ops;        // so far, that follow the label of an entry; -1: the last line was neither
     bool is_long;      // its no-op has six bytes
     long place;        // in the output, of its alignment; -1: it has none
@@ -122,7 +122,7 @@ struct head {
 };
 
 // Follows from section to section.
-static void note_section(struct head *head, const char *line)
+static void note_section(struct as_head *head, const char *line)
 {
     char name[64], end;
     if (!strncmp(line, "#APP", 4) || !strncmp(line, "#NO_APP", 7))
@@ -161,7 +161,7 @@ static bool is_of_head(const char *line)
 
 // An alignment may be that of a function: leaves room for what it would become. True if it was
 // written.
-static bool take_alignment(struct head *head, FILE *to, const char *line)
+static bool take_alignment(struct as_head *head, FILE *to, const char *line)
 {
     unsigned power, bytes;
     char rest;
@@ -187,7 +187,7 @@ static bool take_alignment(struct head *head, FILE *to, const char *line)
 
 // Replaces the alignment of a function: the no-op that follows ends where the function would have
 // begun, or a line later.
-static void write_place(struct head *head, FILE *to)
+static void write_place(struct as_head *head, FILE *to)
 {
     char line[2 * PLACE_LENGTH];
     const unsigned number = ++head->count, edge = head->boundary - 1;
@@ -212,7 +212,7 @@ static void write_place(struct head *head, FILE *to)
 }
 
 // The head has ended: the no-op comes.
-static void take_label(struct head *head, FILE *to)
+static void take_label(struct as_head *head, FILE *to)
 {
     head->no_ops = 0;
     head->is_long = false;
@@ -224,7 +224,7 @@ static void take_label(struct head *head, FILE *to)
 }
 
 // True if the line is a no-op of an entry; the last one writes one for all.
-static bool take_no_op(struct head *head, FILE *to, const char *line, bool *changed)
+static bool take_no_op(struct as_head *head, FILE *to, const char *line, bool *changed)
 {
     if (head->no_ops >= 0 && !strcmp(line, NO_OP)) {
         if (++head->no_ops == NO_OPS) {
@@ -249,7 +249,7 @@ static bool rewrite(FILE *from, FILE *to, bool *changed)
     char *line = NULL;
     size_t capacity = 0;
     ssize_t length;
-    struct head head = {.no_ops = -1, .place = -1, .section = -1};
+    struct as_head head = {.no_ops = -1, .place = -1, .section = -1};
     while ((length = getline(&line, &capacity, from)) > 0) {
         note_section(&head, line);
         if (take_no_op(&head, to, line, changed) || take_alignment(&head, to, line))

@@ -31,7 +31,7 @@ enum {
     OPTION_NO_DEBUGINFOD,
 };
 
-struct arguments {
+struct compare_arguments {
     const char *path[2];
     const char *metric, *svg;
     struct compare_options compare;
@@ -52,7 +52,7 @@ static int parse_real(const char *option, const char *text, double most, double 
 }
 
 // "0.1,0.01": these replace the usual ones.
-static int parse_thresholds(const char *text, struct arguments *arguments)
+static int parse_thresholds(const char *text, struct compare_arguments *arguments)
 {
     for (unsigned i = 0; i < arguments->compare.threshold_count; i++)
         free(arguments->thresholds[i]);
@@ -87,7 +87,7 @@ static int parse_edges(const char *text, unsigned *edges)
     return 0;
 }
 
-static int parse_scale(const char *text, struct arguments *arguments)
+static int parse_scale(const char *text, struct compare_arguments *arguments)
 {
     arguments->scale_given = true;
     arguments->compare.scale = 0;
@@ -102,7 +102,7 @@ static int parse_scale(const char *text, struct arguments *arguments)
     return parse_real("scale", text, INFINITY, &arguments->compare.scale);
 }
 
-static int parse_option(int option, const char *text, struct arguments *arguments)
+static int parse_option(int option, const char *text, struct compare_arguments *arguments)
 {
     switch (option) {
     case OPTION_METRIC:
@@ -149,7 +149,7 @@ static const struct option_row rows[] = {
     OPTION_TABLE_END,
 };
 
-static int parse(int argc, char **argv, struct arguments *arguments)
+static int parse(int argc, char **argv, struct compare_arguments *arguments)
 {
     struct option_scan scan = option_scan(&command_compare, argc, argv);
     for (int option; (option = option_next(&scan)) != OPTION_END;) {
@@ -173,7 +173,7 @@ static int write_bars(FILE *out, const void *comparison)
     return bars_write(out, comparison);
 }
 
-static int write_svg(const struct arguments *arguments, const struct comparison *comparison)
+static int write_svg(const struct compare_arguments *arguments, const struct comparison *comparison)
 {
     const int error = replace_file(arguments->svg, write_bars, comparison);
     if (error == 0)
@@ -182,7 +182,8 @@ static int write_svg(const struct arguments *arguments, const struct comparison 
     return STATUS_FAILED;
 }
 
-static int print_comparison(const struct arguments *arguments, const struct comparison *comparison)
+static int print_comparison(const struct compare_arguments *arguments,
+                            const struct comparison *comparison)
 {
     // First: whoever leaves the pager early ends the command.
     int status = arguments->svg ? write_svg(arguments, comparison) : 0;
@@ -215,7 +216,8 @@ static double usual_phi(struct analysis analyses[2])
     return USUAL_PHI;
 }
 
-static int compare_opened(struct arguments *arguments, struct analysis analyses[2], char **error)
+static int compare_opened(struct compare_arguments *arguments, struct analysis analyses[2],
+                          char **error)
 {
     struct alignment alignment;
     if (compare_align(&alignment, &analyses[EXACT], &analyses[APPROX], arguments->metric, error) <
@@ -248,7 +250,7 @@ static int compare_opened(struct arguments *arguments, struct analysis analyses[
     return status;
 }
 
-static int compare(struct arguments *arguments)
+static int compare(struct compare_arguments *arguments)
 {
     char *error = NULL;
     struct analysis analyses[2] = {0};
@@ -272,7 +274,7 @@ static int compare(struct arguments *arguments)
 
 static int run_compare(int argc, char **argv)
 {
-    struct arguments arguments = {
+    struct compare_arguments arguments = {
         .compare = {.edges = USUAL_EDGES},
         .analysis = {.inlines = true, .debuginfod = true},
     };

@@ -7,6 +7,7 @@
 
 #include "analyze/decoding.h"
 #include "base/text/json.h"
+#include "encode/context_text.h"
 #include "symbol/symbol.h"
 
 enum decode_style { DECODE_BELOW, DECODE_FOLDED, DECODE_JSON };

@@ -15,7 +15,7 @@
 #include <stdlib.h>
 #include <sys/stat.h>
 
-struct arguments {
+struct export_arguments {
     const struct export_format *format;
     const char *path, *output, *metric;
     struct analysis_options analysis;
@@ -77,7 +77,7 @@ static const struct option_row rows[] = {
     OPTION_TABLE_END,
 };
 
-static int parse(int argc, char **argv, struct arguments *arguments)
+static int parse(int argc, char **argv, struct export_arguments *arguments)
 {
     struct option_scan scan = option_scan(&command_export, argc, argv);
     int status = 0;
@@ -153,7 +153,7 @@ static int write_job(FILE *out, const void *content)
     return job->format->write(out, job->input);
 }
 
-static int write_file(const struct arguments *arguments, const struct export_input *input)
+static int write_file(const struct export_arguments *arguments, const struct export_input *input)
 {
     const char *path = arguments->output;
     struct stat status, profile;
@@ -176,7 +176,7 @@ static uint64_t count_contexts(const struct export_input *input)
     return contexts;
 }
 
-static void print_json(const struct arguments *arguments, const struct export_input *input)
+static void print_json(const struct export_arguments *arguments, const struct export_input *input)
 {
     const struct profile_metric *metric = &input->analysis->profile->metrics[input->metric];
     struct stat status = {0};
@@ -195,7 +195,7 @@ static void print_json(const struct arguments *arguments, const struct export_in
     json_finish(&json);
 }
 
-static int write_out(const struct arguments *arguments, const struct export_input *input)
+static int write_out(const struct export_arguments *arguments, const struct export_input *input)
 {
     if (arguments->output) {
         const int status = write_file(arguments, input);
@@ -208,7 +208,7 @@ static int write_out(const struct arguments *arguments, const struct export_inpu
     return finish_output("export");
 }
 
-static int export_tree(const struct arguments *arguments, struct analysis *analysis,
+static int export_tree(const struct export_arguments *arguments, struct analysis *analysis,
                        unsigned metric)
 {
     struct calltree *tree =
@@ -225,7 +225,7 @@ static int export_tree(const struct arguments *arguments, struct analysis *analy
     return status;
 }
 
-static int export_profile(const struct arguments *arguments)
+static int export_profile(const struct export_arguments *arguments)
 {
     char *error = NULL;
     struct analysis analysis;
@@ -249,7 +249,7 @@ static int export_profile(const struct arguments *arguments)
 
 static int run_export(int argc, char **argv)
 {
-    struct arguments arguments = {.analysis = {.inlines = true, .debuginfod = true}};
+    struct export_arguments arguments = {.analysis = {.inlines = true, .debuginfod = true}};
     int status = parse(argc, argv, &arguments);
     if (status == PROCEED)
         status = export_profile(&arguments);

@@ -12,7 +12,7 @@
 #include <errno.h>
 #include <getopt.h>
 
-struct arguments {
+struct merge_arguments {
     const char *output;
     char **paths;
     size_t count;
@@ -31,7 +31,7 @@ static const struct option_row rows[] = {
     OPTION_TABLE_END,
 };
 
-static int parse(int argc, char **argv, struct arguments *arguments)
+static int parse(int argc, char **argv, struct merge_arguments *arguments)
 {
     struct option_scan scan = option_scan(&command_merge, argc, argv);
     for (int option; (option = option_next(&scan)) != OPTION_END;) {
@@ -69,7 +69,7 @@ static uint64_t count_nodes(const struct profile *profile)
     return nodes;
 }
 
-static void print_json(const struct arguments *arguments, const struct profile *merged)
+static void print_json(const struct merge_arguments *arguments, const struct profile *merged)
 {
     struct json json;
     json_start(&json, stdout);
@@ -87,7 +87,7 @@ static void print_json(const struct arguments *arguments, const struct profile *
     json_finish(&json);
 }
 
-static void print_summary(const struct arguments *arguments, const struct profile *merged)
+static void print_summary(const struct merge_arguments *arguments, const struct profile *merged)
 {
     char *metrics = NULL;
     size_t bytes = 0;
@@ -103,7 +103,7 @@ static void print_summary(const struct arguments *arguments, const struct profil
     free(metrics);
 }
 
-static int write_merged(const struct arguments *arguments, struct profile **profiles)
+static int write_merged(const struct merge_arguments *arguments, struct profile **profiles)
 {
     char *error = NULL;
     struct profile *merged = profile_merge((const struct profile *const *)profiles,
@@ -124,7 +124,7 @@ static int write_merged(const struct arguments *arguments, struct profile **prof
     return failed ? STATUS_FAILED : finish_output("merge");
 }
 
-static int merge(const struct arguments *arguments)
+static int merge(const struct merge_arguments *arguments)
 {
     struct profile **profiles = memory_array(arguments->count, sizeof *profiles);
     int status = 0;
@@ -144,7 +144,7 @@ static int merge(const struct arguments *arguments)
 
 static int run_merge(int argc, char **argv)
 {
-    struct arguments arguments = {.processes = MERGE_BY_PROGRAM};
+    struct merge_arguments arguments = {.processes = MERGE_BY_PROGRAM};
     int status = parse(argc, argv, &arguments);
     return status == PROCEED ? merge(&arguments) : status;
 }

@@ -97,7 +97,7 @@ static const struct option_row rows[] = {
     OPTION_TABLE_END,
 };
 
-struct arguments {
+struct report_arguments {
     struct report_options report;
     struct analysis_options analysis;
     struct pattern_list ignore;
@@ -141,7 +141,7 @@ static int parse_list(const char *option, const char *text, struct pattern_list 
     return status;
 }
 
-static int parse_choice(int option, const char *text, struct arguments *arguments)
+static int parse_choice(int option, const char *text, struct report_arguments *arguments)
 {
     static const char *const views[] = {"tree", "callers", "flat", "processes", NULL};
     static const char *const by[] = {"function", "line",    "module", "thread",
@@ -174,7 +174,7 @@ static int parse_choice(int option, const char *text, struct arguments *argument
     return chosen < 0 ? STATUS_MISUSE : 0;
 }
 
-static int parse_option(int option, const char *text, struct arguments *arguments)
+static int parse_option(int option, const char *text, struct report_arguments *arguments)
 {
     struct report_options *report = &arguments->report;
     switch (option) {
@@ -242,7 +242,7 @@ static int parse_option(int option, const char *text, struct arguments *argument
     }
 }
 
-static int parse(int argc, char **argv, struct arguments *arguments)
+static int parse(int argc, char **argv, struct report_arguments *arguments)
 {
     struct option_scan scan = option_scan(&command_report, argc, argv);
     for (int option; (option = option_next(&scan)) != OPTION_END;) {
@@ -272,7 +272,7 @@ static int parse(int argc, char **argv, struct arguments *arguments)
     return PROCEED;
 }
 
-static int print_report(const struct arguments *arguments)
+static int print_report(const struct report_arguments *arguments)
 {
     char *error = NULL;
     struct analysis analysis;
@@ -296,7 +296,7 @@ static int print_report(const struct arguments *arguments)
 
 static int run_report(int argc, char **argv)
 {
-    struct arguments arguments = {
+    struct report_arguments arguments = {
         .report = {.least = -1, .fold = true},
         .analysis = {.inlines = true, .debuginfod = true},
     };

@@ -26,7 +26,7 @@ enum {
 #define FAINT "#6b7280"
 #define LINE "#e3e6ea"
 
-struct picture {
+struct bars_picture {
     FILE *out;
     const struct comparison *comparison;
     double pair, width; // of a pair of bars, of the whole
@@ -55,7 +55,7 @@ static void put_escaped(FILE *out, const char *text)
     }
 }
 
-static void put_head(const struct picture *picture)
+static void put_head(const struct bars_picture *picture)
 {
     FILE *out = picture->out;
     double height = TOP + HEIGHT + FOOT;
@@ -74,7 +74,7 @@ static void put_correlation(FILE *out, const char *name, double value)
         fprintf(out, ", %s %.4f", name, value);
 }
 
-static void put_title(const struct picture *picture)
+static void put_title(const struct bars_picture *picture)
 {
     FILE *out = picture->out;
     const struct comparison *comparison = picture->comparison;
@@ -118,7 +118,7 @@ static double height_of(double share)
     return HEIGHT * fmax(0, fmin(1, share));
 }
 
-static void put_grid(const struct picture *picture)
+static void put_grid(const struct bars_picture *picture)
 {
     double right = picture->width - RIGHT;
     for (unsigned percent = 0; percent <= 100; percent += 20) {
@@ -134,7 +134,7 @@ static void put_grid(const struct picture *picture)
             LEFT - 56, TOP + HEIGHT / 2);
 }
 
-static double share_of_hottest(const struct picture *picture, uint32_t number,
+static double share_of_hottest(const struct bars_picture *picture, uint32_t number,
                                enum compare_side side)
 {
     const struct comparison *comparison = picture->comparison;
@@ -145,7 +145,7 @@ static double share_of_hottest(const struct picture *picture, uint32_t number,
 }
 
 // The text at a pair of bars under the pointer.
-static void put_tooltip(const struct picture *picture, unsigned rank, uint32_t number)
+static void put_tooltip(const struct bars_picture *picture, unsigned rank, uint32_t number)
 {
     FILE *out = picture->out;
     const struct comparison *comparison = picture->comparison;
@@ -174,7 +174,7 @@ static void put_tooltip(const struct picture *picture, unsigned rank, uint32_t n
     free(path);
 }
 
-static void put_label(const struct picture *picture, double x, uint32_t number)
+static void put_label(const struct bars_picture *picture, double x, uint32_t number)
 {
     struct text_style style = {.unicode = true};
     const char *name = compare_name(picture->comparison, number);
@@ -202,7 +202,7 @@ static void put_label(const struct picture *picture, double x, uint32_t number)
     free(shown_caller);
 }
 
-static void put_pair(const struct picture *picture, unsigned rank)
+static void put_pair(const struct bars_picture *picture, unsigned rank)
 {
     static const char *const colours[] = {LIGHT, DARK};
     uint32_t number = picture->comparison->result->top[rank];
@@ -226,7 +226,7 @@ static void put_pair(const struct picture *picture, unsigned rank)
 
 int bars_write(FILE *out, const struct comparison *comparison)
 {
-    struct picture picture = {.out = out, .comparison = comparison};
+    struct bars_picture picture = {.out = out, .comparison = comparison};
     unsigned count = comparison->result->top_count;
     picture.pair =
         fmax(NARROWEST_PAIR, fmin(WIDEST_PAIR, (double)USUAL_WIDTH / (count ? count : 1)));

@@ -4,7 +4,7 @@
 #include "loadmap/image.h"
 #include <dlfcn.h>
 
-struct search {
+struct lookup_search {
     const char *const *names;
     unsigned count;
     bool beyond_us; // RTLD_NEXT
@@ -18,7 +18,7 @@ static bool read_symbols(const struct dl_phdr_info *info, struct dynamic *dynami
     return dynamic_read(dynamic, &image.ref, info->dlpi_addr, info->dlpi_phdr, info->dlpi_phnum);
 }
 
-static void look_into(const struct dynamic *dynamic, struct search *search)
+static void look_into(const struct dynamic *dynamic, struct lookup_search *search)
 {
     for (unsigned i = 0; i < search->count; i++) {
         const uint64_t bit = UINT64_C(1) << i;
@@ -32,7 +32,7 @@ static void look_into(const struct dynamic *dynamic, struct search *search)
 static int look_into_module(struct dl_phdr_info *info, size_t size, void *data)
 {
     (void)size;
-    struct search *search = data;
+    struct lookup_search *search = data;
     struct dynamic dynamic;
     if (read_symbols(info, &dynamic) &&
         !(search->beyond_us && dynamic_holds(&dynamic, (uintptr_t)lookup_symbol, 1)))
@@ -44,7 +44,7 @@ static int look_into_module(struct dl_phdr_info *info, size_t size, void *data)
 static int look_into_first(struct dl_phdr_info *info, size_t size, void *data)
 {
     (void)size;
-    struct search *search = data;
+    struct lookup_search *search = data;
     struct dynamic dynamic;
     if (read_symbols(info, &dynamic) && dynamic.hash)
         look_into(&dynamic, search);
@@ -53,14 +53,15 @@ static int look_into_first(struct dl_phdr_info *info, size_t size, void *data)
 
 bool lookup_in_executable(const char *name)
 {
-    struct search search = {.names = &name, .count = 1};
+    struct lookup_search search = {.names = &name, .count = 1};
     dl_iterate_phdr(look_into_first, &search);
     return search.found != 0;
 }
 
 void lookup_symbols(void *handle, const char *const *names, void **found, unsigned count)
 {
-    struct search search = {.names = names, .count = count, .beyond_us = handle == RTLD_NEXT};
+    struct lookup_search search = {
+        .names = names, .count = count, .beyond_us = handle == RTLD_NEXT};
     bool any_missed = false;
     dl_iterate_phdr(look_into_module, &search);
     for (unsigned i = 0; i < count; i++) {

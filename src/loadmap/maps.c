@@ -154,20 +154,20 @@ bool maps_visit(struct maps_lines *lines,
     return got == 0;
 }
 
-struct reading {
+struct maps_reading {
     struct maps_reader *reader;
     uintptr_t address;
 };
 
 static void read_mapping(void *context, const struct maps_mapping *mapping)
 {
-    const struct reading *reading = context;
+    const struct maps_reading *reading = context;
     add_mapping(reading->reader, reading->address, mapping);
 }
 
 bool maps_read(struct maps_reader *reader, uintptr_t address)
 {
-    struct reading reading = {reader, address};
+    struct maps_reading reading = {reader, address};
     maps_begin(reader);
     const bool whole = maps_visit(&reader->lines, read_mapping, &reading);
     maps_end(reader, address);

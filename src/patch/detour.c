@@ -19,8 +19,8 @@
 #define ADDRESS_SIZE 0x67   // a prefix that changes nothing about a call
 
 // Within reach of all of a module. The first cell holds the hooks' addresses.
-struct pool {
-    struct pool *_Atomic next; // release, when it is whole
+struct cell_pool {
+    struct cell_pool *_Atomic next; // release, when it is whole
     uintptr_t start, end;
     uint32_t used;                  // cells; under the lock
     struct address_index by_target; // under the lock
@@ -33,17 +33,17 @@ struct change {
 };
 
 // Code that is to be written, in a window that moves on.
-struct window {
+struct detour_window {
     uintptr_t start;
     size_t used;
     unsigned char bytes[WINDOW];
 };
 
-static struct pool *_Atomic pools;
+static struct cell_pool *_Atomic pools;
 static struct detour_hooks hooks;
 static struct change *planned;
 static size_t planned_count, planned_room;
-static struct window cells GC_HIDDEN; // of the pool in use
+static struct detour_window cells GC_HIDDEN; // of the pool in use
 
 void detours_start(const struct detour_hooks *given)
 {
@@ -52,7 +52,7 @@ void detours_start(const struct detour_hooks *given)
 
 // ---- writing
 
-static int window_flush(struct window *window)
+static int window_flush(struct detour_window *window)
 {
     if (!window->used)
         return 0;
@@ -65,7 +65,8 @@ static int window_flush(struct window *window)
     return error;
 }
 
-static int window_put(struct window *window, uintptr_t address, const void *bytes, size_t count)
+static int window_put(struct detour_window *window, uintptr_t address, const void *bytes,
+                      size_t count)
 {
     const size_t offset = address - window->start;
     int error = 0;
@@ -84,7 +85,7 @@ static int window_put(struct window *window, uintptr_t address, const void *byte
 
 // ---- detours
 
-static bool reaches(const struct pool *pool, uintptr_t address)
+static bool reaches(const struct cell_pool *pool, uintptr_t address)
 {
     int32_t distance;
     return relocate_distance(address, pool->start, &distance) &&
@@ -92,10 +93,10 @@ static bool reaches(const struct pool *pool, uintptr_t address)
            relocate_distance(address + INSTRUCTION_MOST, pool->start, &distance);
 }
 
-static struct pool *add_pool(uintptr_t address)
+static struct cell_pool *add_pool(uintptr_t address)
 {
     const struct patch_module *module = functions_module(address);
-    struct pool *pool = module ? bump_take(sizeof *pool) : NULL;
+    struct cell_pool *pool = module ? bump_take(sizeof *pool) : NULL;
     void *memory = pool ? code_map_near(module->ref.start, module->ref.end, POOL_BYTES) : NULL;
     if (!memory)
         return NULL;
@@ -110,16 +111,16 @@ static struct pool *add_pool(uintptr_t address)
 }
 
 // A pool with room, within reach of the address.
-static struct pool *pool_for(uintptr_t address)
+static struct cell_pool *pool_for(uintptr_t address)
 {
-    for (struct pool *pool = atomic_load_explicit(&pools, memory_order_relaxed); pool;
+    for (struct cell_pool *pool = atomic_load_explicit(&pools, memory_order_relaxed); pool;
          pool = pool->next)
         if (reaches(pool, address) && pool->used < POOL_BYTES / DETOUR_CELL)
             return pool;
     return add_pool(address);
 }
 
-static uintptr_t next_place(const struct pool *pool)
+static uintptr_t next_place(const struct cell_pool *pool)
 {
     return pool->start + (uintptr_t)pool->used * DETOUR_CELL;
 }
@@ -159,13 +160,13 @@ struct goal {
 static uintptr_t detour_of(uintptr_t instruction, const struct goal *goal)
 {
     const uintptr_t key = goal->slot ? goal->slot : goal->target;
-    for (struct pool *pool = atomic_load_explicit(&pools, memory_order_relaxed); pool;
+    for (struct cell_pool *pool = atomic_load_explicit(&pools, memory_order_relaxed); pool;
          pool = pool->next) {
         void *known = reaches(pool, instruction) ? index_find(&pool->by_target, key) : NULL;
         if (known)
             return (uintptr_t)known;
     }
-    struct pool *pool = pool_for(instruction);
+    struct cell_pool *pool = pool_for(instruction);
     if (!pool)
         return 0;
     struct detour_cell cell;
@@ -206,7 +207,7 @@ static int plan_indirect_locked(uintptr_t instruction, enum detour_hook hook)
         (in.flow != FLOW_CALL_INDIRECT && in.flow != FLOW_JUMP_INDIRECT) ||
         in.length < CALL_BYTES || in.base == REGISTER_STACK || in.index == REGISTER_STACK)
         return -ENOTSUP;
-    struct pool *pool = pool_for(instruction);
+    struct cell_pool *pool = pool_for(instruction);
     if (!pool)
         return -ENOMEM;
     struct detour_cell cell;
@@ -265,7 +266,7 @@ static int plan_tail_locked(uintptr_t instruction, uintptr_t start, uintptr_t en
         return -ENOTSUP;
     const size_t lead =
         find_lead(instruction, in.length, start, end, (size_t)(CALL_BYTES - in.length));
-    struct pool *pool = lead ? pool_for(instruction) : NULL;
+    struct cell_pool *pool = lead ? pool_for(instruction) : NULL;
     struct detour_cell cell;
     if (!pool)
         return -ENOTSUP;
@@ -340,7 +341,7 @@ int detour_plan_tail(uintptr_t instruction, uintptr_t start, uintptr_t end_of_fu
 
 int detours_make(void)
 {
-    static struct window code GC_HIDDEN;
+    static struct detour_window code GC_HIDDEN;
     int error = patch_lock();
     if (error)
         return error;
@@ -362,7 +363,7 @@ int detours_make(void)
 
 static const struct detour_cell *cell_at(uintptr_t pc)
 {
-    for (const struct pool *pool = atomic_load_explicit(&pools, memory_order_acquire); pool;
+    for (const struct cell_pool *pool = atomic_load_explicit(&pools, memory_order_acquire); pool;
          pool = pool->next)
         if (pc >= pool->start + DETOUR_CELL && pc < pool->end)
             return (const struct detour_cell *)(pc & -(uintptr_t)DETOUR_CELL);
@@ -410,7 +411,7 @@ enum unwind_standing detour_truth(uintptr_t *pc, uintptr_t *sp, bool *interrupte
 uint64_t detour_bytes(void)
 {
     uint64_t bytes = 0;
-    for (const struct pool *pool = atomic_load_explicit(&pools, memory_order_acquire); pool;
+    for (const struct cell_pool *pool = atomic_load_explicit(&pools, memory_order_acquire); pool;
          pool = pool->next)
         bytes += (uint64_t)pool->used * DETOUR_CELL;
     return bytes;

@@ -109,9 +109,9 @@ uintptr_t function_map_way_out(const struct patch_function *function, uintptr_t 
     return 0;
 }
 
-struct trail function_map_trail_to(const struct patch_function *function, uintptr_t pc)
+struct jump_trail function_map_trail_to(const struct patch_function *function, uintptr_t pc)
 {
-    struct trail trail = {0};
+    struct jump_trail trail = {0};
     struct instruction in;
     uintptr_t from = pc;
     // One more than it holds: that there are more tells it that these are not all.

@@ -27,6 +27,6 @@ bool function_map_is_reached(const struct patch_function *function, uintptr_t pc
 uintptr_t function_map_way_out(const struct patch_function *function, uintptr_t pc);
 
 // The instructions that lead to one.
-struct trail function_map_trail_to(const struct patch_function *function, uintptr_t pc);
+struct jump_trail function_map_trail_to(const struct patch_function *function, uintptr_t pc);
 
 #endif

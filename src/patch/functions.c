@@ -4,6 +4,8 @@
 #include "patch/modules.h"
 #include "patch/padding.h"
 #include "patch/x86_64/decode.h"
+#include "patch/x86_64/return_load.h"
+#include "unwind/cfi.h"
 #include <errno.h>
 #include <string.h>
 

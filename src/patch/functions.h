@@ -6,9 +6,9 @@
 // to, and functions that care about their return address. Under the lock of sites.h and between
 // loadmap_enter and loadmap_leave, but for functions_start().
 
+#include "loadmap/loadmap.h"
 #include "patch/sites.h"
-#include "patch/x86_64/return_load.h"
-#include "unwind/cfi.h"
+#include "patch/x86_64/decode.h"
 
 struct patch_range {
     uintptr_t start, end;

@@ -25,7 +25,7 @@ static struct region_list *_Atomic regions;
 // open once.
 #define PENDING 65536
 #define RUNS 256
-static struct run {
+static struct region_run {
     uintptr_t start;
     size_t bytes;
 } runs[RUNS];
@@ -200,7 +200,7 @@ int region_write(uintptr_t address, const void *bytes, size_t count)
 {
     const struct region *region = region_at(address);
     // Slots follow each other, and what is between them is padding.
-    const struct run *last = run_count ? &runs[run_count - 1] : NULL;
+    const struct region_run *last = run_count ? &runs[run_count - 1] : NULL;
     const uintptr_t end = last ? last->start + last->bytes : 0;
     const bool follows = last && address >= end && address - end < (UINT64_C(1) << region->shift) &&
                          region_at(end) == region;
@@ -210,7 +210,7 @@ int region_write(uintptr_t address, const void *bytes, size_t count)
         return error ? error : region_write(address, bytes, count);
     }
     if (!follows)
-        runs[run_count++] = (struct run){address, 0};
+        runs[run_count++] = (struct region_run){address, 0};
     memset(pending + pending_bytes, 0xcc, padding);
     memcpy(pending + pending_bytes + padding, bytes, count);
     pending_bytes += padding + count;

@@ -26,7 +26,7 @@ struct edit {
     unsigned char code[DISPLACED_MOST];
 };
 
-struct batch {
+struct code_batch {
     struct edit *edit;
     size_t count;
     int fd;
@@ -35,7 +35,7 @@ struct batch {
 
 // ---- what is to be written
 
-static void add_edit(struct batch *batch, uintptr_t address, const void *code, size_t bytes,
+static void add_edit(struct code_batch *batch, uintptr_t address, const void *code, size_t bytes,
                      uint8_t starts)
 {
     struct edit *edit = &batch->edit[batch->count++];
@@ -58,7 +58,7 @@ static size_t bytes_replaced(const struct site *site)
 }
 
 // The site's jump of two bytes will lead into the middle of it.
-static int lead_away(struct batch *batch, const struct displacement *displacement)
+static int lead_away(struct code_batch *batch, const struct displacement *displacement)
 {
     if (displace_is_done(displacement))
         return 0;
@@ -74,7 +74,7 @@ static int lead_away(struct batch *batch, const struct displacement *displacemen
 }
 
 // The jump from a short site to its stub is made of two, or three.
-static int lead_by_hop(struct batch *batch, struct site *site, uintptr_t entry)
+static int lead_by_hop(struct code_batch *batch, struct site *site, uintptr_t entry)
 {
     unsigned char jump[JUMP_BYTES];
     const uintptr_t hop = site->room;
@@ -109,7 +109,7 @@ static int lead_by_hop(struct batch *batch, struct site *site, uintptr_t entry)
     return 0;
 }
 
-static int add_change(struct batch *batch, const struct site_change *change)
+static int add_change(struct code_batch *batch, const struct site_change *change)
 {
     static const unsigned char trap = TRAP;
     struct site *site = change->site;
@@ -178,9 +178,9 @@ static void sort(struct edit *edit, size_t count)
 // ---- writing
 
 // Traps first, wherever an instruction begins or began; then what lies between; then these.
-enum pass { PASS_TRAPS, PASS_REST, PASS_WHOLE };
+enum rewrite_pass { PASS_TRAPS, PASS_REST, PASS_WHOLE };
 
-static void make_pass(const struct edit *edit, enum pass pass, unsigned char *code)
+static void make_pass(const struct edit *edit, enum rewrite_pass pass, unsigned char *code)
 {
     memcpy(code, pass == PASS_TRAPS ? (const void *)edit->address : edit->code, edit->bytes);
     for (unsigned i = 0; i < edit->bytes && pass != PASS_WHOLE; i++)
@@ -189,7 +189,7 @@ static void make_pass(const struct edit *edit, enum pass pass, unsigned char *co
 }
 
 // One system call for all edits within a chunk; what lies between them is written as it is.
-static int write_pass(const struct batch *batch, enum pass pass)
+static int write_pass(const struct code_batch *batch, enum rewrite_pass pass)
 {
     static unsigned char chunk[CHUNK] GC_HIDDEN; // under the lock
     for (size_t i = 0; i < batch->count;) {
@@ -246,12 +246,12 @@ void sites_forget_traps(void)
     atomic_store(&trapping, false);
 }
 
-static int write_with_traps(const struct batch *batch)
+static int write_with_traps(const struct code_batch *batch)
 {
     // Again and again: a forked child has to say so anew.
     if (syscall(SYS_membarrier, MEMBARRIER_CMD_REGISTER_PRIVATE_EXPEDITED_SYNC_CORE, 0, 0))
         return -ENOSYS;
-    static const enum pass passes[] = {PASS_TRAPS, PASS_REST, PASS_WHOLE};
+    static const enum rewrite_pass passes[] = {PASS_TRAPS, PASS_REST, PASS_WHOLE};
     int error = synchronise_cores(); // stubs and islands that were written just now
     for (size_t i = 0; i < sizeof passes / sizeof *passes && !error; i++) {
         error = write_pass(batch, passes[i]);
@@ -260,7 +260,7 @@ static int write_with_traps(const struct batch *batch)
     return error;
 }
 
-static int write_batch(const struct batch *batch)
+static int write_batch(const struct code_batch *batch)
 {
     if (batch->company == COMPANY_NONE)
         return write_pass(batch, PASS_WHOLE);
@@ -270,7 +270,7 @@ static int write_batch(const struct batch *batch)
     return error;
 }
 
-static int apply_locked(struct batch *batch, const struct site_change *changes, size_t count)
+static int apply_locked(struct code_batch *batch, const struct site_change *changes, size_t count)
 {
     int error = region_flush_to(batch->fd);
     for (size_t i = 0; i < count && !error; i++)
@@ -299,7 +299,8 @@ int sites_apply(struct site_change *changes, size_t count, enum company company)
     if (count > FEW)
         memory =
             syscall(SYS_mmap, 0, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-    struct batch batch = {.edit = (struct edit *)memory, .fd = code_open(), .company = company};
+    struct code_batch batch = {
+        .edit = (struct edit *)memory, .fd = code_open(), .company = company};
     if (memory == -1)
         error = -ENOMEM;
     else if (batch.fd < 0)

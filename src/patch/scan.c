@@ -17,7 +17,7 @@
 #define LAST_START (1u << (JUMP_BYTES - 1))
 #define TRAP_REACH (UINT64_C(1) << 30)
 
-struct scan {
+struct code_scan {
     struct patch_function *function;
     struct site_counts *counts;
     unsigned count;
@@ -27,7 +27,7 @@ struct scan {
 #define SITES_MOST 8192
 static struct site found[SITES_MOST] GC_HIDDEN;
 
-static void count_stays(struct scan *scan, uintptr_t pc, enum site_stays why)
+static void count_stays(struct code_scan *scan, uintptr_t pc, enum site_stays why)
 {
     scan->counts->stays[why]++;
     if (scan->counts->stayed)
@@ -123,7 +123,7 @@ static bool needs_before(const struct patch_function *function, const struct sit
 }
 
 // How many bytes the jump over a short site covers, and whether what is there can move.
-static void choose_neighbours(const struct scan *scan, struct site *site)
+static void choose_neighbours(const struct code_scan *scan, struct site *site)
 {
     const struct patch_function *function = scan->function;
     // Threads may be at, or return to, an instruction among the bytes of the jump: a trap must be
@@ -154,7 +154,7 @@ static void choose_neighbours(const struct scan *scan, struct site *site)
 }
 
 // How a short site is led to its stub.
-static void find_room(const struct scan *scan, struct site *site)
+static void find_room(const struct code_scan *scan, struct site *site)
 {
     const struct site alone = *site;
     choose_neighbours(scan, site);
@@ -176,7 +176,7 @@ static void find_room(const struct scan *scan, struct site *site)
     }
 }
 
-static void add_site(struct scan *scan, const struct site *draft, uintptr_t pc,
+static void add_site(struct code_scan *scan, const struct site *draft, uintptr_t pc,
                      const struct instruction *in)
 {
     if (scan->count == SITES_MOST)
@@ -194,7 +194,7 @@ static void add_site(struct scan *scan, const struct site *draft, uintptr_t pc,
 }
 
 // The function that a direct call or jump leads to, if it may go through a stub. False: *why not.
-static bool resolve(const struct scan *scan, uintptr_t target, struct site *draft,
+static bool resolve(const struct code_scan *scan, uintptr_t target, struct site *draft,
                     enum site_stays *why)
 {
     const struct patch_module *module = scan->function->module;
@@ -217,7 +217,7 @@ static bool resolve(const struct scan *scan, uintptr_t target, struct site *draf
     return !functions_must_stay(target, why);
 }
 
-static void take_direct_call(struct scan *scan, uintptr_t pc, const struct instruction *in)
+static void take_direct_call(struct code_scan *scan, uintptr_t pc, const struct instruction *in)
 {
     struct site draft = {.kind = SITE_CALL};
     enum site_stays why;
@@ -236,7 +236,7 @@ static bool is_padded(const struct instruction *in)
     return in->prefixes & (PREFIX_OPERAND | PREFIX_ADDRESS | PREFIX_FS_GS | PREFIX_LOCK);
 }
 
-static bool resolve_slot(const struct scan *scan, uintptr_t pc, const struct instruction *in,
+static bool resolve_slot(const struct code_scan *scan, uintptr_t pc, const struct instruction *in,
                          struct site *draft, enum site_stays *why)
 {
     const struct patch_module *module = scan->function->module;
@@ -251,7 +251,7 @@ static bool resolve_slot(const struct scan *scan, uintptr_t pc, const struct ins
     return !target || !functions_must_stay(target, why);
 }
 
-static void take_indirect(struct scan *scan, uintptr_t pc, const struct instruction *in,
+static void take_indirect(struct code_scan *scan, uintptr_t pc, const struct instruction *in,
                           enum site_kind kind)
 {
     struct site draft = {.kind = (uint8_t)kind};
@@ -265,7 +265,7 @@ static void take_indirect(struct scan *scan, uintptr_t pc, const struct instruct
 }
 
 // A jump that leaves the function: a tail call, or one to another part of it.
-static void take_jump(struct scan *scan, uintptr_t pc, const struct instruction *in)
+static void take_jump(struct code_scan *scan, uintptr_t pc, const struct instruction *in)
 {
     struct patch_function *function = scan->function;
     const uintptr_t target = decode_target(in, pc);
@@ -303,11 +303,11 @@ static bool is_tail_jump(const struct patch_function *function, uintptr_t pc,
 {
     if (!functions_stack_is_empty(function, pc))
         return false;
-    const struct trail trail = function_map_trail_to(function, pc);
+    const struct jump_trail trail = function_map_trail_to(function, pc);
     return trail_leaves(&trail, in);
 }
 
-static void scan_pass(struct scan *scan)
+static void scan_pass(struct code_scan *scan)
 {
     const struct patch_function *function = scan->function;
     struct instruction in;
@@ -347,7 +347,7 @@ static bool has_byte(const struct site *site, uintptr_t start, uintptr_t end)
            (other && other->victim < end && start < other->victim + other->length);
 }
 
-static bool is_taken(const struct scan *scan, unsigned number, uintptr_t start, uintptr_t end)
+static bool is_taken(const struct code_scan *scan, unsigned number, uintptr_t start, uintptr_t end)
 {
     const uintptr_t address = found[number].address;
     for (unsigned i = number; i-- > 0 && address - found[i].address < NEIGHBOURHOOD;)
@@ -367,7 +367,7 @@ static bool leaves(const struct patch_function *function, uintptr_t pc,
 }
 
 // The longest will do best: its jumps have most places to go to.
-static struct displacement find_victim(const struct scan *scan, unsigned number)
+static struct displacement find_victim(const struct code_scan *scan, unsigned number)
 {
     const struct patch_function *function = scan->function;
     const uintptr_t behind = found[number].address + SHORT_JUMP_BYTES;
@@ -393,7 +393,7 @@ static struct displacement find_victim(const struct scan *scan, unsigned number)
 }
 
 // Only now, since each site is to find its neighbours in their places.
-static void find_victims(const struct scan *scan)
+static void find_victims(const struct code_scan *scan)
 {
     for (unsigned i = 0; i < scan->count; i++) {
         struct site *site = &found[i];
@@ -408,7 +408,7 @@ static void find_victims(const struct scan *scan)
 }
 
 // The sites as they will be, where they will be.
-static void finish_sites(const struct scan *scan, struct site *site)
+static void finish_sites(const struct code_scan *scan, struct site *site)
 {
     const struct module_ref *module = &scan->function->module->ref;
     for (unsigned i = 0; i < scan->count; i++) {
@@ -421,7 +421,7 @@ static void finish_sites(const struct scan *scan, struct site *site)
 
 int scan_function(struct patch_function *function, struct site_counts *counts)
 {
-    struct scan scan = {.function = function, .counts = counts};
+    struct code_scan scan = {.function = function, .counts = counts};
     counts->functions++;
     function->searched = true;
     if (functions_is_linkage(function))

@@ -22,31 +22,31 @@ void stub_cfi_search(uintptr_t pc, const uintptr_t *frame)
         searched(pc, frame);
 }
 
-struct writer {
+struct cfi_writer {
     unsigned char *bytes;
     size_t at;
 };
 
-static void put(struct writer *writer, const void *bytes, size_t count)
+static void put(struct cfi_writer *writer, const void *bytes, size_t count)
 {
     memcpy(writer->bytes + writer->at, bytes, count);
     writer->at += count;
 }
 
-static void put_byte(struct writer *writer, unsigned byte)
+static void put_byte(struct cfi_writer *writer, unsigned byte)
 {
     const unsigned char value = (unsigned char)byte;
     put(writer, &value, 1);
 }
 
-static void put_word(struct writer *writer, uint64_t value)
+static void put_word(struct cfi_writer *writer, uint64_t value)
 {
     const uint32_t word = (uint32_t)value;
     put(writer, &word, sizeof word);
 }
 
 // v = return address register; slot = v & -size; slot + [slot] - bias
-static void put_expression(struct writer *writer, unsigned shift)
+static void put_expression(struct cfi_writer *writer, unsigned shift)
 {
     const uint16_t mask = (uint16_t) - (1u << shift);
     const uint32_t bias = (uint32_t)DISTANCE_BIAS;
@@ -58,7 +58,7 @@ static void put_expression(struct writer *writer, unsigned shift)
 }
 
 // Ends an entry that began at `start` with its length.
-static void finish_entry(struct writer *writer, size_t start)
+static void finish_entry(struct cfi_writer *writer, size_t start)
 {
     while ((writer->at - start) % 8 != 4)
         put_byte(writer, 0); // no-op
@@ -67,7 +67,7 @@ static void finish_entry(struct writer *writer, size_t start)
 }
 
 // One CIE and one FDE, as they are at the start of a region.
-static void put_frame_section(struct writer *writer, const struct region *region)
+static void put_frame_section(struct cfi_writer *writer, const struct region *region)
 {
     const uintptr_t address = region->start + TABLE;
     const size_t cie = writer->at;
@@ -101,13 +101,13 @@ static void put_frame_section(struct writer *writer, const struct region *region
 void stub_cfi_make_table(const struct region *region, unsigned char head[REGION_HEAD])
 {
     memset(head, 0, REGION_HEAD);
-    struct writer writer = {head, TABLE};
+    struct cfi_writer writer = {head, TABLE};
     put_frame_section(&writer, region);
     uint32_t cie_bytes;
     memcpy(&cie_bytes, head + TABLE, sizeof cie_bytes);
     const size_t fde = TABLE + 4 + cie_bytes;
     // The index: one function.
-    struct writer index = {head, 0};
+    struct cfi_writer index = {head, 0};
     put(&index, "\x01\x1b\x03\x3b", 4);
     put_word(&index, TABLE - 4);
     put_word(&index, 1);
@@ -170,7 +170,7 @@ __attribute__((noinline)) void __jit_debug_register_code(void)
     __asm__ volatile("" ::: "memory");
 }
 
-struct object {
+struct stub_object {
     struct jit_code_entry entry;
     Elf64_Ehdr head;
     Elf64_Shdr section[5];
@@ -184,7 +184,8 @@ enum { SECTION_NONE, SECTION_TEXT, SECTION_FRAMES, SECTION_SYMBOLS, SECTION_NAME
 static const char object_names[] = "\0.text\0.eh_frame\0.symtab\0.strtab\0call_stub";
 enum { NAME_TEXT = 1, NAME_FRAMES = 7, NAME_SYMBOLS = 17, NAME_NAMES = 25, NAME_STUB = 33 };
 
-static void fill_sections(struct object *object, const struct region *region, size_t frame_bytes)
+static void fill_sections(struct stub_object *object, const struct region *region,
+                          size_t frame_bytes)
 {
     const char *file = (const char *)&object->head;
     const uintptr_t text = region->start + REGION_HEAD;
@@ -226,10 +227,10 @@ static void fill_sections(struct object *object, const struct region *region, si
 
 void stub_cfi_tell_debugger(const struct region *region)
 {
-    struct object *object = bump_take(sizeof *object);
+    struct stub_object *object = bump_take(sizeof *object);
     if (!object)
         return;
-    struct writer writer = {object->frames, 0};
+    struct cfi_writer writer = {object->frames, 0};
     put_frame_section(&writer, region);
     memcpy(object->names, object_names, sizeof object_names);
     fill_sections(object, region, writer.at);
@@ -244,7 +245,7 @@ void stub_cfi_tell_debugger(const struct region *region)
     head->e_shnum = SECTIONS;
     head->e_shstrndx = SECTION_NAMES;
     object->entry.symfile_addr = (const char *)head;
-    object->entry.symfile_size = sizeof *object - offsetof(struct object, head);
+    object->entry.symfile_size = sizeof *object - offsetof(struct stub_object, head);
     object->entry.next_entry = __jit_debug_descriptor.first_entry;
     if (object->entry.next_entry)
         object->entry.next_entry->prev_entry = &object->entry;

@@ -2,6 +2,7 @@
 #include "symbol/go_lines.h"
 #include "base/gotable.h"
 #include "base/memory.h"
+#include "symbol/names.h"
 #include <string.h>
 
 #define WORD 8
@@ -13,7 +14,7 @@ enum { RECORD_TEXT = 22, RECORD_INLINED_1_18 = 38, RECORD_INLINED_1_20 = 40 };
 
 struct golines {
     const struct object *object;
-    struct pool *pool;
+    struct text_pool *pool;
     struct gotable table;
     // Where the inlined calls of all functions are, from the begin to the end of their section;
     // NULL if it could not be found out.
@@ -164,7 +165,7 @@ static Elf_Scn *find_section(const struct object *object, GElf_Shdr *header)
     return section && !(header->sh_flags & SHF_COMPRESSED) ? section : NULL;
 }
 
-struct golines *golines_open(const struct object *object, struct pool *pool)
+struct golines *golines_open(const struct object *object, struct text_pool *pool)
 {
     GElf_Shdr header;
     Elf_Scn *section = find_section(object, &header);

@@ -10,7 +10,7 @@
 struct golines;
 
 // NULL if the object has no such table, or none that can be read. The object must stay open.
-struct golines *golines_open(const struct object *object, struct pool *pool);
+struct golines *golines_open(const struct object *object, struct text_pool *pool);
 void golines_close(struct golines *golines);
 
 // The function that holds an offset; its name as people write it, and where it begins.

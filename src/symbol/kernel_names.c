@@ -50,7 +50,7 @@ static const struct profile_function *find(const struct kernel_names *names, pla
     return found && place - found->begin < found->bytes ? found : NULL;
 }
 
-static const char *call_name(struct pool *pool, uint64_t number)
+static const char *call_name(struct text_pool *pool, uint64_t number)
 {
     const size_t count = sizeof call_names / sizeof *call_names;
     const char *name = number < count ? call_names[number] : NULL;
@@ -58,7 +58,7 @@ static const char *call_name(struct pool *pool, uint64_t number)
                 : pool_format(pool, "sys_%llu", (unsigned long long)number);
 }
 
-const char *kernel_name(const struct kernel_names *names, struct pool *pool, place_t place,
+const char *kernel_name(const struct kernel_names *names, struct text_pool *pool, place_t place,
                         place_t *begin)
 {
     const uint64_t offset = place_offset(place);

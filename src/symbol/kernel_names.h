@@ -17,7 +17,7 @@ void kernel_names_open(struct kernel_names *names, const struct profile *profile
 void kernel_names_close(struct kernel_names *names);
 
 // The name of what stands at a place, never NULL, and where it begins.
-const char *kernel_name(const struct kernel_names *names, struct pool *pool, place_t place,
+const char *kernel_name(const struct kernel_names *names, struct text_pool *pool, place_t place,
                         place_t *begin);
 
 #endif

@@ -2,8 +2,11 @@
 #include "symbol/module.h"
 #include "base/memory.h"
 #include "base/text/text.h"
+#include "symbol/dwarf/line_cache.h"
 #include "symbol/entry.h"
 #include "symbol/files/debug_file.h"
+#include "symbol/files/server.h"
+#include "symbol/go_lines.h"
 #include "symbol/plt.h"
 #include <errno.h>
 #include <stdlib.h>
@@ -59,7 +62,7 @@ static void open_debug(struct module *module, const struct module_means *means)
         server_fetch(means->server, id, bytes, module->short_name, &module->debug);
 }
 
-static void read_tables(struct module *module, struct pool *pool)
+static void read_tables(struct module *module, struct text_pool *pool)
 {
     const struct object *main = module->main.elf ? &module->main : NULL;
     const struct object *debug = module->debug.elf ? &module->debug : NULL;
@@ -161,7 +164,7 @@ static const struct symtab_symbol *without_cold_part(struct module *module,
 }
 
 static struct owner named(struct module *module, const struct symtab_symbol *symbol,
-                          struct pool *pool)
+                          struct text_pool *pool)
 {
     symbol = without_cold_part(module, symbol);
     const char *plt = strstr(symbol->name, "@plt");
@@ -171,7 +174,7 @@ static struct owner named(struct module *module, const struct symtab_symbol *sym
     return (struct owner){name, symbol->start, true};
 }
 
-static struct owner find_owner(struct module *module, uint64_t offset, struct pool *pool)
+static struct owner find_owner(struct module *module, uint64_t offset, struct text_pool *pool)
 {
     // Go's own table has names as people write them; the linker's say which calling convention it
     // is.
@@ -199,7 +202,7 @@ static struct owner find_owner(struct module *module, uint64_t offset, struct po
     return (struct owner){NULL, function.start, true};
 }
 
-static const char *unnamed(struct module *module, uint64_t offset, struct pool *pool)
+static const char *unnamed(struct module *module, uint64_t offset, struct text_pool *pool)
 {
     if (offset == PLACE_OFFSET_UNKNOWN)
         return pool_format(pool, "[%s]", module->short_name);
@@ -209,7 +212,7 @@ static const char *unnamed(struct module *module, uint64_t offset, struct pool *
 // Puts together what DWARF and the symbol table say. The symbol's name wins for the function
 // itself: it is the one that is exported, and the one that all places without lines show.
 static void combine(struct module *module, unsigned id, const struct lines_query *query,
-                    struct symbol *symbol, struct pool *pool)
+                    struct symbol *symbol, struct text_pool *pool)
 {
     struct owner owner = {0};
     if (query->offset != PLACE_OFFSET_UNKNOWN)

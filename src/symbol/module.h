@@ -10,6 +10,7 @@
 #include "symbol/files/embedded.h"
 #include "symbol/files/server.h"
 #include "symbol/go_lines.h"
+#include "symbol/names.h"
 #include "symbol/symtab.h"
 
 enum module_trouble {
@@ -41,7 +42,7 @@ struct module {
 };
 
 struct module_means {
-    struct pool *pool;
+    struct text_pool *pool;
     struct server *server; // NULL: do not ask
     bool lines;            // files, lines and inlined functions are wanted
 };

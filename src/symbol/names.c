@@ -90,7 +90,7 @@ static char *demangle(const char *mangled)
     return NULL;
 }
 
-const char *names_shortened(struct pool *pool, const char *name)
+const char *names_shortened(struct text_pool *pool, const char *name)
 {
     static const char full[] =
         "std::__cxx11::basic_string<char, std::char_traits<char>, std::allocator<char> >";
@@ -115,7 +115,7 @@ const char *names_shortened(struct pool *pool, const char *name)
 }
 
 // As Go's own stack traces have it: "slices.Sort[...]" whatever it is instantiated with.
-static const char *without_type_arguments(struct pool *pool, const char *raw)
+static const char *without_type_arguments(struct text_pool *pool, const char *raw)
 {
     const char *open = strchr(raw, '['), *close = open ? strrchr(open, ']') : NULL;
     if (!close)
@@ -123,7 +123,7 @@ static const char *without_type_arguments(struct pool *pool, const char *raw)
     return pool_format(pool, "%.*s[...]%s", (int)(open - raw), raw, close + 1);
 }
 
-const char *names_display(struct pool *pool, const char *raw, enum names_dialect dialect)
+const char *names_display(struct text_pool *pool, const char *raw, enum names_dialect dialect)
 {
     if (dialect == NAMES_DOTTED)
         return without_type_arguments(pool, raw);

@@ -19,9 +19,9 @@ enum names_dialect {
 };
 
 // The name to show; lives in the pool.
-const char *names_display(struct pool *pool, const char *raw, enum names_dialect dialect);
+const char *names_display(struct text_pool *pool, const char *raw, enum names_dialect dialect);
 
 // "std::string" for what the library really calls it; lives in the pool.
-const char *names_shortened(struct pool *pool, const char *name);
+const char *names_shortened(struct text_pool *pool, const char *name);
 
 #endif

@@ -12,7 +12,7 @@
 // Of a large program that compiles for hours there are tens of megabytes.
 #define MOST_BYTES ((off_t)256 << 20)
 
-static void add_line(struct perfmap *map, char *line, struct pool *pool)
+static void add_line(struct perfmap *map, char *line, struct text_pool *pool)
 {
     char *at = line;
     errno = 0;
@@ -48,7 +48,7 @@ static enum perfmap_answer judge(int fd, const struct perfmap_trust *trust)
 }
 
 enum perfmap_answer perfmap_read(struct perfmap *map, const char *path,
-                                 const struct perfmap_trust *trust, struct pool *pool)
+                                 const struct perfmap_trust *trust, struct text_pool *pool)
 {
     // No links, nothing that blocks.
     int fd = open(path, O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);

@@ -25,7 +25,7 @@ struct perfmap_trust {
 enum perfmap_answer { PERFMAP_READ, PERFMAP_NONE, PERFMAP_FOREIGN, PERFMAP_TOO_LARGE };
 
 enum perfmap_answer perfmap_read(struct perfmap *map, const char *path,
-                                 const struct perfmap_trust *trust, struct pool *pool);
+                                 const struct perfmap_trust *trust, struct text_pool *pool);
 // NULL if nothing is known at the address; *start: where that code begins.
 const char *perfmap_find(const struct perfmap *map, uint64_t address, uint64_t *start);
 void perfmap_free(struct perfmap *map);

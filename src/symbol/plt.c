@@ -85,7 +85,7 @@ static const char *name_of_stub(const struct slots *slots, const unsigned char *
 }
 
 static void add_stubs(struct symtab *table, const struct object *object, const struct slots *slots,
-                      const char *section, struct pool *pool)
+                      const char *section, struct text_pool *pool)
 {
     GElf_Shdr header;
     Elf_Scn *found = object_section(object, section, &header);
@@ -104,7 +104,7 @@ static void add_stubs(struct symtab *table, const struct object *object, const s
     }
 }
 
-void plt_add(struct symtab *table, const struct object *object, struct pool *pool)
+void plt_add(struct symtab *table, const struct object *object, struct text_pool *pool)
 {
     if (object->machine != EM_X86_64)
         return;

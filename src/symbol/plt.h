@@ -9,6 +9,6 @@
 #include "symbol/symtab.h"
 
 // Adds "puts@plt" for each stub that can be told; names live in the pool.
-void plt_add(struct symtab *table, const struct object *object, struct pool *pool);
+void plt_add(struct symtab *table, const struct object *object, struct text_pool *pool);
 
 #endif

@@ -15,7 +15,7 @@ struct pool_chunk {
 
 enum { CHUNK_BYTES = 64 * 1024 };
 
-void *pool_take(struct pool *pool, size_t bytes)
+void *pool_take(struct text_pool *pool, size_t bytes)
 {
     bytes = (bytes + alignof(max_align_t) - 1) & ~(alignof(max_align_t) - 1);
     if (bytes > pool->left) {
@@ -41,7 +41,7 @@ uint64_t pool_hash(const void *data, size_t length)
     return hash ^ hash >> 29;
 }
 
-static void rehash(struct pool *pool)
+static void rehash(struct text_pool *pool)
 {
     size_t slots = pool->string_slots ? pool->string_slots * 2 : 1024;
     const char **strings = memory_array(slots, sizeof *strings);
@@ -59,7 +59,7 @@ static void rehash(struct pool *pool)
     pool->string_slots = slots;
 }
 
-const char *pool_substring(struct pool *pool, const char *text, size_t length)
+const char *pool_substring(struct text_pool *pool, const char *text, size_t length)
 {
     if (pool->string_count * 2 >= pool->string_slots)
         rehash(pool);
@@ -76,12 +76,12 @@ const char *pool_substring(struct pool *pool, const char *text, size_t length)
     return copy;
 }
 
-const char *pool_string(struct pool *pool, const char *text)
+const char *pool_string(struct text_pool *pool, const char *text)
 {
     return pool_substring(pool, text, strlen(text));
 }
 
-const char *pool_format(struct pool *pool, const char *format, ...)
+const char *pool_format(struct text_pool *pool, const char *format, ...)
 {
     char *text = NULL;
     va_list arguments;
@@ -94,7 +94,7 @@ const char *pool_format(struct pool *pool, const char *format, ...)
     return kept;
 }
 
-void pool_free(struct pool *pool)
+void pool_free(struct text_pool *pool)
 {
     while (pool->chunks) {
         struct pool_chunk *next = pool->chunks->next;

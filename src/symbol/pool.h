@@ -10,19 +10,19 @@
 
 struct pool_chunk;
 
-struct pool {
+struct text_pool {
     struct pool_chunk *chunks;
     size_t left;          // bytes free in the newest chunk
     const char **strings; // open addressing, NULL: free
     size_t string_count, string_slots;
 };
 
-void *pool_take(struct pool *pool, size_t bytes); // zeroed, never NULL
-const char *pool_string(struct pool *pool, const char *text);
-const char *pool_substring(struct pool *pool, const char *text, size_t length);
-const char *pool_format(struct pool *pool, const char *format, ...)
+void *pool_take(struct text_pool *pool, size_t bytes); // zeroed, never NULL
+const char *pool_string(struct text_pool *pool, const char *text);
+const char *pool_substring(struct text_pool *pool, const char *text, size_t length);
+const char *pool_format(struct text_pool *pool, const char *format, ...)
     __attribute__((format(printf, 2, 3)));
-void pool_free(struct pool *pool);
+void pool_free(struct text_pool *pool);
 
 uint64_t pool_hash(const void *data, size_t length);
 

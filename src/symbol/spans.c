@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: MIT
 #include "symbol/spans.h"
 #include "base/memory.h"
-#include "symbol/pool.h"
 #include <stdlib.h>
 #include <string.h>
 

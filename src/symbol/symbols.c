@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT
 #include "base/memory.h"
-#include "symbol/files/notes.h"
 #include "symbol/kernel_names.h"
 #include "symbol/module.h"
+#include "symbol/notes.h"
 #include "symbol/perf_map.h"
 #include "symbol/symbol.h"
 #include <stdio.h>
@@ -26,7 +26,7 @@ struct process_map {
 struct symbols {
     const struct profile *profile;
     struct symbols_options options;
-    struct pool pool;
+    struct text_pool pool;
     struct notes notes;
     struct server *server;
     bool server_known;

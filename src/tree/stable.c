@@ -15,7 +15,7 @@ struct run {
     uint32_t metrics;
 };
 
-struct reading {
+struct stable_reading {
     const struct arena *arena;
     uint64_t arena_bytes;
     struct stable_tree *out;
@@ -100,7 +100,7 @@ int64_t stable_bytes(const struct arena *arena, uint64_t arena_bytes, ref_t tree
 // Sorted while they are collected: blocks nearly always ascend as it is.
 static bool add_run(void *context, const struct run *found)
 {
-    struct reading *reading = context;
+    struct stable_reading *reading = context;
     struct run run = *found;
     const uint32_t room = reading->most_slots - reading->slots;
     if (reading->run_count == reading->most_runs)
@@ -116,14 +116,14 @@ static bool add_run(void *context, const struct run *found)
     return reading->slots < reading->most_slots;
 }
 
-static const struct node *node_of_run(const struct reading *reading, const struct run *run,
+static const struct node *node_of_run(const struct stable_reading *reading, const struct run *run,
                                       uint32_t index)
 {
     const size_t units = tree_node_bytes(run->metrics) / 8;
     return arena_at(reading->arena, run->start + (ref_t)(index * units));
 }
 
-static void first_copy(struct reading *reading, const struct run *run)
+static void first_copy(struct stable_reading *reading, const struct run *run)
 {
     for (uint32_t i = 0; i < run->count; i++) {
         const struct node *node = node_of_run(reading, run, i);
@@ -160,7 +160,7 @@ static bool take_values(struct stable_node *copy, const struct node *node, unsig
     return false;
 }
 
-static void second_copy(struct reading *reading, const struct run *run)
+static void second_copy(struct stable_reading *reading, const struct run *run)
 {
     for (uint32_t i = 0; i < run->count; i++) {
         struct stable_node *copy = &reading->out->nodes[run->first + i];
@@ -173,7 +173,7 @@ static void second_copy(struct reading *reading, const struct run *run)
 }
 
 // The slot of a node, by its reference; false if there is none.
-static bool find_slot(const struct reading *reading, ref_t ref, uint32_t *slot)
+static bool find_slot(const struct stable_reading *reading, ref_t ref, uint32_t *slot)
 {
     uint32_t low = 0, high = reading->run_count;
     while (low < high) { // behind the last run that starts at or before ref
@@ -193,7 +193,7 @@ static bool find_slot(const struct reading *reading, ref_t ref, uint32_t *slot)
     return true;
 }
 
-static void keep(struct reading *reading, uint32_t slot, uint32_t parent)
+static void keep(struct stable_reading *reading, uint32_t slot, uint32_t parent)
 {
     struct stable_tree *out = reading->out;
     struct stable_node *node = &out->nodes[slot];
@@ -204,7 +204,7 @@ static void keep(struct reading *reading, uint32_t slot, uint32_t parent)
     out->order[out->count++] = slot;
 }
 
-static void leave_out(struct reading *reading, uint32_t slot)
+static void leave_out(struct stable_reading *reading, uint32_t slot)
 {
     reading->out->nodes[slot].state = GONE;
     reading->out->left_out++;
@@ -213,7 +213,7 @@ static void leave_out(struct reading *reading, uint32_t slot)
 // Goes up from a node until something is known: the slot of it is returned, whose state says what.
 // Each node that was passed has the slot it was reached from in the place of its parent, so that
 // the way back is known without a stack.
-static uint32_t climb(struct reading *reading, uint32_t slot, uint32_t *below)
+static uint32_t climb(struct stable_reading *reading, uint32_t slot, uint32_t *below)
 {
     struct stable_node *nodes = reading->out->nodes;
     *below = STABLE_NO_PARENT;
@@ -231,7 +231,7 @@ static uint32_t climb(struct reading *reading, uint32_t slot, uint32_t *below)
     return slot;
 }
 
-static void settle(struct reading *reading, uint32_t slot)
+static void settle(struct stable_reading *reading, uint32_t slot)
 {
     struct stable_node *nodes = reading->out->nodes;
     uint32_t below;
@@ -252,7 +252,8 @@ static void settle(struct reading *reading, uint32_t slot)
 }
 
 // Divides the caller's memory. False if it has no room for anything.
-static bool lay_out(struct reading *reading, const struct size *size, void *memory, size_t bytes)
+static bool lay_out(struct stable_reading *reading, const struct size *size, void *memory,
+                    size_t bytes)
 {
     const uint64_t each = sizeof(struct stable_node) + sizeof(uint32_t);
     const uint64_t run_bytes = size->runs * sizeof(struct run);
@@ -272,7 +273,7 @@ static bool lay_out(struct reading *reading, const struct size *size, void *memo
 int stable_read(struct stable_tree *stable, const struct arena *arena, uint64_t arena_bytes,
                 ref_t tree, void *memory, size_t memory_bytes)
 {
-    struct reading reading = {.arena = arena, .arena_bytes = arena_bytes, .out = stable};
+    struct stable_reading reading = {.arena = arena, .arena_bytes = arena_bytes, .out = stable};
     struct size size = {0};
     uint32_t root = 0;
     *stable = (struct stable_tree){0};

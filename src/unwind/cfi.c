@@ -9,7 +9,7 @@
 // Copied: filling so many bytes with general registers alone is a slow instruction.
 static const struct cfi_row blank = {.cfa_register = UINT16_MAX};
 
-struct machine {
+struct cfi_machine {
     const struct cie *cie;
     const struct module_ref *module;
     uintptr_t location, pc;
@@ -19,7 +19,7 @@ struct machine {
     unsigned depth;
 };
 
-static void set_rule(struct machine *machine, uint64_t reg, enum rule_kind kind, int64_t value)
+static void set_rule(struct cfi_machine *machine, uint64_t reg, enum rule_kind kind, int64_t value)
 {
     int slot = arch_tracked_slot(reg);
     if (slot >= 0)
@@ -28,14 +28,14 @@ static void set_rule(struct machine *machine, uint64_t reg, enum rule_kind kind,
         machine->row->saves_result = true;
 }
 
-static void restore_rule(struct machine *machine, uint64_t reg)
+static void restore_rule(struct cfi_machine *machine, uint64_t reg)
 {
     int slot = arch_tracked_slot(reg);
     if (slot >= 0)
         machine->row->rule[slot] = machine->initial.rule[slot];
 }
 
-static int64_t scaled(const struct machine *machine, uint64_t value)
+static int64_t scaled(const struct cfi_machine *machine, uint64_t value)
 {
     return (int64_t)(value * (uint64_t)machine->cie->data_factor);
 }
@@ -47,19 +47,19 @@ static uintptr_t skip_block(struct reader *reader)
     return at;
 }
 
-static void set_cfa(struct machine *machine, uint64_t reg, int64_t offset)
+static void set_cfa(struct cfi_machine *machine, uint64_t reg, int64_t offset)
 {
     machine->row->cfa_register = reg < UNWIND_REGISTERS ? (uint16_t)reg : UINT16_MAX;
     machine->row->cfa_offset = offset;
     machine->row->cfa_is_expression = false;
 }
 
-static void advance(struct machine *machine, uint64_t delta)
+static void advance(struct cfi_machine *machine, uint64_t delta)
 {
     machine->location += delta * machine->cie->code_factor;
 }
 
-static bool run_state(struct machine *machine, uint8_t code)
+static bool run_state(struct cfi_machine *machine, uint8_t code)
 {
     if (code == 0x0a) { // remember_state
         if (machine->depth == SAVED_ROWS)
@@ -74,7 +74,7 @@ static bool run_state(struct machine *machine, uint8_t code)
 }
 
 // Instructions whose operands are a register and a rule for it.
-static bool run_rule(struct machine *machine, struct reader *reader, uint8_t code)
+static bool run_rule(struct cfi_machine *machine, struct reader *reader, uint8_t code)
 {
     uint64_t reg = reader_uleb(reader);
     switch (code) {
@@ -115,7 +115,7 @@ static bool run_rule(struct machine *machine, struct reader *reader, uint8_t cod
     return false;
 }
 
-static bool run_cfa(struct machine *machine, struct reader *reader, uint8_t code)
+static bool run_cfa(struct cfi_machine *machine, struct reader *reader, uint8_t code)
 {
     uint64_t reg;
     switch (code) {
@@ -151,7 +151,7 @@ static bool run_cfa(struct machine *machine, struct reader *reader, uint8_t code
     return false;
 }
 
-static bool run_one(struct machine *machine, struct reader *reader)
+static bool run_one(struct cfi_machine *machine, struct reader *reader)
 {
     uint8_t code = reader_u8(reader), low = code & 0x3f;
     switch (code >> 6) {
@@ -193,7 +193,7 @@ static bool run_one(struct machine *machine, struct reader *reader)
 }
 
 // The instructions that make up almost all programs, with operands of one byte. True if it was one.
-static inline __attribute__((always_inline)) bool run_common(struct machine *machine,
+static inline __attribute__((always_inline)) bool run_common(struct cfi_machine *machine,
                                                              struct reader *program)
 {
     uint8_t code = program->at[0], low = code & 0x3f;
@@ -215,13 +215,13 @@ static inline __attribute__((always_inline)) bool run_common(struct machine *mac
     return true;
 }
 
-static inline __attribute__((always_inline)) bool run_next(struct machine *machine,
+static inline __attribute__((always_inline)) bool run_next(struct cfi_machine *machine,
                                                            struct reader *program)
 {
     return run_common(machine, program) || (run_one(machine, program) && !program->failed);
 }
 
-static bool run(struct machine *machine, struct reader program)
+static bool run(struct cfi_machine *machine, struct reader program)
 {
     while (reader_left(&program) && machine->location <= machine->pc)
         if (!run_next(machine, &program))
@@ -229,7 +229,7 @@ static bool run(struct machine *machine, struct reader program)
     return !program.failed;
 }
 
-static bool run_to_end(struct machine *machine, struct reader program, cfi_visit *visit,
+static bool run_to_end(struct cfi_machine *machine, struct reader program, cfi_visit *visit,
                        void *context)
 {
     uintptr_t from = machine->location;
@@ -263,7 +263,7 @@ static bool find_plainly(const struct fde *fde, const struct module_ref *module,
 }
 
 // The rules that all functions of the CIE begin with.
-static bool run_initial(struct machine *machine, const struct fde *fde,
+static bool run_initial(struct cfi_machine *machine, const struct fde *fde,
                         const struct module_ref *module, uintptr_t start, uintptr_t pc,
                         struct cfi_row *row)
 {
@@ -284,7 +284,7 @@ static bool run_initial(struct machine *machine, const struct fde *fde,
 static enum cfi_result interpret(const struct fde *fde, const struct module_ref *module,
                                  uintptr_t start, uintptr_t pc, struct cfi_row *row)
 {
-    struct machine machine;
+    struct cfi_machine machine;
     return run_initial(&machine, fde, module, start, pc, row) && run(&machine, fde->program)
                ? CFI_OK
                : CFI_BAD;
@@ -322,7 +322,7 @@ enum cfi_result cfi_visit_rows(const struct module_ref *module, uintptr_t pc,
                                struct cfi_function *function, cfi_visit *visit, void *context)
 {
     struct fde fde;
-    struct machine machine;
+    struct cfi_machine machine;
     struct cfi_row row;
     const enum cfi_result result = find_fde(module, pc, &fde, function);
     if (result != CFI_OK)

@@ -97,7 +97,7 @@ static void commit(struct unwind_cursor *cursor, const struct values *values)
         cursor->registers[ARCH_RA] = cursor->corrected_pc;
 }
 
-static bool step_registers(struct unwind_cursor *cursor, struct caller *caller,
+static bool step_registers(struct unwind_cursor *cursor, struct frame_caller *caller,
                            enum verdict *verdict)
 {
     uintptr_t pc = cursor->registers[ARCH_RA] - !cursor->base_interrupted;
@@ -138,7 +138,8 @@ static bool step_registers(struct unwind_cursor *cursor, struct caller *caller,
     return true;
 }
 
-static bool step_inside(struct unwind_cursor *cursor, struct caller *caller, enum verdict *verdict)
+static bool step_inside(struct unwind_cursor *cursor, struct frame_caller *caller,
+                        enum verdict *verdict)
 {
     loadmap_enter();
     bool stepped = step_registers(cursor, caller, verdict);
@@ -154,7 +155,7 @@ bool full_is_current(const struct unwind_cursor *cursor)
 
 void full_catch_up(struct unwind_cursor *cursor)
 {
-    struct caller caller;
+    struct frame_caller caller;
     enum verdict verdict;
     uintptr_t before;
     while (!full_is_current(cursor)) {
@@ -169,7 +170,7 @@ void full_catch_up(struct unwind_cursor *cursor)
     }
 }
 
-bool full_step(struct unwind_cursor *cursor, struct caller *caller, enum verdict *verdict)
+bool full_step(struct unwind_cursor *cursor, struct frame_caller *caller, enum verdict *verdict)
 {
     full_catch_up(cursor);
     return step_inside(cursor, caller, verdict);

@@ -2,6 +2,7 @@
 #include "unwind/go.h"
 #include "loadmap/gomodules.h"
 #include "unwind/arch.h"
+#include "unwind/recipe.h"
 #include "unwind/shortcut.h"
 #include "unwind/stack.h"
 #include <string.h>
@@ -113,7 +114,7 @@ static bool returns_from(const struct module_ref *module, const struct gotable *
 }
 
 static bool search_frame(struct unwind_cursor *cursor, const struct module_ref *module,
-                         const struct gotable *table, struct caller *caller)
+                         const struct gotable *table, struct frame_caller *caller)
 {
     struct gotable_function callee;
     const uintptr_t fp = cursor->bp;
@@ -126,18 +127,18 @@ static bool search_frame(struct unwind_cursor *cursor, const struct module_ref *
         if (!stack_load(cursor, fp - depth, &word))
             return false;
         if (returns_from(module, table, word, table->text + callee.start, depth)) {
-            *caller = (struct caller){.pc = word,
-                                      .slot = fp - depth,
-                                      .cfa = fp - depth + WORD,
-                                      .sp = fp - depth + WORD,
-                                      .fp = fp};
+            *caller = (struct frame_caller){.pc = word,
+                                            .slot = fp - depth,
+                                            .cfa = fp - depth + WORD,
+                                            .sp = fp - depth + WORD,
+                                            .fp = fp};
             return true;
         }
     }
     return false;
 }
 
-bool go_switch_step(struct unwind_cursor *cursor, struct caller *caller)
+bool go_switch_step(struct unwind_cursor *cursor, struct frame_caller *caller)
 {
     struct module_ref module;
     if (cursor->bp % WORD || cursor->frame.flags & FRAME_INTERRUPTED)

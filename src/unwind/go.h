@@ -6,7 +6,6 @@
 // address, for each pc: as good. All signal-safe.
 
 #include "loadmap/loadmap.h"
-#include "unwind/recipe.h"
 #include "unwind/walk.h"
 
 // Between loadmap_enter() and loadmap_leave(). False: not code that a table of Go's knows. *start:
@@ -20,6 +19,6 @@ bool go_recipe(const struct module_ref *module, uintptr_t pc, bool interrupted,
 bool go_may_have_called(uintptr_t pc, uintptr_t ra);
 
 // The caller of a function that went to another stack before it called (RECIPE_SWITCHED).
-bool go_switch_step(struct unwind_cursor *cursor, struct caller *caller);
+bool go_switch_step(struct unwind_cursor *cursor, struct frame_caller *caller);
 
 #endif

@@ -147,7 +147,7 @@ bool guess_is_root(const struct unwind_cursor *cursor)
     return starts_process(cursor) || is_planted(cursor) || ends_chain(cursor);
 }
 
-static void set_caller(struct caller *caller, uintptr_t slot, uintptr_t ra)
+static void set_caller(struct frame_caller *caller, uintptr_t slot, uintptr_t ra)
 {
     caller->pc = ra;
     caller->slot = slot;
@@ -169,7 +169,7 @@ static bool is_led_back(uintptr_t ra)
     return unwind_truth && unwind_truth(&pc, &sp, &interrupted) == UNWIND_ELSEWHERE;
 }
 
-static bool take_slot(struct unwind_cursor *cursor, uintptr_t slot, struct caller *caller)
+static bool take_slot(struct unwind_cursor *cursor, uintptr_t slot, struct frame_caller *caller)
 {
     uintptr_t word;
     if (!stack_load(cursor, slot, &word) || !may_be_return(cursor, word) ||
@@ -180,7 +180,7 @@ static bool take_slot(struct unwind_cursor *cursor, uintptr_t slot, struct calle
 }
 
 // Interrupted where the instructions themselves tell where the return address is.
-static bool from_code(struct unwind_cursor *cursor, struct caller *caller)
+static bool from_code(struct unwind_cursor *cursor, struct frame_caller *caller)
 {
     struct module_ref module;
     uintptr_t pc = cursor->frame.pc, start, end;
@@ -207,7 +207,7 @@ static bool from_code(struct unwind_cursor *cursor, struct caller *caller)
 
 // Small assembly functions, and linkage stubs made by linkers that write no tables for them, have
 // pushed nothing or next to nothing. Generated code has values of its own there.
-static bool near_top(struct unwind_cursor *cursor, struct caller *caller)
+static bool near_top(struct unwind_cursor *cursor, struct frame_caller *caller)
 {
     unsigned words = cursor->recipe.kind == RECIPE_NO_TABLE ? 3 : 1;
     for (unsigned i = 0; i < words; i++)
@@ -218,7 +218,7 @@ static bool near_top(struct unwind_cursor *cursor, struct caller *caller)
 
 // A saved frame pointer below a return address, the older frame's above the younger one's: that is
 // proof enough where code is generated. Interpreters push return addresses without a call.
-static bool from_frame_pointer(struct unwind_cursor *cursor, struct caller *caller)
+static bool from_frame_pointer(struct unwind_cursor *cursor, struct frame_caller *caller)
 {
     uintptr_t fp = cursor->bp, saved, ra;
     struct module_ref module;
@@ -236,7 +236,7 @@ static bool from_frame_pointer(struct unwind_cursor *cursor, struct caller *call
     return true;
 }
 
-static bool from_scan(struct unwind_cursor *cursor, struct caller *caller)
+static bool from_scan(struct unwind_cursor *cursor, struct frame_caller *caller)
 {
     uintptr_t slot = (cursor->sp + WORD - 1) & ~(uintptr_t)(WORD - 1);
     uintptr_t word;
@@ -252,7 +252,7 @@ static bool from_scan(struct unwind_cursor *cursor, struct caller *caller)
     return false;
 }
 
-static bool guess(struct unwind_cursor *cursor, struct caller *caller)
+static bool guess(struct unwind_cursor *cursor, struct frame_caller *caller)
 {
     uintptr_t word;
     caller->fp = cursor->bp;
@@ -267,7 +267,7 @@ static bool guess(struct unwind_cursor *cursor, struct caller *caller)
     return from_scan(cursor, caller);
 }
 
-bool guess_step(struct unwind_cursor *cursor, struct caller *caller)
+bool guess_step(struct unwind_cursor *cursor, struct frame_caller *caller)
 {
     loadmap_enter();
     bool found = guess(cursor, caller);

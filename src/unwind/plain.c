@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT
 #include "unwind/plain.h"
+#include "unwind/recipe.h"
 
 #define USUAL_ENCODING 0x1b // of pointers: four bytes with a sign, from where they are
 #define FDE_HEAD 17         // bytes before the augmentation of an FDE that has such pointers

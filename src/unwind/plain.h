@@ -7,7 +7,6 @@
 // is in no cache: what counts is how few lines of it there are.
 
 #include "unwind/fde.h"
-#include "unwind/recipe.h"
 #include "unwind/shortcut.h"
 
 // The simple form of almost all rows: the CFA at a distance from a register, the return address

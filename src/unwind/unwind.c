@@ -200,7 +200,7 @@ static enum unwind_result check_arrival(struct unwind_cursor *cursor, enum verdi
     return UNWIND_OK;
 }
 
-static enum unwind_result move(struct unwind_cursor *cursor, struct caller *caller,
+static enum unwind_result move(struct unwind_cursor *cursor, struct frame_caller *caller,
                                enum verdict *verdict)
 {
     caller->at_call |= find_truth(&caller->pc, &caller->sp, &caller->interrupted);
@@ -232,7 +232,7 @@ static bool register_value(struct unwind_cursor *cursor, unsigned reg, uintptr_t
 }
 
 // All that a cached recipe can say, with every load checked.
-static bool follow_recipe(struct unwind_cursor *cursor, struct caller *caller,
+static bool follow_recipe(struct unwind_cursor *cursor, struct frame_caller *caller,
                           enum verdict *verdict)
 {
     const union unwind_recipe *recipe = &cursor->recipe;
@@ -291,7 +291,7 @@ static enum unwind_result step_signal(struct unwind_cursor *cursor, enum verdict
 static enum unwind_result step_guess(struct unwind_cursor *cursor, enum verdict *verdict,
                                      enum verdict reason)
 {
-    struct caller caller = {0};
+    struct frame_caller caller = {0};
     if (cursor->recipe.kind == RECIPE_NO_TABLE && guess_is_root(cursor))
         return end(verdict, VERDICT_COMPLETE);
     if (!guess_step(cursor, &caller))
@@ -303,7 +303,7 @@ static enum unwind_result step_guess(struct unwind_cursor *cursor, enum verdict 
 }
 
 // After a guess, what a table leads to may be anything.
-static bool leads_on(const struct unwind_cursor *cursor, struct caller *caller)
+static bool leads_on(const struct unwind_cursor *cursor, struct frame_caller *caller)
 {
     if (cursor->guesses == 0)
         return true;
@@ -314,7 +314,7 @@ static bool leads_on(const struct unwind_cursor *cursor, struct caller *caller)
 static __attribute__((noinline)) enum unwind_result step_slowly(struct unwind_cursor *cursor,
                                                                 enum verdict *verdict)
 {
-    struct caller caller = {0};
+    struct frame_caller caller = {0};
     bool found;
     switch (cursor->recipe.kind) {
     case RECIPE_ROOT:

@@ -7,7 +7,7 @@
 #include "unwind/unwind.h"
 
 // The caller of the frame that the cursor stands in.
-struct caller {
+struct frame_caller {
     uintptr_t cfa, fp, pc;
     uintptr_t sp;     // almost always the CFA
     uintptr_t slot;   // where pc was read from, 0 if not from a slot
@@ -25,7 +25,7 @@ static inline bool find_truth(uintptr_t *pc, uintptr_t *sp, bool *interrupted)
 
 // Where the tables say something that a recipe cannot hold: interprets them with all registers.
 // False with the reason in *verdict, VERDICT_COMPLETE if there is no caller.
-bool full_step(struct unwind_cursor *cursor, struct caller *caller, enum verdict *verdict);
+bool full_step(struct unwind_cursor *cursor, struct frame_caller *caller, enum verdict *verdict);
 
 // cursor->registers are those of the current frame.
 bool full_is_current(const struct unwind_cursor *cursor);
@@ -38,7 +38,7 @@ void full_catch_up(struct unwind_cursor *cursor);
 void full_restart(struct unwind_cursor *cursor, uint32_t known);
 
 // Where there are no tables: the frame pointer, or a search. False if nothing sane is found.
-bool guess_step(struct unwind_cursor *cursor, struct caller *caller);
+bool guess_step(struct unwind_cursor *cursor, struct frame_caller *caller);
 
 // Nobody called this frame, which has no table: the very first of the process, which is the
 // loader's, or the first instruction of a function as a return address, which was put there by hand

@@ -9,7 +9,7 @@ static volatile size_t sum; // of what was found: so that the compiler leaves no
 
 static void look_at(const struct linetable *table)
 {
-    struct pool pool = {0};
+    struct text_pool pool = {0};
     for (size_t i = 0; i < table->entry_count; i++) {
         struct lines_query query = {.offset = linetable_offset(table, i)};
         if (!linetable_find(table, &query, &pool))

@@ -3,6 +3,7 @@
 // and what damage does to them.
 
 #include "analyze/decoding.h"
+#include "encode/context_text.h"
 #include "encode/handle_frames.h"
 #include "encode/serial.h"
 #include "encoded_call.h"

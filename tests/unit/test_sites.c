@@ -5,6 +5,7 @@
 #include "patch/x86_64/return_load.h"
 #include "sites_forms.h"
 #include "sites_support.h"
+#include "unwind/cfi.h"
 #include <dlfcn.h>
 #include <errno.h>
 #include <setjmp.h>

@@ -12,7 +12,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-static struct pool pool;
+static struct text_pool pool;
 
 static struct lines_query made_query(uint64_t offset)
 {

@@ -13,7 +13,7 @@
 
 static void assert_display(const char *raw, const char *expected)
 {
-    struct pool pool = {0};
+    struct text_pool pool = {0};
     assert_string_equal(names_display(&pool, raw, NAMES_CLONES), expected);
     pool_free(&pool);
 }
@@ -71,7 +71,7 @@ static void mangled_names_become_readable(void **state)
 static void dots_of_go_names_stay(void **state)
 {
     (void)state;
-    struct pool pool = {0};
+    struct text_pool pool = {0};
     assert_string_equal(names_display(&pool, "main.cold", NAMES_DOTTED), "main.cold");
     pool_free(&pool);
 }
@@ -79,7 +79,7 @@ static void dots_of_go_names_stay(void **state)
 static void pooled_strings_are_kept_once(void **state)
 {
     (void)state;
-    struct pool pool = {0};
+    struct text_pool pool = {0};
     const char *first = pool_string(&pool, "one");
     char text[32];
     for (int i = 0; i < 5000; i++) {

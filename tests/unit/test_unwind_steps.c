@@ -4,6 +4,7 @@
 
 #include "loadmap/loadmap.h"
 #include "unwind/plain.h"
+#include "unwind/recipe.h"
 #include "unwind_support.h"
 #include <locale.h>
 #include <math.h>

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT
 #include "agent/api/contexts.h"
+#include "agent/session/agent.h"
 #include "base/agent_map.h"
 #include <errno.h>
 #include <string.h>

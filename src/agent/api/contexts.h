@@ -8,7 +8,7 @@
 //   contexts[0]  the root           every other context stands behind its parent
 //   contexts[i]  parent, (call site, function), own cost, cost with all below, error
 
-#include "agent/session/agent.h"
+#include "live/live.h"
 #include "tree/stable.h"
 
 struct api_context {

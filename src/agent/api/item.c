@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 #include "agent/api/item.h"
-#include "agent/api/contexts.h"
+#include "agent/session/agent.h"
 #include "base/agent_map.h"
 #include "loadmap/loadmap.h"
 #include <errno.h>

@@ -22,7 +22,7 @@ struct word {
     size_t name_length, value_length;
 };
 
-struct parsing {
+struct options_parsing {
     struct live_session *session;
     struct decimal phi, epsilon;
     bool rate_given, period_given;
@@ -91,7 +91,8 @@ static const struct unit times[] = {{"", 1},         {"ns", 1},       {"us", 100
 static const struct unit sizes[] = {{"", 1},        {"k", 1 << 10}, {"K", 1 << 10}, {"M", 1 << 20},
                                     {"m", 1 << 20}, {"G", 1 << 30}, {"g", 1 << 30}, {NULL, 0}};
 
-static int set_event(struct parsing *parsing, const struct word *word, struct api_error *error)
+static int set_event(struct options_parsing *parsing, const struct word *word,
+                     struct api_error *error)
 {
     if (value_is(word, "cpu"))
         parsing->session->options.event = LIVE_EVENT_CPU;
@@ -104,7 +105,8 @@ static int set_event(struct parsing *parsing, const struct word *word, struct ap
     return 0;
 }
 
-static int set_rate(struct parsing *parsing, const struct word *word, struct api_error *error)
+static int set_rate(struct options_parsing *parsing, const struct word *word,
+                    struct api_error *error)
 {
     uint64_t rate = 0;
     if (!read_amount(word, no_units, &rate) || rate < 1 || rate > MOST_RATE)
@@ -114,7 +116,8 @@ static int set_rate(struct parsing *parsing, const struct word *word, struct api
     return 0;
 }
 
-static int set_period(struct parsing *parsing, const struct word *word, struct api_error *error)
+static int set_period(struct options_parsing *parsing, const struct word *word,
+                      struct api_error *error)
 {
     uint64_t period = 0;
     if (!read_amount(word, times, &period) || period < NS_PER_S / MOST_RATE || period > NS_PER_S)
@@ -130,7 +133,7 @@ static bool is_share(struct decimal number)
 }
 
 // hot:PHI[,EPS]
-static int set_hot(struct parsing *parsing, const struct word *word, const char *at,
+static int set_hot(struct options_parsing *parsing, const struct word *word, const char *at,
                    struct api_error *error)
 {
     struct live_options *options = &parsing->session->options;
@@ -152,7 +155,8 @@ static int set_hot(struct parsing *parsing, const struct word *word, const char 
     return 0;
 }
 
-static int set_tree(struct parsing *parsing, const struct word *word, struct api_error *error)
+static int set_tree(struct options_parsing *parsing, const struct word *word,
+                    struct api_error *error)
 {
     struct live_options *options = &parsing->session->options;
     const char *end = word->value + word->value_length,
@@ -183,7 +187,8 @@ static int set_tree(struct parsing *parsing, const struct word *word, struct api
     return 0;
 }
 
-static int set_memory(struct parsing *parsing, const struct word *word, struct api_error *error)
+static int set_memory(struct options_parsing *parsing, const struct word *word,
+                      struct api_error *error)
 {
     uint64_t bytes = 0;
     if (!read_amount(word, sizes, &bytes) || bytes < LEAST_MEMORY || bytes > MOST_MEMORY)
@@ -193,7 +198,7 @@ static int set_memory(struct parsing *parsing, const struct word *word, struct a
     return 0;
 }
 
-static int set_tree_memory(struct parsing *parsing, const struct word *word,
+static int set_tree_memory(struct options_parsing *parsing, const struct word *word,
                            struct api_error *error)
 {
     uint64_t bytes = 0;
@@ -203,7 +208,8 @@ static int set_tree_memory(struct parsing *parsing, const struct word *word,
     return 0;
 }
 
-static int set_miner(struct parsing *parsing, const struct word *word, struct api_error *error)
+static int set_miner(struct options_parsing *parsing, const struct word *word,
+                     struct api_error *error)
 {
     static const char *const names[] = {"space-saving", "lossy", "sticky"}; // enum live_miner
     for (uint32_t miner = 0; miner < sizeof names / sizeof *names; miner++) {
@@ -215,13 +221,15 @@ static int set_miner(struct parsing *parsing, const struct word *word, struct ap
     return refuse(error, word, ": miners are space-saving, lossy and sticky");
 }
 
-static int set_purge(struct parsing *parsing, const struct word *word, struct api_error *error)
+static int set_purge(struct options_parsing *parsing, const struct word *word,
+                     struct api_error *error)
 {
     parsing->session->options.purge = value_is(word, "all") ? LIVE_PURGE_ALL : LIVE_PURGE_AGE;
     return value_is(word, "all") || value_is(word, "age") ? 0 : refuse(error, word, ": age or all");
 }
 
-static int set_source(struct parsing *parsing, const struct word *word, struct api_error *error)
+static int set_source(struct options_parsing *parsing, const struct word *word,
+                      struct api_error *error)
 {
     static const char *const names[] = {"auto", "sigtrap", "signal", "timer"}; // enum live_source
     for (uint32_t source = 0; source < sizeof names / sizeof *names; source++) {
@@ -241,23 +249,26 @@ static int read_switch(const struct word *word, uint32_t *value, struct api_erro
     return refuse(error, word, ": on or off");
 }
 
-static int set_marker(struct parsing *parsing, const struct word *word, struct api_error *error)
+static int set_marker(struct options_parsing *parsing, const struct word *word,
+                      struct api_error *error)
 {
     return read_switch(word, &parsing->session->options.marker, error);
 }
 
-static int set_follow_fork(struct parsing *parsing, const struct word *word,
+static int set_follow_fork(struct options_parsing *parsing, const struct word *word,
                            struct api_error *error)
 {
     return read_switch(word, &parsing->session->options.follow_fork, error);
 }
 
-static int set_per_thread(struct parsing *parsing, const struct word *word, struct api_error *error)
+static int set_per_thread(struct options_parsing *parsing, const struct word *word,
+                          struct api_error *error)
 {
     return read_switch(word, &parsing->session->options.per_thread, error);
 }
 
-static int set_track(struct parsing *parsing, const struct word *word, struct api_error *error)
+static int set_track(struct options_parsing *parsing, const struct word *word,
+                     struct api_error *error)
 {
     (void)parsing;
     return value_is(word, "walk")
@@ -265,11 +276,13 @@ static int set_track(struct parsing *parsing, const struct word *word, struct ap
                : refuse(error, word, ": only walk; calls are followed by cairn record");
 }
 
-static int set_word(struct parsing *parsing, const struct word *word, struct api_error *error)
+static int set_word(struct options_parsing *parsing, const struct word *word,
+                    struct api_error *error)
 {
     static const struct {
         const char *name;
-        int (*set)(struct parsing *parsing, const struct word *word, struct api_error *error);
+        int (*set)(struct options_parsing *parsing, const struct word *word,
+                   struct api_error *error);
     } names[] = {
         {"event", set_event},
         {"rate", set_rate},
@@ -325,7 +338,7 @@ static char *put_share(char *to, struct decimal share)
 }
 
 // As the tool names the kinds.
-static void name_tree(struct parsing *parsing)
+static void name_tree(struct options_parsing *parsing)
 {
     const struct live_options *options = &parsing->session->options;
     char *to = parsing->session->tree_name;
@@ -346,7 +359,7 @@ static void name_tree(struct parsing *parsing)
     }
 }
 
-static int combine(struct parsing *parsing, struct api_error *error)
+static int combine(struct options_parsing *parsing, struct api_error *error)
 {
     struct live_session *session = parsing->session;
     struct live_options *options = &session->options;
@@ -415,7 +428,7 @@ static struct word next_word(const char **at)
 
 int api_parse_options(const char *words, struct live_session *session, struct api_error *error)
 {
-    struct parsing parsing = {.session = session, .phi = {1, -4}};
+    struct options_parsing parsing = {.session = session, .phi = {1, -4}};
     set_defaults(session);
     for (const char *at = words ? words : "";;) {
         while (is_blank(*at))

@@ -58,7 +58,7 @@ static void fill(struct heap *heap, const struct api_contexts *contexts)
         sink(heap, i);
 }
 
-struct telling {
+struct path_query {
     enum cairn_kind kind;
     cairn_visit *visit;
     void *context;
@@ -66,7 +66,7 @@ struct telling {
     struct cairn_frame frames[API_MOST_FRAMES];
 };
 
-static int tell(struct telling *telling, const struct api_contexts *contexts, uint32_t index)
+static int tell(struct path_query *telling, const struct api_contexts *contexts, uint32_t index)
 {
     const struct api_context *context = &contexts->contexts[index];
     struct cairn_item item = {
@@ -84,7 +84,7 @@ static int tell(struct telling *telling, const struct api_contexts *contexts, ui
     return telling->visit(&item, telling->context);
 }
 
-static int visit_hottest(struct telling *telling, const struct api_contexts *contexts,
+static int visit_hottest(struct path_query *telling, const struct api_contexts *contexts,
                          unsigned most)
 {
     const size_t bytes = ((size_t)contexts->count + 1) * sizeof(uint32_t);
@@ -103,7 +103,7 @@ static int visit_hottest(struct telling *telling, const struct api_contexts *con
     return visited;
 }
 
-static int ask(struct telling *telling, unsigned most)
+static int ask(struct path_query *telling, unsigned most)
 {
     struct api_contexts contexts = {0}, groups = {0};
     int result = api_contexts_read(&contexts);
@@ -125,7 +125,7 @@ API int cairn_hottest_1(enum cairn_kind kind, unsigned most, cairn_visit *visit,
     if (!agent.active || agent_in_vfork_child())
         return 0;
     const int saved_errno = errno;
-    struct telling *telling = agent_map_map(sizeof *telling);
+    struct path_query *telling = agent_map_map(sizeof *telling);
     int result = telling ? 0 : -ENOMEM;
     if (telling) {
         telling->kind = kind;

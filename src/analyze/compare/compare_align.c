@@ -77,9 +77,9 @@ static uint32_t frame_function(struct aligning *aligning, uint32_t index)
     struct functions *functions = aligning->analysis->functions;
     const struct profile_tree *tree = aligning->tree;
     place_t entry = tree->nodes[index].function;
-    const struct spot *spot = functions_at(functions, tree->process, entry);
+    const struct spot *spot = functions_look_up(functions, tree->process, entry);
     if (!spot)
-        spot = functions_at(functions, tree->process, aligning->inside[index]);
+        spot = functions_look_up(functions, tree->process, aligning->inside[index]);
     if (spot)
         return real_function(functions, spot)->function;
     return functions_intern(functions, "<unknown>", place_module(entry));

@@ -2,7 +2,7 @@
 
 #include "analyze/report/name_set.h"
 #include "analyze/hash_index.h"
-#include "analyze/report/short_name.h"
+#include "analyze/short_name.h"
 #include "base/memory.h"
 
 struct shown_name {
@@ -189,7 +189,7 @@ static void tell_apart(struct name_set *names, const size_t *group, size_t count
         struct shown_name *name = &names->names[group[i]];
         char bracket = 0;
         const char *module =
-            functions_module(names->functions, function_of(names, group[i])->module);
+            functions_module_name(names->functions, function_of(names, group[i])->module);
         char *part = differing(names, group[i], group, count, &bracket);
         for (unsigned level = NAME_STAGES; level < NAME_LEVELS; level++) {
             const char *base = name->levels[level == NAME_STAGES ? NAME_TWO_PARTS : NAME_LAST_PART];

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 
 #include "analyze/report/own_code.h"
-#include "analyze/report/short_name.h"
+#include "analyze/short_name.h"
 #include "base/text/text.h"
 
 static bool is_below(const char *path, const char *folder)

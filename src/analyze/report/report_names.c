@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: MIT
 
 #include "analyze/name_sums.h"
-#include "analyze/names.h"
 #include "analyze/report/report_frame.h"
 
 #define NAMES_SHOWN 4

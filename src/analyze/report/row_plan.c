@@ -2,7 +2,7 @@
 
 #include "analyze/report/row_plan.h"
 #include "analyze/report/own_code.h"
-#include "analyze/report/short_name.h"
+#include "analyze/short_name.h"
 #include "base/memory.h"
 
 #define MUCH_RECURSION 5 // rows

@@ -12,7 +12,7 @@
 static const char *flat_name(const struct flat *flat, const struct functions *functions,
                              const struct flat_row *row)
 {
-    const char *module = functions_module(functions, row->module);
+    const char *module = functions_module_name(functions, row->module);
     return flat->by != FLAT_MODULE ? functions_get(functions, row->function)->name
            : module                ? module
                                    : NO_MODULE;

@@ -131,7 +131,7 @@ static void put_function(struct tree_writer *writer, uint32_t number)
         struct json json;
         json_start(&json, out);
         json_put_string(&json, "function", function->name);
-        json_put_string(&json, "module", functions_module(functions, function->module));
+        json_put_string(&json, "module", functions_module_name(functions, function->module));
         json_put_string(&json, "file", functions_file(functions, function->file));
         put_known(&json, "line", function->line);
         json_finish(&json);
@@ -224,7 +224,7 @@ static void put_row(struct json *json, const struct flat *flat, const struct fun
     json_key(json, "parent"); // for readers of trees: a list has none
     json_null(json);
     json_put_string(json, "function", row->function ? function->name : NULL);
-    json_put_string(json, "module", functions_module(functions, row->module));
+    json_put_string(json, "module", functions_module_name(functions, row->module));
     json_put_string(json, "file", functions_file(functions, by_line ? row->file : function->file));
     put_known(json, "line", by_line ? row->line : function->line);
     put_known(json, "call_line", 0);

@@ -290,7 +290,7 @@ void show_sheet_print(struct show_sheet *sheet, FILE *out)
 char *show_where(const struct functions *functions, uint32_t file, uint32_t line, uint32_t module)
 {
     const char *path = functions_file(functions, file);
-    const char *module_name = functions_module(functions, module);
+    const char *module_name = functions_module_name(functions, module);
     char *where = NULL;
     int made = !path ? asprintf(&where, "%s", module_name ? module_name : "")
                : line && line != LINE_SEVERAL ? asprintf(&where, "%s:%u", last_part(path), line)

@@ -190,7 +190,7 @@ static void put_creator(struct json *json, const struct analysis *analysis,
         json_array(json);
     for (uint32_t i = 1; i < path.count; i++) {
         const struct spot *spot =
-            functions_at(analysis->functions, tree->process, path.nodes[i].function);
+            functions_look_up(analysis->functions, tree->process, path.nodes[i].function);
         const struct located *last =
             spot ? functions_located(analysis->functions, spot) + spot->count - 1 : NULL;
         const struct function *function =

@@ -4,7 +4,6 @@
 
 #include "cmd/doctor/names.h"
 #include "base/memory.h"
-#include "base/text/text.h"
 #include "cmd/doctor/check.h"
 #include "symbol/files/debug_file.h"
 #include "symbol/files/object.h"

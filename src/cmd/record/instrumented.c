@@ -19,7 +19,7 @@
 #define ENTER_HOOK "__cyg_profile_func_enter"          // -finstrument-functions
 
 // The result of a look at a file. NOT_ELF: a script, or not to be read.
-enum finding { NOT_ELF, PLAIN, INSTRUMENTED };
+enum hooks_finding { NOT_ELF, PLAIN, INSTRUMENTED };
 
 static bool imports_hook(Elf *elf, Elf_Scn *section, const GElf_Shdr *head)
 {
@@ -71,12 +71,12 @@ static void read_loader(Elf *elf, char *loader, size_t size)
     }
 }
 
-static enum finding look_at(const char *path, char *loader, size_t size)
+static enum hooks_finding look_at(const char *path, char *loader, size_t size)
 {
     int file = open(path, O_RDONLY | O_CLOEXEC);
     if (file < 0)
         return NOT_ELF;
-    enum finding finding = NOT_ELF;
+    enum hooks_finding finding = NOT_ELF;
     elf_version(EV_CURRENT);
     Elf *elf = elf_begin(file, ELF_C_READ, NULL);
     if (elf && elf_kind(elf) == ELF_K_ELF) {
@@ -102,10 +102,10 @@ static bool libraries_are_instrumented(const char *loader, const char *path)
     return found;
 }
 
-static enum finding look_at_program(const char *path)
+static enum hooks_finding look_at_program(const char *path)
 {
     char loader[PATH_MAX] = "";
-    const enum finding finding = look_at(path, loader, sizeof loader);
+    const enum hooks_finding finding = look_at(path, loader, sizeof loader);
     return finding == PLAIN && *loader && libraries_are_instrumented(loader, path) ? INSTRUMENTED
                                                                                    : finding;
 }
@@ -134,7 +134,7 @@ const char *why_sites_cannot_be_patched(void)
 
 int choose_calls(const char *path, struct record_options *options)
 {
-    const enum finding finding = options->calls_by_given ? PLAIN : look_at_program(path);
+    const enum hooks_finding finding = options->calls_by_given ? PLAIN : look_at_program(path);
     const bool needs_entries = options->trigger || options->burst_interval_ns;
     if (!options->calls_by_given && !needs_entries)
         options->calls_by = finding == INSTRUMENTED ? LIVE_BY_ENTRIES : LIVE_BY_LIBRARIES;

@@ -27,7 +27,7 @@ static _Atomic bool ambiguous;
 
 // ---- preparing a module
 
-struct search {
+struct entry_search {
     void (*hook)(void);
     int64_t added;
     uint64_t skipped;
@@ -69,7 +69,7 @@ static struct patched_module *known_before(const struct patched_module *module)
 }
 
 static bool fill_module(struct patched_module *module, const struct dl_phdr_info *info,
-                        const uintptr_t *list, size_t count, struct search *search)
+                        const uintptr_t *list, size_t count, struct entry_search *search)
 {
     entries_relocate(info, list, count, module->entry);
     for (size_t i = 0; i < count; i++) {
@@ -142,7 +142,7 @@ bool entries_are_ambiguous(void)
 }
 
 static void prepare_module(const struct dl_phdr_info *info, const uintptr_t *list, size_t count,
-                           struct search *search)
+                           struct entry_search *search)
 {
     const size_t bytes =
         sizeof(struct patched_module) + count * (sizeof(uintptr_t) + sizeof(uint32_t));
@@ -182,7 +182,7 @@ static bool is_known(const struct dl_phdr_info *info)
 static int search_module(struct dl_phdr_info *info, size_t size, void *context)
 {
     (void)size;
-    struct search *search = context;
+    struct entry_search *search = context;
     size_t count;
     const uintptr_t *list = entries_list(info, &count);
     if (list && !is_known(info))
@@ -206,7 +206,7 @@ int64_t entries_find_new(bool gone)
     if (!current_hook)
         return 0;
     entries_switch_prepare();
-    struct search search = {.hook = current_hook};
+    struct entry_search search = {.hook = current_hook};
     dl_each_new(search_module, &search);
     return search.error ? search.error : search.added;
 }
@@ -215,7 +215,7 @@ int64_t entries_find(void (*hook)(void), uint64_t *skipped)
 {
     current_hook = hook;
     entries_switch_prepare();
-    struct search search = {.hook = hook};
+    struct entry_search search = {.hook = hook};
     dl_iterate_phdr(search_module, &search);
     *skipped += search.skipped;
     return search.error ? search.error : search.added;

@@ -44,10 +44,10 @@ static void make_entry(const struct patched_module *module, uintptr_t entry, boo
 }
 
 // Which bytes of the entries a pass over the code writes.
-enum pass { PASS_TRAP, PASS_REST, PASS_WHOLE };
+enum switch_pass { PASS_TRAP, PASS_REST, PASS_WHOLE };
 
-static void make_pass(const struct patched_module *module, uintptr_t entry, bool on, enum pass pass,
-                      unsigned char bytes[ENTRY_BYTES])
+static void make_pass(const struct patched_module *module, uintptr_t entry, bool on,
+                      enum switch_pass pass, unsigned char bytes[ENTRY_BYTES])
 {
     unsigned char target[ENTRY_BYTES];
     make_entry(module, entry, on, target);
@@ -67,14 +67,15 @@ static void make_pass(const struct patched_module *module, uintptr_t entry, bool
 }
 
 // The bytes that are written at once.
-struct chunk {
+struct entry_chunk {
     unsigned char *bytes;
     size_t size;
 };
 
-static struct chunk chunk_of(unsigned char bytes[CHUNK], size_t most)
+static struct entry_chunk chunk_of(unsigned char bytes[CHUNK], size_t most)
 {
-    return large_chunk ? (struct chunk){large_chunk, most} : (struct chunk){bytes, CHUNK};
+    return large_chunk ? (struct entry_chunk){large_chunk, most}
+                       : (struct entry_chunk){bytes, CHUNK};
 }
 
 // Entries of a module: some, by their numbers in order, or all.
@@ -100,8 +101,8 @@ static uintptr_t entry_of(const struct extent *extent, size_t i)
 }
 
 // One system call for all entries within a chunk; what lies between them is written as it is.
-static int write_entries(int fd, const struct extent *extent, bool on, enum pass pass,
-                         struct chunk chunk)
+static int write_entries(int fd, const struct extent *extent, bool on, enum switch_pass pass,
+                         struct entry_chunk chunk)
 {
     for (size_t i = 0; i < extent->count;) {
         const uintptr_t start = entry_of(extent, i);
@@ -128,7 +129,7 @@ int entries_settle_module(struct patched_module *module)
 {
     const struct extent all = all_of(module);
     unsigned char bytes[CHUNK];
-    const struct chunk chunk = chunk_of(bytes, LARGE_CHUNK);
+    const struct entry_chunk chunk = chunk_of(bytes, LARGE_CHUNK);
     int fd = code_open();
     if (fd < 0)
         return fd;
@@ -150,11 +151,11 @@ static void synchronise_cores(void)
 // Chooses the entries to switch in each module.
 typedef struct extent choice(const struct patched_module *module);
 
-static int write_pass(int fd, choice *choose, bool on, enum pass pass)
+static int write_pass(int fd, choice *choose, bool on, enum switch_pass pass)
 {
     unsigned char bytes[CHUNK];
     // Few entries lie far apart, and what lies between them is not to be written.
-    const struct chunk chunk = chunk_of(bytes, choose == all_of ? LARGE_CHUNK : CHUNK);
+    const struct entry_chunk chunk = chunk_of(bytes, choose == all_of ? LARGE_CHUNK : CHUNK);
     for (const struct patched_module *module = entries_first_module(); module;
          module = module->next) {
         const struct extent extent = choose(module);
@@ -172,7 +173,7 @@ static int switch_some(int fd, choice *choose, bool on, bool alone)
         return write_pass(fd, choose, on, PASS_WHOLE);
     // First a trap, so that nobody runs into half an instruction; entries_trapped() sends them
     // past it.
-    static const enum pass passes[] = {PASS_TRAP, PASS_REST, PASS_WHOLE};
+    static const enum switch_pass passes[] = {PASS_TRAP, PASS_REST, PASS_WHOLE};
     syscall(SYS_membarrier, MEMBARRIER_CMD_REGISTER_PRIVATE_EXPEDITED_SYNC_CORE, 0, 0);
     int error = 0;
     for (size_t i = 0; i < sizeof passes / sizeof *passes && !error; i++) {

@@ -2,6 +2,7 @@
 #include "patch/x86_64/assemble.h"
 #include "base/gc_hidden.h"
 #include "patch/x86_64/chain.h"
+#include "patch/x86_64/relocate.h"
 #include <string.h>
 
 #define ORIGINAL_MOST (JUMP_BYTES + 2 * INSTRUCTION_MOST)

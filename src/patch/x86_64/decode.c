@@ -41,13 +41,13 @@ static const char two_byte[257] = "MMMM!,.,..!,!M.P"  // 00: P is 3DNow!
                                   "MMMMMMMMMMMMMMMM"  // e0
                                   "MMMMMMMMMMMMMMMS"; // f0
 
-struct cursor {
+struct code_cursor {
     const unsigned char *code;
     size_t at, bytes;
     bool failed;
 };
 
-static uint8_t next_byte(struct cursor *cursor)
+static uint8_t next_byte(struct code_cursor *cursor)
 {
     if (cursor->at >= cursor->bytes) {
         cursor->failed = true;
@@ -56,7 +56,7 @@ static uint8_t next_byte(struct cursor *cursor)
     return cursor->code[cursor->at++];
 }
 
-static int64_t read_signed(struct cursor *cursor, size_t count)
+static int64_t read_signed(struct code_cursor *cursor, size_t count)
 {
     if (cursor->bytes - cursor->at < count) {
         cursor->failed = true;
@@ -95,7 +95,7 @@ static unsigned prefix_bit(uint8_t byte)
 }
 
 // Prefixes up to the first byte of the opcode, which is returned.
-static uint8_t read_prefixes(struct cursor *cursor, struct instruction *in)
+static uint8_t read_prefixes(struct code_cursor *cursor, struct instruction *in)
 {
     for (;;) {
         uint8_t byte = next_byte(cursor);
@@ -113,7 +113,7 @@ static uint8_t read_prefixes(struct cursor *cursor, struct instruction *in)
     }
 }
 
-static void read_sib(struct cursor *cursor, struct instruction *in, uint8_t extend)
+static void read_sib(struct code_cursor *cursor, struct instruction *in, uint8_t extend)
 {
     uint8_t sib = next_byte(cursor);
     uint8_t index = (sib >> 3 & 7) | (extend & 2 ? 8 : 0);
@@ -127,7 +127,7 @@ static void read_sib(struct cursor *cursor, struct instruction *in, uint8_t exte
 }
 
 // `extend`: the bits R, X, B as REX has them.
-static void read_modrm(struct cursor *cursor, struct instruction *in, uint8_t extend)
+static void read_modrm(struct code_cursor *cursor, struct instruction *in, uint8_t extend)
 {
     uint8_t byte = next_byte(cursor);
     in->has_modrm = true;
@@ -150,7 +150,7 @@ static void read_modrm(struct cursor *cursor, struct instruction *in, uint8_t ex
     in->disp = (int32_t)read_signed(cursor, in->disp_bytes);
 }
 
-static void read_immediate(struct cursor *cursor, struct instruction *in, unsigned count)
+static void read_immediate(struct code_cursor *cursor, struct instruction *in, unsigned count)
 {
     in->immediate_at = (uint8_t)cursor->at;
     in->immediate_bytes = (uint8_t)count;
@@ -162,7 +162,7 @@ static unsigned width_z(const struct instruction *in)
     return in->prefixes & PREFIX_OPERAND && !(in->rex & 8) ? 2 : 4;
 }
 
-static void read_operands(struct cursor *cursor, struct instruction *in, char shape)
+static void read_operands(struct code_cursor *cursor, struct instruction *in, char shape)
 {
     const uint8_t extend = in->rex & 7;
     if (shape >= 'A' && shape <= 'Z')
@@ -209,7 +209,7 @@ static void read_operands(struct cursor *cursor, struct instruction *in, char sh
     }
 }
 
-static void read_0f(struct cursor *cursor, struct instruction *in)
+static void read_0f(struct code_cursor *cursor, struct instruction *in)
 {
     in->opcode = next_byte(cursor);
     if (in->opcode == 0x38 || in->opcode == 0x3a) {
@@ -234,7 +234,7 @@ static void read_0f(struct cursor *cursor, struct instruction *in)
 }
 
 // VEX and EVEX have the maps of the old instructions, with the same immediates.
-static void read_vector_operands(struct cursor *cursor, struct instruction *in, unsigned map,
+static void read_vector_operands(struct code_cursor *cursor, struct instruction *in, unsigned map,
                                  uint8_t extend)
 {
     in->vector = true;
@@ -255,7 +255,7 @@ static uint8_t inverted_rxb(uint8_t byte)
     return (uint8_t)(~byte >> 5 & 7);
 }
 
-static void read_vex(struct cursor *cursor, struct instruction *in, uint8_t first)
+static void read_vex(struct code_cursor *cursor, struct instruction *in, uint8_t first)
 {
     uint8_t byte = next_byte(cursor);
     unsigned map = MAP_0F;
@@ -270,7 +270,7 @@ static void read_vex(struct cursor *cursor, struct instruction *in, uint8_t firs
     read_vector_operands(cursor, in, map, extend);
 }
 
-static void read_evex(struct cursor *cursor, struct instruction *in)
+static void read_evex(struct code_cursor *cursor, struct instruction *in)
 {
     uint8_t byte = next_byte(cursor);
     const unsigned map = byte & 7;
@@ -282,7 +282,7 @@ static void read_evex(struct cursor *cursor, struct instruction *in)
     read_vector_operands(cursor, in, map, inverted_rxb(byte));
 }
 
-static void read_xop(struct cursor *cursor, struct instruction *in, uint8_t byte)
+static void read_xop(struct code_cursor *cursor, struct instruction *in, uint8_t byte)
 {
     const unsigned map = byte & 0x1f;
     next_byte(cursor);
@@ -296,7 +296,7 @@ static void read_xop(struct cursor *cursor, struct instruction *in, uint8_t byte
 }
 
 // Escapes that are not prefixes in this mode. False: an ordinary opcode.
-static bool read_escape(struct cursor *cursor, struct instruction *in, uint8_t first)
+static bool read_escape(struct code_cursor *cursor, struct instruction *in, uint8_t first)
 {
     const uint8_t second = cursor->at < cursor->bytes ? cursor->code[cursor->at] : 0;
     switch (first) {
@@ -324,7 +324,7 @@ static bool read_escape(struct cursor *cursor, struct instruction *in, uint8_t f
     return true;
 }
 
-static enum flow flow_of_group(const struct instruction *in, struct cursor *cursor)
+static enum flow flow_of_group(const struct instruction *in, struct code_cursor *cursor)
 {
     switch (in->reg & 7) {
     case 2:
@@ -341,7 +341,7 @@ static enum flow flow_of_group(const struct instruction *in, struct cursor *curs
     return FLOW_NEXT;
 }
 
-static enum flow flow_of_one(const struct instruction *in, struct cursor *cursor)
+static enum flow flow_of_one(const struct instruction *in, struct code_cursor *cursor)
 {
     if (in->opcode >= 0x70 && in->opcode <= 0x7f)
         return FLOW_BRANCH;
@@ -377,7 +377,7 @@ static enum flow flow_of_one(const struct instruction *in, struct cursor *cursor
     return FLOW_NEXT;
 }
 
-static enum flow flow_of(const struct instruction *in, struct cursor *cursor)
+static enum flow flow_of(const struct instruction *in, struct code_cursor *cursor)
 {
     if (in->vector || in->map > MAP_0F)
         return FLOW_NEXT;
@@ -470,7 +470,7 @@ static const unsigned char *load_address(const unsigned char *code, const unsign
 static bool decode_usual(const unsigned char *code, struct instruction *in)
 {
     const unsigned char *at = code;
-    struct cursor cursor = {.failed = false};
+    struct code_cursor cursor = {.failed = false};
     in->rex = (*at & 0xf0) == 0x40 ? *at++ : 0;
     in->opcode_at = (uint8_t)(at - code);
     in->opcode = *at++;
@@ -534,7 +534,8 @@ bool decode(const unsigned char *code, size_t bytes, struct instruction *in)
     in->base = in->index = NO_REGISTER;
     if (bytes >= INSTRUCTION_MOST && (decode_branch(code, in) || decode_usual(code, in)))
         return true;
-    struct cursor cursor = {code, 0, bytes < INSTRUCTION_MOST ? bytes : INSTRUCTION_MOST, false};
+    struct code_cursor cursor = {code, 0, bytes < INSTRUCTION_MOST ? bytes : INSTRUCTION_MOST,
+                                 false};
     memset(in, 0, sizeof *in);
     in->base = in->index = NO_REGISTER;
     const uint8_t first = read_prefixes(&cursor, in);

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT
 #include "patch/x86_64/emit.h"
+#include "patch/x86_64/relocate.h"
 #include <string.h>
 
 void emit(struct assembler *out, const void *bytes, size_t count)

@@ -5,7 +5,7 @@
 // Instructions, one behind the other, into the slot of a stub.
 
 #include "patch/stub.h"
-#include "patch/x86_64/relocate.h"
+#include "patch/x86_64/decode.h"
 
 struct assembler {
     unsigned char *code;

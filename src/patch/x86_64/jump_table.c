@@ -19,7 +19,7 @@ struct table {
 };
 
 // The contents of registers after the instructions before the jump.
-struct trace {
+struct register_trace {
     uintptr_t address[REGISTERS]; // by lea; 0: not known
     uintptr_t table;              // that the last entry was loaded from
     int64_t compared;             // the last constant
@@ -31,7 +31,7 @@ static unsigned scale_of(const struct instruction *in, const unsigned char *code
     return 1u << (code[in->opcode_at + 2] >> 6);
 }
 
-static void follow(struct trace *trace, const struct instruction *in, uintptr_t pc)
+static void follow(struct register_trace *trace, const struct instruction *in, uintptr_t pc)
 {
     const unsigned char *code = (const unsigned char *)pc;
     const bool plain = in->map == MAP_ONE && !in->vector && in->has_modrm;
@@ -54,12 +54,12 @@ static void follow(struct trace *trace, const struct instruction *in, uintptr_t 
 // Where the last jump was: the next of the same function goes on from there. Under the lock.
 static struct {
     uintptr_t function, pc;
-    struct trace trace;
+    struct register_trace trace;
 } last;
 
 static bool find_table(const struct patch_function *function, uintptr_t jump, struct table *table)
 {
-    struct trace trace = {.since_load = UINT32_MAX / 2, .since_compare = UINT32_MAX / 2};
+    struct register_trace trace = {.since_load = UINT32_MAX / 2, .since_compare = UINT32_MAX / 2};
     struct instruction in;
     uintptr_t pc = function->start;
     if (last.function == function->start && last.pc <= jump) {

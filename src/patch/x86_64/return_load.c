@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT
 #include "patch/x86_64/return_load.h"
+#include "unwind/cfi.h"
 
 enum {
     DEPTH_UNKNOWN = -1,
@@ -92,7 +93,7 @@ bool return_search_step(struct return_search *search, uintptr_t pc, const struct
     return loads;
 }
 
-struct range {
+struct code_range {
     const struct module_ref *module;
     size_t left; // bytes that may be looked at
 };
@@ -149,7 +150,7 @@ static bool has_operand(const unsigned char *code, const unsigned char *end, boo
 
 static bool loads_nothing(void *context, uintptr_t start, uintptr_t end, const struct cfi_row *row)
 {
-    struct range *range = context;
+    struct code_range *range = context;
     if (row->cfa_is_expression || start < range->module->code_start ||
         end > range->module->code_end || end - start > range->left)
         return false;
@@ -165,7 +166,7 @@ static bool loads_nothing(void *context, uintptr_t start, uintptr_t end, const s
 
 bool return_may_be_loaded(const struct module_ref *module, uintptr_t pc, size_t most)
 {
-    struct range range = {module, most};
+    struct code_range range = {module, most};
     struct cfi_function function;
     return cfi_visit_rows(module, pc, &function, loads_nothing, &range) != CFI_OK;
 }

@@ -9,7 +9,6 @@
 // Signal-safe; call between loadmap_enter() and loadmap_leave().
 
 #include "patch/x86_64/decode.h"
-#include "unwind/cfi.h"
 
 // A way through the instructions of a function, in their order.
 struct return_search {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 #include "patch/x86_64/table_jump.h"
 
-void trail_add(struct trail *trail, const struct instruction *in)
+void trail_add(struct jump_trail *trail, const struct instruction *in)
 {
     trail->last[trail->count++ % TRAIL] = *in;
 }
@@ -77,7 +77,7 @@ static enum origin origin_in(const struct instruction *in, uint8_t reg)
 }
 
 // The latest of the instructions before `back` that says where the register comes from.
-static enum origin origin_of(const struct trail *trail, uint8_t reg, unsigned *back)
+static enum origin origin_of(const struct jump_trail *trail, uint8_t reg, unsigned *back)
 {
     const unsigned known = trail->count < TRAIL ? trail->count : TRAIL;
     while (++*back <= known) {
@@ -93,7 +93,7 @@ static enum origin origin_of(const struct trail *trail, uint8_t reg, unsigned *b
 }
 
 // The address that it was loaded from was computed with an index: an entry of a table.
-static bool base_is_indexed(const struct trail *trail, uint8_t base, unsigned back)
+static bool base_is_indexed(const struct jump_trail *trail, uint8_t base, unsigned back)
 {
     const unsigned known = trail->count < TRAIL ? trail->count : TRAIL;
     while (++back <= known) {
@@ -110,7 +110,7 @@ static bool base_is_indexed(const struct trail *trail, uint8_t base, unsigned ba
     return false;
 }
 
-bool trail_leaves(const struct trail *trail, const struct instruction *jump)
+bool trail_leaves(const struct jump_trail *trail, const struct instruction *jump)
 {
     if (jump->prefixes & PREFIX_SEGMENT)
         return false; // notrack: compilers put it on switches alone

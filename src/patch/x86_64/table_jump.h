@@ -9,14 +9,14 @@
 
 #define TRAIL 16
 
-struct trail {
+struct jump_trail {
     struct instruction last[TRAIL];
     unsigned count; // of all instructions so far
 };
 
-void trail_add(struct trail *trail, const struct instruction *in);
+void trail_add(struct jump_trail *trail, const struct instruction *in);
 
 // True if the indirect jump that comes next leaves its function for sure.
-bool trail_leaves(const struct trail *trail, const struct instruction *jump);
+bool trail_leaves(const struct jump_trail *trail, const struct instruction *jump);
 
 #endif

@@ -124,14 +124,14 @@ int tree_merger_add(struct tree_merger *merger, const struct profile_tree *tree)
 
 // Folding
 
-struct candidate {
+struct fold_candidate {
     uint32_t process;
     uint64_t cost;
 };
 
 static int costliest_first(const void *a, const void *b)
 {
-    const struct candidate *one = a, *other = b;
+    const struct fold_candidate *one = a, *other = b;
     if (one->cost != other->cost)
         return one->cost < other->cost ? 1 : -1;
     return one->process < other->process ? -1 : one->process > other->process;
@@ -178,14 +178,14 @@ static bool may_fold(const struct fold *fold, uint32_t process)
 static int choose_targets(struct fold *fold, unsigned most, bool *any)
 {
     struct profile *profile = fold->profile;
-    struct candidate *candidates = malloc((profile->process_count + 1) * sizeof *candidates);
+    struct fold_candidate *candidates = malloc((profile->process_count + 1) * sizeof *candidates);
     if (!candidates)
         return -ENOMEM;
     unsigned count = 0;
     for (uint32_t i = 0; i < profile->process_count; i++) {
         fold->target[i] = i;
         if (may_fold(fold, i))
-            candidates[count++] = (struct candidate){i, profile->processes[i].cost_ns};
+            candidates[count++] = (struct fold_candidate){i, profile->processes[i].cost_ns};
         else if (fold->is_shared[i])
             representative(fold, i);
     }

@@ -78,7 +78,7 @@ bool function_set_has(const struct function_set *set, place_t place)
 // The bridge
 
 // A context as the sparse tree sees it, and the nodes of the dense one that it stands for.
-struct context {
+struct partial_context {
     uint32_t parent; // context
     place_t site, function;
     uint32_t first; // node; the others follow in bridge.next
@@ -90,7 +90,7 @@ struct partial_merge {
     const struct function_set *known;
     uint64_t *cost; // per node of `into`, with all below it
     uint32_t *next; // per node: another one of the same context
-    struct context *contexts;
+    struct partial_context *contexts;
     uint32_t count;
     uint32_t *slots;    // of contexts; NONE: free
     uint32_t *children; // of nodes, by parent and edge; NONE: free
@@ -105,7 +105,7 @@ static uint32_t *find_slot(const struct partial_merge *bridge, uint32_t parent, 
         uint32_t found = bridge->slots[at];
         if (found == NONE)
             return &bridge->slots[at];
-        const struct context *context = &bridge->contexts[found];
+        const struct partial_context *context = &bridge->contexts[found];
         if (context->parent == parent && context->site == site && context->function == function)
             return &bridge->slots[at];
     }
@@ -117,7 +117,7 @@ static uint32_t context_of(struct partial_merge *bridge, uint32_t parent, place_
 {
     uint32_t *slot = find_slot(bridge, parent, site, function);
     if (*slot == NONE) {
-        bridge->contexts[bridge->count] = (struct context){parent, site, function, NONE};
+        bridge->contexts[bridge->count] = (struct partial_context){parent, site, function, NONE};
         *slot = bridge->count++;
     }
     return *slot;

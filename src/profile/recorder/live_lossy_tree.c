@@ -12,7 +12,7 @@
 enum { NODES_A_SECOND = 50000, MOST_TRIES = 8 };
 
 // The result of a reading of the tree, in the form of a profile.
-struct telling {
+struct tree_reading {
     struct profile_node *nodes;
     uint64_t *values;
     uint32_t count;
@@ -22,7 +22,7 @@ struct telling {
     uint64_t calls;
 };
 
-static bool reserve(struct telling *telling, uint32_t capacity)
+static bool reserve(struct tree_reading *telling, uint32_t capacity)
 {
     telling->capacity = capacity;
     telling->nodes = calloc(capacity, sizeof *telling->nodes);
@@ -30,7 +30,8 @@ static bool reserve(struct telling *telling, uint32_t capacity)
     return telling->nodes && telling->values;
 }
 
-static uint64_t *add_node(struct telling *telling, uint32_t parent, place_t site, place_t function)
+static uint64_t *add_node(struct tree_reading *telling, uint32_t parent, place_t site,
+                          place_t function)
 {
     telling->nodes[telling->count] =
         (struct profile_node){.parent = parent, .site = site, .function = function};
@@ -43,7 +44,7 @@ static place_t mapped(const struct place_mapper *mapper, place_t place)
 }
 
 // A frame and, if it has a cost of its own, the statement that bears it.
-static void add_frame(struct telling *telling, const struct stable_node *node, uint32_t parent,
+static void add_frame(struct tree_reading *telling, const struct stable_node *node, uint32_t parent,
                       const struct edge *edge, const struct live_sink *sink)
 {
     const uint32_t number = telling->count;
@@ -72,8 +73,8 @@ static void add_frame(struct telling *telling, const struct stable_node *node, u
 }
 
 // Full trees have them, also among the nodes that come and go since their memory was used up.
-static void add_statement(struct telling *telling, const struct stable_node *node, uint32_t parent,
-                          const struct edge *edge, const struct live_sink *sink)
+static void add_statement(struct tree_reading *telling, const struct stable_node *node,
+                          uint32_t parent, const struct edge *edge, const struct live_sink *sink)
 {
     uint64_t *statement = add_node(telling, parent, edge->site, 0);
     statement[0] = node->value[0];
@@ -81,7 +82,7 @@ static void add_statement(struct telling *telling, const struct stable_node *nod
         statement[sink->bound_metric] = node->value[1];
 }
 
-static bool convert(struct telling *telling, const struct stable_tree *stable,
+static bool convert(struct tree_reading *telling, const struct stable_tree *stable,
                     const struct arena *arena, uint64_t bytes, const struct place_mapper *mapper,
                     const struct live_sink *sink)
 {
@@ -115,7 +116,7 @@ static bool convert(struct telling *telling, const struct stable_tree *stable,
     return sound;
 }
 
-static bool same_nodes(const struct live_tree *tree, const struct telling *telling)
+static bool same_nodes(const struct live_tree *tree, const struct tree_reading *telling)
 {
     if (tree->count != telling->count || tree->width != telling->metrics || !tree->nodes)
         return false;
@@ -128,7 +129,7 @@ static bool same_nodes(const struct live_tree *tree, const struct telling *telli
 }
 
 // The values that are others than before. False: out of memory, so tell it all anew.
-static bool tell_values(const struct live_tree *tree, const struct telling *telling,
+static bool tell_values(const struct live_tree *tree, const struct tree_reading *telling,
                         struct live_sink *sink, bool *news)
 {
     const unsigned metrics = telling->metrics;
@@ -154,7 +155,7 @@ static bool tell_values(const struct live_tree *tree, const struct telling *tell
     return told;
 }
 
-static bool tell(struct live_tree *tree, const struct telling *telling, struct live_sink *sink)
+static bool tell(struct live_tree *tree, const struct tree_reading *telling, struct live_sink *sink)
 {
     bool news = true;
     if (same_nodes(tree, telling) && tell_values(tree, telling, sink, &news))
@@ -167,7 +168,8 @@ static bool tell(struct live_tree *tree, const struct telling *telling, struct l
     return true;
 }
 
-static void remember(struct live_tree *tree, const struct telling *telling, struct live_sink *sink)
+static void remember(struct live_tree *tree, const struct tree_reading *telling,
+                     struct live_sink *sink)
 {
     struct recorder_totals *totals = sink->totals;
     totals->nodes += (uint64_t)telling->count - tree->count; // fewer is a difference, too
@@ -194,8 +196,9 @@ static bool is_its_turn(struct live_tree *tree, enum live_presence presence)
 // The edges of a bounded tree are given to others, too, now and then: a reading in which that
 // happened names wrong functions, and is made again. So is one of a tree that has outgrown the
 // memory for it meanwhile. False: it is damaged.
-static bool read_once(struct telling *telling, const struct arena *arena, uint64_t bytes, ref_t ref,
-                      const struct place_mapper *mapper, const struct live_sink *sink, bool *whole)
+static bool read_once(struct tree_reading *telling, const struct arena *arena, uint64_t bytes,
+                      ref_t ref, const struct place_mapper *mapper, const struct live_sink *sink,
+                      bool *whole)
 {
     const bool bounded = sink->tree == LIVE_TREE_BOUNDED || sink->tree == LIVE_TREE_FUNCTIONS;
     const uint32_t epoch = bounded ? bounded_edge_epoch(arena, bytes, ref) : 0;
@@ -219,11 +222,11 @@ static bool read_once(struct telling *telling, const struct arena *arena, uint64
     return sound;
 }
 
-static void forget(struct telling *telling)
+static void forget(struct tree_reading *telling)
 {
     free(telling->nodes);
     free(telling->values);
-    *telling = (struct telling){.metrics = telling->metrics};
+    *telling = (struct tree_reading){.metrics = telling->metrics};
 }
 
 bool live_lossy_tree_update(struct live_tree *tree, const struct arena *arena, uint64_t bytes,
@@ -234,7 +237,7 @@ bool live_lossy_tree_update(struct live_tree *tree, const struct arena *arena, u
         return false;
     if (stable_bytes(arena, bytes, ref) == 0)
         return false; // being made
-    struct telling telling = {.metrics = sink->metrics};
+    struct tree_reading telling = {.metrics = sink->metrics};
     bool sound = true, whole = false;
     for (unsigned tries = 0; sound && !whole && tries < MOST_TRIES; tries++) {
         forget(&telling);

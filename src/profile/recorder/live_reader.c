@@ -2,6 +2,7 @@
 #include "profile/recorder/live_reader.h"
 #include "base/now.h"
 #include "profile/loader.h"
+#include "profile/recorder/kernel_symbols.h"
 #include "profile/recorder/live_contexts.h"
 #include "profile/recorder/live_tree.h"
 #include "profile/recorder/process_time.h"

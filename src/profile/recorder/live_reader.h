@@ -10,7 +10,6 @@
 
 #include "profile/creations.h"
 #include "profile/module_table.h"
-#include "profile/recorder/kernel_symbols.h"
 #include "profile/recorder/recorder.h"
 #include "profile/write_records.h"
 

@@ -5,6 +5,7 @@
 #include "profile/merge/fold.h"
 #include "profile/output.h"
 #include "profile/reader.h"
+#include "profile/recorder/kernel_symbols.h"
 #include "profile/recorder/metrics.h"
 #include "profile/recorder/recorder_state.h"
 #include <errno.h>
@@ -232,9 +233,9 @@ static bool want_errors(void *context)
 // Compacting
 
 // The file may have been moved, or removed with its folder.
-enum name { NAME_IS_OURS, NAME_IS_GONE, NAME_IS_OF_ANOTHER };
+enum name_owner { NAME_IS_OURS, NAME_IS_GONE, NAME_IS_OF_ANOTHER };
 
-static enum name check_name(const struct recorder *recorder)
+static enum name_owner check_name(const struct recorder *recorder)
 {
     struct stat named, open_file;
     if (stat(recorder->path, &named) < 0)
@@ -446,7 +447,7 @@ static int end_in_place(struct recorder *recorder)
 int recorder_close(struct recorder *recorder)
 {
     int result = update(recorder, READ_LAST);
-    const enum name name = check_name(recorder);
+    const enum name_owner name = check_name(recorder);
     if (result == 0 && is_compact(recorder) && name == NAME_IS_OURS)
         result = end_in_place(recorder);
     else if (result == 0 || (recorder->batch.out.size > 0 && !recorder->batch.out.failed))

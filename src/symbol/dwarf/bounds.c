@@ -5,7 +5,7 @@
 #include <string.h>
 
 // The part of .eh_frame that is read, one entry after the other.
-struct reading {
+struct bounds_reading {
     const struct object *object;
     const Elf_Data *data;
     uint64_t address; // of the section
@@ -76,7 +76,8 @@ static bool read_pointer(const uint8_t **at, const uint8_t *end, unsigned form, 
     return true;
 }
 
-static bool know_common(struct reading *reading, const unsigned char *identity, Dwarf_Off offset)
+static bool know_common(struct bounds_reading *reading, const unsigned char *identity,
+                        Dwarf_Off offset)
 {
     if (reading->common_known && reading->common == offset)
         return true;
@@ -94,7 +95,7 @@ static bool know_common(struct reading *reading, const unsigned char *identity, 
     return true;
 }
 
-static void add_function(struct bounds *bounds, const struct reading *reading,
+static void add_function(struct bounds *bounds, const struct bounds_reading *reading,
                          const Dwarf_FDE *entry)
 {
     unsigned how = reading->encoding & 0x70, form = reading->encoding & 0x0f;
@@ -129,7 +130,7 @@ void bounds_read(struct bounds *bounds, const struct object *object)
     if (!data || !data->d_buf || identity[EI_CLASS] != ELFCLASS64 ||
         identity[EI_DATA] != ELFDATA2LSB)
         return;
-    struct reading reading = {.object = object, .data = data, .address = header.sh_addr};
+    struct bounds_reading reading = {.object = object, .data = data, .address = header.sh_addr};
     Dwarf_Off offset = 0, next;
     Dwarf_CFI_Entry entry;
     while (offset < data->d_size) {

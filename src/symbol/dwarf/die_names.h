@@ -9,7 +9,7 @@
 #include <elfutils/libdw.h>
 
 struct dienames {
-    struct pool *pool;
+    struct text_pool *pool;
     struct diename *slots; // by the function's declaration: an inlined function is met many times
     size_t count, capacity;
     struct diescopes scopes;

@@ -147,7 +147,7 @@ static const char *name_of(struct diescope *scope)
 }
 
 const char *diescopes_qualify(struct diescopes *scopes, Dwarf_Die *declaration, const char *name,
-                              struct pool *pool)
+                              struct text_pool *pool)
 {
     const char *qualified = pool_string(pool, name);
     struct diescope *scope = find_around(scopes, declaration);

@@ -20,7 +20,7 @@ struct diescopes {
 Dwarf_Die diescopes_declaration(const Dwarf_Die *function);
 // "outer::Inner::name" for a function that is declared there; lives in the pool.
 const char *diescopes_qualify(struct diescopes *scopes, Dwarf_Die *declaration, const char *name,
-                              struct pool *pool);
+                              struct text_pool *pool);
 void diescopes_free(struct diescopes *scopes);
 
 #endif

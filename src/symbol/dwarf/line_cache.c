@@ -16,7 +16,7 @@
 enum { WORTH_BYTES = 8 << 20, LARGEST_FILE = 64 << 20, MOST_ANSWERS = 200000 };
 
 struct linecache {
-    struct pool *pool;
+    struct text_pool *pool;
     struct linetable_key key;
     char *path;
     void *bytes;
@@ -77,7 +77,7 @@ static void read_table(struct linecache *cache)
     close(fd);
 }
 
-struct linecache *linecache_open(const struct object *object, struct pool *pool)
+struct linecache *linecache_open(const struct object *object, struct text_pool *pool)
 {
     struct linetable_key key;
     char name[2 * BUILD_ID_LIMIT + 1];

@@ -14,7 +14,7 @@
 struct linecache;
 
 // NULL if nothing is to be cached: the file has no build id, or reading it takes no time.
-struct linecache *linecache_open(const struct object *object, struct pool *pool);
+struct linecache *linecache_open(const struct object *object, struct text_pool *pool);
 // Answers the query if its offset is known.
 bool linecache_find(const struct linecache *cache, struct lines_query *query);
 void linecache_add(struct linecache *cache, const struct lines_query *query);

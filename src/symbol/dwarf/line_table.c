@@ -87,12 +87,14 @@ static bool valid_text(const struct linetable *table, uint32_t reference)
     return reference <= table->text_bytes;
 }
 
-static const char *text_at(const struct linetable *table, uint32_t reference, struct pool *pool)
+static const char *text_at(const struct linetable *table, uint32_t reference,
+                           struct text_pool *pool)
 {
     return reference ? pool_string(pool, table->text + reference - 1) : NULL;
 }
 
-bool linetable_find(const struct linetable *table, struct lines_query *query, struct pool *pool)
+bool linetable_find(const struct linetable *table, struct lines_query *query,
+                    struct text_pool *pool)
 {
     const struct linetable_entry *entry = find_entry(table, query->offset);
     if (!entry || entry->frame_count > DEEPEST || entry->frame_count > table->frame_count ||

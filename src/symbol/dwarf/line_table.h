@@ -32,7 +32,8 @@ struct linetable {
 bool linetable_read(struct linetable *table, const void *bytes, size_t size,
                     const struct linetable_key *key);
 // Answers the query if its offset is known. Its pointers lead into the pool.
-bool linetable_find(const struct linetable *table, struct lines_query *query, struct pool *pool);
+bool linetable_find(const struct linetable *table, struct lines_query *query,
+                    struct text_pool *pool);
 // The offset of one entry.
 uint64_t linetable_offset(const struct linetable *table, size_t index);
 

@@ -19,7 +19,7 @@ struct lines {
     Dwarf *dwarf; // opened when first needed: what is compressed is unpacked then
     bool opened;
     uint64_t base;
-    struct pool *pool;
+    struct text_pool *pool;
     struct dienames names;
     struct spans unit_spans; // items are indices of units
     Dwarf_CU **units;
@@ -31,7 +31,7 @@ struct lines {
 };
 
 // A query on its way: the functions around it, outermost (not inlined) first.
-struct search {
+struct lines_search {
     struct lines_query *query;
     uint64_t address;
     uint32_t unit;
@@ -44,7 +44,7 @@ struct search {
 // The searches that fall into one unit, sorted by address.
 struct unit_walk {
     struct lines *lines;
-    struct search *searches;
+    struct lines_search *searches;
     size_t count;
     bool everywhere; // second try: look into types and declarations too
 };
@@ -65,7 +65,7 @@ static size_t first_at_or_after(const struct unit_walk *walk, size_t low, size_t
     return low;
 }
 
-static void push(struct search *search, const Dwarf_Die *die)
+static void push(struct lines_search *search, const Dwarf_Die *die)
 {
     if (search->depth >= DEEPEST)
         return;
@@ -86,7 +86,7 @@ static bool enter(struct unit_walk *walk, Dwarf_Die *die, bool inlined, size_t *
         for (; i < *high && walk->searches[i].address < end; i++) {
             // The first function that holds an address is taken for it: a second one is a
             // duplicate.
-            struct search *search = &walk->searches[i];
+            struct lines_search *search = &walk->searches[i];
             if (search->settled || (search->depth > 0) != inlined)
                 continue;
             push(search, die);
@@ -171,7 +171,7 @@ static void visit_children(struct unit_walk *walk, Dwarf_Die *parent, size_t low
 
 static int by_unit_and_address(const void *left, const void *right)
 {
-    const struct search *a = left, *b = right;
+    const struct lines_search *a = left, *b = right;
     if (a->unit != b->unit)
         return a->unit < b->unit ? -1 : 1;
     return (a->address > b->address) - (a->address < b->address);
@@ -236,8 +236,8 @@ static void note_function(const struct lines *lines, struct lines_query *query, 
     query->function_known = true;
 }
 
-static void answer(struct lines *lines, struct search *search, Dwarf_Lines *rows, size_t row_count,
-                   Dwarf_Files *files)
+static void answer(struct lines *lines, struct lines_search *search, Dwarf_Lines *rows,
+                   size_t row_count, Dwarf_Files *files)
 {
     struct lines_query *query = search->query;
     Dwarf_Line *row = rows ? find_row(rows, row_count, search->address) : NULL;
@@ -291,7 +291,7 @@ static bool open_split(struct lines *lines, Dwarf_CU *unit, Dwarf_Die *skeleton,
     return true;
 }
 
-static void resolve_unit(struct lines *lines, struct search *searches, size_t count)
+static void resolve_unit(struct lines *lines, struct lines_search *searches, size_t count)
 {
     Dwarf_Die unit, split;
     Dwarf_CU *handle = lines->units[searches[0].unit];
@@ -351,7 +351,7 @@ static void read_units(struct lines *lines)
     spans_sort(&lines->unit_spans);
 }
 
-struct lines *lines_open(const struct object *object, struct pool *pool)
+struct lines *lines_open(const struct object *object, struct text_pool *pool)
 {
     if (!object->elf ||
         (!object_has_section(object, ".debug_info") && !object_has_section(object, ".zdebug_info")))
@@ -435,14 +435,14 @@ void lines_resolve(struct lines *lines, struct lines_query *queries, size_t coun
     open_dwarf(lines);
     if (!lines->dwarf)
         return;
-    struct search *searches = memory_array(count, sizeof *searches);
+    struct lines_search *searches = memory_array(count, sizeof *searches);
     size_t used = 0;
     for (size_t i = 0; i < count; i++) {
         uint64_t address = lines->base + queries[i].offset;
         size_t index = spans_find(&lines->unit_spans, address);
         if (index == SPANS_NONE)
             continue;
-        searches[used++] = (struct search){
+        searches[used++] = (struct lines_search){
             .query = &queries[i], .address = address, .unit = lines->unit_spans.list[index].item};
     }
     qsort(searches, used, sizeof *searches, by_unit_and_address);

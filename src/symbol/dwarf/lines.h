@@ -7,7 +7,6 @@
 // them.
 
 #include "symbol/files/object.h"
-#include "symbol/names.h"
 #include "symbol/pool.h"
 #include "symbol/symbol.h"
 
@@ -24,7 +23,7 @@ struct lines_query {
 };
 
 // NULL if the object has no DWARF. The object must stay open.
-struct lines *lines_open(const struct object *object, struct pool *pool);
+struct lines *lines_open(const struct object *object, struct text_pool *pool);
 void lines_close(struct lines *lines);
 void lines_resolve(struct lines *lines, struct lines_query *queries, size_t count);
 // Whether the same questions would have the same answers next time, as far as this file goes:

@@ -29,7 +29,7 @@ static bool is_followed(const struct unwind_frame *frame)
     return entries_is_return(begin + ENTRY_BYTES) || entries_is_return(begin + 4 + ENTRY_BYTES);
 }
 
-struct search {
+struct caller_search {
     struct calls_thread *calls;
     struct unwind_cursor cursor;
     struct shadow *shadow; // of the stack that the walk is on
@@ -64,7 +64,7 @@ static bool has_node(const struct unwind_cursor *cursor)
 }
 
 // A frame becomes an edge, until the tree gives the node.
-static void note_frame(struct search *search)
+static void note_frame(struct caller_search *search)
 {
     struct calls_thread *calls = search->calls;
     const struct unwind_cursor *cursor = &search->cursor;
@@ -80,7 +80,7 @@ static void note_frame(struct search *search)
 
 // The frames that a walk has noted become nodes, and have cells if they are on the stack in use and
 // `entered`. The youngest of them.
-static struct node *take_walked(struct search *search, struct node *node, bool entered)
+static struct node *take_walked(struct caller_search *search, struct node *node, bool entered)
 {
     struct calls_thread *calls = search->calls;
     while (search->walked > 0) {
@@ -97,7 +97,7 @@ static struct node *take_walked(struct search *search, struct node *node, bool e
 
 struct node *caller_resync(struct calls_thread *calls, struct unwind_cursor *cursor)
 {
-    struct search search = {.calls = calls, .cursor = *cursor};
+    struct caller_search search = {.calls = calls, .cursor = *cursor};
     shadow_forget_all(calls, cursor->sp);
     while (unwind_step(&search.cursor, &search.verdict) == UNWIND_OK)
         if (search.cursor.left.ra_slot && has_node(&search.cursor))
@@ -108,7 +108,7 @@ struct node *caller_resync(struct calls_thread *calls, struct unwind_cursor *cur
 // True if the cell of the frame that the walk has left is valid, and not of an earlier function
 // that has returned: it has the same return address and the same function. The cold part of a
 // function is another one to the unwinder, but in the same module.
-static bool is_entry_of(const struct search *search, const struct node *node)
+static bool is_entry_of(const struct caller_search *search, const struct node *node)
 {
     const struct unwind_frame *left = &search->cursor.left;
     const struct edge *edge = shadow_edge(search->calls, node);
@@ -118,7 +118,7 @@ static bool is_entry_of(const struct search *search, const struct node *node)
 }
 
 // True if the frame that the walk has left has a node, which is search->met then.
-static bool meets_entry(struct search *search)
+static bool meets_entry(struct caller_search *search)
 {
     const uintptr_t slot = search->cursor.left.ra_slot;
     if (!search->shadow || !shadow_holds(search->shadow, slot))
@@ -154,7 +154,7 @@ static bool is_beginning(const struct unwind_frame *frame)
 
 // Calls that libc makes for the agent do not count; but the agent hands signals on to the program's
 // handlers.
-static bool is_our_call(struct search *search, const struct unwind_frame *left)
+static bool is_our_call(struct caller_search *search, const struct unwind_frame *left)
 {
     search->signal |= left->function == handing_on;
     return calls_by_sites && !search->signal && is_ours(left);
@@ -164,7 +164,7 @@ static bool is_our_call(struct search *search, const struct unwind_frame *left)
 #define NOT_KNOWN 1
 
 // A frame was left by this recipe, when the frame pointer was that. A bridge depends on it.
-static void note_frame_pointer(struct search *search, const union unwind_recipe *recipe,
+static void note_frame_pointer(struct caller_search *search, const union unwind_recipe *recipe,
                                uintptr_t value)
 {
     const uintptr_t offset = (uintptr_t)(recipe->fp_offset * 8L);
@@ -183,7 +183,7 @@ static void note_frame_pointer(struct search *search, const union unwind_recipe 
 
 // Walks on from where the cursor stands. True if an entry was met; else the walk has come to its
 // end. Notes the frames that it walks.
-static bool walk_to_entry(struct search *search)
+static bool walk_to_entry(struct caller_search *search)
 {
     for (;;) {
         const union unwind_recipe recipe = search->cursor.recipe;
@@ -227,7 +227,7 @@ static bool walk_to_entry(struct search *search)
     }
 }
 
-static void start_search(struct search *search, struct calls_thread *calls, bool all)
+static void start_search(struct caller_search *search, struct calls_thread *calls, bool all)
 {
     search->calls = calls;
     search->shadow = NULL;
@@ -265,7 +265,7 @@ static struct node *nearest_above(struct calls_thread *calls, uintptr_t slot)
 }
 
 // The walk begins at the frame of the caller. False: it cannot be found.
-static bool start_at_caller(struct search *search, const struct known_call *call,
+static bool start_at_caller(struct caller_search *search, const struct known_call *call,
                             struct unwind_bounds own)
 {
     const uintptr_t slot = (uintptr_t)call->slot;
@@ -280,7 +280,7 @@ static bool start_at_caller(struct search *search, const struct known_call *call
 
 bool caller_find(struct calls_thread *calls, struct known_call *call, union unwind_recipe *recipe)
 {
-    struct search search;
+    struct caller_search search;
     const uintptr_t slot = (uintptr_t)call->slot;
     struct unwind_bounds own = {.low = calls->own.low, .high = calls->own.high};
     if (shadow_holds(&calls->own, slot))
@@ -322,7 +322,7 @@ bool caller_find(struct calls_thread *calls, struct known_call *call, union unwi
 bool caller_trace(struct calls_thread *calls, const struct known_call *call,
                   struct deferred_call *missed)
 {
-    struct search search;
+    struct caller_search search;
     const uintptr_t slot = (uintptr_t)call->slot;
     struct unwind_bounds own = {.low = calls->own.low, .high = calls->own.high};
     if (shadow_holds(&calls->own, slot))
@@ -363,7 +363,7 @@ struct node *caller_of_sample(struct calls_thread *calls, const void *ucontext, 
 {
     const char *context = ucontext;
     const uintptr_t sp = *(const uintptr_t *)(context + arch_context_offset(ARCH_SP));
-    struct search search;
+    struct caller_search search;
     const uintptr_t high = calls->own.high;
     struct unwind_bounds own = {
         shadow_holds(&calls->own, sp) ? stack_mapped_from(sp, high) : calls->own.low, high};

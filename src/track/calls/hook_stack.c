@@ -24,14 +24,14 @@ void hook_stack_open(struct hook_stack *stack, void *memory, pid_t thread, struc
 }
 
 // On top of the memory. Two words, so that the stack pointer stays aligned.
-struct kept {
+struct kept_stack {
     uint64_t mask;
     uint64_t busy;
 };
 
-static struct kept *kept_of(const struct hook_stack *stack)
+static struct kept_stack *kept_of(const struct hook_stack *stack)
 {
-    return (struct kept *)stack->top - 1;
+    return (struct kept_stack *)stack->top - 1;
 }
 
 // A handler of the program has interrupted a hook there, and was led to the same stack: for a
@@ -48,7 +48,7 @@ uintptr_t hook_stack_take(const struct hook_stack *stack, uintptr_t sp)
         return 0;
     if (is_on(stack, sp))
         return sp;
-    struct kept *kept = kept_of(stack);
+    struct kept_stack *kept = kept_of(stack);
     if (kept->busy) // such a handler, on a stack of its own
         return 0;
     kernel_call(SYS_rt_sigprocmask, SIG_BLOCK, (long)&blocked, (long)&kept->mask,
@@ -60,7 +60,7 @@ uintptr_t hook_stack_take(const struct hook_stack *stack, uintptr_t sp)
 
 void hook_stack_leave(const struct hook_stack *stack, uintptr_t sp)
 {
-    struct kept *kept = kept_of(stack);
+    struct kept_stack *kept = kept_of(stack);
     if (is_on(stack, sp))
         return;
     kept->busy = 0;

@@ -126,13 +126,13 @@ static size_t load_bytes(const unsigned char *code, unsigned char before, long *
 }
 
 // An instruction, as far as it lies before the call: what is behind that may not be readable.
-struct window {
+struct code_window {
     unsigned char code[8];
 };
 
-static struct window peek(const unsigned char *call, size_t before)
+static struct code_window peek(const unsigned char *call, size_t before)
 {
-    struct window window = {{0}};
+    struct code_window window = {{0}};
     for (size_t i = 0; i < sizeof window.code && i < before; i++)
         window.code[i] = *(call - before + i);
     return window;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-#include "symbol/files/notes.h"
+#include "symbol/notes.h"
 #include "base/memory.h"
 #include "symbol/files/debug_file.h"
 #include "symbol/files/package.h"
@@ -82,7 +82,7 @@ static bool has_few_names(const struct module *module)
     return module->unnamed * 2 > module->asked;
 }
 
-static const char *advice(struct pool *pool, const struct module *module, const char *package)
+static const char *advice(struct text_pool *pool, const struct module *module, const char *package)
 {
     if (!package)
         return has_few_names(module) ? "compile it with -g, and do not strip it"

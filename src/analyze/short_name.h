@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-#ifndef CAIRN_ANALYZE_REPORT_SHORT_NAME_H
-#define CAIRN_ANALYZE_REPORT_SHORT_NAME_H
+#ifndef CAIRN_ANALYZE_SHORT_NAME_H
+#define CAIRN_ANALYZE_SHORT_NAME_H
 
 // The name of a function in fewer columns, by stages. The part that tells functions apart stays
 // longest:

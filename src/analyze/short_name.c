@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 
-#include "analyze/report/short_name.h"
+#include "analyze/short_name.h"
 #include "base/memory.h"
 #include <ctype.h>
 
@@ -18,13 +18,14 @@ struct token {
     const char *begin, *end;
 };
 
-struct name {
+struct template_name {
     struct token *tokens;
     size_t count, capacity;
     bool dotted, unicode;
 };
 
-static void add(struct name *name, enum token_kind kind, const char *begin, const char *end)
+static void add(struct template_name *name, enum token_kind kind, const char *begin,
+                const char *end)
 {
     name->tokens =
         memory_grown(name->tokens, &name->capacity, name->count + 1, sizeof *name->tokens);
@@ -115,7 +116,7 @@ static bool is_dotted(const char *name)
 }
 
 // Whether a part of the name begins here, rather than its arguments or parameters.
-static bool at_part(const struct name *name)
+static bool at_part(const struct template_name *name)
 {
     if (name->count == 0)
         return true;
@@ -141,14 +142,14 @@ static const char *find_as(const char *begin, const char *end)
 }
 
 // `collect::<Vec<u8>>`: Rust may write arguments like a part of the name.
-static bool is_turbofish(const struct name *name, const char *begin, const char *end)
+static bool is_turbofish(const struct template_name *name, const char *begin, const char *end)
 {
     return token_is(&name->tokens[name->count - 1], "::") && !starts(begin, "<impl ") &&
            !starts(begin, "<lambda") && find_as(begin, end) == end;
 }
 
 // Reads one token; returns where it ends.
-static const char *read_token(struct name *name, const char *at)
+static const char *read_token(struct template_name *name, const char *at)
 {
     const char *end = NULL;
     enum token_kind kind = TOKEN_TEXT;
@@ -198,7 +199,7 @@ static bool is_hash(const struct token *token)
 }
 
 // Leaves the parts of the name alone: what stands before them and behind them goes.
-static void strip(struct name *name)
+static void strip(struct template_name *name)
 {
     size_t begin = 0, end = name->count, parameters = end;
     while (parameters > 0 && name->tokens[parameters - 1].kind != TOKEN_PARAMETERS)
@@ -241,7 +242,7 @@ static bool is_lambda(const struct token *token)
 }
 
 // Leaves the last part, with what it needs to be understood, and `more` parts before it.
-static void keep_last(struct name *name, unsigned more)
+static void keep_last(struct template_name *name, unsigned more)
 {
     size_t kept = 0;
     for (size_t i = 0; i < name->count; i++) // parts and what is between them
@@ -313,7 +314,7 @@ static void put_implementation(FILE *out, const struct token *token, enum name_s
     fputc('>', out);
 }
 
-static void put_tokens(FILE *out, const struct name *name, enum name_stage stage)
+static void put_tokens(FILE *out, const struct template_name *name, enum name_stage stage)
 {
     for (size_t i = 0; i < name->count; i++) {
         const struct token *token = &name->tokens[i];
@@ -334,7 +335,7 @@ char *short_name(const char *text, enum name_stage stage, bool unicode)
 {
     if (stage == NAME_FULL || !*text || strstr(text, "+0x"))
         return memory_text(text);
-    struct name name = {.dotted = is_dotted(text), .unicode = unicode};
+    struct template_name name = {.dotted = is_dotted(text), .unicode = unicode};
     const char *slash = strrchr(text, '/'); // the path of a package of Go
     if (name.dotted && slash && stage >= NAME_TWO_PARTS)
         text = slash + 1;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-#ifndef CAIRN_SYMBOL_FILES_NOTES_H
-#define CAIRN_SYMBOL_FILES_NOTES_H
+#ifndef CAIRN_SYMBOL_NOTES_H
+#define CAIRN_SYMBOL_NOTES_H
 
 // Notes for the user about missing names, and what would help. One line each.
 
@@ -8,7 +8,7 @@
 #include "symbol/perf_map.h"
 
 struct notes {
-    struct pool *pool;
+    struct text_pool *pool;
     const char **list;
     size_t count, capacity;
 };
