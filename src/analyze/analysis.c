@@ -5,8 +5,7 @@
 #include "base/text/nearest.h"
 #include "base/text/text.h"
 
-// Reading the debug information of a large program takes seconds: say what is going on, where
-// somebody watches.
+// Reading the debug information of a large program takes seconds: say so on a terminal.
 static void show_progress(void *context, const char *module, unsigned done, unsigned total)
 {
     (void)context;

@@ -28,8 +28,8 @@ void analysis_resolve(struct analysis *analysis, const struct build_options *opt
 // The index of a metric by its name (NULL: the first), or -1 and *error.
 int analysis_metric(const struct analysis *analysis, const char *name, char **error);
 
-// Everything worth telling the user, one line each: what the recording noted, then what the search
-// for symbols did. NULL after the last.
+// Notes for the user, one line each: those of the recording, then those of the search for symbols.
+// NULL after the last.
 const char *analysis_note(const struct analysis *analysis, unsigned index);
 
 // A command (ends with NULL) as one line for a shell, to be freed.

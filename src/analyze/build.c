@@ -240,7 +240,7 @@ static struct position locate(struct builder *builder, uint32_t frame, place_t i
     return enter_inlined(builder, node, spot);
 }
 
-// The group of a process or a thread, with its number if these are told apart.
+// The group of a process or a thread, with its number if these are kept apart.
 static uint32_t named_node(struct builder *builder, uint32_t parent, enum call_kind kind,
                            const char *text, uint32_t number)
 {
@@ -280,7 +280,7 @@ static bool is_detached(const struct builder *builder, uint32_t index)
     return builder->bounded && is_root(builder->from, node->parent) && node->site == PLACE_UNKNOWN;
 }
 
-// Whether a frame below that node is where a thread begins that somebody has created.
+// Whether a created thread begins in a frame below that node.
 static bool is_started(const struct builder *builder, uint32_t parent)
 {
     const struct place_in_tree *place = &builder->places[parent];

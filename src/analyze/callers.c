@@ -98,7 +98,7 @@ static bool is_followed(const struct climb *climb, uint32_t node)
     return cost >= climb->options->least && (self > 0 || total > 0);
 }
 
-// Sorts a range by the nodes its climbers arrived at, and puts those worth following on the stack.
+// Sorts a range by the nodes that its climbers arrived at, and puts those to follow on the stack.
 static void split(struct climb *climb, size_t begin, size_t end, size_t before, unsigned depth)
 {
     if (begin == end)

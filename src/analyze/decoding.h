@@ -8,8 +8,8 @@
 //   decoding_process(...)         which process a value is of
 //   decoding_tell(...)            its frames, as places of the profile, innermost first
 //
-// A thread's path goes on with that of its creator, and a child's, where it is older than the fork,
-// is its parent's.
+// A thread's path continues with that of its creator. A child's path that is older than the fork is
+// its parent's.
 
 #include "profile/profile.h"
 

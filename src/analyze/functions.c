@@ -206,7 +206,7 @@ static void ask(struct functions *functions, struct asked_place asked)
 void functions_want(struct functions *functions, uint32_t process, place_t place)
 {
     unsigned module = place_module(place);
-    // The agent's own frames are left out by their module: nobody needs their names.
+    // The agent's own frames are left out by their module: their names are not needed.
     if (place_is_known(place) && module < functions->profile->module_count &&
         !functions->module_is_agent[module])
         ask(functions, asked_for(process, place));
@@ -243,7 +243,7 @@ static struct spot resolve_spot(struct functions *functions, const struct asked_
         const char *name = name_of_time(asked->place);
         if (!name)
             name = frame->function;
-        // The kernel returns from a signal handler through this function of libc; nobody calls it.
+        // The kernel returns from a signal handler through this function of libc; it has no caller.
         if (strcmp(name, "__restore_rt") == 0 || strcmp(name, "__kernel_rt_sigreturn") == 0)
             name = SIGNAL_HANDLER;
         functions->located[functions->located_count++] = (struct located){

@@ -70,7 +70,7 @@ const struct function *functions_get(const struct functions *functions, uint32_t
 uint32_t functions_count(const struct functions *functions);
 // The number of a function, given when it is new.
 uint32_t functions_intern(struct functions *functions, const char *name, uint32_t module);
-// Tells where a function is defined, if that was not known.
+// Notes where a function is defined, if that was not known.
 void functions_define(struct functions *functions, uint32_t function, uint32_t file, uint32_t line);
 
 const char *functions_file(const struct functions *functions, uint32_t file); // NULL for 0

@@ -91,7 +91,7 @@ static void count_words(struct words *words, const struct profile *profile)
     }
 }
 
-// A path is told by its end, anything else by its beginning. Returns the columns that it takes.
+// A path is shortened to its end, other text to its beginning. Returns the columns that it takes.
 static unsigned put_short(FILE *out, const char *word, const char *ellipsis)
 {
     const unsigned width = text_width(word);
@@ -117,7 +117,7 @@ static bool is_repeated(char **command, unsigned word)
     return false;
 }
 
-// A path is told by the name of its file, if no other path ends in that.
+// A path is shortened to the name of its file, if no other path ends in that.
 static const char *telling_part(struct words *words, uint64_t program, const char *word)
 {
     const uint32_t paths = find_word(words, hash_text(program, word))->processes;

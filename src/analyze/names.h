@@ -8,13 +8,14 @@
 // alone, have one in common: worker-*. A name that is the program's own says nothing, and
 // every thread has that unless it is given another.
 //
-// A process is named by its program and by what tells it apart from others of that program:
+// The name of a process is its program and the arguments that distinguish it from others of that
+// program:
 //
 //   /usr/lib/gcc/cc1 -quiet -O2 foo.c -o /tmp/cc1.s        cc1 … foo.c … cc1.s
 //   /usr/lib/gcc/cc1 -quiet -O2 bar.c -o /tmp/cc2.s        cc1 … bar.c … cc2.s
 //
-// Of a path, the name of the file is enough, unless others end in the same. If nothing tells it
-// apart, or there is no other, it is named by its whole command.
+// Of a path, the name of the file is enough, unless others end in the same. If there are none, or
+// no other process, it is the whole command.
 
 #include "profile/profile.h"
 

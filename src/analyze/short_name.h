@@ -2,7 +2,7 @@
 #ifndef CAIRN_ANALYZE_SHORT_NAME_H
 #define CAIRN_ANALYZE_SHORT_NAME_H
 
-// The name of a function in fewer columns, by stages. The part that tells functions apart stays
+// The name of a function in fewer columns, by stages. The part that distinguishes functions stays
 // longest:
 //
 //   full        void shop::sort<std::less<int> >(std::vector<int>&, std::less<int>)
@@ -27,7 +27,7 @@ enum name_stage {
 // To be freed.
 char *short_name(const char *name, enum name_stage stage, bool unicode);
 
-// "module+0x1f00": a function without a name, told by where it begins.
+// "module+0x1f00": a function without a name, by its first address.
 bool name_is_address(const char *name);
 
 // True for functions that run before the program's own code, at the root of each path: `_start`,

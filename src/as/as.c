@@ -26,9 +26,9 @@
 //
 // And gcc before version 13 puts the entries of all functions of a file into one section that goes
 // with the first function. But other files may have that one, too (templates, inline functions), or
-// nobody uses it: when the linker drops it, the entries of all go with it, and when it drops
-// another one, linking fails. Here each entry gets a section that goes with its own function, and
-// belongs to its group ("?"):
+// it is unused: when the linker drops it, the entries of all go with it, and when it drops another
+// one, linking fails. Here each entry gets a section that goes with its own function, and belongs
+// to its group ("?"):
 //
 //     .section __patchable_function_entries,"awo",@progbits,first     →  "awo?",@progbits,.LPFE7
 //     .align 8

@@ -177,7 +177,7 @@ static char *find_assembler(char **command, int words)
     return NULL;
 }
 
-// 0, or the exit status after the user has been told.
+// 0, or the exit status after a message to the user.
 static int check_compiler(char **command, int words, char **arguments, struct compiler *compiler)
 {
     const char *name = command[words - 1];

@@ -52,7 +52,7 @@ enum help_part { HELP_ALL, HELP_EVERYDAY };
 int print_command_help(const struct command *command, enum help_part part);
 
 // The profile that follows the options, if one does; else `path` as an option has set it, or the
-// default. PROCEED, or the exit status after the user has been told.
+// default. PROCEED, or the exit status after a message to the user.
 int take_profile(const struct command *command, int argc, char **argv, const char **path);
 
 // "cairn: " and one line on stderr, whatever foreign text is in it.

@@ -7,7 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-// A context that was told, as it is printed.
+// A decoded context, as it is printed.
 struct decode_kept {
     uint64_t id, handle;
     uint32_t process;
@@ -101,8 +101,7 @@ static const char *why_not(const struct decode_item *item, int status)
                                           : "not in this profile";
 }
 
-// The first of the functions at a frame that is worth telling: the call by which the context was
-// asked for is inlined everywhere.
+// The first function at a frame to show: the call that asks for the context is inlined everywhere.
 static unsigned first_of(const struct symbol *symbol, uint32_t frame)
 {
     return symbol && frame == 0 && symbol->count > 1 &&

@@ -2,8 +2,7 @@
 #ifndef CAIRN_CMD_DECODE_SHOW_H
 #define CAIRN_CMD_DECODE_SHOW_H
 
-// The output of `cairn decode`. Contexts come again and again in a log: each is told once, and kept
-// as text.
+// The output of `cairn decode`. Contexts recur in a log: each is decoded once, and kept as text.
 
 #include "analyze/decoding.h"
 #include "base/text/json.h"

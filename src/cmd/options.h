@@ -54,8 +54,8 @@ enum {
 // The next option that is the command's own.
 int option_next(struct option_scan *scan);
 
-// The position of an option's value among the words that it can be (ends with NULL), or -1 after
-// the user was told. `option` is how the user knows it: "--view", "-f".
+// The position of an option's value among the words that it can be (ends with NULL), or -1 after a
+// message to the user. `option` is the name that the user knows: "--view", "-f".
 int option_choice(const struct command *command, const char *option, const char *value,
                   const char *const *words);
 

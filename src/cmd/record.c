@@ -27,7 +27,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-// Waits until the recorder tells the exit status, or is gone.
+// Waits until the recorder reports the exit status, or is gone.
 static int wait_for_status(pid_t recorder, int signals, int outcome)
 {
     struct pollfd sources[] = {{.fd = signals, .events = POLLIN},
@@ -57,7 +57,7 @@ static int wait_for_status(pid_t recorder, int signals, int outcome)
     return STATUS_FAILED;
 }
 
-// The agent would find no way to sample: say so while there is somebody to hear it.
+// The agent would find no way to sample: say so before the command runs.
 static int check_sources(const struct record_options *options)
 {
     enum live_source source = options->source;

@@ -2,7 +2,7 @@
 #ifndef CAIRN_CMD_SELECTION_H
 #define CAIRN_CMD_SELECTION_H
 
-// Options that choose threads and processes, and tell them apart: --process, --thread,
+// Options that choose threads and processes, and keep them apart: --process, --thread,
 // --per-process, --per-thread, --across-threads; and --kernel. All return 0, or STATUS_MISUSE after
 // a complaint.
 

@@ -13,11 +13,11 @@
 // nothing. Each megabyte of addresses begins at a bucket of its own choice, so that heaps, mappings
 // and arenas fill each other's gaps.
 //
-// Nobody waits for anybody. A bucket is changed by several threads, but an address only by the one
-// that owns the block: it is entered after the allocator has given the block away, and taken out
-// before the allocator gets it back. Nothing is ever moved, and a search looks at all places where
-// a block may be; so there are no tombstones. All of it may run in signal handlers, also in one
-// that interrupts the same thread here.
+// No thread waits for another. A bucket is changed by several threads, but an address only by the
+// one that owns the block: it is entered after the allocator has given the block away, and taken
+// out before the allocator gets it back. Nothing is ever moved, and a search looks at all places
+// where a block may be; so there are no tombstones. All of it may run in signal handlers, also in
+// one that interrupts the same thread here.
 
 #include "base/arena.h"
 #include <stdbool.h>

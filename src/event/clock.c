@@ -155,7 +155,7 @@ static int open_sigtrap(struct thread_clock *clock, const struct live_options *o
     keep_event(clock, 0, fd, chains && !clock->exclude_kernel);
     if (!live_has(options, LIVE_EVENT_WALL))
         return 0;
-    // A switch happens inside the kernel: without the right to watch it, waiting cannot be told.
+    // A switch happens inside the kernel: without the right to watch it, waiting is not seen.
     fd = open_event(clock->thread, PERF_COUNT_SW_CONTEXT_SWITCHES, 1, true, false, false);
     if (fd < 0)
         return fd;
@@ -321,8 +321,8 @@ void clock_close(struct thread_clock *clock)
     clock->source = LIVE_SOURCE_AUTO;
 }
 
-// Its thread may be reading the ring: the event goes, and its address stays readable. Nobody unmaps
-// that again; few programs have it taken away.
+// Its thread may be reading the ring: the event goes, and its address stays readable. That page is
+// never unmapped again; few programs have their clock taken away.
 static void leave_zeroes(uintptr_t page)
 {
     mmap(page_of(page), bytes_of(page), PROT_READ | PROT_WRITE,

@@ -11,7 +11,7 @@
 //   POSIX timer     no faster than the kernel's tick
 //
 // A perf event lives as long as its page is mapped: the descriptor is closed at once, so the
-// program finds no descriptor of ours, cannot close it, and numbers its own as ever.
+// program finds no descriptor of ours, cannot close it, and numbers its own as without cairn.
 
 #include "live/live.h"
 #include <signal.h>

@@ -8,11 +8,11 @@
 // Between two ticks that came when they were due lies a period of the thread's CPU time. If hardly
 // more has passed by the wall clock, the thread was on the CPU all that time; if more has, it was
 // not, and the period is what it had. A tick that came late (the thread was in a system call, and
-// the tick had to wait for its end) tells nothing of the kind, neither does the next one.
+// the tick had to wait for its end) allows no such guess, and neither does the next one.
 //
 // The wall clock may still be ahead: a host takes the processor away from a virtual machine, whose
-// kernel does not charge that to anybody. So the kernel is asked every so often all the same, and
-// where guesses were too high, until the true clock is there: what comes is charged already.
+// kernel charges that to no thread. So the kernel is still asked every so often. Where guesses were
+// too high, it is asked until the true clock has caught up: that time is charged already.
 
 #include <stdbool.h>
 #include <stdint.h>

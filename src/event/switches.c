@@ -48,6 +48,6 @@ struct switches_since switches_take(struct switches *switches, uint64_t cpu_ns, 
 bool switches_are_many(const struct switches_since *since, uint64_t period_ns, bool sparse)
 {
     const uint64_t periods = since->cpu_ns / period_ns + 1;
-    // Halfway back, so that nobody goes to and fro.
+    // Halfway back, so that a thread does not alternate.
     return since->count > periods * (sparse ? SWITCHES_MOST / 2 : SWITCHES_MOST);
 }

@@ -5,11 +5,11 @@
 #include <stdatomic.h>
 
 // Readers count themselves in one of two counters; which one is switched by a thread that wants to
-// unload, so that it waits for those who were inside before and not for those who keep coming.
+// unload, so it waits for readers that were inside before and not for new ones.
 //
 // Reader: counter++ then look at `closing`. Unloader: closing++ then look at the counters. Both
-// sequentially consistent: either the reader sees that somebody is unloading and keeps off what can
-// vanish, or the unloader sees the reader and waits.
+// sequentially consistent: either the reader sees an unloader and avoids modules that can vanish,
+// or the unloader sees the reader and waits.
 static _Atomic uint32_t inside[2];
 static _Atomic uint32_t current;
 static _Atomic uint32_t closing;
@@ -65,8 +65,8 @@ static void drain_one(void)
     uint32_t readers;
     while ((readers = atomic_load(&inside[old])) > own && patience_lasts(&patience)) {
     }
-    // A thread that has not left by now has ended, in a way that nobody has told us of. (Without an
-    // end nobody was waited for: this process is not the one that they are in.)
+    // A thread that has not left by now has ended, in a way that the agent did not see. (Without an
+    // end there was no wait: the readers are in another process.)
     if (readers > own && patience.end)
         atomic_fetch_sub(&inside[old], readers - own);
 }

@@ -6,7 +6,7 @@
 
 #include <stdbool.h>
 
-// Somebody is inside dlclose. Asked after loadmap_enter. Signal-safe.
+// True while a thread is inside dlclose. Asked after loadmap_enter. Signal-safe.
 bool gate_is_closing(void);
 
 // The end of what loadmap_before_unload began.

@@ -61,8 +61,8 @@ static void add_segment(struct image *image, uintptr_t bias, const ElfW(Phdr) * 
     if (end > ref->end)
         ref->end = end;
     uintptr_t code = bias + load->p_vaddr;
-    // A module with several executable segments is rare; the largest is what return addresses are
-    // checked against when there is no table to tell.
+    // A module with several executable segments is rare; return addresses without a table are
+    // checked against the largest.
     if ((load->p_flags & PF_X) && load->p_filesz > ref->code_end - ref->code_start) {
         ref->code_start = code;
         ref->code_end = code + load->p_filesz;

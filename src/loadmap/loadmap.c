@@ -82,8 +82,8 @@ static void announce_module(const struct image *image, unsigned id, const char *
         announce(&info);
 }
 
-// Under the lock. The name is the loader's, by which one can tell whether what is there later is
-// still this; NULL if it is not the loader's.
+// Under the lock. The name is the loader's; it shows later whether this is still the same library;
+// NULL if it is not the loader's.
 static void add_module(struct image *image, const char *path, const char *name)
 {
     bool moved = false;
@@ -239,8 +239,8 @@ static void add_mapped_file(const struct maps_reader *maps)
     struct image *image = &scratch.image;
     bool elf = image_from_memory(image, maps->start, maps->end, NULL);
     if (!elf || loader_can_be_asked()) {
-        // Not the loader's: it can be unmapped by anybody at any time, so that it has a name
-        // here, and offsets, but nothing in it may be read without care.
+        // Not the loader's: any code can unmap it at any time. So it has a name here, and offsets,
+        // but reads of it must be fault-safe.
         memset(&image->ref, 0, sizeof image->ref);
         image->ref.start = maps->start;
         image->ref.base = maps->start - maps->offset;

@@ -13,7 +13,7 @@
 // a signal handler that interrupts a writer on its own thread still finds a whole table.
 //
 // Modules found by loadmap_start are taken to stay for good (a program's start-up libraries are
-// never unloaded); all others are `permanent = false`, and are refused while anybody is inside
+// never unloaded); all others are `permanent = false`, and are refused while a thread is inside
 // dlclose.
 
 #include "base/place.h"
@@ -111,14 +111,13 @@ static inline uint32_t loadmap_generation(void)
 }
 
 // Two stretches of memory that hold the code of almost all modules (a program lies far from its
-// libraries), and more. Written under the lock; read without, by those who only want to guess.
+// libraries), and more. Written under the lock; read without it for guesses.
 struct loadmap_hull {
     _Atomic uintptr_t start, bytes;
 };
 extern struct loadmap_hull loadmap_hulls[2] __attribute__((visibility("hidden")));
 
-// The same as plain numbers, for those who ask of many addresses. Signal-safe, and without a
-// branch.
+// The same as plain numbers, for many questions. Signal-safe, and without a branch.
 struct loadmap_guess {
     uintptr_t start[2], bytes[2];
 };

@@ -22,7 +22,7 @@ static void look_into(const struct dynamic *dynamic, struct lookup_search *searc
 {
     for (unsigned i = 0; i < search->count; i++) {
         const uint64_t bit = UINT64_C(1) << i;
-        // Without a table of the kind that is known here, nobody can say.
+        // Without a table of a known kind, the answer is not known.
         if (!(search->found & bit) &&
             (!dynamic->hash || dynamic_exports(dynamic, search->names[i])))
             search->found |= bit;
@@ -40,7 +40,7 @@ static int look_into_module(struct dl_phdr_info *info, size_t size, void *data)
     return 0;
 }
 
-// The first one that is told of is the executable.
+// The first one is the executable.
 static int look_into_first(struct dl_phdr_info *info, size_t size, void *data)
 {
     (void)size;

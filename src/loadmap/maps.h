@@ -28,7 +28,7 @@ struct maps_lines {
     char line[PATH_MAX + 128];
 };
 
-// Tells of each mapping, in order of address. True if all of it could be read.
+// Reports each mapping, in order of address. True if all of it could be read.
 bool maps_visit(struct maps_lines *lines,
                 void (*take)(void *context, const struct maps_mapping *mapping), void *context);
 

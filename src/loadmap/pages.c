@@ -8,8 +8,8 @@
 #define TURN_BITS 26
 #define PAGE_BITS (64 - TURN_BITS - KIND_BITS)
 
-// Page, turn and kind in one word, so that nobody sees half of an entry. Relaxed: each stands for
-// itself.
+// Page, turn and kind in one word, so that no reader sees half of an entry. Relaxed: each stands
+// for itself.
 static _Atomic uint64_t pages[PAGES] GC_HIDDEN;
 
 static _Atomic uint64_t *entry_of(uintptr_t page)

@@ -4,8 +4,8 @@
 
 // Pages that no module has, as found out lately: walks through generated code ask for the same ones
 // over and over, and each time the whole way, through the table and the loader, would lead to the
-// same answer. Good for some thousand questions, since nobody tells when a library takes their
-// place; who must not be wrong asks the loader whether one has. All signal-safe.
+// same answer. Good for some thousand questions, since nothing reports when a library takes their
+// place. Callers that must not be wrong ask the loader. All signal-safe.
 
 #include "loadmap/loadmap.h"
 

@@ -26,7 +26,7 @@ struct table_module {
 bool table_find(uintptr_t pc, struct table_module *module);
 bool table_is_anonymous_code(uintptr_t pc);
 
-// The copy that a writer may look at: nobody else changes it.
+// The copy that a writer may read: no other thread changes it.
 unsigned table_count(void);
 const struct table_module *table_at(unsigned index);
 // Of the module at an address; the number of them if there is none.

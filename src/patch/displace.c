@@ -51,7 +51,7 @@ static bool fill_slot(struct stub *stub, const struct displacement *displacement
     if (!decode(victim, displacement->length, &in))
         return false;
     const size_t bytes = relocate_make(code + STUB_ENTRY, &in, victim, displacement->victim, entry);
-    // Unwinders look at the byte before the address that they are told.
+    // Unwinders look up the byte before the address that they have.
     const uint32_t head = (uint32_t)(displacement->victim + 1 - stub->code + DISTANCE_BIAS);
     memcpy(code, &head, sizeof head);
     stub->end = (uint16_t)(STUB_ENTRY + bytes);

@@ -14,7 +14,7 @@
 // must have those of the first jump: island_take() finds places for both.
 //
 // Why this is safe:
-// - The victim is one instruction. No other begins in it and nobody jumps there, since all of the
+// - The victim is one instruction. No other begins in it and no jump leads there, since all of the
 //   function was decoded. So a thread, a return address or an interrupted context is at its first
 //   byte or not in it at all. It is written like a site of five bytes: one trap at the first byte.
 // - The second jump is written before anything leads to it. Once written, both stay for good: a

@@ -2,7 +2,7 @@
 #ifndef CAIRN_PATCH_DL_NOTIFY_H
 #define CAIRN_PATCH_DL_NOTIFY_H
 
-// Being told when libraries come and go. The loader calls an empty function for debuggers to put a
+// Notices when libraries come and go. The loader calls an empty function for debuggers to put a
 // breakpoint on (r_brk of struct r_debug); it becomes a jump to ours. dlopen itself cannot be
 // wrapped: the loader looks at who calls it.
 

@@ -114,7 +114,7 @@ struct jump_trail function_map_trail_to(const struct patch_function *function, u
     struct jump_trail trail = {0};
     struct instruction in;
     uintptr_t from = pc;
-    // One more than it holds: that there are more tells it that these are not all.
+    // One more than it holds: the extra one shows that the list is not complete.
     for (unsigned i = 0; i <= TRAIL && from > function->start; i++)
         do
             from--;

@@ -77,8 +77,8 @@ bool functions_stack_is_empty(const struct patch_function *function, uintptr_t p
 void functions_examine(struct patch_function *function);
 bool functions_examine_exit(struct patch_function *function, unsigned exit);
 
-// The same for somebody who decodes it anyway, in order and before it is patched: each instruction
-// but for plain ones (decode_plain_length()), or that the rest is none.
+// The same for callers that decode it anyway, in order and before it is patched: they report each
+// instruction except plain ones (decode_plain_length()), or that the rest is no code.
 void functions_examine_one(struct patch_function *function, uintptr_t pc,
                            const struct instruction *in);
 void functions_examine_no_more(struct patch_function *function);

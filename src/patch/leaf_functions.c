@@ -32,7 +32,7 @@ static void join_part(uintptr_t part, void *context)
     join(context, functions_at(part));
 }
 
-// The function behind an exit; NULL: nobody knows, or it may change.
+// The function behind an exit; NULL: not known, or it may change.
 static struct patch_function *behind(const struct patch_function *from, uintptr_t target)
 {
     const uintptr_t slot = functions_plt_slot(from->module, target);

@@ -113,7 +113,7 @@ size_t sites_clean_backtrace(void **address, size_t count)
             continue;
         }
         address[left++] = (void *)place.pc;
-        // The unwinder goes on with that very frame.
+        // The unwinder continues with that very frame.
         const uintptr_t next = i + 1 < count ? (uintptr_t)address[i + 1] : 0;
         if (next == place.pc ||
             (place.stub->evicted && next == place.site->displacement->victim + 1))

@@ -204,7 +204,8 @@ struct patch_module *functions_module(uintptr_t pc)
     const unsigned at = count_below(pc);
     if (at < module_count && modules[at]->ref.start <= pc)
         return modules[at];
-    // Of one that may be unloaded, what is known is forgotten when the loader tells that it was.
+    // The facts about a module that may be unloaded are dropped when the loader reports that it
+    // was.
     return loadmap_peek(pc, &ref) && (ref.permanent || dl_is_watched()) ? add_module(&ref) : NULL;
 }
 

@@ -14,7 +14,7 @@
 #define BYTES_MOST (UINT64_C(1) << 20)
 #define REACH ((UINT64_C(1) << 31) - (UINT64_C(1) << 21))
 
-// In order of address. A new list is published whole; old ones stay, for those who read them.
+// In order of address. A new list is published whole; old ones stay, for their readers.
 struct region_list {
     size_t count;
     struct region *region[];

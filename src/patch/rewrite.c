@@ -83,7 +83,7 @@ static int lead_by_hop(struct code_batch *batch, struct site *site, uintptr_t en
     if (atomic_load(&site->hop)) {
         add_edit(batch, hop, jump, JUMP_BYTES, 0);
     } else {
-        // Nobody can be there yet.
+        // No thread can be there yet.
         int error = code_write(batch->fd, hop, jump, JUMP_BYTES);
         error = error ? error : index_put(&patch_sites, hop, site);
         if (error)

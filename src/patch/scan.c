@@ -49,7 +49,7 @@ static bool may_be_site(const struct patch_function *function, uintptr_t target)
     return !other || other->start == target || functions_plt_slot(function->module, target);
 }
 
-// Neighbours behind it: as many as it takes. False: they cannot move, or somebody jumps there.
+// Neighbours behind it: as many as it takes. False: they cannot move, or code jumps there.
 static bool borrow_behind(const struct patch_function *function, struct site *site)
 {
     struct instruction in;

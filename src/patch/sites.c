@@ -213,7 +213,7 @@ int sites_flush(void)
 static void release(struct stub *stub)
 {
     struct stub *expected = stub;
-    // No trap may send anybody there any more.
+    // No trap may send a thread there any more.
     atomic_compare_exchange_strong(&stub->site->shelter, &expected, NULL);
     region_give_back(stub);
 }

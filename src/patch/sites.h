@@ -3,7 +3,7 @@
 #define CAIRN_PATCH_SITES_H
 
 // Call sites in running code: finding them, leading them through stubs, and back. docs/patching.md
-// tells how and why.
+// explains how and why.
 //
 //      the program                       its stub, within 2 GB
 //   f:   ...                          ┌─► [distance to the site]
@@ -104,7 +104,7 @@ struct site_list {
 
 struct site_counts {
     uint64_t functions, sites[SITE_KINDS], forms[SITE_FORMS], stays[STAYS];
-    // If not NULL, told of each that stays (of a function that is not decoded: where it begins).
+    // If not NULL, called for each that stays (for a function that is not decoded: with its begin).
     void (*stayed)(uintptr_t address, enum site_stays why);
 };
 
@@ -201,8 +201,8 @@ void sites_end_traps(void);
 // A library has been unloaded: forgets its functions, sites and stubs. In normal context.
 void sites_forget(uintptr_t start, uintptr_t end);
 
-// A thread has met a trap (pc behind it, as the signal's context says): where it goes on. 0: not
-// ours. Signal-safe.
+// A thread has met a trap (pc behind it, as in the signal's context): returns where it continues.
+// 0: not our trap. Signal-safe.
 uintptr_t sites_trapped(uintptr_t pc);
 
 struct stub_place {

@@ -42,8 +42,7 @@ stub_cfi_searched stub_cfi_search; // an unwinder of the program does
 // The table at the start of a region: .eh_frame_hdr, then .eh_frame.
 void stub_cfi_make_table(const struct region *region, unsigned char head[REGION_HEAD]);
 
-// Tells debuggers of a region that was published. Under the lock. Without memory, they are not
-// told.
+// Announces a published region to debuggers. Under the lock. Without memory, it is not announced.
 void stub_cfi_tell_debugger(const struct region *region);
 
 // The answer of _dl_find_object() for an address in a stub. False: not in one. Signal-safe.

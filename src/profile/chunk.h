@@ -6,7 +6,7 @@
 //
 //   | "cairn\r\n\x1a" major minor sum | mark type flags stored raw checksum | payload | mark ... |
 //
-// A reader that meets a damaged chunk looks for the next mark whose checksum holds, and goes on
+// A reader that meets a damaged chunk looks for the next mark whose checksum holds, and continues
 // there.
 
 #include "profile/bytes.h"

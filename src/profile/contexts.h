@@ -2,13 +2,13 @@
 #ifndef CAIRN_PROFILE_CONTEXTS_H
 #define CAIRN_PROFILE_CONTEXTS_H
 
-// The chunk that tells how contexts of a process are decoded: into the file, and back.
+// The chunk with the data that decodes the contexts of a process: into the file, and back.
 
 #include "profile/loader.h"
 #include "profile/write_records.h"
 
-// Sections are told in pieces, one behind the other: `offset` is what came before. Modules and
-// counts are replaced.
+// Sections are written in pieces, one behind the other: `offset` is the number of bytes before.
+// Modules and counts are replaced.
 void contexts_put_sections(struct batch *batch, uint32_t process, uint64_t offset,
                            const uint8_t *data, size_t size);
 void contexts_put_module(struct batch *batch, uint32_t process, unsigned number, unsigned module);

@@ -12,7 +12,7 @@ struct profile_kind {
     double phi, epsilon;                // of hot trees; the largest, where several were merged
     char miner[16];                     // "space-saving", "lossy", "sticky"
     unsigned depth;                     // frames of a sample, in bounded trees
-    // A full tree whose memory was used up: some contexts have errors all the same.
+    // A full tree whose memory was used up: some contexts have errors nevertheless.
     bool has_errors;
 };
 

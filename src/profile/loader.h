@@ -2,8 +2,8 @@
 #ifndef CAIRN_PROFILE_LOADER_H
 #define CAIRN_PROFILE_LOADER_H
 
-// A profile that grows from chunks. Nothing in a file is believed: an index may be beyond what was
-// told, because a damaged chunk was skipped, and then a placeholder fills the gap; but placeholders
+// A profile that grows from chunks. Nothing in a file is believed: an index may be beyond the known
+// ones, because a damaged chunk was skipped, and then a placeholder fills the gap; but placeholders
 // are limited by how much was lost, so that a malicious file cannot ask for all memory.
 
 #include "profile/chunk.h"
@@ -23,8 +23,8 @@ struct loader {
 };
 
 // The memory that a profile may take, beside what its file may unpack to (chunk.h), for a record
-// can be much smaller than what it tells of: so much whatever its size, and so many times its size.
-// Nodes take at most eight times their bytes, and these are at most 32 times those in the file.
+// can be much smaller than its result: a fixed part, and so many times its size. Nodes take at most
+// eight times their bytes, and these are at most 32 times those in the file.
 enum {
     MEMORY_FREE = 64 << 20,
     MEMORY_RATIO = 8 * UNPACK_RATIO_WRITTEN,

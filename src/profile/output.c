@@ -10,7 +10,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-// Commands have arguments that are nobody else's business.
+// Commands have arguments that other users must not see.
 #define PROFILE_MODE 0600
 
 static int write_all(int fd, const struct bytes *content)
@@ -74,7 +74,7 @@ int output_replace_and_open(const char *path, const struct bytes *content)
     return replace(path, content, NEW_FILE_IN_CACHE);
 }
 
-// A profile, or an empty file, that nobody writes to, under a name that is no link.
+// A profile, or an empty file, that no process writes to, under a name that is no link.
 static bool is_idle_profile(const char *path, off_t *size)
 {
     struct stat status;

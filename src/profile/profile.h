@@ -190,7 +190,7 @@ struct profile_overhead {
     uint64_t switch_ns; // what a clock adds when its thread is switched
 };
 
-// A function whose name no file tells: one of the kernel.
+// A function whose name is in no file: one of the kernel.
 struct profile_function {
     place_t begin;
     uint64_t bytes;

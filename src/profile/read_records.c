@@ -136,7 +136,7 @@ static bool take_command(struct loader *loader, struct cursor *cursor, char ***c
     return true;
 }
 
-// There may come to be more metrics on the way: what was told before has 0 of the new ones.
+// A later record may have more metrics: earlier values of the new ones are 0.
 static bool widen_trees(struct loader *loader, unsigned count)
 {
     const struct profile *profile = loader->profile;
@@ -262,7 +262,7 @@ static bool take_stats(struct cursor *cursor, struct live_stats *stats, struct p
         &stats->purged,        &hot->counters,     &hot->floor,      &made_up,
         &stats->waits,         &stats->sparse,     &stats->switches,
     };
-    // A later minor version may tell more of each; what is unknown is read over.
+    // A later minor version may have more fields; unknown ones are skipped.
     uint64_t count = cursor_varint(cursor);
     for (uint64_t i = 0; i < count && !cursor->failed; i++) {
         uint64_t value = cursor_varint(cursor);
@@ -357,7 +357,7 @@ static bool take_allocations(struct loader *loader, struct cursor *cursor)
                         ALLOC_NUMBERS);
 }
 
-// A tree that forgets is told from its root on again.
+// A hot or bounded tree is read from its root on again.
 static bool take_anew(struct loader *loader, struct cursor *cursor)
 {
     uint32_t index = cursor_varint32(cursor);

@@ -24,8 +24,8 @@ enum { ENCODE_NUMBERS = sizeof(struct live_encode) / sizeof(uint64_t) };
 
 enum { ALLOC_NUMBERS = sizeof(struct profile_alloc) / sizeof(uint64_t) };
 
-// Sites are told relative to the function that they lie in, if it is in the same section: calls and
-// instructions lie near the beginning of their function, and a small number compresses.
+// Sites are relative to the function that they lie in, if it is in the same section: calls and
+// instructions lie near the beginning of their function, and small numbers compress.
 static inline uint64_t record_site_base(const struct profile_node *nodes, uint32_t first,
                                         uint32_t i)
 {

@@ -57,7 +57,7 @@ void hot_add(struct profile_hot *into, const struct profile_hot *hot)
 static void add_encoding(struct live_encode *into, const struct live_encode *encode)
 {
     uint64_t *sums = (uint64_t *)into, most = into->max_id;
-    // How it went on can be told of one process.
+    // The history is known for one process only.
     const struct live_encode *longest =
         encode->progress_count > into->progress_count ? encode : into;
     struct live_progress progress[LIVE_PROGRESS];

@@ -17,8 +17,8 @@ struct profile_totals {
     uint64_t agent_bytes;       // of the process that needed most, its slice included
     struct live_encode encode;  // of all processes together; max_id is the largest
     struct profile_alloc alloc; // of all processes together; peak is the largest
-    // Contexts that programs asked for: told by numbers when they were new, by walks, not told; and
-    // the bytes to decode them by.
+    // Contexts that programs asked for: found by new numbers, by walks, not found; and the bytes
+    // that decode them.
     uint64_t asked_numbers, asked_walked, asked_unknown, asked_bytes;
     uint64_t threads; // that ever ran
     unsigned processes;
@@ -28,7 +28,7 @@ void profile_sum(const struct profile *profile, struct profile_totals *totals);
 
 // Adds the stats of one tree to those of another.
 void stats_add(struct live_stats *into, const struct live_stats *stats);
-// The same for what hot trees tell: what one of them may have missed, both may.
+// The same for the numbers of hot trees: contexts that one of them may have missed, both may.
 void hot_add(struct profile_hot *into, const struct profile_hot *hot);
 
 uint64_t totals_walks(const struct profile_totals *totals);    // all that were taken

@@ -16,7 +16,7 @@ void batch_free(struct batch *batch)
 
 void batch_flush(struct batch *batch)
 {
-    // Trees are forgotten before they are told again.
+    // Trees are dropped before they are written again.
     static const uint8_t order[] = {
         CHUNK_SESSION,  CHUNK_MODULES,   CHUNK_PROCESSES, CHUNK_TREES,     CHUNK_PHASES,
         CHUNK_NAMES,    CHUNK_CREATIONS, CHUNK_ANEW,      CHUNK_NODES,     CHUNK_VALUES,

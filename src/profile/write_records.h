@@ -27,7 +27,7 @@ void batch_flush_large(struct batch *batch);
 void write_session(struct batch *batch, const struct profile *profile);
 void write_module(struct batch *batch, unsigned id, const struct profile_module *module);
 void write_process(struct batch *batch, uint32_t index, const struct profile_process *process);
-// The same without the command, which an earlier record has told.
+// The same without the command, which an earlier record has.
 void write_process_again(struct batch *batch, uint32_t index,
                          const struct profile_process *process);
 void write_tree(struct batch *batch, uint32_t index, const struct profile_tree *tree);
@@ -39,7 +39,7 @@ void write_tree(struct batch *batch, uint32_t index, const struct profile_tree *
 void write_nodes(struct batch *batch, uint32_t tree, uint32_t first, uint32_t count,
                  const struct profile_node *nodes, const uint64_t *values, unsigned metrics);
 
-// Forgets the nodes of a tree, all of which are told from number 0 on again.
+// Drops the nodes of a tree, all of which are written from number 0 on again.
 void write_anew(struct batch *batch, uint32_t tree);
 
 // New values of nodes that were written before; indices ascend.

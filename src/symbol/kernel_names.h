@@ -2,8 +2,8 @@
 #ifndef CAIRN_SYMBOL_KERNEL_NAMES_H
 #define CAIRN_SYMBOL_KERNEL_NAMES_H
 
-// Names for places in the kernel (see MODULE_KERNEL): system calls by their numbers, functions as
-// the recording has told them.
+// Names for places in the kernel (see MODULE_KERNEL): system calls by their numbers, functions by
+// the recording's own list.
 
 #include "profile/profile.h"
 #include "symbol/pool.h"

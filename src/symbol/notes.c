@@ -28,7 +28,7 @@ static void note_changed(struct notes *notes, const struct module *module)
                                  module->recorded->path, then, then, then + 2));
 }
 
-// Without a build id only the time tells that a file may have changed.
+// Without a build id only the time shows that a file may have changed.
 static void note_modified(struct notes *notes, const struct module *module,
                           const struct profile *profile)
 {

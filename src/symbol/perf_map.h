@@ -16,7 +16,7 @@ struct perfmap {
     size_t count, capacity;
 };
 
-// Which file is believed: /tmp is everybody's.
+// Which file is believed: all users can write to /tmp.
 struct perfmap_trust {
     uint64_t not_before_ns; // an older one was left there by a process that had the number before
     uid_t owner;            // of the profile. Our own files and root's are believed, too

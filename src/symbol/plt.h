@@ -8,7 +8,7 @@
 #include "symbol/pool.h"
 #include "symbol/symtab.h"
 
-// Adds "puts@plt" for each stub that can be told; names live in the pool.
+// Adds "puts@plt" for each stub with a known target; names live in the pool.
 void plt_add(struct symtab *table, const struct object *object, struct text_pool *pool);
 
 #endif

@@ -31,7 +31,7 @@ void *pool_take(struct text_pool *pool, size_t bytes)
     return taken;
 }
 
-// FNV-1a: names are short, and nobody gains from making ours collide.
+// FNV-1a: names are short, and a collision costs one comparison.
 uint64_t pool_hash(const void *data, size_t length)
 {
     const unsigned char *bytes = data;

@@ -2,9 +2,9 @@
 #ifndef CAIRN_TREE_COPY_H
 #define CAIRN_TREE_COPY_H
 
-// A copy of a tree that somebody else goes on writing, in an arena that readers of trees
-// understand: for snapshots. It holds the contexts that stable.h finds, parents before children,
-// and what they need; nobody can insert into it.
+// A copy of a tree that its owner goes on writing, in an arena that readers of trees understand:
+// for snapshots. It holds the contexts that stable.h finds, parents before children, and what they
+// need; nothing can be inserted into it.
 
 #include "tree/stable.h"
 

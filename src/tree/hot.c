@@ -35,7 +35,7 @@ static inline bool is_cold_leaf(const struct node *node)
     return !node->child && !miner_monitors(node) && !is_free(node) && node->parent;
 }
 
-// Removes contexts that nobody needs, and then those above them that nobody needs any more.
+// Removes contexts that are not needed, and then those above them that are not needed any more.
 static void prune_all(struct arena *arena, struct tree *tree, ref_t ref)
 {
     const struct hot *hot = hot_of(arena, tree);

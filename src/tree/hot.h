@@ -20,10 +20,10 @@
 // context, the pinned one, or an ancestor of either. A reference that is not is no danger, but may
 // have become another context; a free node's stands for the root.
 //
-// A full tree whose arena is full goes on like this with what the arena has kept back. The nodes it
-// has stay exact. New ones have two values, lie in blocks of their own, and come and go; as many
-// are monitored as there is memory for. No more than half of what is left is taken, so that other
-// threads' trees can go on, too.
+// A full tree whose arena is full continues like this, with the part that the arena has kept back.
+// The nodes it has stay exact. New ones have two values, lie in blocks of their own, and come and
+// go; as many are monitored as there is memory for. No more than half of what is left is taken, so
+// that other threads' trees can go on, too.
 
 #include "tree/layout.h"
 #include "tree/miners/miner.h"

@@ -52,8 +52,8 @@ struct node_block {
     _Atomic uint32_t used; // nodes that are published
 };
 
-// Tells whether a chain of blocks bites its tail, after Brent: each is compared with one that lies
-// ever further back.
+// Whether a chain of blocks is a cycle, after Brent: each is compared with one that lies ever
+// further back.
 struct tree_chain {
     ref_t mark;
     uint32_t steps, most;
@@ -124,7 +124,8 @@ static inline void tree_clear(void *memory, size_t bytes)
 }
 
 // nodes.c. Memory for a tree: a head and at most *count records, fewer if there is no more room. A
-// full tree that finds none at all goes on as one that forgets, from what is kept back. 0: no room.
+// full tree that finds none at all continues as one that forgets, in the part that is kept back. 0:
+// no room.
 ref_t tree_records(struct arena *arena, ref_t tree, size_t head, size_t each, uint32_t *count);
 
 // Memory for something that is of use in one piece only, and not needed to go on. 0: no room.

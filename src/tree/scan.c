@@ -33,9 +33,9 @@ int64_t tree_scan(const struct arena *arena, uint64_t arena_bytes, ref_t tree_re
         if (!inside(arena_bytes, at, sizeof(struct node_block)))
             return -EBADMSG;
         const struct node_block *block = arena_at(arena, at);
-        // `next` before `used`: a block has a successor only once it is full, so whoever goes on to
-        // the successor has seen this block whole, and no child before its parent. Acquire pairs
-        // with the releases in tree.c.
+        // `next` before `used`: a block has a successor only once it is full. So a reader that
+        // continues with the successor has seen this block whole, and no child before its parent.
+        // Acquire pairs with the releases in tree.c.
         ref_t next = atomic_load_explicit(&block->next, memory_order_acquire);
         uint32_t used = atomic_load_explicit(&block->used, memory_order_acquire);
         // A full tree that has begun to forget has blocks of nodes with more values.

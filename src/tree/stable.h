@@ -6,7 +6,7 @@
 //
 // A full tree only grows, and tree_scan() reads it in one pass. A tree that forgets gives a node's
 // place to another context at any moment, so that a node read now may point to a parent which was
-// something else a moment ago. Nobody can be asked to wait, and so:
+// something else a moment ago. The writer cannot be asked to wait, and so:
 //
 //   first copy    [A|B|C|D|E]     edge and parent of every node
 //   second copy   [A|B|X|D|E]     the same once more, and the values
@@ -16,7 +16,7 @@
 // both stood in the tree when the one ended and the other began. (A node that was given away and
 // came back in between, to the same place, is the same context again.) Nodes that are left out came
 // or went within the microseconds of reading. Hot contexts are hardly ever among them, and the next
-// reading has them. When nobody writes any more, a reading is exact.
+// reading has them. When the tree has no writer any more, a reading is exact.
 //
 // Whether a node is monitored may change at any moment, and it is still the same node.
 //

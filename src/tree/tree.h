@@ -19,13 +19,13 @@
 // it). Readers never follow these: they scan the node blocks in order and use `parent` alone, which
 // is written before the node is published and never changes, so a reader needs no luck with timing.
 //
-// When the arena is full, a full tree goes on as one that forgets (hot.h), if a part of the arena
+// When the arena is full, a full tree continues as one that forgets (hot.h), if a part of the arena
 // was kept back for that. If that is not enough either, tree_child() returns 0: the caller charges
 // tree_unplaced() of the deepest frame it did find, for which the tree keeps a reserve.
 //
 // A tree that forgets cold contexts has no statements: costs lie in its frames. Its nodes have two
 // values (32 bytes), a count and its error, and are given to other contexts; so are those that a
-// full tree makes when it goes on.
+// full tree makes then.
 
 #include "base/arena.h"
 #include "base/place.h"
@@ -126,8 +126,8 @@ void tree_count(struct arena *arena, ref_t tree, ref_t node, uint64_t amount);
 bool tree_charge_late(struct arena *arena, ref_t tree, ref_t node, unsigned metric,
                       uint64_t amount);
 
-// A node that the tracker goes on holding, with its ancestors, until it pins another one. Trees
-// that do not forget do not care. Signal-safe.
+// A node that the tracker keeps, with its ancestors, until it pins another one. Trees that do not
+// forget do not care. Signal-safe.
 void tree_pin(struct arena *arena, ref_t tree, ref_t node);
 
 // Adds to one value of a node of a full tree. Signal-safe. Relaxed: one writer, and a reader may

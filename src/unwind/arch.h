@@ -50,8 +50,8 @@ bool arch_is_sigreturn(const unsigned char *code, size_t bytes);
 #define ARCH_SIGRETURN_SECOND 7 // the distance of its second instruction from the first
 
 // For interrupted code without a table: where the return address must be, in words from the stack
-// pointer, if the instructions around pc tell (first of a function, its prologue, a return); -1 if
-// not. *saved_fp: the frame pointer was pushed below it.
+// pointer, if the instructions around pc show it (first of a function, its prologue, a return); -1
+// if not. *saved_fp: the frame pointer was pushed below it.
 int arch_guess_slot(const unsigned char *start, const unsigned char *pc, const unsigned char *end,
                     bool *saved_fp);
 
@@ -86,7 +86,7 @@ long arch_system_call(const void *ucontext, size_t readable);
 bool arch_was_interrupted_at(const void *ucontext, uintptr_t pc);
 
 // The number that is loaded before the instruction of a call; ARCH_CALL_UNKNOWN if the code around
-// it does not tell. Signal-safe.
+// it does not show it. Signal-safe.
 long arch_coded_number(const unsigned char *call, size_t readable);
 
 // The effect of a signal on the system call that it interrupted.
@@ -108,8 +108,8 @@ unsigned long arch_call_argument(const void *ucontext, unsigned index);
 void arch_fail_call(void *ucontext);
 
 // The number of an interrupted call by the code around it, where no register has it: the call has
-// failed, or the kernel restarts it in a way of its own (SYS_restart_syscall). -1 if it cannot be
-// told, or is another one than expected (-1: whatever it is).
+// failed, or the kernel restarts it in a way of its own (SYS_restart_syscall). -1 if it is not
+// known, or is another one than expected (-1: any).
 long arch_coded_call(const void *ucontext, long expected);
 
 // Lets the interrupted code make that call once more, with all its arguments.

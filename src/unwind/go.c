@@ -19,7 +19,7 @@ enum role {
     ROLE_HANDLER,  // called by the kernel: what it has interrupted is below
 };
 
-// By name: what the flags of the table do not tell, or did not in earlier versions.
+// By name: properties that the flags of the table do not have, or had not in earlier versions.
 static enum role role_of(const struct gotable *table, uint32_t name)
 {
     static const struct {

@@ -13,8 +13,8 @@
 
 extern void *__libc_stack_end __attribute__((weak));
 
-// The module at pc. If there is none, room->id tells of what is. A module that stays is known by a
-// short list already.
+// The module at pc. If there is none, room->id says what is there. A module that stays is known by
+// a short list already.
 static const struct module_ref *module_at(uintptr_t pc, struct module_ref *room)
 {
     const struct shortcut *shortcut = shortcut_at(pc);
@@ -89,7 +89,7 @@ static bool follows_call(uintptr_t ra)
 
 bool unwind_follows_call(uintptr_t ra)
 {
-    // A module that stays: known already, and nobody to keep away.
+    // A module that stays: known already, and it cannot be unloaded meanwhile.
     const struct shortcut *shortcut = shortcut_at(ra - 1);
     if (shortcut)
         return follows_call_in(ra, &shortcut->module);
@@ -129,8 +129,8 @@ static bool is_planted(const struct unwind_cursor *cursor)
            !unwind_follows_call(cursor->frame.pc);
 }
 
-// Where Go's own table is not at hand: its code keeps frame pointers, and nobody has called the
-// first function of a stack, so what that has saved is none.
+// Where Go's own table is not at hand: its code keeps frame pointers. The first function of a stack
+// has no caller, so the word that it has saved is no frame pointer.
 static bool ends_chain(const struct unwind_cursor *cursor)
 {
     struct module_ref module;
@@ -179,7 +179,7 @@ static bool take_slot(struct unwind_cursor *cursor, uintptr_t slot, struct frame
     return true;
 }
 
-// Interrupted where the instructions themselves tell where the return address is.
+// Interrupted where the instructions themselves show where the return address is.
 static bool from_code(struct unwind_cursor *cursor, struct frame_caller *caller)
 {
     struct module_ref module;
@@ -240,8 +240,8 @@ static bool from_scan(struct unwind_cursor *cursor, struct frame_caller *caller)
 {
     uintptr_t slot = (cursor->sp + WORD - 1) & ~(uintptr_t)(WORD - 1);
     uintptr_t word;
-    // The many that point to data are not worth a question to the loader, unless nothing else is
-    // there: a library that was loaded since the last sample may be what is looked for.
+    // The loader is not asked about the many words that point to data, unless there is nothing
+    // else: the wanted word may point into a library that was loaded since the last sample.
     for (unsigned i = 0; i < SCAN_WORDS && stack_load(cursor, slot + i * WORD, &word); i++)
         if (may_be_return(cursor, word) && loadmap_is_likely(word) &&
             take_slot(cursor, slot + i * WORD, caller))

@@ -178,7 +178,7 @@ void recipe_make(uintptr_t pc, bool interrupted, union unwind_recipe *recipe)
 {
     struct module_ref module;
     bool unloading;
-    // A module that stays, and whose tables are at hand: nothing to ask, nobody to keep away.
+    // A module that stays, with its tables at hand: no question, and no unloading to prevent.
     const struct shortcut *shortcut = shortcut_at(pc);
     if (shortcut && plain_recipe(shortcut, pc, recipe))
         return;

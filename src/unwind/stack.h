@@ -14,7 +14,7 @@
 extern __thread struct unwind_bounds stack_alternate,
     stack_of_handlers __attribute__((visibility("hidden")));
 
-// A word of somebody else's stack: of any type, and where the stack pointer is odd, not aligned.
+// A word of the program's stack: of any type, and not aligned if the stack pointer is odd.
 typedef uintptr_t stack_word __attribute__((aligned(1), may_alias));
 
 static inline bool stack_holds(const struct unwind_bounds *bounds, uintptr_t address)

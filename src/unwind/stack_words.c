@@ -75,7 +75,7 @@ static bool find_fp(struct tracker *walk, const union unwind_recipe *recipe, uin
     return true;
 }
 
-// A return address as it would be if nobody led calls through code of his own.
+// The return address that the program would have without stubs.
 static bool is_plain(uintptr_t *pc, uintptr_t sp)
 {
     uintptr_t behind = sp;

@@ -250,7 +250,7 @@ static bool follow_recipe(struct unwind_cursor *cursor, struct frame_caller *cal
         caller->cfa = value + (uintptr_t)(intptr_t)recipe->cfa_offset;
     }
     caller->slot = caller->cfa + (uintptr_t)(intptr_t)ARCH_RA_OFFSET;
-    // After a guess the frame pointer may be anything: nobody is asked what lies where it points.
+    // After a guess the frame pointer may be anything: it is not followed.
     if (cursor->guesses != 0 && !stack_in_region(cursor, caller->slot))
         return false;
     caller->fp = cursor->bp;

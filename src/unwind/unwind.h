@@ -117,8 +117,8 @@ void unwind_start_here(struct unwind_cursor *cursor, uintptr_t pc, uintptr_t sp,
                        struct unwind_bounds bounds);
 
 // Goes to the caller. UNWIND_OK, or UNWIND_END with the reason in *verdict (VERDICT_COMPLETE at the
-// root). The new frame.pc is the raw word in the slot: if it is a marker's stub, tell the cursor
-// the truth with unwind_correct() before the next step.
+// root). The new frame.pc is the raw word in the slot: if it is a marker's stub, correct it by
+// unwind_correct() before the next step.
 enum unwind_result unwind_step(struct unwind_cursor *cursor, enum verdict *verdict);
 
 // Goes up to `most` (at least 1) steps at once, as long as they are ordinary ones, and fills left[]
@@ -151,9 +151,9 @@ void unwind_correct(struct unwind_cursor *cursor, uintptr_t pc);
 // module.
 bool unwind_follows_call(uintptr_t ra);
 
-// The same in two parts, for those who must not ask the loader when it counts, since it changes
-// vector registers. In a module that stays, the first says nothing and the second looks at the
-// code; in others the first does.
+// The same in two parts, for callers that must not ask the loader in the second one, since it
+// changes vector registers. In a module that stays, the first says nothing and the second looks at
+// the code; in others the first does.
 bool unwind_may_follow_call(uintptr_t ra);
 bool unwind_still_follows_call(uintptr_t ra);
 

@@ -17,7 +17,7 @@ struct frame_caller {
     int16_t fp_offset;
 };
 
-// Corrects a place in code that somebody leads calls through. True: at a call, FRAME_AT_CALL.
+// Corrects a place in code that calls are led through (stubs). True: at a call, FRAME_AT_CALL.
 static inline bool find_truth(uintptr_t *pc, uintptr_t *sp, bool *interrupted)
 {
     return unwind_truth && unwind_truth(pc, sp, interrupted) == UNWIND_AT_CALL;
@@ -40,8 +40,8 @@ void full_restart(struct unwind_cursor *cursor, uint32_t known);
 // Where there are no tables: the frame pointer, or a search. False if nothing sane is found.
 bool guess_step(struct unwind_cursor *cursor, struct frame_caller *caller);
 
-// Nobody called this frame, which has no table: the very first of the process, which is the
-// loader's, or the first instruction of a function as a return address, which was put there by hand
+// This frame has no caller and no table: the very first of the process, which is the loader's, or
+// the first instruction of a function as a return address, which was put there by hand
 // (makecontext), or the end of a chain of frame pointers in Go code.
 bool guess_is_root(const struct unwind_cursor *cursor);
 

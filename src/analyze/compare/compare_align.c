@@ -169,7 +169,7 @@ static uint32_t frame_context(struct aligning *aligning, uint32_t index, uint64_
     uint32_t function = frame_function(aligning, index);
     const struct function *known = functions_get(aligning->analysis->functions, function);
     // Neither the agent nor the kernel is the program: interrupts come where they like. Start-up is
-    // one context: the few samples of the loader have no function entries to be told apart by.
+    // one context: the few samples of the loader have no function entries to distinguish them.
     const bool foreign = known->agent || known->kernel ||
                          aligning->tree->nodes[node->parent].function == PLACE_STARTUP;
     uint32_t common = common_function(aligning, function);

@@ -282,7 +282,7 @@ const char *name_set_text(struct name_set *names, uint32_t function, unsigned le
     return name_set_fit(names, function, UINT32_MAX / 2);
 }
 
-// Copies a name with a hole in the middle: its end tells as much as its beginning.
+// Copies a name with a hole in the middle: its end matters as much as its beginning.
 static char *cut_middle(const char *name, unsigned head, unsigned width,
                         const struct text_style *style)
 {
@@ -363,7 +363,7 @@ const char *name_set_fit(struct name_set *names, uint32_t function, unsigned wid
             return keep(names, cut, number);
         free(cut);
     }
-    // Nothing that is short enough tells it apart: a number does.
+    // No short form distinguishes it: a number does.
     char count[16];
     snprintf(count, sizeof count, "#%zu", number + 1);
     const unsigned room = width > strlen(count) + 4 ? width - (unsigned)strlen(count) : 4;

@@ -3,8 +3,8 @@
 #define CAIRN_ANALYZE_REPORT_NAME_SET_H
 
 // The names of all functions that one report shows, each in as few columns as there are. Two
-// functions never get the same text, however few these are: a short name that would be that of
-// another function as well keeps the part that tells them apart.
+// functions never get the same text, however few the columns are: a short name that another
+// function would have, too, keeps the part that distinguishes them.
 //
 //   checksum<…string>, checksum<…long>     template arguments
 //   print(int), print(char)                parameters

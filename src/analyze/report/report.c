@@ -37,7 +37,7 @@ static struct build_options tree_options(const struct report_options *options)
 {
     struct build_options build = options->build;
     if (options->view == VIEW_FLAT) {
-        // A line's total is what its calls cost: they must be told apart.
+        // A line's total is the cost of its calls: so calls from different lines stay apart.
         build.lines = build.sites = options->by == FLAT_LINE;
         build.processes = options->by == FLAT_PROCESS   ? PROCESSES_APART
                           : options->by == FLAT_PROGRAM ? PROCESSES_BY_PROGRAM

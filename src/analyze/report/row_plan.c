@@ -127,7 +127,7 @@ static bool is_too_deep(const struct planner *planner, const struct candidate *c
     return planner->options->depth && candidate->depth > planner->options->depth;
 }
 
-// Start-up code is worth a row if it has cost of its own, or if nothing else is there.
+// Start-up code has a row if it has a cost of its own, or if nothing else is there.
 static bool is_left_out(const struct planner *planner, const struct candidate *candidate)
 {
     const struct show_options *options = planner->options;

@@ -170,7 +170,8 @@ static char *text_with_cut(struct chain *chain)
     return kept_text(chain);
 }
 
-// Functions of stripped programs are told by where they begin, which says little to their author.
+// Functions of stripped programs are named by their first address, which says little to their
+// author.
 static bool has_name(const struct chain *chain, size_t number)
 {
     return !name_is_address(name_set_full(chain->names, chain->links[number].function));

@@ -16,7 +16,7 @@ static void put_known(struct json *json, const char *key, uint64_t value)
         json_null(json);
 }
 
-// Errors are told apart from what they bound.
+// Errors are members of their own, beside the values that they bound.
 static bool is_told(const struct show_options *options, unsigned metric)
 {
     return metric >= options->profile->metric_count || // made of others

@@ -2,8 +2,7 @@
 #ifndef CAIRN_ANALYZE_SUMMARY_SAMPLE_WARNING_H
 #define CAIRN_ANALYZE_SUMMARY_SAMPLE_WARNING_H
 
-// Shares that are told by a handful of samples look as exact as any others. Their reader needs a
-// warning.
+// Shares of a handful of samples look as exact as any others. Their reader needs a warning.
 
 #include "profile/profile.h"
 

@@ -232,7 +232,7 @@ static void put_thread_list(struct json *json, const struct analysis *analysis)
     json_end_array(json);
 }
 
-// Null: nobody has counted them.
+// Null: they were not counted.
 static void put_calls_per_s(struct json *json, const struct profile *profile)
 {
     const double seconds = (double)profile->duration_ns / 1e9;

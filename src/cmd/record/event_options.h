@@ -13,7 +13,7 @@ struct parsing {
     bool frequency_given, period_given, tracker_given, weights_given;
 };
 
-// Each: PROCEED, or the exit status after the user has been told what is wrong.
+// Each: PROCEED, or the exit status after a message to the user.
 int set_event(struct parsing *parsing, const char *text);
 int set_period(struct parsing *parsing, const char *text);
 int set_frequency(struct parsing *parsing, const char *text);

@@ -8,7 +8,7 @@
 
 // Looks at the program and the libraries that it is linked with: those that were built for it are
 // followed by their entries, all others by their call sites (options->calls_by). Scripts pass: what
-// matters is what they start. 0, or the exit status after the user has been told.
+// matters is what they start. 0, or the exit status after a message to the user.
 int choose_calls(const char *path, struct record_options *options);
 
 // Whether the kernel lets a process rewrite its own code. NULL, or why not.

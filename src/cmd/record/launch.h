@@ -24,11 +24,11 @@ struct launch {
 // Finds the file and checks that it can be run, and that the agent can be loaded into it. 0, or the
 // exit status: STATUS_MISUSE if it can be run, but not with the agent.
 int launch_examine(struct launch *launch, char *const *command);
-// The same; the user is told of a refusal.
+// The same, with a message to the user about a refusal.
 int launch_check(struct launch *launch, char *const *command);
 
 // Finds the agent: CAIRN_AGENT_PATH, or the file of that name beside the tool, or where it is
-// installed. 0, or the exit status after the user has been told.
+// installed. 0, or the exit status after a message to the user.
 int launch_find_agent(struct launch *launch, const char *name);
 
 #define AGENT_NAME "libcairn.so"

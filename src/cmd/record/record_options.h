@@ -53,7 +53,7 @@ extern const char *const event_names[LIVE_EVENTS];
 extern const char record_usage[], record_help[], record_notes[];
 extern const struct option_row record_rows[];
 
-// PROCEED, or the exit status after the user has been told (help and misuse).
+// PROCEED, or the exit status after a message to the user (help and misuse).
 int parse_record_options(int argc, char **argv, struct record_options *options);
 
 #endif

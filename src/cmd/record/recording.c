@@ -106,7 +106,7 @@ static void update(struct recording *recording)
 }
 
 // The CPU time of the command, which may share the processor with many. If it has processes of its
-// own, or has ended, there is no telling: then it is all the time there was.
+// own, or has ended, that is not known: then it is all the time there was.
 static uint64_t command_ns(const struct recording *recording)
 {
     struct recorder_totals totals;
@@ -256,7 +256,7 @@ static void summarise(struct recording *recording, unsigned running,
             summary->more_notes++;
 }
 
-// Leaves the terminal, and every descriptor that somebody may wait for to be closed. All of our own
+// Leaves the terminal, and closes all descriptors that another process may wait for. All of our own
 // close on exec; what does not was inherited.
 static void detach(void)
 {
@@ -295,7 +295,7 @@ static void tell(int outcome, int status)
     close(outcome);
 }
 
-// The end of every recording: the profile is finished, everything said, the status told.
+// The end of each recording: completes the profile, prints the summary, reports the status.
 static void finish(struct recording *recording, int status, int outcome)
 {
     const struct record_options *options = recording->options;

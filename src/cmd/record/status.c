@@ -170,7 +170,7 @@ static void print_samples(const struct record_options *options,
              sampling_cost_text(&cost, totals->cost_ns).text);
 }
 
-// Peaks of several processes are not of one moment: the highest is told, not their sum.
+// Peaks of several processes are not of one moment: the highest is shown, not their sum.
 static const char *whose_peak(const struct recorder_totals *totals)
 {
     return totals->processes > 1 ? " in one process" : "";

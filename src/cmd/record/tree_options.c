@@ -235,7 +235,7 @@ void fill_tree_options(struct live_options *live, const struct tree_options_give
     const double counters = counters_for(tree->epsilon);
     live->tree = tree->kind;
     live->miner = tree->miner;
-    // For a full tree too: it goes on as a hot one when its memory is used up.
+    // For a full tree too: it continues as a hot one when its memory is used up.
     live->hot_counters = (uint64_t)counters;
     live->sticky_items = (uint64_t)ceil(counters * log(1 / (tree->phi * STICKY_FAILURE)));
     live->bounded_depth = tree->depth;

@@ -23,7 +23,7 @@ struct tree_options_given {
 // The default of `cairn record`.
 void default_tree(struct tree_options_given *tree);
 
-// Each: PROCEED, or the exit status after the user has been told what is wrong.
+// Each: PROCEED, or the exit status after a message to the user.
 int set_tree(struct tree_options_given *tree, const char *text);
 int set_miner(struct tree_options_given *tree, const char *text);
 int set_purge(struct tree_options_given *tree, const char *text);

@@ -49,8 +49,8 @@ int entries_burst(bool running, bool alone);
 // quiet. As entries_switch().
 void entries_quieten(uintptr_t back, bool alone);
 
-// A thread has run into the trap of an entry that is being switched: where it goes on. 0: not our
-// trap. Signal-safe.
+// A thread has run into the trap of an entry that is being switched: returns where it continues. 0:
+// not our trap. Signal-safe.
 uintptr_t entries_trapped(uintptr_t pc);
 
 // True if the byte after an entry's call is `address`: what a hook finds as its return address.

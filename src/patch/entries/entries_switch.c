@@ -171,7 +171,7 @@ static int switch_some(int fd, choice *choose, bool on, bool alone)
 {
     if (alone)
         return write_pass(fd, choose, on, PASS_WHOLE);
-    // First a trap, so that nobody runs into half an instruction; entries_trapped() sends them
+    // First a trap, so that no thread runs into half an instruction; entries_trapped() sends them
     // past it.
     static const enum switch_pass passes[] = {PASS_TRAP, PASS_REST, PASS_WHOLE};
     syscall(SYS_membarrier, MEMBARRIER_CMD_REGISTER_PRIVATE_EXPEDITED_SYNC_CORE, 0, 0);

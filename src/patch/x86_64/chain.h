@@ -12,8 +12,7 @@
 
 #include "patch/x86_64/emit.h"
 
-// `scratch`: there is a register that nobody needs. Of a jump, *popped is where the target leaves
-// the stack.
+// `scratch`: a register is free. Of a jump, *popped is where the target leaves the stack.
 void emit_chain(struct assembler *out, const struct stub_plan *plan, bool tail, bool scratch,
                 uint16_t *popped);
 

@@ -65,7 +65,7 @@ struct instruction {
 bool decode(const unsigned char *code, size_t bytes, struct instruction *instruction);
 
 // The length of the instruction at `code` if it is a plain one: it leads to the next, is no
-// padding, and of the usual form. 0: decode() tells. Takes a quarter of its time. INSTRUCTION_MOST
+// padding, and of the usual form. 0: use decode(). Takes a quarter of its time. INSTRUCTION_MOST
 // bytes must be readable.
 unsigned decode_plain_length(const unsigned char *code);
 

@@ -13,7 +13,8 @@
 
 enum detour_kind { KIND_DIRECT = 1, KIND_SLOT, KIND_CALL, KIND_JUMP };
 
-// A detour: its code, then what it stands for. Never writable; read by anybody once it is reached.
+// A detour: its code, then what it stands for. Never writable; any thread reads it once it is
+// reached.
 struct detour_cell {
     unsigned char code[40];
     uintptr_t truth;  // the function, where its address lies, or the site

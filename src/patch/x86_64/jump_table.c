@@ -51,7 +51,8 @@ static void follow(struct register_trace *trace, const struct instruction *in, u
     }
 }
 
-// Where the last jump was: the next of the same function goes on from there. Under the lock.
+// The place of the last jump: the search for the next of the same function starts there. Under the
+// lock.
 static struct {
     uintptr_t function, pc;
     struct register_trace trace;
@@ -136,7 +137,7 @@ static bool check(const struct patch_function *function, const struct table *tab
     for (uint32_t first = 0; first < most;) {
         const unsigned count = read_entries(table, first, target);
         for (unsigned i = 0; i < count && first + i < most; i++) {
-            // If nobody told how many there are, the first that makes no sense is behind the last.
+            // If their number is not known, the first invalid entry is behind the last.
             if (!belongs(function, table, target[i], &part))
                 return !table->count && first + i > 0;
             if (part)

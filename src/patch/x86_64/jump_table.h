@@ -13,7 +13,7 @@
 #include <stdint.h>
 
 // True if all places that the indirect jump at `jump` goes to lie in its function, or in parts of
-// it, of which `each` is told (by where they begin). False: it is no such jump, or not understood.
+// it, for which `each` is called (with their begin). False: it is no such jump, or not understood.
 bool jump_table_stays(uintptr_t jump, void (*each)(uintptr_t part, void *context), void *context);
 
 // The same for who has the lock.

@@ -6,7 +6,7 @@ bool relocate_can(const struct instruction *in)
 {
     switch (in->flow) {
     case FLOW_NEXT:
-        // A landing pad is where somebody jumps to.
+        // A landing pad is the target of a jump.
         return !decode_is_landing_pad(in);
     case FLOW_JUMP:
     case FLOW_RETURN:

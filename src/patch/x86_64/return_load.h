@@ -4,7 +4,7 @@
 
 // Functions that load their own return address: setjmp() under any name, users of
 // __builtin_return_address(), the first functions of an unwinder. Nothing but the true address may
-// stand there while they run. Their code tells: a load from CFA - 8.
+// stand there while they run. Their code shows it: a load from CFA - 8.
 //
 // Signal-safe; call between loadmap_enter() and loadmap_leave().
 
@@ -22,9 +22,9 @@ struct return_search return_search_begin(const struct module_ref *module, bool w
 // Whether the instruction at pc loads the return address; it is the next one on the way.
 bool return_search_step(struct return_search *search, uintptr_t pc, const struct instruction *in);
 
-// Whether the function at pc may load its return address, for those who cannot wait until it is
-// decoded: by all bytes that would be an operand there. True, too, where nobody knows: no table, no
-// code, more than `most` bytes.
+// Whether the function at pc may load its return address, for callers that cannot wait until it is
+// decoded: by all bytes that would be an operand there. True, too, if that is not known: no table,
+// no code, more than `most` bytes.
 bool return_may_be_loaded(const struct module_ref *module, uintptr_t pc, size_t most);
 
 #endif

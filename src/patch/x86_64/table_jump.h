@@ -2,8 +2,8 @@
 #ifndef CAIRN_PATCH_X86_64_TABLE_JUMP_H
 #define CAIRN_PATCH_X86_64_TABLE_JUMP_H
 
-// Telling an indirect tail call from the jump of a switch: by what its target was computed from, in
-// the instructions before it. In doubt it is a switch.
+// Distinguishes an indirect tail call from the jump of a switch, by the computation of its target
+// in the instructions before it. In doubt it is a switch.
 
 #include "patch/x86_64/decode.h"
 

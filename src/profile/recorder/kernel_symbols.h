@@ -3,7 +3,7 @@
 #define CAIRN_PROFILE_RECORDER_KERNEL_SYMBOLS_H
 
 // The functions of the running kernel (/proc/kallsyms). Addresses are good until the next boot, so
-// a recording tells the names of those that it has met.
+// a recording keeps the names of those that it has met.
 
 #include <stdbool.h>
 #include <stdint.h>

@@ -38,7 +38,7 @@ uint32_t live_contexts_ready(const struct live_contexts_told *told,
 uint64_t live_contexts_reserved(const struct live_contexts *contexts, const struct arena *arena,
                                 uint64_t bytes);
 
-// Tells it. True if anything was new.
+// Writes it. True if anything was new.
 bool live_contexts_update(struct live_contexts_told *told, const struct live_contexts_news *news,
                           struct batch *batch, uint32_t process);
 

@@ -7,8 +7,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-// A tree of this many nodes may be told anew each second; of a larger one every other is skipped,
-// and so on. When its process is gone it is told whatever its size.
+// A tree of this many nodes may be written anew each second; a larger one every other second, and
+// so on. When its process is gone it is written whatever its size.
 enum { NODES_A_SECOND = 50000, MOST_TRIES = 8 };
 
 // The result of a reading of the tree, in the form of a profile.
@@ -128,7 +128,7 @@ static bool same_nodes(const struct live_tree *tree, const struct tree_reading *
     return true;
 }
 
-// The values that are others than before. False: out of memory, so tell it all anew.
+// The values that are others than before. False: out of memory, so write all of it anew.
 static bool tell_values(const struct live_tree *tree, const struct tree_reading *telling,
                         struct live_sink *sink, bool *news)
 {

@@ -202,7 +202,7 @@ static unsigned kernel_module(struct module_table *modules)
     return module_table_id(modules, PLACE_KERNEL, strlen(PLACE_KERNEL), boot, sizeof boot);
 }
 
-// The name of a function of the kernel is told when its first address is met.
+// The name of a function of the kernel is written when its first address is met.
 static place_t kernel_place(struct live_reader *reader, uint64_t offset)
 {
     struct live_sink *sink = reader->sink;

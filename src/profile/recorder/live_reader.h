@@ -23,7 +23,7 @@ struct live_sink {
     void *note_context;
     // A child of a process that is read has been waited for.
     void (*reaped)(void *context, uint32_t parent, uint32_t pid, uint64_t cpu_ns);
-    // Samples of a process' start-up; NULL: nobody has any.
+    // Samples of a process' start-up; NULL: none has any.
     bool (*startup)(void *context, uint32_t pid, struct startup_samples *samples);
     void *startup_context;
     uint64_t retold;       // nodes whose values were told again
@@ -65,13 +65,13 @@ enum live_presence { PROCESS_RUNS, PROCESS_IS_GONE };
 bool live_reader_update(struct live_reader *reader, uint32_t index, uint64_t bytes,
                         enum live_presence presence, struct live_sink *sink);
 
-// Of one that is gone, after the last update: it has used so much in all, with what it has waited
-// for, as whoever has waited for it was told. The part that it used after its goodbye is its exit.
-// True if anything was encoded.
+// For a process that is gone, after the last update: its CPU time in all, children that it waited
+// for included, as the process that waited for it has learned. The part that it used after its
+// goodbye is its exit. True if anything was encoded.
 bool live_reader_end(struct live_reader *reader, uint32_t index, uint64_t cpu_ns,
                      struct live_sink *sink);
 
-// Whether it has said goodbye, and nobody yet what it was in the end.
+// Whether it has said goodbye, and its CPU time in the end is not known yet.
 bool live_reader_awaits_end(const struct live_reader *reader);
 
 // The process that has started it.

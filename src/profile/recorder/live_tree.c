@@ -147,7 +147,7 @@ static bool extend_runs(struct scan *scan, ref_t ref)
     return true;
 }
 
-// The edge of a node; a later node may tell of the same. NULL: there is no such edge.
+// The edge of a node; a later node may have the same. NULL: there is no such edge.
 static const struct mapped_edge *map_edge(struct scan *scan, ref_t ref)
 {
     struct mapped_edge *mapped = &scan->edges[ref / (sizeof(struct edge) / 8) % MAPPED_EDGES];
@@ -209,7 +209,7 @@ static bool new_node(struct scan *scan, ref_t ref, const struct node *node)
 static bool visit(void *context, ref_t ref, const struct node *node)
 {
     struct scan *scan = context;
-    // The scan has checked the node for as many values as the tree's head told a moment ago.
+    // The scan has checked the node for as many values as the tree's head had a moment ago.
     if ((uint64_t)ref * 8 + sizeof *node + scan->of.count * sizeof *node->value > scan->bytes)
         return spoil(scan->tree);
     return scan->at < scan->tree->count ? known_node(scan, ref, node) : new_node(scan, ref, node);
@@ -295,7 +295,7 @@ static uint64_t count_calls(const struct live_tree *tree, const struct live_sink
     return calls;
 }
 
-// A full tree whose memory is used up goes on in nodes that are recycled.
+// A full tree whose memory is used up continues in recycled nodes.
 static bool begin_to_forget(struct live_tree *tree, struct live_sink *sink)
 {
     static const char note[] =

@@ -4,7 +4,7 @@
 
 // One tree in the live memory and how much of it is in the profile already.
 //
-// A full tree only grows, and what is new is appended. One that forgets is told anew, see
+// A full tree only grows, and what is new is appended. One that forgets is written anew, see
 // live_lossy_tree.h; a full tree becomes one when its memory is used up.
 
 #include "base/arena.h"

@@ -2,7 +2,7 @@
 #ifndef CAIRN_PROFILE_RECORDER_LIVENESS_H
 #define CAIRN_PROFILE_RECORDER_LIVENESS_H
 
-// Whether a process still uses its slice. A pid alone does not tell: it may have been given to
+// Whether a process still uses its slice. A pid alone is not enough: it may have been given to
 // another process, exec keeps it for another program, and in a pid namespace it is a number of that
 // namespace. The proof is that /proc/PID/maps shows the slice.
 

@@ -110,7 +110,7 @@ static void order_times(const struct profile *head, struct live_sink *sink)
         metrics[0] = metrics[1];
         metrics[1] = first;
     }
-    // Calls alone: what statements have is told as theirs.
+    // Calls alone: statements have values of their own.
     if (sink->times == 0 && !sink->allocates)
         metrics[sink->times++] = 0;
 }

@@ -280,7 +280,7 @@ static int rewrite(struct recorder *recorder, struct profile *profile)
         recorder->appended = 0;
         recorder->batch.out.size = 0;
         recorder->ended = 0;
-        // Trees were told in full: numbers beyond those in the file cannot occur.
+        // All of the trees were written: numbers beyond those in the file cannot occur.
         for (size_t i = 0; i < recorder->count && !per_thread && trees; i++)
             live_reader_renumber(recorder->processes[i].reader, tree_map);
         recorder->sink.next_tree = profile->tree_count;
@@ -427,8 +427,8 @@ void recorder_totals(const struct recorder *recorder, struct recorder_totals *to
     *totals = recorder->totals;
 }
 
-// A tree that was told once cannot be told in less, and a large one hardly in less if most of it
-// was: to write it again would take as long as to read it has.
+// A tree that was written once cannot become shorter, and a large one hardly if most of it was:
+// writing it again would take as long as reading it has.
 static bool is_compact(const struct recorder *recorder)
 {
     const uint64_t nodes = recorder->totals.nodes;

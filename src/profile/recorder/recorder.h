@@ -21,8 +21,8 @@ struct recorder_event {
 struct recorder_description {
     const char *path;     // the profile
     char *const *command; // argv
-    // In the order that the profile shall have them. Where they lie in a node, the options of the
-    // session tell.
+    // In the order that the profile shall have them. The options of the session say where they lie
+    // in a node.
     struct recorder_event events[LIVE_EVENTS];
     unsigned event_count;
     // Of the tracker "calls" the frames have a metric of their own, "calls", besides the events' if

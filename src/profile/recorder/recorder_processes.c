@@ -57,7 +57,7 @@ static int add_process(struct recorder *recorder, uint64_t slice)
     return 0;
 }
 
-// The first slice from there on that somebody has written to. UINT64_MAX: none has, as yet.
+// The first slice from there on that a process has written to. UINT64_MAX: none has, as yet.
 static uint64_t next_written(const struct recorder *recorder, uint64_t slice)
 {
     const off_t from = (off_t)(LIVE_SESSION_BYTES + slice * recorder->slice_bytes);
@@ -149,8 +149,8 @@ void recorder_command_ended(struct recorder *recorder, uint32_t pid, uint64_t cp
     recorder_reaped(recorder, 0, pid, cpu_ns);
 }
 
-// A process that is gone: what it has used after its goodbye, if somebody knows. A parent's slice
-// comes before its children's, and is read before theirs.
+// A process that is gone: its CPU time after its goodbye, if that is known. A parent's slice comes
+// before its children's, and is read before theirs.
 static bool tell_end(struct recorder *recorder, struct recorded_process *process)
 {
     struct reaped *reaped = &recorder->reaped[process->presence.pid % REAPED];

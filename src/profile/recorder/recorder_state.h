@@ -46,7 +46,7 @@ struct recorder {
     int memory; // the live memory's descriptor
     ino_t inode;
     struct live_session *session;
-    // Copies of what the session tells: the program could overwrite the originals.
+    // Copies of the session's fields: the program could overwrite the originals.
     uint64_t slice_bytes;
     bool per_thread;
     uint64_t slices_seen;

@@ -39,7 +39,7 @@ static bool is_sound(const struct live_session *session, size_t size)
            memchr(session->tree_name, 0, sizeof session->tree_name);
 }
 
-// The bytes as a memory file: nobody can shorten it under us.
+// The bytes as a memory file: no other process can shorten it meanwhile.
 static int memory_of(const uint8_t *data, size_t size)
 {
     int fd = memfd_create("cairn-snapshot", MFD_CLOEXEC | MFD_ALLOW_SEALING);

@@ -154,7 +154,7 @@ void linecache_save(struct linecache *cache)
     void *bytes = linetable_write(&cache->key, cache->added, cache->count, &size);
     cache->count = 0;
     struct new_file file;
-    // Nothing is told of failures: a full disk is trouble enough without the cache.
+    // Failures are not reported: a full disk is trouble enough without the cache.
     if (bytes && size <= LARGEST_FILE && cachefolder_make() == 0 &&
         new_file_open(&file, cache->path, 0600) == 0) {
         new_file_end(&file, write_whole(file.fd, bytes, size), NEW_FILE_IN_CACHE);

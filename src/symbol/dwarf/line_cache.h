@@ -5,9 +5,9 @@
 // The lines and inlined functions of a large file, kept from one run of the tool to the next: one
 // file for each build id, in the folder cairn of the user's cache ($XDG_CACHE_HOME, ~/.cache).
 //
-// Entries hold for the very file and tool that they were made with, by size and time. Files that
-// belong to somebody else or are damaged are not used. The least recently used files are removed
-// when the folder grows too large. With CAIRN_CACHE=off there is no cache.
+// Entries hold for the very file and tool that they were made with, by size and time. Files of
+// other users, and damaged ones, are not used. The least recently used files are removed when the
+// folder grows too large. With CAIRN_CACHE=off there is no cache.
 
 #include "symbol/dwarf/lines.h"
 

@@ -7,7 +7,7 @@
 // Debug information becomes 3 to 6 times as large.
 enum { UNPACK_FREE = 64 << 20, UNPACK_RATIO = 32 };
 
-// The old way to compress: the section's name tells it, and "ZLIB" and the size come first.
+// The old way to compress: known by the section's name; "ZLIB" and the size come first.
 static bool old_size(Elf *elf, Elf_Scn *section, const GElf_Shdr *header, uint64_t *size)
 {
     size_t names;

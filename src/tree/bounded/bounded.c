@@ -178,7 +178,7 @@ static void forget_all(const struct arena *arena, struct bounded *bounded)
 }
 
 // Every node has one edge and there are as many of one as of the other, so where nodes are free,
-// edges can be had. They are collected in one sweep, which should be worth its while.
+// edges can be had. They are collected in one sweep, which must find enough of them.
 static bool find_edges(const struct arena *arena, struct bounded *bounded, ref_t held,
                        ref_t also_held)
 {

@@ -11,8 +11,8 @@
 //    ├─ frame  edge = (0, function)       where the thread begins: nobody called it
 //    └─ frame  edge = (?, function)       a detached root: what called it was too far away
 //
-// The site of a detached root is PLACE_UNKNOWN. value[1] tells a function that is called often from
-// one that takes long: a call that was there in the sample before adds nothing to it.
+// The site of a detached root is PLACE_UNKNOWN. value[1] distinguishes a function that is called
+// often from one that takes long: a call that was there in the last sample adds nothing to it.
 //
 // One buffer holds all: the nodes, their edges, and the hashes that find them (see
 // bounded_layout.h). When it is full, contexts are forgotten: all of them, or those that were not

@@ -8,14 +8,14 @@
 //
 //   [ node_block head | nodes ... | edges ... | uses of edges | edge slots | node slots | lists ]
 //
-// A node is a struct node with five values: the two that are told, and three pairs of links. Its
+// A node is a struct node with five values: the two that readers see, and three pairs of links. Its
 // `child` is not a reference but the number of its children, and its `sibling` leads on in the
 // chain of a hash over (parent, edge), or to the next free node. So there is no large fan-out to
 // care for, and what can be forgotten (a node without children) is known at a glance.
 //
 // Edges are interned. A node more or less is a use more or less; an edge without uses stays where
-// it is until the edges run out. Then all unused ones become free at once, and `edge_epoch` tells
-// readers.
+// it is until the edges run out. Then all unused ones become free at once, and `edge_epoch` changes
+// for readers.
 //
 // Age. Every touched node moves to the young end of one list. At the old end the first leaf goes.
 // A node with children that comes to the old end is taken out of the list, and put back there when

@@ -7,7 +7,7 @@
 //   M   [ passed: counts above the limit | not looked at yet ............ ]
 //                                         ▲ at
 //
-// A search goes on from `at` to the first context with a count up to the limit, and that is the
+// A search continues from `at` to the first context with a count up to the limit, and that is the
 // victim; the new context gets its place. At the end of a pass all counts are above the limit. The
 // least of those that were passed, as they were then, becomes the new limit, and a pass begins
 // anew. (In the paper a second scan finds the new minimum; here it comes with the first.)
@@ -29,7 +29,7 @@
 //
 // A victim need not be colder than all before it then. A context that takes its place may once have
 // been one of them: so it begins with the highest count that was ever taken, the floor, and
-// `excess` tells how much was made up that way.
+// `excess` is the sum that was added that way.
 
 #include "tree/miners/miner_list.h"
 
@@ -71,7 +71,7 @@ static inline void pass_by(const struct arena *arena, struct saving *saving, uin
         histogram_of(arena, saving)[bucket_of(count - saving->limit - 1)]++;
 }
 
-// The lowest limit that `wanted` of those passed are below, as far as the histogram tells.
+// The lowest limit that `wanted` of those passed are below, as far as the histogram shows.
 static uint64_t limit_for(const struct arena *arena, const struct saving *saving, uint64_t wanted)
 {
     const uint64_t mean = saving->sum / saving->passed;
@@ -113,7 +113,7 @@ static void begin_pass(struct arena *arena, ref_t tree, struct miner *miner)
     saving->sum = 0;
 }
 
-// Goes on through the part of M that the pass is in. NULL: there is none in it.
+// Continues through the part of M that the pass is in. NULL: there is none in it.
 static ref_t *search_part(struct arena *arena, struct miner *miner)
 {
     struct saving *saving = &miner->saving;

@@ -68,7 +68,7 @@ void sticky_update(struct arena *arena, ref_t tree, struct miner *miner, ref_t r
             miner_begin(node, amount - missed, 0);
         miner_add_excess(miner, 0 - (counted ? missed : amount));
     }
-    // As often as a scan of M costs no more than one per event told.
+    // As often as a scan of M costs no more than one per event.
     if (++sticky->told > miner->count + MINER_FIRST) {
         sticky->told = 0;
         sticky->charged = miner_sum_up(arena, miner);

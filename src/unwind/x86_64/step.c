@@ -197,8 +197,8 @@ static bool loads_number(const unsigned char *code, long number)
     return code[0] == 0xb8 && loaded == number;
 }
 
-// The number is not in %eax any more. It is told by the instruction that has put it there:
-// mov $number, %eax before the call, perhaps with a short one between them; or mov %register, %eax.
+// The number is not in %eax any more. The instruction that has put it there shows it: mov $number,
+// %eax before the call, perhaps with a short one between them; or mov %register, %eax.
 long arch_coded_call(const void *ucontext, long expected)
 {
     const greg_t *registers = ((const ucontext_t *)ucontext)->uc_mcontext.gregs;
