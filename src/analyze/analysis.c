@@ -61,7 +61,7 @@ int analysis_metric(const struct analysis *analysis, const char *name, char **er
     const char **names = memory_array(profile->metric_count + 1, sizeof *names);
     size_t bytes = 0;
     FILE *out = memory_checked(open_memstream(error, &bytes));
-    fprintf(out, "this profile has no metric '%s', but ", name);
+    fprintf(out, "this profile has no metric '%s'; it has ", name);
     for (unsigned i = 0; i < profile->metric_count; i++)
         fprintf(out, "%s%s", i ? ", " : "", names[i] = profile->metrics[i].name);
     const char *near = nearest_word(name, names);

@@ -120,7 +120,7 @@ static char *explain_process(struct functions *functions, const struct profile *
     const int made = options->process
                          ? asprintf(&text, "process %u is not in this profile, which has %s",
                                     options->process, names)
-                         : asprintf(&text, "no process matches '%s': there are %s",
+                         : asprintf(&text, "no process matches '%s'; the profile has %s",
                                     pattern_text(options->process_name), names);
     free(names);
     name_sums_free(&sums);
@@ -140,7 +140,7 @@ static char *explain_thread(struct functions *functions, const struct profile *p
                                     "thread %u is not in this profile, which has %s ('--by thread "
                                     "--per-thread=tid' has their numbers)",
                                     options->tid, names)
-                         : asprintf(&text, "no thread matches '%s': there are %s",
+                         : asprintf(&text, "no thread matches '%s'; the profile has %s",
                                     pattern_text(options->thread), names);
     free(names);
     name_sums_free(&sums);
@@ -151,8 +151,8 @@ static char *explain_phase(const struct profile *profile, const struct pattern *
 {
     char *text = NULL;
     char *names = profile_phases(profile, "', '");
-    if (names &&
-        asprintf(&text, "no phase matches '%s': there are '%s'", pattern_text(phase), names) < 0)
+    if (names && asprintf(&text, "no phase matches '%s'; the profile has '%s'", pattern_text(phase),
+                          names) < 0)
         text = NULL;
     else if (!names)
         text = strdup("this profile has no phases: programs name them with cairn_phase_begin()");

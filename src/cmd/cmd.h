@@ -16,8 +16,6 @@ enum {
     STATUS_NOT_FOUND = 127,
 };
 
-#define DEFAULT_PROFILE "cairn.out"
-
 // A function that reads a command line returns this if there is more to do: any other value is the
 // exit status.
 enum { PROCEED = -1 };

@@ -9,6 +9,7 @@
 #include "cmd/decode_show.h"
 #include "cmd/options.h"
 #include "cmd/terminal.h"
+#include "profile/profile.h"
 #include <errno.h>
 #include <getopt.h>
 #include <inttypes.h>

@@ -11,6 +11,7 @@
 #include "cmd/terminal.h"
 #include <errno.h>
 #include <getopt.h>
+#include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -32,20 +33,36 @@ static const char *const meanings[] = {
 
 #define EVENTS (sizeof events / sizeof *events)
 
+// The end of a line that has begun already; what does not fit stands below, from `column` on.
+static void put_wrapped(const struct text_style *style, unsigned column, const char *format, ...)
+    __attribute__((format(printf, 3, 4)));
+
+static void put_wrapped(const struct text_style *style, unsigned column, const char *format, ...)
+{
+    char text[256];
+    va_list arguments;
+    va_start(arguments, format);
+    vsnprintf(text, sizeof text, format, arguments);
+    va_end(arguments);
+    wrap_print(stdout, style, TEXT_PLAIN, text, column);
+}
+
 static void print_text(void)
 {
     const struct text_style style = terminal_style();
     printf("events ('cairn record -e NAME'):\n");
     for (unsigned event = 0; event < EVENTS; event++) {
         enum live_source best = best_source(event);
-        printf("\n  %-6s %s: %s\n", events[event].name, events[event].meaning,
-               best || live_event_counts(event) ? "works here" : "does not work here");
+        printf("\n  %-6s ", events[event].name);
+        put_wrapped(&style, 9, "%s: %s", events[event].meaning,
+                    best || live_event_counts(event) ? "works here" : "does not work here");
         for (unsigned source = LIVE_SOURCE_SIGTRAP; source <= LIVE_SOURCE_TIMER; source++) {
             int error = try_source(event, source);
             if (error == -ENOTSUP)
                 continue;
-            printf("    %-24s %s: %s%s\n", live_source_name(source), meanings[source],
-                   error ? strerror(-error) : "works", source == best ? ", used" : "");
+            printf("    %-24s ", live_source_name(source));
+            put_wrapped(&style, 29, "%s: %s%s", meanings[source],
+                        error ? strerror(-error) : "works", source == best ? ", used" : "");
         }
         struct restriction why;
         if (!restriction_of(event, &why))

@@ -5,6 +5,7 @@
 #include "base/text/wrap.h"
 #include "cmd/other_profilers.h"
 #include "cmd/terminal.h"
+#include "profile/profile.h"
 #include <getopt.h>
 #include <stdio.h>
 #include <string.h>

@@ -10,7 +10,7 @@
 #define CALLERS "use 'cairn report --view callers --focus NAME'"
 #define LINES "use 'cairn report --lines --focus NAME'"
 #define FLAMES "use 'cairn export -f folded', which flame graph tools read"
-#define HARDWARE "cairn has no hardware counters: use -e cpu"
+#define HARDWARE "use -e cpu, as cairn reads none of perf's counters"
 
 struct instead {
     const char *words; // between blanks
@@ -22,6 +22,7 @@ static const struct instead commands[] = {
     {" annotate list disasm ", LINES},
     {" diff base ", "run 'cairn report --by function' on each of the two profiles"},
     {" script dump raw traces ", "use 'cairn export -f folded'"},
+    {" import convert ", "cairn reads only what 'cairn record' wrote"},
     {" top live ", "run 'cairn report --view flat' while 'cairn record' is running"},
     {" attach ", ATTACH},
     {" trace ", "use 'cairn record --track calls', which follows every call"},
@@ -78,6 +79,11 @@ static const struct instead report[] = {
     {NULL, NULL},
 };
 
+static const struct instead none[] = {
+    {" v ", "use --version"},
+    {NULL, NULL},
+};
+
 static const struct instead export[] = {
     {" folded collapsed ", "use -f folded"},
     {" i input ", "name the profile without an option"},
@@ -87,7 +93,7 @@ static const struct instead export[] = {
 static const struct {
     const char *command;
     const struct instead *options;
-} options[] = {{"record", record}, {"report", report}, {"export", export}};
+} options[] = {{"", none}, {"record", record}, {"report", report}, {"export", export}};
 
 static const struct instead events[] = {
     {" task-clock cpu-clock time itimer ctimer ", "did you mean 'cpu'?"},

@@ -12,6 +12,9 @@
 #include <string.h>
 #include <sys/types.h>
 
+// The profile that is meant where none is named.
+#define DEFAULT_PROFILE "cairn.out"
+
 struct profile_metric {
     char *name;            // "cpu"
     char *unit;            // "ns"

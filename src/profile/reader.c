@@ -274,8 +274,15 @@ struct profile *profile_read(const char *path, char **error)
 {
     int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
     if (fd < 0 && errno == ENOENT)
-        return fail(error, "there is no profile %s: make one with `cairn record -o %s -- COMMAND`",
-                    path, path);
+        return strcmp(path, DEFAULT_PROFILE) == 0
+                   ? fail(error,
+                          "there is no profile %s here: make one with 'cairn record "
+                          "COMMAND', or name another file",
+                          path)
+                   : fail(error,
+                          "there is no profile %s: make it with 'cairn record -o %s "
+                          "COMMAND'",
+                          path, path);
     if (fd < 0)
         return fail(error, "cannot open %s: %s", path, strerror(errno));
     // Asked before reading: what ends in between is complete, and only called growing.
@@ -288,7 +295,10 @@ struct profile *profile_read(const char *path, char **error)
     fstat(fd, &status);
     close(fd);
     if (reason == ENOEXEC)
-        return fail(error, NO_PROFILE, path);
+        return fail(error,
+                    status.st_size == 0 && S_ISREG(status.st_mode) ? NO_PROFILE ": it is empty"
+                                                                   : NO_PROFILE,
+                    path);
     if (!data)
         return fail(error, "cannot read %s: %s", path, strerror(reason));
     struct profile *profile = snapshot_is_one(data, size)

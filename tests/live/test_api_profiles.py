@@ -44,7 +44,7 @@ class PhaseTest(ApiTest):
                          {"early", "startup", "request", "query", None})
         run = Run([CAIRN, "report", path, "--phase", "dinner"])
         self.assertNotEqual(run.status, 0)
-        self.assertIn("no phase matches 'dinner': there are", run.words)
+        self.assertIn("no phase matches 'dinner'; the profile has", run.words)
 
     def test_recorded(self):
         for options in ((), ("--tree", "hot:1e-3"), ("--tree", "bounded:16"), ("--per-thread",)):

@@ -3,6 +3,7 @@
 
 import os
 import re
+import tempfile
 import unittest
 
 from support import CAIRN, LiveTest, Run
@@ -102,6 +103,23 @@ class Misspelt(Words):
                         self.assertIn(f"there is no option --{word}:", said)
                         self.assert_nearest(said, word, options, r"did you mean --([\w-]+)\?")
         self.assertIn("--version", self.refused("--verison"))
+
+    def test_two_letters(self):
+        """A short word may differ by two letters if it begins alike."""
+        self.assertIn("did you mean --track?", self.refused("record", "--traks", "calls", "true"))
+        self.assertIn("did you mean --view?", self.refused("report", "--vieew"))
+        self.assertIn("use --version", self.refused("-v"))
+        self.assertNotIn("did you mean", self.refused("import"))
+
+    def test_profiles_that_are_none(self):
+        self.assertIn("'cairn record COMMAND'", self.refused("report"))
+        self.assertIn("'cairn record -o other.out COMMAND'", self.refused("info", "other.out"))
+        self.assertIn("it is empty", self.refused("report", self.empty()))
+
+    def empty(self):
+        file = tempfile.NamedTemporaryFile()
+        self.addCleanup(file.close)
+        return file.name
 
     def test_one_dash(self):
         """Other tools have long options with one dash."""

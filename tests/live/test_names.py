@@ -87,7 +87,7 @@ class Names(LiveTest):
         for command in ("report", "export"):
             format_ = ("-f", "folded") if command == "export" else ()
             words = self.refused(command, profile.path, *format_, "--thread", "nobody")
-            self.assertIn("no thread matches 'nobody': there are ", words)
+            self.assertIn("no thread matches 'nobody'; the profile has ", words)
             self.assertIn("worker-* (3)", words)
 
     def test_folded_paths_begin_with_the_thread(self):
@@ -159,9 +159,9 @@ class Processes(LiveTest):
         self.assertEqual(chosen, next(row["cost"] for row in programs if row["name"] == "cc1"))
         one = self.report("--process", "^cc1 .*foo.c")["whole"]
         self.assertTrue(0 < one < chosen < whole)
-        run = Run([CAIRN, "report", self.profile.path, "--process", "cc2"])
+        run = Run([CAIRN, "report", self.profile.path, "--process", "cc1plus"])
         self.assertEqual(run.status, 2)
-        self.assertIn("no process matches 'cc2': there are cc1 (2), ", run.words)
+        self.assertIn("no process matches 'cc1plus'; the profile has cc1 (2), ", run.words)
 
 
 if __name__ == "__main__":

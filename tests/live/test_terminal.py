@@ -164,6 +164,23 @@ class TerminalTest(LiveTest):
         self.assertNotRegex(terminal.seen, r"(?m)^\s*%")
         self.assertRegex(" ".join(terminal.seen.split()), r"cairn: 100\.00 % complete contexts; cost of ")
 
+    def test_what_commands_print_fits(self):
+        """In 80 columns lines are wrapped, and nothing of what `info` says is cut; in a pipe each value is a line."""
+        for command in (["info", self.profile.path], ["list"], ["doctor"]):
+            run = piped(*command, cwd=self.folder, COLUMNS="80", LC_ALL="C")
+            self.assertEqual([line for line in run.text.splitlines() if len(line) > 80], [])
+        narrow = piped("info", self.profile.path, cwd=self.folder, COLUMNS="80").text.split("\n\n")[0]
+        wide = piped("info", self.profile.path, cwd=self.folder).text.split("\n\n")[0]
+        self.assertGreater(len(narrow.splitlines()), len(wide.splitlines()))
+        self.assertEqual(narrow.split()[narrow.split().index("recorded"):], wide.split()[wide.split().index("recorded"):])
+
+    def test_nothing_is_said_of_no_samples(self):
+        path = os.path.join(self.folder, "short.out")
+        piped("record", "-o", path, "true", cwd=self.folder)
+        text = piped("info", path, cwd=self.folder).text
+        if re.search(r"^samples +0,", text, re.M):  # it may have been slow enough for one
+            self.assertNotRegex(text, r"(?m)^(contexts|stack depth|handler)")
+
     def test_misuse_fits(self):
         terminal = Terminal([CAIRN, "record", "-e", "cpuu", "true"], self.folder, columns=50)
         self.assertEqual(terminal.end(), 2)

@@ -321,7 +321,7 @@ static void what_cannot_be_compared_is_refused(void **state)
                                "second tool");
     free(error);
     error = refused(calls, calls, "wall");
-    assert_string_equal(error, "this profile has no metric 'wall', but calls");
+    assert_string_equal(error, "this profile has no metric 'wall'; it has calls");
     free(error);
     error = refused(calls, time, "calls,cpu");
     assert_string_equal(error, "calls is in calls, but cpu in ns");

@@ -195,7 +195,7 @@ static void test_no_such_process(void **state)
     struct report_options options = fixture_options();
     options.build.process_name = fixture_pattern("cc2");
     assert_null(fixture_report(options));
-    assert_string_equal(fixture_error, "no process matches 'cc2': there are cc1 (2), prog");
+    assert_string_equal(fixture_error, "no process matches 'cc2'; the profile has cc1 (2), prog");
     fixture_end();
 }
 

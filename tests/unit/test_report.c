@@ -521,7 +521,7 @@ static void test_refusals(void **state)
     options = fixture_options();
     options.metric = "bytes";
     assert_null(fixture_report(options));
-    assert_string_equal(fixture_error, "this profile has no metric 'bytes', but cpu");
+    assert_string_equal(fixture_error, "this profile has no metric 'bytes'; it has cpu");
     free(fixture_error);
     options.metric = "cpu,waiting";
     assert_null(fixture_report(options));
@@ -543,7 +543,8 @@ static void test_refusals(void **state)
     options = fixture_options();
     options.build.thread = fixture_pattern("nobody");
     assert_null(fixture_report(options));
-    assert_non_null(strstr(fixture_error, "no thread matches 'nobody': there are main thread"));
+    assert_non_null(
+        strstr(fixture_error, "no thread matches 'nobody'; the profile has main thread"));
     fixture_end();
 }
 

@@ -299,6 +299,8 @@ static void test_nearest(void **state)
     assert_string_equal(nearest_word("rport", words), "report");
     assert_string_equal(nearest_word("infos", words), "info");
     assert_null(nearest_word("inform", (const char *const[]){"record", "export", NULL}));
+    assert_string_equal(nearest_word("traks", (const char *const[]){"tree", "track", NULL}),
+                        "track");
     assert_null(nearest_word("wall", (const char *const[]){"calls", NULL}));
     assert_null(nearest_word("banana", words));
     assert_null(nearest_word("", words));

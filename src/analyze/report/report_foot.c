@@ -42,7 +42,7 @@ static void put_hidden(const struct report *report, const struct show_options *s
         if (report->focus != report->whole)
             fputs(" of these", out);
         if (hidden->library_percent > hidden->least_percent)
-            fprintf(out, " (inside of libraries: %.3g %%)", hidden->library_percent);
+            fprintf(out, " (%.3g %% inside libraries)", hidden->library_percent);
         if (adds_up)
             fprintf(out, ", %s in all,", text_percent((double)hidden->small_cost, whole).text);
         put_left_out(report, hidden->small_count, "--min 0 shows all");
@@ -77,9 +77,12 @@ static void put_going_on(const struct report *report, const struct show_options 
 static void put_cut(const struct report *report)
 {
     unsigned depth = report->options->depth ? report->options->depth - 1 : CALLERS_DEPTH;
-    if (report->cut > 0)
-        fprintf(report->out, "Not followed beyond %u caller%s: %s path%s (--depth).\n", depth,
-                text_plural(depth), text_count(report->cut).text, text_plural(report->cut));
+    if (report->cut > 0 && depth == 0)
+        fputs("Callers are left out; a larger --depth shows them.\n", report->out);
+    else if (report->cut > 0)
+        fprintf(report->out, "%s path%s on beyond %u caller%s; a larger --depth shows more.\n",
+                text_count(report->cut).text, report->cut == 1 ? " goes" : "s go", depth,
+                text_plural(depth));
 }
 
 // Paths that do not begin where their thread did. The cuts of a bounded tree are reported

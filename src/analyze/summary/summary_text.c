@@ -4,22 +4,39 @@
 #include "analyze/summary/sampling_cost.h"
 #include "analyze/summary/summary.h"
 #include "base/memory.h"
+#include "base/text/wrap.h"
 #include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
 
-// A row of the list: what it is, how much, and what that means.
-static void put(struct text_table *table, const char *what, const char *format, ...)
+struct sheet {
+    FILE *out;
+    const struct text_style *style;
+};
+
+enum { VALUE_COLUMN = 13 };
+
+// A row of the list: what it is, how much, and what that means. Values are wrapped on a terminal;
+// where lines have no width, each is one line.
+static void put(const struct sheet *sheet, const char *what, const char *format, ...)
     __attribute__((format(printf, 3, 4)));
 
-static void put(struct text_table *table, const char *what, const char *format, ...)
+static void put(const struct sheet *sheet, const char *what, const char *format, ...)
 {
+    char *text = NULL;
     va_list arguments;
     va_start(arguments, format);
-    text_table_cell(table, TEXT_DIM, what);
-    text_table_format(table, TEXT_PLAIN, format, arguments);
+    if (vasprintf(&text, format, arguments) < 0)
+        memory_checked(NULL);
     va_end(arguments);
+    text_put(sheet->out, sheet->style, TEXT_DIM, what);
+    fprintf(sheet->out, "%*s", VALUE_COLUMN - (int)text_width(what), "");
+    if (sheet->style->width)
+        wrap_print(sheet->out, sheet->style, TEXT_PLAIN, text, VALUE_COLUMN);
+    else
+        fprintf(sheet->out, "%s\n", text_safe(text));
+    free(text);
 }
 
 // A damaged file may claim any rate, infinity among them.
@@ -28,7 +45,7 @@ static struct text_number rate_text(double rate)
     return text_count(rate > 0 && rate < 1e18 ? (uint64_t)(rate + 0.5) : 0);
 }
 
-static void put_event(struct text_table *table, const char *what, const struct profile *profile,
+static void put_event(const struct sheet *sheet, const char *what, const struct profile *profile,
                       unsigned index, const struct profile_totals *totals)
 {
     const struct profile_metric *metric = &profile->metrics[index];
@@ -39,58 +56,61 @@ static void put_event(struct text_table *table, const char *what, const struct p
         snprintf(runs, sizeof runs, ", of %s runs", text_count(metric->runs).text);
     bool calls = profile_counts_calls(metric);
     if (profile_is_counted(metric))
-        put(table, what, "%s by %s%s, every one counted", metric->name, source, runs);
+        put(sheet, what, "%s by %s%s, every one counted", metric->name, source, runs);
     else if (calls || metric->rate_requested <= 0)
-        put(table, what, "%s by %s%s%s%s", metric->name, source, runs,
+        put(sheet, what, "%s by %s%s%s%s", metric->name, source, runs,
             metric->period ? ", one in " : "", metric->period ? every.text : "");
     else
-        put(table, what, "%s by %s%s, every %s: %s samples a second asked for, %s got",
+        put(sheet, what, "%s by %s%s, every %s: %s samples a second asked for, %s got",
             metric->name, source, runs, every.text, rate_text(metric->rate_requested).text,
             rate_text(summary_rate(profile, index, totals)).text);
 }
 
-static void put_recording(struct text_table *table, const struct analysis *analysis,
+static void put_recording(const struct sheet *sheet, const struct analysis *analysis,
                           const struct profile_totals *totals)
 {
     const struct profile *profile = analysis->profile;
-    char *command = analysis_command(profile->command), when[64] = "";
+    char *whole = analysis_command(profile->command), when[64] = "";
+    const unsigned width = sheet->style->width;
+    char *command = text_cut(whole, width > VALUE_COLUMN ? width - VALUE_COLUMN : 0, sheet->style);
+    free(whole);
     time_t seconds = (time_t)(profile->start_realtime_ns / 1000000000);
     struct tm local;
     if (localtime_r(&seconds, &local))
         strftime(when, sizeof when, "%Y-%m-%d %H:%M:%S", &local);
-    put(table, "command", "%s", command);
+    put(sheet, "command", "%s", command);
     free(command);
-    put(table, "recorded", "%s, for %s%s", when, text_duration(profile->duration_ns).text,
+    put(sheet, "recorded", "%s, for %s%s", when, text_duration(profile->duration_ns).text,
         profile->complete ? "" : " (cut off, or still going on)");
-    put(table, "processes", "%s, with %s thread%s", text_count(profile->process_count).text,
+    put(sheet, "processes", "%s, with %s thread%s", text_count(profile->process_count).text,
         text_count(totals->threads).text, text_plural(totals->threads));
     for (unsigned i = 0; i < profile->metric_count; i++) {
         const struct profile_metric *metric = &profile->metrics[i];
         // "alloc" is one event, that has all its metrics.
         if (!profile_is_error(metric) && !profile_is_edge(metric) &&
             (!profile_is_alloc(metric) || strcmp(metric->name, "alloc") == 0))
-            put_event(table, i ? "" : "event", profile, i, totals);
+            put_event(sheet, i ? "" : "event", profile, i, totals);
     }
     const char *why = profile->kernel ? strchr(profile->kernel, ' ') : NULL;
-    put(table, "tracker", "%s, %s tree%s", profile->tracker ? profile->tracker : "?",
+    put(sheet, "tracker", "%s, %s tree%s", profile->tracker ? profile->tracker : "?",
         profile->tree_kind ? profile->tree_kind : "?",
         !profile->kernel ? ""
         : why            ? ", with system calls"
                          : ", with the kernel's frames");
     if (why)
-        put(table, "kernel", "%s", why + 1);
+        put(sheet, "kernel", "%s", why + 1);
 }
 
-static void put_blocks(struct text_table *table, const char *what,
+static void put_blocks(const struct sheet *sheet, const char *what,
                        const struct summary_alloc *alloc, enum alloc_metric bytes)
 {
     if (alloc->has[bytes] && alloc->has[bytes + 1])
-        put(table, what, "%s in %s block%s", text_bytes(alloc->sum[bytes]).text,
+        put(sheet, what, "%s in %s block%s", text_bytes(alloc->sum[bytes]).text,
             text_count(alloc->sum[bytes + 1]).text, text_plural(alloc->sum[bytes + 1]));
 }
 
 // Allocations. Of trees that forget, the process knows more than they do.
-static void put_alloc(struct text_table *table, const struct profile *profile,
+static void put_alloc(const struct sheet *sheet, const struct profile *profile,
                       const struct profile_totals *totals)
 {
     struct summary_alloc alloc;
@@ -98,117 +118,119 @@ static void put_alloc(struct text_table *table, const struct profile *profile,
     if (!summary_alloc(profile, &alloc))
         return;
     if (!alloc.has[ALLOC_BLOCKS])
-        put(table, "allocated", "%s in %s blocks; %s live at the end, at most %s",
+        put(sheet, "allocated", "%s in %s blocks; %s live at the end, at most %s",
             text_bytes(totals->cost_ns).text, text_count(totals->samples).text,
             text_bytes(known->live).text, text_bytes(known->peak).text);
-    put_blocks(table, "allocated", &alloc, ALLOC_BYTES);
-    put_blocks(table, "freed", &alloc, ALLOC_FREED);
-    put_blocks(table, "live at end", &alloc, ALLOC_LIVE);
-    put_blocks(table, "at peak", &alloc, ALLOC_PEAK);
+    put_blocks(sheet, "allocated", &alloc, ALLOC_BYTES);
+    put_blocks(sheet, "freed", &alloc, ALLOC_FREED);
+    put_blocks(sheet, "live at end", &alloc, ALLOC_LIVE);
+    put_blocks(sheet, "at peak", &alloc, ALLOC_PEAK);
     if (known->rootless)
-        put(table, "", "%s blocks without a context: a handler, or a thread that has ended",
+        put(sheet, "", "%s blocks without a context: a handler, or a thread that has ended",
             text_count(known->rootless).text);
     if (known->unheld)
-        put(table, "",
+        put(sheet, "",
             "%s blocks (%s) found no room in the table: they count as live (see --memory)",
             text_count(known->unheld).text, text_bytes(known->unheld_bytes).text);
     if (known->verified)
-        put(table, "", "%s remembered contexts compared with a walk, %s of them wrong",
+        put(sheet, "", "%s remembered contexts compared with a walk, %s of them wrong",
             text_count(known->verified).text, text_count(known->mismatches).text);
     if (known->unknown)
-        put(table, "", "%s blocks freed that are not among these: from before, or from a parent",
+        put(sheet, "", "%s blocks freed that are not among these: from before, or from a parent",
             text_count(known->unknown).text);
 }
 
 // The whole cost of sampling.
-static void put_overhead(struct text_table *table, const struct profile *profile,
+static void put_overhead(const struct sheet *sheet, const struct profile *profile,
                          const struct profile_totals *totals)
 {
     const struct profile_overhead *overhead = &profile->overhead;
     const struct sampling_cost cost =
         sampling_cost(overhead, totals->handler_ns, totals->samples, totals->switches);
     if (totals->sparse)
-        put(table, "sparse", "%s samples, of threads that are switched often: they stand for more",
+        put(sheet, "sparse", "%s samples, of threads that are switched often: they stand for more",
             text_count(totals->sparse).text);
     if (!cost.measured)
         return;
     const double whole = (double)totals->cost_ns;
-    put(table, "overhead", "about %s of the time sampled: handlers %s, interrupts and signals %s,",
+    put(sheet, "overhead",
+        "about %s of the time sampled: handlers %s, interrupts and signals %s, "
+        "context switches %s; the start of processes is not included (%s a sample where it was "
+        "recorded, and %s at each of %s context switches)",
         text_percent((double)sampling_cost_sum(&cost), whole).text,
         text_percent((double)cost.handlers_ns, whole).text,
-        text_percent((double)cost.ticks_ns, whole).text);
-    put(table, "", "context switches %s; the start of processes is not included",
-        text_percent((double)cost.switches_ns, whole).text);
-    put(table, "", "(%s a sample where it was recorded, and %s at each of %s context switches)",
-        text_duration(overhead->tick_ns).text, text_duration(overhead->switch_ns).text,
-        text_count(totals->switches).text);
+        text_percent((double)cost.ticks_ns, whole).text,
+        text_percent((double)cost.switches_ns, whole).text, text_duration(overhead->tick_ns).text,
+        text_duration(overhead->switch_ns).text, text_count(totals->switches).text);
 }
 
-static void put_samples(struct text_table *table, const struct profile *profile,
+static void put_samples(const struct sheet *sheet, const struct profile *profile,
                         const struct profile_totals *totals)
 {
     if (profile_times(profile) == 0 && !profile_samples_blocks(profile) && !totals->samples)
         return; // calls were followed, and nothing was sampled
     const bool alloc = profile_samples_blocks(profile);
     if (!alloc)
-        put(table, "samples", "%s, %s lost%s%s", text_count(totals->samples).text,
+        put(sheet, "samples", "%s, %s lost%s%s", text_count(totals->samples).text,
             text_count(totals->lost).text, totals->cost_ns ? "; they stand for " : "",
             totals->cost_ns ? text_duration(totals->cost_ns).text : "");
     if (totals->unplaced)
-        put(table, "",
+        put(sheet, "",
             "%s without room in memory: counted to the nearest known caller (see --memory)",
             text_count(totals->unplaced).text);
-    put(table, "contexts",
+    if (!alloc && totals->samples == 0)
+        return; // nothing to be said of none
+    put(sheet, "contexts",
         "%.2f %% complete: %s walked to the root, %s to the marker, %s cut short",
         totals_complete_percent(totals), text_count(totals->verdicts[VERDICT_COMPLETE]).text,
         text_count(totals->verdicts[VERDICT_MARKER]).text,
         text_count(totals_walks(totals) - totals_complete(totals)).text);
     for (unsigned i = VERDICT_MARKER + 1; i < VERDICT_COUNT; i++)
         if (totals->verdicts[i])
-            put(table, "", "%s: %s", verdict_name((enum verdict)i),
+            put(sheet, "", "%s: %s", verdict_name((enum verdict)i),
                 text_count(totals->verdicts[i]).text);
-    put(table, "stack depth", "%.1f frames on average, of which %.1f were walked",
+    put(sheet, "stack depth", "%.1f frames on average, of which %.1f were walked",
         summary_per_sample(totals, totals->frames_stack),
         summary_per_sample(totals, totals->frames_walked));
     if (alloc)
         return;
-    put(table, "handler", "%s on average, half below %s, 99 %% below %s: %s of the time sampled",
+    put(sheet, "handler", "%s on average, half below %s, 99 %% below %s: %s of the time sampled",
         text_duration((uint64_t)totals_handler_mean(totals)).text,
         text_duration(totals_handler_percentile(totals, 0.50)).text,
         text_duration(totals_handler_percentile(totals, 0.99)).text,
         text_percent((double)totals->handler_ns, (double)totals->cost_ns).text);
-    put_overhead(table, profile, totals);
+    put_overhead(sheet, profile, totals);
 }
 
 // Contexts that programs asked for.
-static void put_asked(struct text_table *table, const struct profile_totals *totals)
+static void put_asked(const struct sheet *sheet, const struct profile_totals *totals)
 {
     if (!totals->asked_bytes && !totals->asked_unknown)
         return;
-    put(table, "asked for", "contexts: %s told by a new number, %s by a walk; %s to decode them by",
+    put(sheet, "asked for", "contexts: %s told by a new number, %s by a walk; %s to decode them by",
         text_count(totals->asked_numbers).text, text_count(totals->asked_walked).text,
         text_bytes(totals->asked_bytes).text);
     if (totals->asked_unknown)
-        put(table, "",
+        put(sheet, "",
             "%s could not be told and are not known, mostly for lack of room (see --memory)",
             text_count(totals->asked_unknown).text);
 }
 
 // By which call sites the calls of programs were followed that were not built for it.
-static void put_sites(struct text_table *table, const struct live_encode *sites)
+static void put_sites(const struct sheet *sheet, const struct live_encode *sites)
 {
-    put(table, "call sites", "%s patched, of %s functions in %s file%s; %s more that call back",
+    put(sheet, "call sites", "%s patched, of %s functions in %s file%s; %s more that call back",
         text_count(sites->sites_patched).text, text_count(sites->functions).text,
         text_count(sites->modules).text, text_plural(sites->modules),
         text_count(sites->callbacks).text);
-    put(table, "", "%s left as they are, of which %s jumps by a table; %s cost a signal each time",
+    put(sheet, "", "%s left as they are, of which %s jumps by a table; %s cost a signal each time",
         text_count(sites->sites_skipped).text, text_count(sites->tables).text,
         text_count(sites->traps).text);
     if (sites->opaque)
-        put(table, "", "%s functions or files cannot be decoded: their calls were not followed",
+        put(sheet, "", "%s functions or files cannot be decoded: their calls were not followed",
             text_count(sites->opaque).text);
     if (sites->late)
-        put(table, "", "%s libraries came when there were threads: their calls were not followed",
+        put(sheet, "", "%s libraries came when there were threads: their calls were not followed",
             text_count(sites->late).text);
 }
 
@@ -218,42 +240,42 @@ static struct text_number per_second(uint64_t count, const struct profile *profi
 }
 
 // Counters of the encode tracker.
-static void put_encoding(struct text_table *table, const struct profile *profile,
+static void put_encoding(const struct sheet *sheet, const struct profile *profile,
                          const struct profile_totals *totals)
 {
     const struct live_encode *encode = &totals->encode;
     if (!encode->functions)
         return;
     if (encode->modules) {
-        put_sites(table, encode);
+        put_sites(sheet, encode);
         return;
     }
-    put(table, "encoding", "%s functions, %s edges, ids up to %s; %s times anew, %s in all",
+    put(sheet, "encoding", "%s functions, %s edges, ids up to %s; %s times anew, %s in all",
         text_count(encode->functions).text, text_count(encode->edges).text,
         text_count(encode->max_id).text, text_count(encode->reencodings).text,
         text_duration(encode->reencode_ns).text);
-    put(table, "", "%s sites patched, %s left alone%s", text_count(encode->sites_patched).text,
+    put(sheet, "", "%s sites patched, %s left alone%s", text_count(encode->sites_patched).text,
         text_count(encode->sites_skipped).text,
         encode->stopped ? "; stopped, since an unwinder remembers the stack's tables" : "");
-    put(table, "",
+    put(sheet, "",
         "%s pushes a second: %s recursion, %s overflow, %s targets without an arm, %s new edges",
         per_second(encode->pushes, profile).text,
         per_second(encode->pushes_recursion, profile).text,
         per_second(encode->pushes_overflow, profile).text,
         per_second(encode->pushes_armless, profile).text,
         per_second(encode->pushes_new, profile).text);
-    put(table, "", "%s samples told by a known number, %s by a new one, %s by a walk",
+    put(sheet, "", "%s samples told by a known number, %s by a new one, %s by a walk",
         text_count(encode->decoded).text, text_count(encode->confirmed).text,
         text_count(encode->walked).text);
-    put(table, "", "%s told where they were, %s from leaf functions, %s from further away",
+    put(sheet, "", "%s told where they were, %s from leaf functions, %s from further away",
         text_count(encode->direct).text, text_count(encode->from_leaf).text,
         text_count(encode->climbed).text);
-    put(table, "", "%s numbers compared with a walk, %s of them wrong",
+    put(sheet, "", "%s numbers compared with a walk, %s of them wrong",
         text_count(encode->verified).text, text_count(encode->mismatches).text);
 }
 
 // The part that the trees have kept, if that is not everything.
-static void put_kept(struct text_table *table, const struct profile *profile,
+static void put_kept(const struct sheet *sheet, const struct profile *profile,
                      const struct profile_totals *totals)
 {
     const struct profile_kind kind = profile_kind(profile);
@@ -261,55 +283,55 @@ static void put_kept(struct text_table *table, const struct profile *profile,
     const char *unit = profile->metrics[0].unit;
     const double whole = (double)use.whole;
     if (kind.hot)
-        put(table, "kept",
+        put(sheet, "kept",
             "hot contexts: at least %.3g %% of the total, to an error of %.3g %% at most; by %s",
             100 * kind.phi, 100 * kind.epsilon, kind.miner);
     // The others have as many as they need.
     const bool has_limit = kind.hot && strcmp(kind.miner, "space-saving") == 0;
     if (kind.hot && !kind.full && use.counters)
-        put(table, "",
+        put(sheet, "",
             "%s%s%s counters in use; a context that has none had at most %s, %s of the total",
             text_count(use.contexts).text, has_limit ? " of " : "",
             has_limit ? text_count(use.counters).text : "", text_amount(use.floor, unit).text,
             text_percent((double)use.floor, whole).text);
     else if (!kind.hot && use.counters) // as many as there was memory for
-        put(table, "kept",
+        put(sheet, "kept",
             "everything, until the memory was used up; a context that is not there had at most %s "
             "since, %s of the total",
             text_amount(use.floor, unit).text, text_percent((double)use.floor, whole).text);
     const bool samples_contexts = kind.hot && strcmp(kind.miner, "sticky") == 0;
     if (samples_contexts)
-        put(table, "", "what a context had before its count began, by chance, is missing in it");
+        put(sheet, "", "what a context had before its count began, by chance, is missing in it");
     else if (kind.has_errors)
-        put(table, "", "the largest error of a count is %s, %s of the total%s",
+        put(sheet, "", "the largest error of a count is %s, %s of the total%s",
             text_amount(use.largest_error, unit).text,
             text_percent((double)use.largest_error, whole).text,
             use.largest_error ? "" : ": all are exact");
     if (kind.bounded)
-        put(table, "kept", "at most %u frames of a sample", kind.depth);
+        put(sheet, "kept", "at most %u frames of a sample", kind.depth);
     if (kind.functions)
-        put(table, "kept", "functions, not who called them");
+        put(sheet, "kept", "functions, not who called them");
     if (totals->purged)
-        put(table, "", "%s were purged: their contexts are forgotten",
+        put(sheet, "", "%s were purged: their contexts are forgotten",
             text_amount(totals->purged, unit).text);
 }
 
-static void put_phases(struct text_table *table, const struct profile *profile)
+static void put_phases(const struct sheet *sheet, const struct profile *profile)
 {
     char *names = profile_phases(profile, ", ");
     if (names)
-        put(table, "phases", "%s", names);
+        put(sheet, "phases", "%s", names);
     free(names);
 }
 
-static void put_sizes(struct text_table *table, const struct profile *profile,
+static void put_sizes(const struct sheet *sheet, const struct profile *profile,
                       const struct profile_totals *totals)
 {
     const struct profile_kind kind = profile_kind(profile);
-    put(table, "tree", "%s nodes of %u bytes; %s of memory in all, at most %s in one process",
+    put(sheet, "tree", "%s nodes of %u bytes; %s of memory in all, at most %s in one process",
         text_count(totals->nodes).text, summary_node_bytes(profile, &kind),
         text_bytes(totals->tree_bytes).text, text_bytes(totals->agent_bytes).text);
-    put(table, "file", "%s, format %u", text_bytes(profile->file_bytes).text, profile->format);
+    put(sheet, "file", "%s, format %u", text_bytes(profile->file_bytes).text, profile->format);
 }
 
 static void print_modules(FILE *out, const struct text_style *style,
@@ -333,25 +355,31 @@ static void print_modules(FILE *out, const struct text_style *style,
     text_table_free(table);
 }
 
+static void put_note(FILE *out, const struct text_style *style, bool first, const char *note)
+{
+    char *line = NULL;
+    if (asprintf(&line, "%sNote: %s", first ? "\n" : "", text_safe(note)) < 0)
+        memory_checked(NULL);
+    wrap_lines(out, style, TEXT_PLAIN, line);
+    free(line);
+}
+
 void summary_print(FILE *out, const struct text_style *style, const struct analysis *analysis,
                    const struct profile_totals *totals)
 {
-    static const enum text_align align[] = {TEXT_LEFT, TEXT_FLEX};
-    struct text_table *table = text_table_new(2, align, NULL);
-    put_recording(table, analysis, totals);
-    put_kept(table, analysis->profile, totals);
-    put_phases(table, analysis->profile);
-    put_alloc(table, analysis->profile, totals);
-    put_samples(table, analysis->profile, totals);
-    put_encoding(table, analysis->profile, totals);
-    put_asked(table, totals);
-    put_sizes(table, analysis->profile, totals);
-    text_table_print(table, out, style);
-    text_table_free(table);
+    const struct sheet sheet = {out, style};
+    put_recording(&sheet, analysis, totals);
+    put_kept(&sheet, analysis->profile, totals);
+    put_phases(&sheet, analysis->profile);
+    put_alloc(&sheet, analysis->profile, totals);
+    put_samples(&sheet, analysis->profile, totals);
+    put_encoding(&sheet, analysis->profile, totals);
+    put_asked(&sheet, totals);
+    put_sizes(&sheet, analysis->profile, totals);
     summary_print_owners(out, style, analysis);
     fputc('\n', out);
     print_modules(out, style, analysis);
     const char *note;
     for (unsigned i = 0; (note = analysis_note(analysis, i)); i++)
-        fprintf(out, "%sNote: %s\n", i ? "" : "\n", text_safe(note));
+        put_note(out, style, i == 0, note);
 }

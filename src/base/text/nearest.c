@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT
 #include "base/text/nearest.h"
+#include <limits.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <string.h>
@@ -33,24 +34,27 @@ unsigned word_distance(const char *a, const char *b)
     return rows[length % 3][columns];
 }
 
-// More edits than these are no typing error: "wall" is not "calls".
-static unsigned most_edits(const char *word)
+// More edits than these are no typing error: "wall" is not "calls". Words that begin alike may differ
+// by one more: "traks" is "track".
+static unsigned most_edits(const char *word, const char *other)
 {
     const size_t length = strlen(word);
-    return length < 6 ? 1 : length < 12 ? 2 : 3;
+    return length < 4   ? 1
+           : length < 6 ? (strncmp(word, other, 2) == 0 ? 2 : 1)
+                        : (length < 12 ? 2 : 3);
 }
 
 const char *nearest_word(const char *word, const char *const *words)
 {
     const char *nearest = NULL;
-    unsigned smallest = most_edits(word) + 1;
+    unsigned smallest = UINT_MAX;
     const size_t length = strlen(word);
     for (; *words; words++) {
         unsigned edits = word_distance(word, *words);
         // "rep" is three edits from "report", and yet clear.
         if (length >= 3 && !strncmp(word, *words, length))
             edits = least(edits, 1);
-        if (edits < smallest && edits < length) {
+        if (edits < smallest && edits < length && edits <= most_edits(word, *words)) {
             smallest = edits;
             nearest = *words;
         }

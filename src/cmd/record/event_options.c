@@ -110,11 +110,11 @@ static int unknown_event(const char *text, int length)
         names[i + 1] = event_names[i];
     const char *instead = instead_of_event(name), *near = nearest_word(name, names);
     if (instead)
-        return MISUSE("there is no event '%s': %s; 'cairn list' shows them all", name, instead);
+        return MISUSE("there is no event '%s': %s; 'cairn list' shows all events", name, instead);
     if (near)
-        return MISUSE("there is no event '%s': did you mean '%s'? 'cairn list' shows them all",
+        return MISUSE("there is no event '%s': did you mean '%s'? 'cairn list' shows all events",
                       name, near);
-    return MISUSE("there is no event '%s': 'cairn list' shows them all", name);
+    return MISUSE("there is no event '%s': 'cairn list' shows all events", name);
 }
 
 int set_event(struct parsing *parsing, const char *text)

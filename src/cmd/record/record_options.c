@@ -6,6 +6,7 @@
 #include "cmd/numbers.h"
 #include "cmd/options.h"
 #include "cmd/record/event_options.h"
+#include "profile/profile.h"
 #include <getopt.h>
 #include <string.h>
 

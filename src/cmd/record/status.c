@@ -4,6 +4,7 @@
 #include "analyze/summary/sampling_cost.h"
 #include "base/text/json.h"
 #include "base/text/text.h"
+#include "profile/profile.h"
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>

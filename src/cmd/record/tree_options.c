@@ -59,8 +59,8 @@ static int set_hot(struct tree_options_given *tree, const char *text)
         return MISUSE("--tree hot:%s: give a share as in hot:1e-4, or two as in hot:1e-4,2e-5",
                       text);
     if (!is_share(tree->phi))
-        return MISUSE("--tree hot:%s: phi is the share of the total from which on a context is "
-                      "hot: above 0 (from about %g on) and below 1",
+        return MISUSE("--tree hot:%s: PHI, the share of the total from which on a context is "
+                      "hot, lies between %g and 1",
                       text, EPSILONS_IN_PHI / MOST_COUNTERS);
     tree->epsilon = tree->phi / EPSILONS_IN_PHI;
     if (*rest == ',') {
@@ -69,12 +69,12 @@ static int set_hot(struct tree_options_given *tree, const char *text)
             return MISUSE("--tree hot:%s: give a share as in hot:1e-4, or two as in hot:1e-4,2e-5",
                           text);
         if (!is_share(tree->epsilon))
-            return MISUSE("--tree hot:%s: epsilon is the greatest error, as a share of the total: "
-                          "above 0 (from about %g on) and below phi",
+            return MISUSE("--tree hot:%s: EPS, the greatest error as a share of the total, lies "
+                          "between %g and PHI",
                           text, 1 / MOST_COUNTERS);
         if (tree->epsilon >= tree->phi)
-            return MISUSE("--tree hot:%s: epsilon must be smaller than phi, %g; a fifth of it, %g, "
-                          "is usual",
+            return MISUSE("--tree hot:%s: EPS must be smaller than PHI, %g; a fifth of it, %g, is "
+                          "usual",
                           text, tree->phi, tree->phi / EPSILONS_IN_PHI);
     }
     if (counters_for(tree->epsilon) > MOST_COUNTERS)
