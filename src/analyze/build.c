@@ -24,7 +24,7 @@
 #include "profile/kind.h"
 
 struct place_in_tree {
-    uint32_t base;        // what the frame hangs under
+    uint32_t base;        // the node above the frame
     uint32_t call;        // where it is called: a number for functions_line()
     uint32_t entry : 29;  // number of what stands at its first instruction; 0: not known
     uint32_t counted : 1; // its calls and returns were given to a node

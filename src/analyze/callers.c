@@ -5,7 +5,7 @@
 
 // One occurrence of a function, on its way up to the root.
 struct climber {
-    uint32_t origin; // whose cost it carries
+    uint32_t origin; // the node whose cost it carries
     uint32_t at;     // how far up it is
     uint32_t node;   // in the new tree
     bool outermost;  // no ancestor of origin is the same function: its total counts

@@ -16,7 +16,7 @@
 #include "analyze/hash_index.h"
 
 struct child_links {
-    uint32_t newest_child, older_sibling; // 0: none, as the root is nobody's child
+    uint32_t newest_child, older_sibling; // 0: none, as the root is no child
 };
 
 struct child_index {

@@ -13,7 +13,7 @@ enum {
 
 struct book {
     bool open;
-    int error; // of reading it: what came after is missing
+    int error; // of reading it: the rest is missing
     struct pool pool;
     struct codebook codebook;
 };

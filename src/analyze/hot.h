@@ -31,7 +31,7 @@ struct hot_choice {
 struct hot_cut {
     uint64_t contexts; // that are hot
     uint64_t unsure;   // that are not, because of their errors alone
-    uint64_t hottest;  // what the hottest context has
+    uint64_t hottest;  // the cost of the hottest context
 };
 
 // Drops all contexts from the profile that are not chosen by a metric and have none below them that
@@ -41,9 +41,9 @@ struct hot_cut hot_prune(struct profile *profile, unsigned metric, const struct 
 // How the counters of hot trees were used. Of several trees, the one that is used most.
 struct hot_use {
     uint64_t contexts;      // with a counter
-    uint64_t whole;         // what was counted there
+    uint64_t whole;         // all costs there
     uint64_t counters;      // that it may have
-    uint64_t floor;         // what a context that has none can have had at most
+    uint64_t floor;         // the most that a context without a counter can have had
     uint64_t largest_error; // of any context
 };
 

@@ -23,7 +23,7 @@ typedef uint32_t ref_t;
 
 // The first bytes of the mapping. The writer process allocates; a reader only looks.
 struct arena_head {
-    uint64_t nothing; // stays 0: what reference 0 leads to
+    uint64_t nothing; // stays 0: the target of reference 0
     _Atomic uint64_t
         used;       // bytes handed out, this head included; any thread adds, relaxed is enough
     uint64_t limit; // bytes that may be handed out
@@ -37,7 +37,7 @@ struct arena_head {
 struct arena {
     unsigned char *base;
     uint64_t bytes;
-    _Atomic int64_t *budget; // what is left for all that share it; NULL: nobody counts
+    _Atomic int64_t *budget; // the rest for all arenas that share it; NULL: not counted
     _Atomic int64_t ahead;   // granted, and not handed out yet
 };
 

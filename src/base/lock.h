@@ -23,7 +23,7 @@
 #include <stdint.h>
 
 struct lock {
-    _Atomic uintptr_t holder; // acquired and released: what the lock guards goes with it
+    _Atomic uintptr_t holder; // acquire and release order the data that the lock guards
 };
 
 // Takes the lock if it is free. Signal-safe.

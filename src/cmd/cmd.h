@@ -24,10 +24,10 @@ struct option_row;
 
 struct command {
     const char *name;                 // "": cairn itself
-    const char *summary;              // what `cairn help` says of it: one line, no full stop
-    const char *usage;                // what follows "usage: cairn NAME "
-    const char *help;                 // what it does, and examples: lines of at most 80 columns
-    const char *notes;                // what follows the list of its options, NULL: nothing
+    const char *summary;              // for `cairn help`: one line, no full stop
+    const char *usage;                // the text behind "usage: cairn NAME "
+    const char *help;                 // a description, and examples: lines of at most 80 columns
+    const char *notes;                // the text behind the list of its options, NULL: none
     const struct option_row *options; // its own (cmd/options.h), NULL: none
     bool prints;       // on stdout, for people: takes --color, --width and --no-pager
     bool ends_at_word; // the first word that is no option ends the options

@@ -73,7 +73,7 @@ int misuse_of_file(char *error)
 
 int finish_output(const char *name)
 {
-    errno = EIO; // an earlier write failed, and nobody knows why, if the last one does not
+    errno = EIO; // an earlier write failed, for an unknown reason, if the last one did not
     const int error = fflush(stdout) || ferror(stdout) ? errno : 0;
     const int paged = terminal_end_pager();
     if (error)

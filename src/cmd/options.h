@@ -11,9 +11,9 @@
 
 // A row without a name is the title of those that follow; the table ends with one that has neither.
 struct option_row {
-    int value; // what option_next() returns; a letter is the short form of the option, too
+    int value; // returned by option_next(); a letter is the short form of the option, too
     const char *name;
-    const char *argument; // what it takes, as "FILE"; "[=N]": may take; NULL: nothing
+    const char *argument; // its value, as "FILE"; "[=N]": may have one; NULL: none
     const char *help;     // one sentence or two; NULL: the help does not show it
 };
 
@@ -48,7 +48,7 @@ static inline struct option_scan option_scan(const struct command *command, int 
 // Values that option_next() returns besides those of the table.
 enum {
     OPTION_END = -1,  // optind is the first word that is no option
-    OPTION_EXIT = -2, // help was asked for and printed, or the user was told what is wrong
+    OPTION_EXIT = -2, // help was printed, or an error message
 };
 
 // The next option that is the command's own.

@@ -35,7 +35,7 @@ struct thread_clock {
     uint64_t period; // between those that follow
     bool exclude_kernel;
     bool shortened; // the first tick comes early: clock_resume() when it came
-    pid_t thread;   // whose it is; 0: the one that opened it
+    pid_t thread;   // its owner; 0: the one that opened it
     pid_t process;  // that has it: none that is forked from that does
 };
 

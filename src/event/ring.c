@@ -11,7 +11,7 @@ void ring_ask(struct perf_event_attr *attributes)
     attributes->sample_regs_user = UINT64_C(1) << PERF_REG_X86_IP;
     attributes->exclude_callchain_user = 1;
     attributes->sample_max_stack = RING_FRAMES;
-    attributes->watermark = 1; // nobody waits for it
+    attributes->watermark = 1; // no reader waits for it
     attributes->wakeup_watermark = RING_BYTES;
 }
 

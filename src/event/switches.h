@@ -28,7 +28,7 @@ enum {
 struct switches {
     uint64_t count, cpu_ns; // when it was last looked at
     uint32_t samples_left;  // until it is looked at; 0: never
-    bool is_new;            // nobody knows what it had been switched before it was begun
+    bool is_new;            // its earlier switches are not known
 };
 
 // The longer period; the one that was asked for, if that is not shorter.

@@ -16,7 +16,7 @@ struct export_input {
 
 struct export_format {
     const char *name;
-    const char *summary;                                       // what reads it
+    const char *summary;                                       // the tools that read it
     int (*write)(FILE *out, const struct export_input *input); // 0 or -errno
 };
 

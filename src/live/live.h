@@ -107,7 +107,7 @@ enum live_kernel {
 
 // Which functions' calls are followed, or which functions take part in an encoding.
 enum live_by {
-    LIVE_BY_ENTRIES,   // nobody's: only what was built with 'cairn cc'
+    LIVE_BY_ENTRIES,   // none: only functions built with 'cairn cc'
     LIVE_BY_PROGRAM,   // of the program's own file
     LIVE_BY_LIBRARIES, // of that and its libraries, but for libc
     LIVE_BY_ALL,
@@ -140,7 +140,7 @@ struct live_options {
     uint32_t verify;        // encode: walk at each sample, and compare
     uint32_t restless;      // encode: for tests, encode anew all the time
     uint32_t calls_by;      // enum live_by
-    uint32_t encode_by;     // enum live_by: encode: whose functions take part
+    uint32_t encode_by;     // enum live_by: encode: which functions take part
     uint32_t kernel;        // enum live_kernel
     uint32_t calls_window;  // calls are followed while `recording` says so (--delay, --duration)
 };
@@ -189,8 +189,8 @@ struct live_session {
     _Atomic int64_t memory_left;
     _Atomic uint32_t recording; // 0: samples are ignored (--delay, --duration); the tool writes
     struct live_options options;
-    char agent_path[1024];      // what LD_PRELOAD must name
-    char tree_name[64];         // the kind of the trees as a profile tells it: "hot:0.0001,2e-05"
+    char agent_path[1024];      // for LD_PRELOAD
+    char tree_name[64];         // the kind of the trees as in a profile: "hot:0.0001,2e-05"
     uint64_t start_realtime_ns; // in a snapshot: when its process began
     // 1: the first process has an event on itself, which the tool reads and the agent ends.
     uint32_t startup_sampled;
@@ -281,7 +281,7 @@ struct live_thread {
     // samples. The next owner's clock continues from there.
     uint64_t charged;
     uint64_t pending;
-    uint64_t pending_wall; // the same of wall time, where that is told beside CPU time
+    uint64_t pending_wall; // the same of wall time, if that is recorded beside CPU time
     ref_t last_node;
     struct live_stats stats;
 };
@@ -412,7 +412,7 @@ struct live_process {
     struct live_contexts contexts;
     struct live_creations creations;
     _Atomic ref_t reaped;          // struct live_reaped
-    _Atomic uint32_t reaped_count; // that were met: not all are told
+    _Atomic uint32_t reaped_count; // that were met: not all are listed
     struct live_goodbye goodbye;   // written before end_ns
     // CPU time between exec and the first sample that could be taken: the kernel's, the loader's,
     // and the agent's own. Written before LIVE_RUNNING.

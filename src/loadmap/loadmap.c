@@ -465,7 +465,7 @@ void loadmap_after_unload(void)
         atomic_exchange_explicit(&subs_before, subs, memory_order_relaxed) != subs ||
         subs == UINT64_MAX;
     if (changed && !lock_take(&lock)) {
-        uint32_t number = ++resync_count; // what is added from here on is new
+        uint32_t number = ++resync_count; // modules added from here on are new
         lock_release(&lock);
         // Not under our lock: the loader holds its own while it calls back, and a destructor that
         // unloads comes here with the loader's lock held.

@@ -25,7 +25,7 @@
 // Which runtime's tables describe return addresses. A runtime with tables of its own looks up each
 // return address on the stack, to collect garbage or to move the stack: so no slot may be changed.
 enum module_runtime {
-    RUNTIME_NONE, // unwind tables, and nobody else's
+    RUNTIME_NONE, // unwind tables alone
     RUNTIME_GO,
     RUNTIME_OCAML,
 };

@@ -345,7 +345,7 @@ int detours_make(void)
     int error = patch_lock();
     if (error)
         return error;
-    error = window_flush(&cells); // first: nobody reaches what is not there
+    error = window_flush(&cells); // first: no call may reach a missing detour
     for (size_t i = 0; i < planned_count && !error; i++)
         error = window_put(&code, planned[i].address, planned[i].code, planned[i].bytes);
     if (!error)

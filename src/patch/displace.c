@@ -7,7 +7,7 @@
 #include <errno.h>
 #include <string.h>
 
-#define BLOCK_BYTES 64 // of a thread's control block: what protects stacks is in it
+#define BLOCK_BYTES 64 // of a thread's control block: the word that protects stacks is in it
 
 // The frame, a word of the module itself, or of the thread's control block: there is memory.
 static bool reads_safely(const struct instruction *in)

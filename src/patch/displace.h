@@ -32,7 +32,7 @@
 struct displacement {
     uintptr_t victim; // the instruction
     uint8_t length, inside;
-    unsigned char code[DISPLACED_MOST]; // what is written over it, once it has a new place
+    unsigned char code[DISPLACED_MOST]; // written over it, once it has a new place
     struct stub *_Atomic stub;          // its new place; NULL: none yet
     unsigned char *_Atomic door;        // the island that leads there
 };

@@ -11,7 +11,7 @@
 
 enum dl_event {
     LOADER_ADDED,   // libraries were mapped; their constructors have not run
-    LOADER_REMOVES, // some are about to be unmapped, their destructors have run: which is not told
+    LOADER_REMOVES, // some are about to be unmapped, after their destructors: which is not known
     LOADER_REMOVED, // they were; nothing was mapped since. Follows LOADER_REMOVES, in its thread
 };
 

@@ -9,7 +9,7 @@
 #define GAP_MOST 64
 
 struct gap {
-    uintptr_t end, next; // what is free
+    uintptr_t end, next; // the free part
     unsigned count;
     struct {
         uintptr_t at, to;

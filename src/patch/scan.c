@@ -53,7 +53,7 @@ static bool may_be_site(const struct patch_function *function, uintptr_t target)
 static bool borrow_behind(const struct patch_function *function, struct site *site)
 {
     struct instruction in;
-    bool over = is_tail(site); // nothing is executed behind it, unless somebody jumps there
+    bool over = is_tail(site); // nothing is executed behind it, unless code jumps there
     while (site->span < JUMP_BYTES) {
         const uintptr_t pc = site->address + site->span;
         if (pc >= function->end || !decode(code_at(pc), function->end - pc, &in) ||

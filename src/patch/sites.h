@@ -28,7 +28,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#define JUMP_BYTES 5       // what is written over a site
+#define JUMP_BYTES 5       // of the jump over a site
 #define SHORT_JUMP_BYTES 2 // or over one that is followed by what cannot move
 
 enum site_kind {
@@ -211,7 +211,7 @@ struct stub_place {
     uintptr_t pc;     // where the thread is as if nothing were patched
     uintptr_t target; // that a chain has led to; 0: none
     bool hooked;      // the call has hooks around it
-    bool by_table;    // what it adds is the word at `index`
+    bool by_table;    // it adds the word at `index`
     bool added;       // and it is added where the thread is
     uint32_t index;
     bool returns; // the very address that the call returns to

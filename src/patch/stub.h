@@ -71,7 +71,7 @@ const struct region *region_at(uintptr_t address);
 
 // ---- rewrite.c
 
-void sites_forget_traps(void); // in a forked child: who wrote them does not exist here
+void sites_forget_traps(void); // in a forked child: their writer does not exist here
 
 // ---- islands.c
 

@@ -12,7 +12,7 @@
 struct bytes {
     uint8_t *data;
     size_t size, capacity;
-    bool failed; // out of memory: what is in here is not whole
+    bool failed; // out of memory: the content is incomplete
 };
 
 void bytes_free(struct bytes *bytes);

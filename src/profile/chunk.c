@@ -9,7 +9,7 @@
 static const uint8_t chunk_mark[4] = {0xc4, 'c', 'k', 0xa1};
 static const uint8_t file_magic[8] = {'c', 'a', 'i', 'r', 'n', '\r', '\n', 0x1a};
 
-enum { CHECKED_HEAD_BYTES = 16 }; // what of a chunk's head the checksum covers
+enum { CHECKED_HEAD_BYTES = 16 }; // of a chunk's head, under the checksum
 
 void chunk_put_file_head(struct bytes *out)
 {
@@ -191,7 +191,7 @@ bool chunk_next(struct chunk_scan *scan, struct chunk *chunk)
         if (at >= scan->size)
             return false; // zeroes up to the end are filler: a tail that was never written
         if (at != scan->at)
-            lose(scan, at - scan->at); // but nobody leaves zeroes between chunks
+            lose(scan, at - scan->at); // a writer leaves no zeroes between chunks
         struct chunk_head head;
         if (!sound_chunk(scan, at, &head)) {
             size_t next = find_chunk(scan, at + 1, &head);

@@ -72,7 +72,7 @@ struct chunk {
 struct chunk_scan {
     const uint8_t *data;
     size_t size, at;
-    uint64_t lost_bytes; // of damaged chunks; what was cut off at the end does not count
+    uint64_t lost_bytes; // of damaged chunks; a part cut off at the end does not count
     unsigned lost_places;
     bool cut; // the last chunk is not whole
     bool out_of_memory;

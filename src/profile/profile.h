@@ -119,7 +119,7 @@ struct profile_contexts {
     size_t bytes;
     uint16_t *modules; // from the numbers of modules in there to those of the profile; 0: not known
     unsigned module_count;
-    bool cut; // what came after these was lost
+    bool cut; // the rest was lost
     uint32_t
         first; // node that handles count from: lower ones are of the process it was forked from
     uint64_t number, walked, unknown; // contexts told by numbers when they were new, by walks, not
@@ -165,7 +165,7 @@ struct profile_creation {
 // The state of a hot tree; all 0 for others.
 struct profile_hot {
     uint64_t counters; // contexts that it may count
-    uint64_t floor;    // what a context that has no counter can have had at most
+    uint64_t floor;    // the most that a context without a counter can have had
     int64_t made_up;   // the sum of all counts less what was charged: errors that do not cancel out
 };
 
@@ -190,7 +190,7 @@ struct profile_tree {
 // The cost of sampling beside the handlers, on the machine of the recording. All 0: not measured.
 struct profile_overhead {
     uint64_t tick_ns;   // the interrupt and the signal of a sample
-    uint64_t switch_ns; // what a clock adds when its thread is switched
+    uint64_t switch_ns; // added by a clock when its thread is switched
 };
 
 // A function whose name is in no file: one of the kernel.
@@ -202,7 +202,7 @@ struct profile_function {
 
 struct profile {
     unsigned format;
-    char **command; // what was recorded, NULL-terminated
+    char **command; // the recorded one, NULL-terminated
     char *tracker, *tree_kind;
     uint64_t start_realtime_ns;
     uint64_t duration_ns;

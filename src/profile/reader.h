@@ -8,7 +8,7 @@
 
 enum profile_writer {
     WRITER_NONE,   // a profile without an end was cut off
-    WRITER_OTHER,  // somebody is recording into it
+    WRITER_OTHER,  // a recording writes to it
     WRITER_MYSELF, // the recorder reads its own file: it knows that there is no end yet
 };
 

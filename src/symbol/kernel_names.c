@@ -18,7 +18,7 @@ static int by_begin(const void *left, const void *right)
     const struct profile_function *b = *(const struct profile_function *const *)right;
     if (a->begin != b->begin)
         return a->begin < b->begin ? -1 : 1;
-    return (a > b) - (a < b); // as they were told
+    return (a > b) - (a < b); // in the order of the recording
 }
 
 void kernel_names_open(struct kernel_names *names, const struct profile *profile)

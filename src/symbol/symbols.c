@@ -32,7 +32,7 @@ struct symbols {
     bool server_known;
     struct module *modules;
     unsigned module_count, open_modules;
-    uint64_t *heat; // of each module, what its own code cost
+    uint64_t *heat; // of each module, the cost of its own code
     uint64_t total_heat;
     bool *hinted; // modules whose missing lines were spoken of, or not worth a word
     struct process_map *maps;

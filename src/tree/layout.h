@@ -28,7 +28,7 @@ struct tree {
     ref_t root;
     uint32_t kind;            // enum tree_kind
     _Atomic uint32_t forgets; // nodes come and go: always, or since the arena was full
-    ref_t more;               // what a kind other than full keeps besides
+    ref_t more;               // further state of a kind other than full
     // The fields below are for the writer alone.
     ref_t hot_from; // nodes from here on come and go
     ref_t root_unplaced;

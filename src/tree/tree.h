@@ -168,9 +168,9 @@ struct tree_hot {
     uint32_t miner;     // enum tree_miner
     uint64_t counters;  // that it may have
     uint64_t monitored; // contexts that have one
-    uint64_t floor;     // what a context that has none can have been charged at most
+    uint64_t floor;     // the most that a context without a counter can have had
     uint64_t made_up;   // as tree_made_up()
-    uint64_t events;    // that the miner was told of
+    uint64_t events;    // that the miner has seen
     uint64_t scans;     // contexts that it looked at in search of the coldest
 };
 

@@ -16,7 +16,7 @@ enum cfi_result {
 };
 
 enum rule_kind {
-    RULE_SAME, // what nothing is said about keeps its value
+    RULE_SAME, // keeps its value, as without a rule
     RULE_UNDEFINED,
     RULE_OFFSET,           // saved at CFA + value
     RULE_VALUE_OFFSET,     // is CFA + value

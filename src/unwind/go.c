@@ -14,9 +14,9 @@
 
 enum role {
     ROLE_PLAIN,
-    ROLE_TOP,      // nobody called it, or what did is no longer there
+    ROLE_TOP,      // it has no caller, or that is no longer there
     ROLE_SWITCHES, // calls on the stack of the thread, and leaves the frame pointer as it is
-    ROLE_HANDLER,  // called by the kernel: what it has interrupted is below
+    ROLE_HANDLER,  // called by the kernel: the interrupted code is below
 };
 
 // By name: properties that the flags of the table do not have, or had not in earlier versions.

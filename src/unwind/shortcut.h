@@ -23,16 +23,16 @@
 #define SHORTCUT_CIES 3
 
 struct shortcut {
-    _Atomic uint32_t state;            // SHORTCUT_*; who sees one sees all that was written before
-    _Atomic uint32_t busy;             // somebody is building
-    const unsigned char *data, *table; // .eh_frame_hdr and its entries
-    uint32_t count;                    // of them
-    uint32_t shift;                    // of a stretch
-    uintptr_t start, bytes;            // of code
-    uint32_t *first;                   // by stretch: the last entry at or below its start
-    uint32_t done, next;               // how far it is built: entries, stretches
+    _Atomic uint32_t state; // SHORTCUT_*; a reader that sees one sees all that was written before
+    _Atomic uint32_t busy;  // a thread is building
+    const unsigned char *data, *table;    // .eh_frame_hdr and its entries
+    uint32_t count;                       // of them
+    uint32_t shift;                       // of a stretch
+    uintptr_t start, bytes;               // of code
+    uint32_t *first;                      // by stretch: the last entry at or below its start
+    uint32_t done, next;                  // how far it is built: entries, stretches
     _Atomic uintptr_t cie[SHORTCUT_CIES]; // those that are as almost all are (plain.h)
-    struct module_ref module;             // stays, so nobody needs to ask for it again
+    struct module_ref module;             // stays, so it is asked for once
 };
 
 enum { SHORTCUT_FREE, SHORTCUT_CLAIMED, SHORTCUT_BUILDING, SHORTCUT_WHOLE };

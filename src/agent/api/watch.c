@@ -27,7 +27,7 @@ struct counter {
 enum message_state { MESSAGE_FREE, MESSAGE_BUSY, MESSAGE_READY };
 
 struct message {
-    _Atomic uint32_t state; // who takes it from free or ready has it alone
+    _Atomic uint32_t state; // the thread that takes it from free or ready has it alone
     uint32_t serial;        // of the watch
     uint64_t value;
     uint32_t depth, count;

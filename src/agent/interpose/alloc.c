@@ -123,7 +123,7 @@ static ref_t sampled_node(struct thread *thread, const struct caller *caller, ui
     *(uintptr_t *)(registers + arch_context_offset(ARCH_FP)) = caller->bp;
     if (thread->calls)
         return calls_sample(thread->calls, &context);
-    encode_in_handler++; // what we call in libc may be patched, and means nothing
+    encode_in_handler++; // functions of libc may be patched: their calls must not count
     atomic_signal_fence(memory_order_seq_cst);
     const ref_t node = encode_sample(encode_current, &thread->walker, &context, size);
     atomic_signal_fence(memory_order_seq_cst);

@@ -187,7 +187,7 @@ long seccomp_call(long number, const unsigned long argument[5])
         take_back(&given);
     } else {
         seccomp_holds = true;
-        agent_map_locked = false; // what keeps ours unlocked may be forbidden
+        agent_map_locked = false; // the calls that keep ours unlocked may be forbidden
     }
     return result;
 }

@@ -18,7 +18,7 @@ enum {
     FILTER_NO_ADVICE = 4,   // pages cannot be made beforehand
     FILTER_NO_GOODBYE = 8,  // nothing can be asked at the end
     FILTER_NO_STACKS = 16,  // threads that begin have no stack of their own for samples
-    FILTER_NO_PENDING = 32, // nobody can say which signals are pending
+    FILTER_NO_PENDING = 32, // pending signals are not known
 };
 
 // The filter's answer to a call: SECCOMP_RET_*. One that is damaged says what the worst would.

@@ -273,7 +273,7 @@ static void on_signal(int signal, siginfo_t *info, void *context)
             const long number = fails ? arch_coded_call(context, -1) : -1;
             if (number >= 0)
                 arch_repeat_call(context, number);
-            if (thread_self) // relaxed: who waits for it looks at nothing else
+            if (thread_self) // relaxed: waiters read nothing else
                 atomic_fetch_add_explicit(&thread_self->last_ticks, 1, memory_order_relaxed);
         }
         errno = saved_errno;

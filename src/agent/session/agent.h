@@ -18,7 +18,7 @@ struct agent {
     bool active; // there is a session: set once, by the constructor or by the program's own start
     bool traced; // a tracer was seen at work: new threads look for it at once
     bool silent; // it ends without a word: it may not ask for what it would say
-    bool own;    // it is the program's: made by cairn_start(), and nobody else sees its memory
+    bool own;    // made by cairn_start(): no other process sees its memory
     _Atomic uint32_t generation; // purges; trees of older ones are not asked any more
     _Atomic uint32_t paused;     // by cairn_stop(); handlers read it, relaxed: a moment has no edge
     struct live_session *session;
@@ -27,7 +27,7 @@ struct agent {
     struct live_process *process;
     size_t slice_mapped;
     uint64_t slice; // its number in the session
-    pid_t pid;      // tells a vfork child, which shares our memory, from ourselves
+    pid_t pid;      // differs in a vfork child, which shares our memory
 };
 
 extern struct agent agent;

@@ -316,7 +316,7 @@ static int follow_calls(void)
     }
     if (functions >= 0 && options->calls_window)
         burst_start_window(agent_is_recording());
-    if (functions > 0 && options->empty_handler) // what the hooks alone cost
+    if (functions > 0 && options->empty_handler) // for measuring the hooks alone
         entries_shut();
     return functions < 0 ? (int)functions : 0;
 }

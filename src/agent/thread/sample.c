@@ -194,7 +194,7 @@ static bool leave_to_tracer(struct thread *thread, uint64_t now)
     if (seccomp_holds || options->verify || !tracer_is_present())
         return false;
     clock_close(&thread->clock);
-    thread->last_node = thread->record->last_node = 0; // nobody knows where it is from now on
+    thread->last_node = thread->record->last_node = 0; // its place is not known from now on
     if (!agent.traced)
         agent_note("a debugger or tracer came to a process, whose threads were not sampled from "
                    "then on");

@@ -20,7 +20,7 @@
 
 #define SHORTEST_NS 10000 // to a first tick that is due already: the kernel can do no shorter
 #define ALLOC_SLACK 16    // frames between the marker and where a block is allocated
-#define UNLIMITED_STACK (UINT64_C(64) << 30) // what a stack without a limit may reach
+#define UNLIMITED_STACK (UINT64_C(64) << 30) // the reach of a stack without a limit
 
 __thread struct thread *thread_current;
 
@@ -289,7 +289,7 @@ void thread_retire(bool everybody)
 
 void thread_end(struct thread *thread)
 {
-    thread_list_remove(thread); // from here on nobody else begins or wakes it
+    thread_list_remove(thread); // from here on no other thread begins or wakes it
     if (atomic_load_explicit(&thread->begun, memory_order_acquire))
         stop_thread(thread);
     encode_close(encode_current);
@@ -391,7 +391,7 @@ void thread_begin_late(struct thread *thread)
     if (!begin_later_thread(thread))
         give_up_thread(thread);
     else
-        start_clock(thread, UINT64_MAX, NULL); // what it did before is none of our business
+        start_clock(thread, UINT64_MAX, NULL); // its time before is not recorded
 }
 
 void thread_rest(struct thread *thread)

@@ -31,11 +31,11 @@ struct thread {
     // so differences are what counts.
     uint64_t last;
     struct cpu_guess guess; // of that clock, where it is the CPU's
-    uint64_t wall;          // up to where wall time is charged, where it is told beside CPU time
+    uint64_t wall;          // up to where wall time is charged, if it is recorded beside CPU time
     uint64_t
         not_before; // the next sample is taken after this, if the handler is too slow for its rate
     uint64_t tracer_ns; // when it looks for a tracer again
-    ref_t last_node;    // what the last sample was charged to
+    ref_t last_node;    // the node of the last sample
     uint32_t due;       // a tick has come while a block was being counted: sample_late()
     uint32_t walks;     // that blocks took
     uint32_t hidden;    // signals of ours that the program believes to have blocked: see signals.c
@@ -65,7 +65,7 @@ struct thread {
     _Atomic uint16_t record_phase;
     uint64_t record_samples;      // that the tree had before it
     char name[THREAD_NAME_BYTES]; // that the program gave it; empty: none
-    pthread_t handle;             // what the program knows it by
+    pthread_t handle;             // its name for the program
     struct thread *newer, *older; // among those that are alive: thread_list.c
     struct thread *next;          // in the pool of unused ones
 };

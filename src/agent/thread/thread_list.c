@@ -115,14 +115,14 @@ static bool may_be_in_handler(const struct thread *thread)
     snprintf(path, sizeof path, "/proc/self/task/%d/status", (int)thread->id);
     const int file = open(path, O_RDONLY | O_CLOEXEC);
     if (file < 0)
-        return false; // it is gone, or nobody can tell
+        return false; // it is gone, or that is not known
     const ssize_t bytes = read(file, status, sizeof status - 1);
     close(file);
     status[bytes > 0 ? bytes : 0] = 0;
     return (signals_of(status, "SigBlk:") | signals_of(status, "SigPnd:")) & ours;
 }
 
-#define ANSWER_MOST_MS 2000 // that somebody is waited for
+#define ANSWER_MOST_MS 2000 // the longest wait for a thread
 
 static void nap(void)
 {

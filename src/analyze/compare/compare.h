@@ -58,7 +58,7 @@ struct compare_options {
     double thresholds[COMPARE_THRESHOLDS]; // of hot edges: share of the hottest edge's weight
     double phi;                            // of hot contexts: share of all weight
     unsigned edges;                        // the hottest ones that are correlated and shown
-    double scale; // what weights of the approximation are multiplied by; 0: so that totals agree
+    double scale; // factor of the approximation's weights; 0: so that totals agree
 };
 
 struct compare_share {
@@ -75,7 +75,7 @@ struct compare_error {
 // Weights of the approximation are scaled; those of the root (cost outside of all known functions)
 // count nowhere. Only contexts with weight in the exact tree can be missed.
 struct compare_result {
-    uint64_t total[2];    // what was charged
+    uint64_t total[2];    // all costs
     uint64_t sum[2];      // of all weights: more than that, if counters have errors
     uint64_t outside[2];  // the root's
     uint64_t contexts[2]; // that have weight

@@ -15,7 +15,7 @@ struct issued {
     char *text;
     uint32_t owner; // in `names`
     unsigned level; // of the owner's name
-    bool shared;    // by several functions at the same level: nobody may use it
+    bool shared;    // by several functions at the same level: none may use it
 };
 
 struct name_set {
@@ -319,7 +319,7 @@ char *name_in_columns(const char *name, unsigned width, const struct text_style 
         char *text = short_name(name, (enum name_stage)stage, style->unicode);
         if (text_width(text) <= width)
             return text;
-        if (stage == NAME_WITHOUT_ARGUMENTS) { // what is left would not say what it is
+        if (stage == NAME_WITHOUT_ARGUMENTS) { // the rest would not identify it
             char *cut = cut_middle(text, head_columns(text, width, 1), width, style);
             free(text);
             return cut;

@@ -407,7 +407,7 @@ int report_print(FILE *out, const struct text_style *style, struct analysis *ana
     struct report report = {.out = out, .style = style, .analysis = analysis, .options = options};
     if (report_choose_metrics(&report.metrics, analysis, options->metric, error) < 0)
         return -1;
-    if (options->json) // which tells all metrics
+    if (options->json) // which has all metrics
         report_want_waiting(&report.metrics, analysis->profile);
     report.metric = report.metrics.recorded;
     report.order = usual_order(options);

@@ -23,7 +23,7 @@ struct report_options {
     enum report_view view;
     enum flat_by by;
     const char *metric; // a list of names, or "all"; NULL: the first
-    double least;       // per cent of what is in focus; < 0: what suits the view
+    double least;       // per cent of the focus; < 0: the default of the view
     unsigned depth;     // 0: all
     double phi;         // share from which on contexts are shown; 0: as recorded
     bool sort_given;

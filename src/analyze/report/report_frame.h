@@ -20,21 +20,21 @@ struct report {
     struct report_metrics metrics;
     unsigned metric; // recorded: the first of those, or what that is made of
     bool folded;     // recursion, whether that was asked for or not
-    uint64_t focus;  // what --min is a share of: the cost of what is in focus
+    uint64_t focus;  // --min is a share of it: the cost of the part in focus
     enum call_order order;
     double *runs;          // per metric: recordings that were added up
     uint64_t cut;          // paths of callers that were not followed to their end
-    uint64_t *tree_wholes; // per tree of the profile: what it was charged
+    uint64_t *tree_wholes; // per tree of the profile: its cost
     uint64_t whole;        // cost of the chosen threads and processes
-    uint64_t part;         // of that, what the refinement left
+    uint64_t part;         // of that, the part that the refinement left
     struct profile_kind kind;
-    double phi;                           // share from which on contexts are shown; 0: all
-    struct hot_cut hot;                   // how many these are
-    uint64_t outside;                     // of `whole`: what the contexts that are left have not
-    uint64_t made_up;                     // what they have more than there was, by their errors
-    uint64_t purged;                      // of `whole`: what the trees have forgotten
-    uint64_t detached;                    // what paths have that were cut
-    uint64_t explained[REPORT_EXPLAINED]; // what these rows have
+    double phi;         // share from which on contexts are shown; 0: all
+    struct hot_cut hot; // how many these are
+    uint64_t outside;   // of `whole`: the cost of left out contexts
+    uint64_t made_up;   // the sum of contexts exceeds the cost by this: their errors
+    uint64_t purged;    // of `whole`: the cost that trees have dropped
+    uint64_t detached;  // the cost of cut paths
+    uint64_t explained[REPORT_EXPLAINED]; // the cost of these rows
 };
 
 // Counts over the chosen threads and processes.

@@ -253,7 +253,7 @@ void report_json_head(const struct report *report, struct json *json)
     json_key(json, "metrics");
     json_array(json);
     for (unsigned i = 0; i < profile->metric_count; i++)
-        if (!profile_is_error(&profile->metrics[i])) // these are told apart, as "error"
+        if (!profile_is_error(&profile->metrics[i])) // these are members of their own: "error"
             put_metric(json, profile->metrics[i].name, profile->metrics[i].unit);
     if (report->metrics.waiting)
         put_metric(json, METRIC_WAITING, "ns");
@@ -267,8 +267,8 @@ void report_json_head(const struct report *report, struct json *json)
     json_put_string(json, "tree", profile->tree_kind); // full, hot:PHI,EPS, bounded:K, functions
     // The share of the whole from which on contexts are shown; null: all are.
     json_put_real(json, "phi", report->phi > 0 ? report->phi : NAN);
-    json_put_unsigned(json, "outside", report->outside); // what contexts that are not shown had
-    json_put_unsigned(json, "purged", report->purged);   // what trees have forgotten
+    json_put_unsigned(json, "outside", report->outside); // the cost of contexts that are not shown
+    json_put_unsigned(json, "purged", report->purged);   // the cost that trees have dropped
     // The sum of contexts exceeds the whole by this, because of their errors.
     json_put_unsigned(json, "made_up", report->made_up);
     report_json_names(report, json);

@@ -31,7 +31,7 @@ struct planner {
     struct row_plan *plan;
     struct candidate *candidates;
     size_t count, capacity;
-    uint64_t least;         // what costs less is not shown,
+    uint64_t least;         // rows with a lower cost are not shown,
     uint64_t library_least; // inside of libraries
     uint32_t *first_line, *lines;
 };

@@ -22,9 +22,9 @@ struct show_options {
     unsigned metric_count;
     unsigned metric; // the first
     const char *unit;
-    uint64_t whole;        // what 100 % is
-    uint64_t least_whole;  // what `least_percent` is a share of: what is in focus
-    uint64_t least;        // what costs less is not shown
+    uint64_t whole;        // 100 %
+    uint64_t least_whole;  // `least_percent` is a share of it: the part in focus
+    uint64_t least;        // rows with a lower cost are not shown
     double least_percent;  // the same, as it was said
     bool may_raise;        // it was not said: a report of text raises it to fit two screens
     unsigned depth;        // levels that are shown; 0: all
@@ -44,7 +44,7 @@ struct show_options {
     bool has_error;        // a metric bounds the error of the chosen one,
     unsigned error;        // and that is its index
     bool unicode;
-    const struct profile *profile;  // what kinds its metrics are of
+    const struct profile *profile;  // the kinds of its metrics
     const struct name_sums *owners; // of a list by thread or program: how many each row stands for
 };
 

@@ -22,7 +22,7 @@ struct chain {
     bool *kept;
     size_t kept_count;
     unsigned kept_width; // with arrows, and a sign for each gap
-    const char **cut;    // per link: what is left of its name; NULL: all
+    const char **cut;    // per link: the rest of its name; NULL: all
 };
 
 static const char *name_of(const struct chain *chain, const struct chain_link *link)

@@ -21,7 +21,7 @@ struct tree_printer {
     struct name_set *names;
     struct show_sheet *sheet;
     struct chain_link *links; // one for each of the plan's
-    char **texts;             // per row; what is behind a newline takes another
+    char **texts;             // per row; text behind a newline takes another row
     unsigned guides;          // levels that are drawn
     bool *last;               // per level: no sibling follows
     size_t last_capacity;

@@ -40,7 +40,7 @@ void json_key(struct json *json, const char *key);
 void json_string(struct json *json, const char *text); // NULL becomes null
 void json_unsigned(struct json *json, uint64_t value);
 void json_real(struct json *json,
-               double value); // what JSON cannot say (NaN, infinity) becomes null
+               double value); // NaN and infinity become null
 void json_bool(struct json *json, bool value);
 void json_null(struct json *json);
 

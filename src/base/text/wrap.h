@@ -6,7 +6,7 @@
 
 #include "base/text/text.h"
 
-enum { WRAP_USUAL_WIDTH = 80 }; // where nobody says how wide a line may be
+enum { WRAP_USUAL_WIDTH = 80 }; // if the width is not known
 
 // Prints text whose first line begins at column `indent`, where the caller has left off; the lines
 // below begin there, too. A word that is wider than what is left stands alone. Foreign text is made

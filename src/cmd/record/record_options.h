@@ -10,7 +10,7 @@
 #include <stdint.h>
 
 struct record_options {
-    enum live_event events[LIVE_EVENTS]; // what was asked for, in that order
+    enum live_event events[LIVE_EVENTS]; // in the order of the command line
     unsigned event_count;
     enum live_event event; // of these: a clock, if there is one
     const char *event_name;

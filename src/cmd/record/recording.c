@@ -25,7 +25,7 @@
 #include <unistd.h>
 
 #define NS_PER_S UINT64_C(1000000000)
-#define UPDATE_NS NS_PER_S // at most this much is lost if somebody kills us
+#define UPDATE_NS NS_PER_S // at most this much is lost if the recorder is killed
 // But large trees take long to read: that is for one part of the command's time, and not more.
 #define UPDATE_PART 100
 #define LEAST_PAUSE_NS (NS_PER_S / 10) // small ones take next to nothing
@@ -49,8 +49,8 @@ struct recording {
     int signals;
     pid_t command;
     bool ended;          // the command, not necessarily all that it started
-    int command_status;  // as wait4() told it
-    uint64_t cpu_ns;     // what the command and all it waited for used, by the kernel's books
+    int command_status;  // from wait4()
+    uint64_t cpu_ns;     // of the command and all it waited for, by the kernel's count
     int write_error;     // of the last update, 0: the file has all that was seen,
     uint64_t written_ns; // and else what was seen until then
     bool write_failed;   // said once
@@ -291,7 +291,7 @@ static void wait_for_left_over(struct recording *recording)
 static void tell(int outcome, int status)
 {
     ssize_t written = write(outcome, &status, sizeof status);
-    (void)written; // if the front is gone there is nobody left to tell
+    (void)written; // the front may be gone
     close(outcome);
 }
 

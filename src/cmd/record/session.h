@@ -16,8 +16,8 @@ struct session {
     int fd;
     struct live_session *shared; // page 0
     char path[64];
-    char kernel[256];     // what is told of the kernel (struct profile); "": nothing
-    char note[160];       // what the user should know of its memory; "": nothing
+    char kernel[256];     // the kernel's state (struct profile); "": none
+    char note[160];       // a note for the user about its memory; "": none
     uint64_t slice_bytes; // as in the shared page, which the program may overwrite
     uint64_t slices;      // that the memory has room for
 };

@@ -24,7 +24,7 @@ struct recording_summary {
     unsigned more_notes;            // and how many follow
     bool started;                   // false: the command ended within --delay
     const char *incomplete;         // why the profile is, or NULL
-    uint64_t written_ns;            // of the time elapsed: what such a profile holds,
+    uint64_t written_ns;            // of the time elapsed: the part in such a profile,
     bool is_elsewhere;              // if it can be found at all
 };
 

@@ -6,7 +6,7 @@
 #include <string.h>
 
 #define ORIGINAL_MOST (JUMP_BYTES + 2 * INSTRUCTION_MOST)
-#define SCRATCH 11 // r11: nobody expects it to survive a call of an unknown function
+#define SCRATCH 11 // r11: no caller expects it to survive a call of an unknown function
 
 enum { LOOKUP_ADD = 0x01, LOOKUP_SUB = 0x29 }; // of a register
 

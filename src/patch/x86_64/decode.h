@@ -40,7 +40,7 @@ struct instruction {
     uint8_t length;
     uint8_t flow; // enum flow
     uint8_t prefixes;
-    uint8_t rex; // 0 if it has none (those of VEX and EVEX are not told)
+    uint8_t rex; // 0 if it has none (those of VEX and EVEX are left out)
     uint8_t map; // enum opcode_map; MAP_OTHER: three-byte VEX, EVEX, XOP of other maps
     uint8_t opcode;
     uint8_t opcode_at;

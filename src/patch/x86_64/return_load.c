@@ -4,7 +4,8 @@
 
 enum {
     DEPTH_UNKNOWN = -1,
-    DEPTH_BY_FRAME = -2, // the CFA is told by the frame pointer: nothing is loaded by the other
+    DEPTH_BY_FRAME =
+        -2, // the CFA is relative to the frame pointer: the stack pointer loads nothing
 };
 
 // How far the stack pointer is below the CFA, followed through straight code.

@@ -237,7 +237,7 @@ static void add_value(struct partial_merge *bridge, uint32_t node, unsigned metr
 // Where a node of the sparse tree lies in the dense one.
 struct landing {
     uint32_t context; // of the next frame above whose calls are followed, or its own
-    uint32_t node;    // what its children hang under
+    uint32_t node;    // its children are below it
 };
 
 // A frame whose calls are followed. NONE as node: out of memory.

@@ -4,7 +4,7 @@
 #include "profile/contexts.h"
 #include <stdlib.h>
 
-enum { NODES = 1 << 12 }; // that are told at once
+enum { NODES = 1 << 12 }; // that are written at once
 
 static const struct intern_node *nodes_of(const struct live_contexts *contexts,
                                           const struct arena *arena, uint64_t bytes,

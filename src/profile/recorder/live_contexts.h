@@ -12,7 +12,7 @@ struct live_contexts_told {
     uint32_t nodes; // 0: none yet
     uint64_t bytes; // of all sections
     struct profile_contexts counts;
-    uint16_t *modules; // as they were told
+    uint16_t *modules; // as they were written
     unsigned module_count;
 };
 
@@ -23,7 +23,7 @@ struct live_contexts_news {
     uint64_t bytes; // of the slice that may be touched
     const ref_t *sections;
     size_t section_count;
-    uint32_t ready;          // nodes that may be told
+    uint32_t ready;          // nodes that may be written
     const uint16_t *modules; // from the process' modules to the profile's
     unsigned module_count;
 };

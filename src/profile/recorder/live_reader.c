@@ -37,8 +37,8 @@ struct live_reader {
     bool is_told;
     bool damaged; // a list or a tree made no sense
     bool damage_noted;
-    bool over;              // its end is told: nothing comes after that
-    uint64_t outside_ns;    // of its CPU time: start-up and exit, as they are told
+    bool over;              // its end is written: nothing comes after that
+    uint64_t outside_ns;    // of its CPU time: start-up and exit, as written
     struct live_sink *sink; // of the update that runs
 };
 
@@ -586,7 +586,7 @@ bool live_reader_end(struct live_reader *reader, uint32_t index, uint64_t cpu_ns
     const struct live_process *process = process_of(reader);
     if (!live_reader_awaits_end(reader) || reader->damaged)
         return false;
-    const struct live_goodbye said = process->goodbye; // nobody is left to change it
+    const struct live_goodbye said = process->goodbye; // its writer is gone
     const uint64_t sampled = reader->told.cost_ns - reader->outside_ns;
     const uint64_t later = sampled - said.cost_ns; // in destructors
     if (later > sampled || cpu_ns < said.children_ns ||

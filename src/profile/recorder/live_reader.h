@@ -26,9 +26,9 @@ struct live_sink {
     // Samples of a process' start-up; NULL: none has any.
     bool (*startup)(void *context, uint32_t pid, struct startup_samples *samples);
     void *startup_context;
-    uint64_t retold;       // nodes whose values were told again
+    uint64_t retold;       // nodes whose values were written again
     uint32_t next_tree;    // index of the next tree in the profile
-    uint32_t source;       // enum live_source of the first process that tells
+    uint32_t source;       // enum live_source of the first process that has one
     unsigned metrics;      // in the profile
     bool follows_calls;    // the first value of a live frame counts calls
     unsigned calls_metric; // which metric that is then

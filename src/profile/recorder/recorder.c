@@ -25,7 +25,7 @@ enum {
     COMPACT_GROWTH = 3,       // or this many times the compact size
     MANY_NODES = 50000,       // of a tree that is not written again for a few,
     FEW_OF_THEM = 3,          // up to one of so many
-    IDLE_STATE_SECONDS = 10,  // how often the time is told when nothing else happens
+    IDLE_STATE_SECONDS = 10,  // how often the time is written when nothing else happens
     MOST_PENDING = 64 << 20,  // bytes that are kept for a disk that has no room for them
 };
 

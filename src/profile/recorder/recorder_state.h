@@ -24,7 +24,7 @@ struct recorded_process {
     uint32_t index; // in the profile
     bool ready;     // has come far enough to be in the profile
     bool ends;      // another program runs under its pid
-    unsigned waits; // readings that it was kept for, until somebody has waited for it
+    unsigned waits; // readings that it was kept for, until a process has waited for it
 };
 
 // A process that was waited for, by the recorder (no parent) or by another one that is read.
@@ -38,7 +38,7 @@ enum { REAPED = 1 << 14 };
 struct recorder {
     char *path;
     int file;
-    struct profile head; // what the session record tells
+    struct profile head; // the content of the session record
     struct batch batch;
     struct live_sink sink;
     struct module_table modules;

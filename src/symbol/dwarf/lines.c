@@ -16,7 +16,7 @@ enum { DEEPEST = 512 };
 struct lines {
     struct related related;
     struct unpacked unpacked;
-    Dwarf *dwarf; // opened when first needed: what is compressed is unpacked then
+    Dwarf *dwarf; // opened when first needed: compressed sections are unpacked then
     bool opened;
     uint64_t base;
     struct text_pool *pool;

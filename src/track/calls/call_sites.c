@@ -143,9 +143,9 @@ static int plan_short_tail(const struct site *site)
 
 static void take_followed(struct site *site)
 {
-    if (site->function == getauxval(AT_ENTRY)) // who calls main is no function of the program
+    if (site->function == getauxval(AT_ENTRY)) // the caller of main is no function of the program
         return;
-    if (site->slot && !site->target) // through the GOT: it is not told at the call
+    if (site->slot && !site->target) // through the GOT: the call does not show it
         calls_real_function(*(const uintptr_t *)site->slot);
     if ((site->kind == SITE_CALL || site->kind == SITE_TAIL) && !site->thunk) {
         const bool bound = site->target != 0;

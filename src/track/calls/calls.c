@@ -260,7 +260,7 @@ int64_t calls_start(enum live_by by, bool exact, struct live_encode *counts, uin
         found = error ? error : (int64_t)counts->functions;
     }
     if (found >= 0)
-        dl_watch(on_libraries_changed); // without it, what comes later is not followed
+        dl_watch(on_libraries_changed); // without it, later libraries are not followed
     return found;
 }
 

@@ -45,7 +45,7 @@ enum caller_rule {
 
 // A call site and the function entered, as raw addresses, and their edge.
 struct edge_memo {
-    uintptr_t site; // what lies in the slot: the return address, but for call_sites.h
+    uintptr_t site; // the word in the slot: the return address, but for call_sites.h
     uintptr_t back; // where the hook returns to, in the function
     ref_t edge;
     int32_t distance;
@@ -137,7 +137,7 @@ struct calls_thread {
     // The hook's own: calls_x86_64.S knows where these lie.
     uint64_t generation;     // 0: of calls_generation, when the cells were last known to be right;
                              // 0 inside of the tree: a signal's handler must not enter it
-    uint64_t amount;         // 8: what a call counts for
+    uint64_t amount;         // 8: the weight of a call
     uintptr_t own_shift;     // 16: from half a slot of the thread's own stack to its cell
     unsigned char *base;     // 24: of the arena
     struct hook_stack stack; // 32
@@ -154,7 +154,7 @@ struct calls_thread {
     struct shadow others[OTHER_STACKS];
     struct shadow *active;
     unsigned next_other;
-    uint64_t open_generation; // what generation is when the tree is not shut
+    uint64_t open_generation; // the generation when the tree is not shut
     uintptr_t shut_slot;      // of the hook that has shut it
     uintptr_t frozen; // slot of a handler that has interrupted a hook: see call_cache_keep()
     struct walked_frame *walked;

@@ -35,7 +35,7 @@ struct calls_modules {
     _Atomic bool pending;
     unsigned first_pending; // none of lower number is
     unsigned dropped;       // places below `count` that are free
-    bool started;           // what was loaded first is patched
+    bool started;           // the modules loaded first are patched
     enum live_by by;
 };
 

@@ -27,7 +27,7 @@ struct context_place {
     struct unwind_bounds stack;
 };
 
-enum { CONTEXT_ID_FRAMES = 1 << 16 }; // deeper stacks are not told
+enum { CONTEXT_ID_FRAMES = 1 << 16 }; // deeper stacks are not known
 
 // A new slice: of a process that begins, or of a child.
 void context_id_start(struct arena *arena, struct live_contexts *live);

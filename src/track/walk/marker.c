@@ -124,7 +124,7 @@ __attribute__((visibility("hidden"))) void marker_returned(uintptr_t cfa)
 {
     uintptr_t truth = marker_truth(cfa);
     if (!truth)
-        __builtin_trap(); // nobody on earth knows where this function was called from
+        __builtin_trap(); // the return address is lost: the program cannot go on
     __atomic_store_n((uintptr_t *)(cfa - 8), truth, __ATOMIC_RELAXED);
     struct marker_entry *entry = &marker_table[marker_hash(cfa)];
     if (atomic_load_explicit(&entry->cfa, memory_order_relaxed) != cfa)

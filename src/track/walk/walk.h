@@ -38,7 +38,7 @@ enum {
     WALK_CFI =
         1, // frame and caller are known by unwind tables, on the thread's own stack: may be marked
     // In a bounded tree (walk_bounded.c):
-    WALK_DETACHED = 2, // what called it is not known: a root of its own
+    WALK_DETACHED = 2, // its caller is not known: a root of its own
     WALK_ADRIFT = 4,   // it, or a frame that it was called from, is detached
     WALK_GAP = 8,      // in the list, its caller is not before it
     // As FRAME_BY_WORDS has it, on the thread's own stack.

@@ -28,7 +28,7 @@
 struct junction {
     size_t keep;    // frames of the list that stay
     size_t from;    // of those walked that are among them
-    bool detached;  // what lies between the two is not known
+    bool detached;  // the frames between the two are not known
     bool adoptable; // the list may be replaced
     bool retaken;   // the youngest that stays has become another function's
 };

@@ -3,7 +3,7 @@
 #include "tree/bounded/bounded_layout.h"
 
 enum {
-    LONGEST_CHAIN = 4096, // of a hash that nobody has scribbled over
+    LONGEST_CHAIN = 4096, // of a hash that is not damaged
 };
 
 static uint32_t capacity_of(const struct bounded *bounded)

@@ -37,7 +37,7 @@ struct links {
 };
 
 struct bounded {
-    struct tree tree; // what readers of any tree, and tree.c, know; edges are not kept there
+    struct tree tree; // for readers of any tree, and tree.c; edges are not kept there
     struct edge root_edge;
     uint64_t bytes;
     uint32_t purge;                // enum tree_purge

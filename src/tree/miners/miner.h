@@ -45,7 +45,7 @@ struct saving {
 };
 
 struct lossy {
-    uint64_t events; // told in this window
+    uint64_t events; // in this window
     uint64_t hot;    // epsilon * N at the end of the last one
     uint32_t sweeping;
     uint32_t at;
@@ -56,7 +56,7 @@ struct sticky {
     uint64_t told;    // events since then
     uint64_t items;   // 1/epsilon * ln(1/(phi * delta))
     uint64_t rate;    // one in so many is taken
-    uint64_t skip;    // what goes by until one is
+    uint64_t skip;    // events until one is
     uint64_t random;
     uint32_t sweeps; // the rate is to double so often, and M to be thinned each time
     uint32_t sweeping;
@@ -72,7 +72,7 @@ struct miner {
     uint32_t turn;     // of those that may have to go for want of memory
     uint32_t room;     // for contexts in M
     uint64_t counters; // that it may have: 1/epsilon
-    uint64_t events;   // that were told one by one: not those that hooks count by themselves
+    uint64_t events;   // that came one by one: not those that hooks count by themselves
     uint64_t scans;    // contexts looked at in search of the coldest
     // The owner's alone.
     ref_t parts[MINER_PARTS]; // of M: references of nodes, 16 in the first part, 32, 64 ...

@@ -12,7 +12,7 @@
 
 #define SHORTEST_NS 10000  // to a tick: the kernel can do no shorter
 #define LATE_TICKS 8       // of others, until they end the burst of a thread that sleeps
-#define PASSING_CALLS 1024 // between bursts, about: then one tells who is called
+#define PASSING_CALLS 1024 // between bursts, about: then one reaches the hook
 #define OFTEN 3            // to be met so, in an interval or two
 #define SUSPECT_SHIFT 26   // of a hash, to a number of one
 #define TRIALS 5
@@ -31,8 +31,8 @@ __attribute__((visibility("hidden"), aligned(16))) __thread struct relay_cells b
 // The thread that takes the turn may begin or end a burst; others go on. The fields below go with
 // it.
 static struct lock turn;
-static _Atomic bool running;             // relaxed: who sees it late is one call late
-static const struct calls_thread *owner; // whose tick began the burst
+static _Atomic bool running;             // relaxed: a thread that sees it late is one call late
+static const struct calls_thread *owner; // its tick began the burst
 static uint64_t random_state = UINT64_C(0x9e3779b97f4a7c15);
 // Changed by who has the turn; anyone compares. Relaxed: who sees it late joins late.
 static _Atomic uint32_t number;
@@ -191,7 +191,7 @@ static uint64_t begin_burst(struct calls_thread *calls, const void *ucontext, ui
     const uint64_t factor = factor_here(calls, ucontext);
     if (!factor) {
         pace_skip(&calls->pace, now);
-        calls_lose_cursor(calls); // nobody follows it
+        calls_lose_cursor(calls); // it is not followed
         return 0;
     }
     calls->pace.factor = factor;

@@ -8,14 +8,14 @@
 #define LEAST_LAP 4 // calls in a lap, at first;
 #define MOST_LAP 256
 #define SHORT_LAP 1500    // twice as many, if it took no more ticks
-#define TELLING_NS 20     // what it takes to tell of a lap
+#define TELLING_NS 20     // the time for noting a lap
 #define ADDED_PART 10     // of a burst's length, following may add to the program's time;
 #define MOST_ADDED_PART 4 // and so much, if the window had fewer calls than this else:
 #define LEAST_CALLS 8000
 #define LONGEST 3               // lengths of a burst it may take to fill a window
 #define SLICES 8                // of a window
 #define STEP 8                  // times what following adds, a call fills of a window
-#define LEAST_LESSON 256        // calls of a window that tells that following adds more
+#define LEAST_LESSON 256        // calls of a window that can show that following adds more
 #define SELDOM 8                // times that between calls, and it does not tell it
 #define FIRST_FOLLOWING_PS 5000 // a guess, until it is known
 #define LEAST_FOLLOWING_PS 500

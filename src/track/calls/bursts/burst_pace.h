@@ -51,9 +51,9 @@
 
 struct pace_options {
     uint64_t interval_ns, length_ns; // of a burst, followed
-    uint64_t passing_ps;             // what a relay that counts adds to a call
-    uint64_t turning_ns;             // what it takes to get here by a call
-    uint64_t tick_ps;                // 1024 ticks of the clock that laps are told by
+    uint64_t passing_ps;             // added to a call by a counting relay
+    uint64_t turning_ns;             // the time to get here by a call
+    uint64_t tick_ps;                // 1024 ticks of the clock of laps
 };
 
 struct pace_lap {
@@ -82,7 +82,7 @@ struct pace {
     uint64_t lap_ticked;                 // the one in which the clock ticked
     bool ticked;                         // it did
     uint64_t to_moment;                  // that is left until T: native ticks
-    uint64_t call_ticks;                 // what a relay adds to a call: parts of 1024
+    uint64_t call_ticks;                 // added to a call by a relay: parts of 1024
     uint64_t telling_ticks;              // and telling of a lap to that
     uint64_t lap_left;                   // until the window opens
     struct pace_lap lap[PACE_KEPT_LAPS]; // the last ones
@@ -90,7 +90,7 @@ struct pace {
     uint64_t passed; // calls, in whole laps
     uint64_t chance;
     uint64_t before_ps;    // native time between calls, when they passed; 0: not known
-    uint64_t following_ps; // what following adds to a call
+    uint64_t following_ps; // added to a call by following
     uint64_t between_ps;   // native time between calls, over some bursts
     uint64_t due, window;  // of this burst: the time that it stands for, and what is looked at
     uint64_t seen;         // of the window
@@ -99,7 +99,7 @@ struct pace {
     uint64_t step_ps;      // of the window, by a call
     uint64_t rate;         // of the window, by native time: parts of 1024
     uint64_t factor;       // adaptive bursts: all calls count so often
-    uint64_t share;        // what a call counts for, without the factor
+    uint64_t share;        // the weight of a call, without the factor
     uint64_t amount;       // and with it
 };
 
