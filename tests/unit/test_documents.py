@@ -254,5 +254,15 @@ class Form(unittest.TestCase):
                 self.assertLessEqual(len(line), 100, f"{path.relative_to(TOP)}: {line}")
 
 
+    def test_sentences_begin_with_a_subject(self):
+        for path in DOCUMENTS:
+            text = "\n".join(line for line in prose(path) if not line.startswith("#"))
+            for part in re.split(r"\n\s*\n|\n(?=[-*] |\d+\. )", text):
+                for sentence in re.split(r"(?<=[.:!?])\s+", re.sub(r"\s+", " ", part)):
+                    sentence = sentence.lstrip("-*> ")
+                    if not sentence.endswith("?"):
+                        self.assertNotRegex(sentence, r"^(Who|Whoever|Whom|What|Whatever)\b", str(path.relative_to(TOP)))
+
+
 if __name__ == "__main__":
     unittest.main(argv=sys.argv[:1], verbosity=1)
