@@ -4,6 +4,7 @@
 import glob
 import json
 import os
+import pwd
 import re
 import shutil
 import subprocess
@@ -82,7 +83,7 @@ class InstallTest(unittest.TestCase):
         self.assertEqual(run.status, 0, run.text + run.words)
         return run
 
-    def test_destdir(self):
+    def test_packages_know_nothing_of_their_folder(self):
         """Packages are made so: everything lies below DESTDIR, and no word of it is in the files."""
         root = os.path.join(self.folder, "root of a package")
         self.make("install", "PREFIX=/opt/cairn", "DESTDIR=" + root)
@@ -94,7 +95,7 @@ class InstallTest(unittest.TestCase):
         self.make("uninstall", "PREFIX=/opt/cairn", "DESTDIR=" + root)
         self.assertEqual(files_below(root), [])
 
-    def test_uninstall(self):
+    def test_uninstall_leaves_what_others_put_there(self):
         """What was there before stays, the folders too; what an older version had is gone after the next one."""
         os.makedirs(self.prefix + "/share/man")
         with open(self.prefix + "/share/man/other.1", "w", encoding="utf-8"):
@@ -116,11 +117,92 @@ class InstallTest(unittest.TestCase):
         run = make("uninstall", "PREFIX=" + self.prefix)
         self.assertIn("nothing was installed below " + self.prefix, run.words)
 
-    def test_prefix_that_cannot_work(self):
+    def test_a_prefix_with_a_blank_is_refused_and_nothing_written(self):
         run = make("install", "PREFIX=" + self.folder + "/two words")
         self.assertNotEqual(run.status, 0)
         self.assertIn("no blank", run.words)
         self.assertEqual(os.listdir(self.folder), [])
+
+
+# Stands before those tools that a build may not need: whoever calls one is written down.
+FORBIDDEN_TOOL = """#!/bin/sh
+echo "$0 $*" >>"$(dirname "$0")/called"
+exit 1
+"""
+
+
+class TarballTest(unittest.TestCase):
+    """The files alone, as a distribution packs them: no git, no package manager, no network, no root."""
+
+    @classmethod
+    def setUpClass(cls):
+        cls.top = tempfile.mkdtemp(prefix="cairn-tarball-")
+        cls.addClassCleanup(shutil.rmtree, cls.top)
+        cls.source, cls.tools = cls.top + "/cairn", cls.top + "/tools"
+        for folder in ("src", "include", "docs", "completions", "examples", "scripts", "tests", "bench"):
+            shutil.copytree(os.path.join(SOURCE, folder), os.path.join(cls.source, folder),
+                            ignore=shutil.ignore_patterns("__pycache__"))
+        for file in ("Makefile", "meson.build", "meson_options.txt", "LICENSE", "README.md"):
+            shutil.copy(os.path.join(SOURCE, file), cls.source)
+        os.mkdir(cls.tools)
+        for name in ("git", "sudo", "apt-get", "curl", "wget"):
+            cls.tool(cls.tools, name, FORBIDDEN_TOOL)
+        os.chmod(cls.top, 0o755)
+        cls.user = []
+        if os.getuid() == 0:
+            nobody = pwd.getpwnam("nobody")
+            for place, folders, files in os.walk(cls.top):
+                for name in (".", *folders, *files):
+                    os.chown(os.path.join(place, name), nobody.pw_uid, nobody.pw_gid)
+            cls.user = ["setpriv", "--reuid", str(nobody.pw_uid), "--regid", str(nobody.pw_gid), "--clear-groups"]
+
+    @classmethod
+    def tool(cls, folder, name, text):
+        path = os.path.join(folder, name)
+        with open(path, "w", encoding="utf-8") as file:
+            file.write(text)
+        os.chmod(path, 0o755)
+
+    def make(self, *words, tools=(), user=None, **env):
+        path = ":".join([*tools, self.tools, os.environ["PATH"]])
+        return Run([*(self.user if user is None else user), "make", "--no-print-directory", *words], cwd=self.source,
+                   env={**os.environ, "PATH": path, "HOME": self.top, **env}, timeout=800)
+
+    def assert_nothing_forbidden(self):
+        self.assertFalse(os.path.exists(self.tools + "/called"))
+
+    def test_builds_and_installs_without_git_network_and_root(self):
+        run = self.make("install", "PREFIX=" + self.top + "/prefix", "SETUP=-Doptimization=0 -Ddebug=false")
+        self.assertEqual(run.status, 0, run.text + run.words)
+        self.assert_nothing_forbidden()
+        profile = self.top + "/profile"
+        run = Run([*self.user, self.top + "/prefix/bin/cairn", "record", "-q", "-o", profile, "--",
+                   "perl", "-e", "$x += $_ * $_ for 1 .. 3e6; print $x > 0"], cwd=self.top)
+        self.assertEqual((run.status, run.text), (0, "1"), run.words)
+        info = json.loads(Run([self.top + "/prefix/bin/cairn", "info", "--json", profile]).text)
+        self.assertGreater(info["samples"], 10)
+        if self.user: # as `sudo make install` does it
+            run = self.make("install", "PREFIX=" + self.top + "/of-root", user=[])
+            self.assertEqual(run.status, 0, run.text + run.words)
+            self.assertEqual(os.stat(self.top + "/of-root/bin/cairn").st_uid, 0)
+            self.assertEqual([path for path in files_below(self.source)
+                              if os.lstat(os.path.join(self.source, path)).st_uid == 0], [])
+            self.assertEqual(files_below(self.top + "/of-root"), files_below(self.top + "/prefix"))
+
+    def test_what_is_missing_is_listed_and_not_installed(self):
+        tools = tempfile.mkdtemp(dir=self.top)
+        os.chmod(tools, 0o755)
+        for name in ("pkg-config", "dpkg-query"):
+            self.tool(tools, name, "#!/bin/sh\nexit 1\n")
+        for command in ("all", "install"):
+            run = self.make(command, "BUILD=other", "PREFIX=" + self.top + "/other", tools=[tools], CC="no-such-compiler")
+            self.assertNotEqual(run.status, 0)
+            packages = ("gcc libc6-dev libdw-dev libelf-dev liblzma-dev libdeflate-dev libzstd-dev libxxhash-dev "
+                        "libiberty-dev")
+            self.assertIn(f"missing: {packages}\nto install them: sudo apt-get install {packages}\n", run.words)
+        self.assert_nothing_forbidden()
+        for name in ("cairn/other", "other"):
+            self.assertFalse(os.path.exists(os.path.join(self.top, name)))
 
 
 class Installed(unittest.TestCase):
