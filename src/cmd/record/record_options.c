@@ -68,7 +68,7 @@ const struct option_row record_rows[] = {
      "alloc. PERIOD is the time between samples "
      "in ns, or with a unit: us, ms, s. 'cairn list' shows what works here."},
     {'F', "frequency", "HZ", "Samples per second, 1 to 10000 (default 1000)."},
-    {'c', "period", "NS", "The same as a period: ns between samples. Excludes -F."},
+    {'c', "period", "NS", "The time between samples in ns, instead of -F."},
     {'o', "output", "FILE", "Write the profile to FILE (default cairn.out)."},
     {OPTION_TRACK, "track", "walk|calls|encode",
      "How call paths are found: walk the stack at each sample (default), follow every call, or "
