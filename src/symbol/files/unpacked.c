@@ -2,6 +2,9 @@
 #include "symbol/files/unpacked.h"
 #include "base/memory.h"
 #include <libdeflate.h>
+#include <pthread.h>
+#include <stdatomic.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <zstd.h>
@@ -17,7 +20,12 @@ static const char *const wanted[] = {
     ".debug_addr",     ".debug_str_offsets", ".gnu_debugaltlink",
 };
 
-enum { WANTED = sizeof wanted / sizeof *wanted, SECTIONS = WANTED + 2, ALIGNMENT = 16 };
+enum {
+    WANTED = sizeof wanted / sizeof *wanted,
+    SECTIONS = WANTED + 2,
+    ALIGNMENT = 16,
+    WORTH_A_THREAD = 16 << 20, // bytes to unpack
+};
 
 struct section {
     const char *name;
@@ -84,8 +92,16 @@ static bool find_sections(struct layout *layout, Elf *elf)
     return true;
 }
 
+static int by_size(const void *left, const void *right)
+{
+    const struct section *a = left, *b = right;
+    return (a->stored < b->stored) - (a->stored > b->stored);
+}
+
+// The largest first: it takes longer than all others together.
 static void place(struct layout *layout)
 {
+    qsort(layout->sections, layout->count, sizeof *layout->sections, by_size);
     layout->names_at = sizeof(Elf64_Ehdr) + SECTIONS * sizeof(Elf64_Shdr);
     layout->names_bytes = 1;
     for (size_t i = 0; i < layout->count; i++) {
@@ -146,14 +162,40 @@ static void write_headers(const struct layout *layout, const Elf64_Ehdr *origina
     }
 }
 
-static bool unpack_all(const struct layout *layout, char *image)
+// What two threads share. Relaxed: pthread_join() orders the rest.
+struct unpacking_work {
+    const struct layout *layout;
+    char *image;
+    _Atomic size_t next; // section that nobody has begun
+    _Atomic bool failed;
+};
+
+static void *unpack_sections(void *argument)
 {
+    struct unpacking_work *work = argument;
+    const struct layout *layout = work->layout;
     struct libdeflate_decompressor *inflater = libdeflate_alloc_decompressor();
     bool fine = inflater != NULL;
-    for (size_t i = 0; i < layout->count && fine; i++)
-        fine = unpack(&layout->sections[i], inflater, image + layout->sections[i].at);
+    size_t i;
+    while (fine &&
+           (i = atomic_fetch_add_explicit(&work->next, 1, memory_order_relaxed)) < layout->count)
+        fine = unpack(&layout->sections[i], inflater, work->image + layout->sections[i].at);
+    if (!fine)
+        atomic_store_explicit(&work->failed, true, memory_order_relaxed);
     libdeflate_free_decompressor(inflater);
-    return fine;
+    return NULL;
+}
+
+static bool unpack_all(const struct layout *layout, char *image)
+{
+    struct unpacking_work work = {.layout = layout, .image = image};
+    pthread_t helper;
+    const bool helped = layout->bytes >= WORTH_A_THREAD &&
+                        pthread_create(&helper, NULL, unpack_sections, &work) == 0;
+    unpack_sections(&work);
+    if (helped)
+        pthread_join(helper, NULL);
+    return !work.failed;
 }
 
 enum unpacked_result unpacked_open(struct unpacked *unpacked, Elf *elf)
