@@ -197,6 +197,24 @@ class Bombs(LiveTest):
         run = self.run_tool("report", profile.path)
         self.assertIn(b"its debug information is damaged", run.stdout + run.stderr)
 
+    @installed("gcc", "objcopy")
+    def test_line_programs_of_many_rows(self):
+        """Each byte of one can make a row of a hundred bytes."""
+        path, section = self.compile("-g"), self.file("section")
+        subprocess.run(["objcopy", "--dump-section", f".debug_line={section}", path], check=True)
+        with open(section, "rb") as file:
+            program = file.read()
+        length, = struct.unpack_from("<I", program)
+        rows = 60 * MEGABYTE
+        end = 4 + length - 3  # the end of the sequence
+        with open(section, "wb") as file:
+            file.write(struct.pack("<I", length + rows) + program[4:end] + b"\1" * rows + program[end:])
+        subprocess.run(["objcopy", "--update-section", f".debug_line={section}", path], check=True)
+        subprocess.run(["objcopy", "--compress-debug-sections", path], check=True)
+        self.assertLess(os.path.getsize(path), MEGABYTE)
+        _, profile = self.record([path], "-F", "500")
+        self.assert_modest(profile)
+
     @installed("gcc", "objcopy", "dwz")
     def test_common_debug_information(self):
         path, other, common = self.compile("-g"), self.file("other"), self.file("common")

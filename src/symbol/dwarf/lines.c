@@ -2,6 +2,7 @@
 #include "symbol/dwarf/lines.h"
 #include "base/memory.h"
 #include "symbol/dwarf/die_names.h"
+#include "symbol/dwarf/line_budget.h"
 #include "symbol/files/related.h"
 #include "symbol/files/unpacked.h"
 #include "symbol/spans.h"
@@ -18,6 +19,7 @@ struct lines {
     struct unpacked unpacked;
     Dwarf *dwarf; // opened when first needed: compressed sections are unpacked then
     bool opened;
+    struct line_budget budget;
     uint64_t base;
     struct text_pool *pool;
     struct dienames names;
@@ -316,12 +318,14 @@ static void resolve_unit(struct lines *lines, struct lines_search *searches, siz
     }
     Dwarf_Lines *rows = NULL;
     size_t row_count = 0, file_count;
-    if (dwarf_getsrclines(&unit, &rows, &row_count) != 0) {
+    if (!line_budget_allows(&lines->budget, &unit) ||
+        dwarf_getsrclines(&unit, &rows, &row_count) != 0) {
         rows = NULL;
         lines->damaged |= dwarf_hasattr(&unit, DW_AT_stmt_list);
     }
     Dwarf_Files *files = NULL;
-    if (dwarf_getsrcfiles(tree, &files, &file_count) != 0)
+    const bool has_files = tree == &unit ? rows != NULL : line_budget_allows(&lines->budget, tree);
+    if (!has_files || dwarf_getsrcfiles(tree, &files, &file_count) != 0)
         files = NULL;
     for (size_t i = 0; i < count; i++)
         answer(lines, &searches[i], rows, row_count, files);
@@ -358,6 +362,9 @@ struct lines *lines_open(const struct object *object, struct text_pool *pool)
         return NULL;
     struct lines *lines = memory_array(1, sizeof *lines);
     related_open(&lines->related, object);
+    size_t file_bytes = 0;
+    elf_rawfile(object->elf, &file_bytes);
+    lines->budget = line_budget_make(file_bytes);
     lines->base = object->base;
     lines->pool = pool;
     lines->names.pool = pool;
