@@ -8,6 +8,7 @@
 // Of newer kernels; others know them as errors.
 #define POPULATE_WRITE 23 // Linux 5.14
 #define COLLAPSE 25       // Linux 6.1
+#define WIPE_ON_FORK 18   // Linux 4.14
 #define PAGE_BYTES 4096
 
 static bool is_aligned(const void *memory, off_t offset)
@@ -68,4 +69,11 @@ void huge_fill(uintptr_t address, size_t bytes)
     const uintptr_t first = address & -(uintptr_t)PAGE_BYTES;
     const uintptr_t end = (address + bytes + PAGE_BYTES - 1) & -(uintptr_t)PAGE_BYTES;
     advise(first, end - first, POPULATE_WRITE);
+}
+
+void huge_wipe_in_child(uintptr_t address, size_t bytes)
+{
+    const uintptr_t first = (address + PAGE_BYTES - 1) & -(uintptr_t)PAGE_BYTES;
+    const uintptr_t end = (address + bytes) & -(uintptr_t)PAGE_BYTES;
+    advise(first, end - first, WIPE_ON_FORK);
 }

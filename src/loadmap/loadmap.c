@@ -3,6 +3,7 @@
 #include "base/gc_hidden.h"
 #include "base/lock.h"
 #include "base/now.h"
+#include "base/signal_mask.h"
 #include "loadmap/gate.h"
 #include "loadmap/gomodules.h"
 #include "loadmap/identity.h"
@@ -60,10 +61,7 @@ bool loadmap_readable(uintptr_t address)
 {
     // The kernel copies the new mask in before it looks at `how`, and refuses this `how`: EFAULT if
     // it could not be read, else EINVAL. Allowed in every sandbox.
-    int saved = errno;
-    bool readable = syscall(SYS_rt_sigprocmask, ~0, address, NULL, 8) == -1 && errno == EINVAL;
-    errno = saved;
-    return readable;
+    return signal_mask_change(~0, (const void *)address, NULL) == -EINVAL;
 }
 
 static void announce_module(const struct image *image, unsigned id, const char *path)

@@ -2,6 +2,7 @@
 #include "track/thread_creation.h"
 #include "base/agent_map.h"
 #include "base/lock.h"
+#include "base/signal_mask.h"
 #include "loadmap/loadmap.h"
 #include "track/walk/marker.h"
 #include <signal.h>
@@ -166,17 +167,14 @@ uint32_t creation_note(const struct creation_place *place)
 {
     if (!creation.live || !creation.most_calls)
         return 0;
-    // Signals that samples need, and faults, stay.
-    const uint64_t all = ~(UINT64_C(1) << (SIGTRAP - 1) | UINT64_C(1) << (SIGSTKFLT - 1) |
-                           UINT64_C(1) << (SIGSEGV - 1) | UINT64_C(1) << (SIGBUS - 1));
     uint64_t mask;
     uint32_t number = creation_current;
-    syscall(SYS_rt_sigprocmask, SIG_BLOCK, &all, &mask, sizeof all);
+    signal_mask_hold(&mask);
     if (!lock_take(&creation.lock)) {
         number = note(place);
         lock_release(&creation.lock);
     }
-    syscall(SYS_rt_sigprocmask, SIG_SETMASK, &mask, NULL, sizeof mask);
+    signal_mask_release(&mask);
     return number;
 }
 

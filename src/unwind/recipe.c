@@ -236,5 +236,7 @@ void recipe_remember(struct recipe_set *set, uint64_t key, const union unwind_re
 
 void unwind_expect_many(void)
 {
+    // A child begins with none: most are about to exec, and would copy them for nothing.
+    huge_wipe_in_child((uintptr_t)recipe_sets, sizeof recipe_sets);
     huge_fill((uintptr_t)recipe_sets, sizeof recipe_sets);
 }

@@ -9,10 +9,11 @@ from support import MARKERS, STORM, LiveTest, installed, program
 
 GRAPH = {
     "": "blocked_thread sender",
-    "main": "run_show run_masks run_inherit run_blocked run_sigprof run_sigtrap run_sigwait run_signalfd run_by_number run_nested run_vfork",
+    "main": "run_show run_masks run_inherit run_blocked run_sigprof run_sigtrap run_sigwait run_signalfd run_by_number run_nested run_vfork "
+            "run_masked_by_number",
     "run_vfork": "mask_by_bits",
     "signal_work": "burn",
-    "*": "signal_work nest raise_all reset_handlers trap_by_number trap tick some_handler show_mask print_set print_mask print_pending print_dispositions "
+    "*": "signal_work print_change nest raise_all reset_handlers trap_by_number trap tick some_handler show_mask print_set print_mask print_pending print_dispositions "
          "clock_ns",
 }
 
@@ -48,6 +49,12 @@ class Signals(LiveTest):
             self.assertGreater(profile.share("blocked_thread", "signal_work", "burn"), 0.4)
 
         self.life("blocked", judge=judge)
+
+    def test_masks_by_system_calls(self):
+        def judge(profile):
+            self.assertGreater(profile.share("run_masked_by_number", "signal_work", "burn"), 0.5)
+
+        self.life("masked-by-number", judge=judge)
 
     def test_breakpoints_and_traps_of_the_program(self):
         def judge(profile):

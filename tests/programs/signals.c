@@ -267,6 +267,35 @@ static int run_blocked(void)
     return 0;
 }
 
+static void print_change(const char *name, long how, const void *set, void *before, size_t bytes)
+{
+    errno = 0;
+    const long result = syscall(SYS_rt_sigprocmask, how, set, before, bytes);
+    printf("%s: %ld, %s\n", name, result, strerror(errno));
+}
+
+static int run_masked_by_number(void)
+{
+    const uint64_t all = UINT64_MAX, some = 1 << (SIGTRAP - 1) | 1 << (SIGPROF - 1);
+    uint64_t before = 1, now;
+    void *nowhere = (void *)sizeof(uint64_t);
+    print_change("all", SIG_SETMASK, &all, &before, sizeof all);
+    for (int i = 0; i < 300; i++)
+        signal_work(i);
+    print_mask("mask");
+    print_change("some", SIG_UNBLOCK, &some, &now, sizeof some);
+    printf("before %lx, then %lx\n", before, now);
+    print_mask("mask");
+    print_change("no such change", 7, &all, NULL, sizeof all);
+    print_change("of another size", SIG_BLOCK, &all, NULL, sizeof all / 2);
+    print_change("from nowhere", SIG_BLOCK, nowhere, NULL, sizeof all);
+    print_change("to nowhere", SIG_BLOCK, NULL, nowhere, sizeof all);
+    print_change("is it readable?", ~0, nowhere, NULL, sizeof all);
+    print_change("as before", SIG_SETMASK, &before, NULL, sizeof before);
+    print_mask("mask");
+    return 0;
+}
+
 static void tick(int number)
 {
     CHECK(number == SIGPROF);
@@ -512,6 +541,7 @@ int main(int argc, char **argv)
         {"show", run_show},       {"blocked", run_blocked}, {"sigprof", run_sigprof},
         {"sigtrap", run_sigtrap}, {"sigwait", run_sigwait}, {"signalfd", run_signalfd},
         {"masks", run_masks},     {"inherit", run_inherit}, {"by-number", run_by_number},
-        {"nested", run_nested},   {"vfork", run_vfork}};
+        {"nested", run_nested},   {"vfork", run_vfork},
+        {"masked-by-number", run_masked_by_number}};
     return RUN_MODE(modes);
 }

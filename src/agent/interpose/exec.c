@@ -134,9 +134,19 @@ static uint64_t settled_clock(void)
         result;                                                                                    \
     })
 
+static __typeof__(&execve) real_execve(void)
+{
+    return REAL(execve);
+}
+
+void exec_before_fork(void)
+{
+    real_execve(); // once, and not in each child
+}
+
 INTERPOSED int execve(const char *path, char *const argv[], char *const environment[])
 {
-    return HANDED_OVER(REAL(execve)(path, argv, TAKEN(preload_takes_agent(path), environment)));
+    return HANDED_OVER(real_execve()(path, argv, TAKEN(preload_takes_agent(path), environment)));
 }
 
 INTERPOSED int execvpe(const char *file, char *const argv[], char *const environment[])

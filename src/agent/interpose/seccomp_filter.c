@@ -170,6 +170,7 @@ static const struct agent_call agent_calls[] = {
     {SYS_timer_create, FILTER_NO_CLOCKS, {0}, MAY_FAIL},
     {SYS_sigaltstack, FILTER_NO_STACKS, {0}, MAY_FAIL},
     {SYS_madvise, FILTER_NO_ADVICE, {0, 4096, 16}, MAY_FAIL}, // MADV_DONTDUMP
+    {SYS_madvise, FILTER_NO_ADVICE, {0, 4096, 18}, MAY_FAIL}, // MADV_WIPEONFORK
     {SYS_madvise, FILTER_NO_ADVICE, {0, 4096, 23}, MAY_FAIL}, // MADV_POPULATE_WRITE
     {SYS_madvise, FILTER_NO_ADVICE, {0, 4096, 25}, MAY_FAIL}, // MADV_COLLAPSE
     {SYS_getrusage, FILTER_NO_GOODBYE, {0}, MAY_FAIL},

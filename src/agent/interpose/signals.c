@@ -6,6 +6,7 @@
 #include "agent/thread/signal_stack.h"
 #include "base/likely.h"
 #include "base/now.h"
+#include "base/signal_mask.h"
 #include "loadmap/loadmap.h"
 #include "patch/entries/entries.h"
 #include "patch/sites.h"
@@ -68,11 +69,6 @@ static void restore(sigset_t *set, uint32_t hidden)
             sigaddset(set, ours[i]);
 }
 
-static void kernel_mask(int how, const sigset_t *set, sigset_t *before)
-{
-    syscall(SYS_rt_sigprocmask, how, set, before, _NSIG / 8);
-}
-
 // Sends the signal to ourselves once more, with all it says, for when it is let in again.
 static void requeue(int signal, siginfo_t *info)
 {
@@ -87,7 +83,7 @@ static void die_of(int signal, siginfo_t *info)
     sigset_t set;
     sigemptyset(&set);
     sigaddset(&set, signal);
-    kernel_mask(SIG_UNBLOCK, &set, NULL);
+    signal_mask_change(SIG_UNBLOCK, &set, NULL);
 }
 
 // True if the kernel raised it for what the program did; such a signal cannot be ignored.
@@ -168,7 +164,7 @@ static void enter_handler(const struct sigaction *action, int signal, siginfo_t 
         die_of(SIGSEGV, &(siginfo_t){.si_signo = SIGSEGV, .si_code = SI_QUEUE});
         return;
     case SIGNAL_STACK_NOT_OURS:
-        kernel_mask(SIG_SETMASK, (const sigset_t *)&blocked, NULL);
+        signal_mask_change(SIG_SETMASK, (const sigset_t *)&blocked, NULL);
         signals_hand_on(action, signal, info, context);
     }
 }
@@ -355,7 +351,7 @@ int signals_start(void)
 void signals_open_thread(struct thread *thread)
 {
     sigset_t set = our_set(), before;
-    REAL(pthread_sigmask)(SIG_UNBLOCK, &set, &before);
+    signal_mask_change(SIG_UNBLOCK, &set, &before);
     thread->hidden |= strip(&before);
 }
 
@@ -364,7 +360,7 @@ static void show_mask(const struct thread *thread)
     sigset_t set;
     sigemptyset(&set);
     restore(&set, thread ? thread->hidden : 0);
-    REAL(pthread_sigmask)(SIG_BLOCK, &set, NULL);
+    signal_mask_change(SIG_BLOCK, &set, NULL);
 }
 
 // A child of vfork has no ticks, and what its parent believes is not for it to change: from its
@@ -401,7 +397,7 @@ static void hide_beliefs(void)
     install_handlers();
     memcpy(believed, keep, sizeof keep);
     sigset_t set = our_set();
-    REAL(pthread_sigmask)(SIG_UNBLOCK, &set, NULL);
+    signal_mask_change(SIG_UNBLOCK, &set, NULL);
     sites_release_traps();
 }
 
@@ -410,10 +406,10 @@ void signals_before_exec(void)
     sigset_t set = our_set();
     if (!agent_in_vfork_child()) {
         // A tick that is pending over the exec would kill the new program.
-        REAL(pthread_sigmask)(SIG_BLOCK, &set, NULL);
+        signal_mask_change(SIG_BLOCK, &set, NULL);
         thread_pause_clock();
         drain_ticks();
-        REAL(pthread_sigmask)(SIG_UNBLOCK, &set, NULL);
+        signal_mask_change(SIG_UNBLOCK, &set, NULL);
     }
     show_beliefs();
 }
@@ -542,6 +538,22 @@ static int change_mask(int (*change)(int, const sigset_t *, sigset_t *), int how
     else if (before)
         restore(before, hidden);
     return result;
+}
+
+static int change_by_kernel(int how, const sigset_t *set, sigset_t *before)
+{
+    const int result = signal_mask_change(how, set, before);
+    errno = result ? -result : errno;
+    return result ? -1 : 0;
+}
+
+int signals_change_mask(int how, const uint64_t *set, uint64_t *before)
+{
+    sigset_t wanted;
+    sigemptyset(&wanted);
+    if (set)
+        memcpy(&wanted, set, sizeof *set);
+    return change_mask(change_by_kernel, how, set ? &wanted : NULL, (sigset_t *)before);
 }
 
 INTERPOSED int sigprocmask(int how, const sigset_t *set, sigset_t *before)

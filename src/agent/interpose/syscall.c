@@ -5,6 +5,8 @@
 #include "agent/interpose/limits.h"
 #include "agent/interpose/real.h"
 #include "agent/interpose/signals.h"
+#include "base/signal_mask.h"
+#include <errno.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/syscall.h>
@@ -63,12 +65,24 @@ static long change_action(long signal, const struct kernel_action *action,
     return result;
 }
 
+static long change_mask(long how, const uint64_t *set, uint64_t *before, size_t mask_bytes)
+{
+    const bool changes = how == SIG_BLOCK || how == SIG_UNBLOCK || how == SIG_SETMASK;
+    // What cannot be read is for the kernel to refuse: programs find out in this way what can be.
+    if (!changes || mask_bytes != sizeof *set ||
+        (set && signal_mask_change(~0, set, NULL) != -EINVAL))
+        return syscall_next(SYS_rt_sigprocmask, how, set, before, mask_bytes);
+    return signals_change_mask((int)how, set, before);
+}
+
 long syscall_watched(long number, unsigned long first, unsigned long second, unsigned long third,
                      unsigned long fourth, unsigned long fifth)
 {
     if (number == SYS_rt_sigaction)
         return change_action((long)first, (const struct kernel_action *)second,
                              (struct kernel_action *)third, fourth);
+    if (number == SYS_rt_sigprocmask)
+        return change_mask((long)first, (const uint64_t *)second, (uint64_t *)third, fourth);
     if (number == SYS_mlockall)
         return mlockall((int)first);
     if (number == SYS_getrlimit || number == SYS_setrlimit || number == SYS_prlimit64)

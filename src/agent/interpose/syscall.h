@@ -3,7 +3,7 @@
 #define CAIRN_AGENT_INTERPOSE_SYSCALL_H
 
 // System calls, as the program makes them by libc's syscall(), and what of them is seen: changes of
-// handlers and alternate stacks, of what the program may call, of its limits, and of what of its
+// handlers, masks and alternate stacks, of what the program may call, of its limits, and of what of its
 // memory is locked.
 
 #include <signal.h>

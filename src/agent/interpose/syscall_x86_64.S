@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT
 // syscall(): programs that bring handlers of their own in order by system calls (Chromium resets all of them in its
 // children) would take ours away without a word, and the next tick would kill them; and most confine themselves by one
-// (seccomp.c), and some lock their memory (mlock.c), limit it (limits.c), or set an alternate stack (signal_stack.c).
-// All others go on to the next syscall() in line.
+// (seccomp.c), some lock their memory (mlock.c), limit it (limits.c), set an alternate stack (signal_stack.c), or block
+// signals (signals.c). All others go on to the next syscall() in line.
 
 #include <asm/unistd_64.h>
 
@@ -18,6 +18,8 @@ syscall:
     .cfi_startproc
     endbr64
     cmpq $__NR_rt_sigaction, %rdi
+    je syscall_watched
+    cmpq $__NR_rt_sigprocmask, %rdi
     je syscall_watched
     cmpq $__NR_prctl, %rdi
     je syscall_watched

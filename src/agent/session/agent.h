@@ -53,6 +53,7 @@ static inline bool agent_is_recording(void)
 // In a forked child: a slice of its own, and a fresh start of the calling thread.
 void agent_after_fork(void);
 void exec_after_fork(void); // part of it
+void exec_before_fork(void);
 
 // Says goodbye: the process ends in good order.
 void agent_finish(void);

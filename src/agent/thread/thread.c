@@ -7,6 +7,7 @@
 #include "agent/thread/signal_stack.h"
 #include "base/agent_map.h"
 #include "base/now.h"
+#include "base/signal_mask.h"
 #include "loadmap/loadmap.h"
 #include "track/calls/bursts/burst.h"
 #include "track/encode/event_context.h"
@@ -358,12 +359,18 @@ static struct unwind_bounds loading_stack(void)
     return (struct unwind_bounds){.low = (uintptr_t)low, .high = (uintptr_t)low + bytes};
 }
 
+static void before_fork(void)
+{
+    exec_before_fork();
+    encode_before_fork();
+}
+
 int thread_arm(void)
 {
     int error = thread_end_start();
     if (error)
         return error;
-    pthread_atfork(encode_before_fork, encode_after_fork_in_parent, agent_after_fork);
+    pthread_atfork(before_fork, encode_after_fork_in_parent, agent_after_fork);
     struct thread *thread = thread_take();
     if (!thread)
         return -ENOMEM;
@@ -476,9 +483,9 @@ void thread_move_now(void)
     struct thread *thread = thread_current;
     if (!thread || !thread->calls || !thread_is_misplaced(thread))
         return;
-    sigset_t all, before;
-    sigfillset(&all);
-    REAL(pthread_sigmask)(SIG_SETMASK, &all, &before);
+    const uint64_t all = UINT64_MAX;
+    uint64_t before;
+    signal_mask_change(SIG_SETMASK, &all, &before);
     struct live_thread *record = thread_record(thread);
     if (record && record != thread->record) {
         thread_leave_record(thread);
@@ -489,5 +496,5 @@ void thread_move_now(void)
             adopt(thread);
         }
     }
-    REAL(pthread_sigmask)(SIG_SETMASK, &before, NULL);
+    signal_mask_release(&before);
 }

@@ -3,6 +3,7 @@
 
 #include "agent/interpose/real.h"
 #include "agent/session/phase.h"
+#include "base/signal_mask.h"
 #include "loadmap/loadmap.h"
 #include <signal.h>
 #include <string.h>
@@ -378,9 +379,9 @@ void thread_settle_all(void)
     if (live_has(&agent.session->options, LIVE_EVENT_WALL))
         ask_waiting();
     // Blocked for the moment: a sample in between would be charged twice.
-    sigset_t all, before;
-    sigfillset(&all);
-    REAL(pthread_sigmask)(SIG_SETMASK, &all, &before);
+    const uint64_t all = UINT64_MAX;
+    uint64_t before;
+    signal_mask_change(SIG_SETMASK, &all, &before);
     struct thread *thread = thread_current;
     if (thread) {
         uint64_t now = clock_now(agent.session->options.event);
@@ -392,5 +393,5 @@ void thread_settle_all(void)
         thread->wall = now;
     }
     settle_others();
-    REAL(pthread_sigmask)(SIG_SETMASK, &before, NULL);
+    signal_mask_release(&before);
 }

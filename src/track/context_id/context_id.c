@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
 #include "base/agent_map.h"
 #include "base/lock.h"
+#include "base/signal_mask.h"
 #include "loadmap/loadmap.h"
 #include "track/context_id/id_memo.h"
 #include "track/thread_creation.h"
@@ -283,20 +284,13 @@ static struct context_id_thread *thread_here(void)
     return thread;
 }
 
-static void block_signals(uint64_t *before)
-{
-    const uint64_t all = ~(UINT64_C(1) << (SIGTRAP - 1) | UINT64_C(1) << (SIGSTKFLT - 1) |
-                           UINT64_C(1) << (SIGSEGV - 1) | UINT64_C(1) << (SIGBUS - 1));
-    syscall(SYS_rt_sigprocmask, SIG_BLOCK, &all, before, sizeof all);
-}
-
 struct context_id context_id_here(const struct context_place *place)
 {
     struct context_id value = {0};
     uint64_t mask;
     if (!asked.live || (context_id_current && context_id_current->busy))
         return value;
-    block_signals(&mask);
+    signal_mask_hold(&mask);
     struct context_id_thread *thread = thread_here();
     if (thread) {
         thread->busy = 1;
@@ -309,6 +303,6 @@ struct context_id context_id_here(const struct context_place *place)
         atomic_fetch_add_explicit(count, 1, memory_order_relaxed);
         thread->busy = 0;
     }
-    syscall(SYS_rt_sigprocmask, SIG_SETMASK, &mask, NULL, sizeof mask);
+    signal_mask_release(&mask);
     return value;
 }

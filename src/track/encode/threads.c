@@ -3,6 +3,7 @@
 
 #include "base/agent_map.h"
 #include "base/lock.h"
+#include "base/signal_mask.h"
 #include "loadmap/loadmap.h"
 #include "track/encode/encode_parts.h"
 #include <errno.h>
@@ -47,7 +48,7 @@ static __thread bool forks; // and has the lock for it
 
 static void let_signals_come(struct encode_thread *thread, const uint64_t *mask)
 {
-    syscall(SYS_rt_sigprocmask, SIG_SETMASK, mask, NULL, sizeof *mask);
+    signal_mask_release(mask);
     atomic_signal_fence(memory_order_seq_cst);
     if (thread)
         thread->busy = false;
@@ -55,15 +56,12 @@ static void let_signals_come(struct encode_thread *thread, const uint64_t *mask)
 
 bool encode_lock(struct encode_thread *thread, uint64_t *mask)
 {
-    // Ours stay: a sample that comes sees that the thread is busy.
-    const uint64_t all = ~(UINT64_C(1) << (SIGTRAP - 1) | UINT64_C(1) << (SIGSTKFLT - 1) |
-                           UINT64_C(1) << (SIGSEGV - 1) | UINT64_C(1) << (SIGBUS - 1));
     if (lock_is_mine(&lock))
         return false;
     if (thread)
         thread->busy = true; // for the sample that comes from here on
     atomic_signal_fence(memory_order_seq_cst);
-    syscall(SYS_rt_sigprocmask, SIG_BLOCK, &all, mask, sizeof all);
+    signal_mask_hold(mask); // a sample that comes sees that the thread is busy
     if (thread)
         thread->busy = true; // again: a handler that came meanwhile may have been, and is not now
     if (!lock_take_unless(&lock, &held_in_libc))

@@ -3,6 +3,7 @@
 #include "base/kernel.h"
 #include "base/lock.h"
 #include "base/now.h"
+#include "base/signal_mask.h"
 #include "patch/entries/entries.h"
 #include <signal.h>
 #include <stdatomic.h>
@@ -90,8 +91,7 @@ void burst_release(void)
 static void block_signals(bool block, uint64_t *mask)
 {
     static const uint64_t all = UINT64_MAX;
-    syscall(SYS_rt_sigprocmask, SIG_SETMASK, block ? &all : mask, block ? mask : NULL,
-            sizeof *mask);
+    signal_mask_change(SIG_SETMASK, block ? &all : mask, block ? mask : NULL);
 }
 
 // In burst_x86_64.S: so many calls, by a relay's code and without it.
