@@ -16,12 +16,12 @@ void batch_free(struct batch *batch)
 
 void batch_flush(struct batch *batch)
 {
-    // Trees are dropped before they are written again.
+    // Trees are dropped before they are written again. The state is last: it says that all is there.
     static const uint8_t order[] = {
-        CHUNK_SESSION,  CHUNK_MODULES,   CHUNK_PROCESSES, CHUNK_TREES,     CHUNK_PHASES,
-        CHUNK_NAMES,    CHUNK_CREATIONS, CHUNK_ANEW,      CHUNK_NODES,     CHUNK_VALUES,
-        CHUNK_NOTES,    CHUNK_STATE,     CHUNK_RUNS,      CHUNK_ENCODINGS, CHUNK_ALLOCATIONS,
-        CHUNK_CONTEXTS, CHUNK_OVERHEAD,  CHUNK_KERNEL,
+        CHUNK_SESSION,  CHUNK_MODULES,   CHUNK_PROCESSES, CHUNK_TREES,       CHUNK_PHASES,
+        CHUNK_NAMES,    CHUNK_CREATIONS, CHUNK_ANEW,      CHUNK_NODES,       CHUNK_VALUES,
+        CHUNK_NOTES,    CHUNK_RUNS,      CHUNK_ENCODINGS, CHUNK_ALLOCATIONS, CHUNK_CONTEXTS,
+        CHUNK_OVERHEAD, CHUNK_KERNEL,    CHUNK_STATE,
     };
     _Static_assert(sizeof order == CHUNK_TYPES - 1, "every type but the filler has its turn");
     for (unsigned i = 0; i < sizeof order; i++) {
@@ -354,12 +354,12 @@ void write_profile(struct batch *batch, const struct profile *profile)
     }
     for (unsigned i = 0; i < profile->note_count; i++)
         write_note(batch, profile->notes[i]);
-    write_state(batch, profile->duration_ns, profile->complete);
     write_overhead(batch, &profile->overhead);
     if (profile->kernel)
         write_kernel(batch, profile->kernel);
     for (unsigned i = 0; i < profile->function_count; i++)
         write_function(batch, &profile->functions[i]);
     encode_runs(batch, profile);
+    write_state(batch, profile->duration_ns, profile->complete);
     batch_flush(batch);
 }

@@ -538,10 +538,11 @@ static int run_nested(void)
 int main(int argc, char **argv)
 {
     static const struct mode modes[] = {
-        {"show", run_show},       {"blocked", run_blocked}, {"sigprof", run_sigprof},
-        {"sigtrap", run_sigtrap}, {"sigwait", run_sigwait}, {"signalfd", run_signalfd},
-        {"masks", run_masks},     {"inherit", run_inherit}, {"by-number", run_by_number},
-        {"nested", run_nested},   {"vfork", run_vfork},
-        {"masked-by-number", run_masked_by_number}};
+        {"show", run_show},           {"blocked", run_blocked},
+        {"sigprof", run_sigprof},     {"sigtrap", run_sigtrap},
+        {"sigwait", run_sigwait},     {"signalfd", run_signalfd},
+        {"masks", run_masks},         {"inherit", run_inherit},
+        {"by-number", run_by_number}, {"nested", run_nested},
+        {"vfork", run_vfork},         {"masked-by-number", run_masked_by_number}};
     return RUN_MODE(modes);
 }

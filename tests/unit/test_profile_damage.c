@@ -39,6 +39,8 @@ static void test_cut_at_every_byte(void **state)
 {
     (void)state;
     struct profile *whole = sample_profile();
+    whole->overhead = (struct profile_overhead){700, 200};
+    whole->kernel = strdup("frames");
     struct bytes bytes = encoded(whole);
     for (size_t size = 0; size < bytes.size; size++) {
         uint8_t *copy = malloc(size ? size : 1); // exactly as large, so that overruns are caught
