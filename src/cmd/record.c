@@ -27,8 +27,9 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-// Waits until the recorder reports the exit status, or is gone.
-static int wait_for_status(pid_t recorder, int signals, int outcome)
+// Waits until the recorder reports the exit status, or is gone. Writes signals for the command to
+// `passed`.
+static int wait_for_status(pid_t recorder, int signals, int passed, int outcome)
 {
     struct pollfd sources[] = {{.fd = signals, .events = POLLIN},
                                {.fd = outcome, .events = POLLIN}};
@@ -38,8 +39,8 @@ static int wait_for_status(pid_t recorder, int signals, int outcome)
         if (poll(sources, 2, -1) < 0 && errno != EINTR)
             break;
         while (sources[0].revents && signals_next(signals, recorder, &info))
-            if (info.ssi_signo != SIGCHLD)
-                signals_pass_on(recorder, &info);
+            if (info.ssi_signo != SIGCHLD && write(passed, &info, sizeof info) < 0)
+                break; // the recorder is gone, as the next turn shows
         if (sources[1].revents)
             break;
     }
@@ -124,11 +125,11 @@ static int run_record(int argc, char **argv)
 
     struct inherited inherited;
     sigset_t watched;
-    int outcome[2];
+    int outcome[2], passed[2];
     signals_fill(&watched);
     launch_take_over(&inherited, &watched);
     int signals = signalfd(-1, &watched, SFD_CLOEXEC | SFD_NONBLOCK);
-    if (signals < 0 || pipe2(outcome, O_CLOEXEC)) {
+    if (signals < 0 || pipe2(outcome, O_CLOEXEC) || pipe2(passed, O_CLOEXEC | O_NONBLOCK)) {
         complain("cannot start: %s", strerror(errno));
         return STATUS_FAILED;
     }
@@ -140,12 +141,14 @@ static int run_record(int argc, char **argv)
     }
     if (recorder == 0) {
         close(outcome[0]);
-        run_recording(&options, &launch, &inherited, signals, outcome[1]);
+        close(passed[1]);
+        run_recording(&options, &launch, &inherited, signals, passed[0], outcome[1]);
         fflush(NULL);
         _exit(0);
     }
     close(outcome[1]);
-    return wait_for_status(recorder, signals, outcome[0]);
+    close(passed[0]);
+    return wait_for_status(recorder, signals, passed[1], outcome[0]);
 }
 
 const struct command command_record = {

@@ -70,6 +70,17 @@ class Signals(LiveTest):
             self.assertEqual(self.line(process), b"%d" % number)
         self.end(process)
 
+    def test_signals_to_the_process_group(self):
+        """The program gets them itself, and not a second time; afterwards, all goes on."""
+        process = self.listen()
+        for number in SIGNALS:
+            os.killpg(process.pid, number)
+            self.assertEqual(self.line(process), b"%d" % number)
+        for number in SIGNALS:
+            os.kill(process.pid, number)
+            self.assertEqual(self.line(process), b"%d" % number)
+        self.end(process)
+
     def test_what_the_program_sends_is_not_sent_back(self):
         """A program may signal its whole process group, which cairn is in."""
         process = self.listen("group")

@@ -47,6 +47,8 @@ struct recording {
     uint64_t used_ns;       // and what the command had used of the processor
     uint64_t on_ns, off_ns; // when to switch sampling; NEVER: not, or done
     int signals;
+    int passed; // signals that the front passes on; not blocking
+    struct group_signals group;
     pid_t command;
     bool ended;          // the command, not necessarily all that it started
     int command_status;  // from wait4()
@@ -171,23 +173,43 @@ static bool asks_to_end(uint32_t signal)
     return signal == SIGINT || signal == SIGQUIT || signal == SIGTERM || signal == SIGHUP;
 }
 
-static void forward_signals(struct recording *recording)
+static void take_signals(struct recording *recording)
 {
     struct signalfd_siginfo info;
     while (signals_next(recording->signals, recording->command, &info)) {
-        if (info.ssi_signo == SIGCHLD)
+        if (info.ssi_signo == SIGCHLD) {
             collect_command(recording);
-        else if (!recording->ended)
-            signals_pass_on(recording->command, &info);
-        else
-            recording->stop |= asks_to_end(info.ssi_signo);
+            continue;
+        }
+        signals_note_group(&recording->group, &info);
+        recording->stop |= recording->ended && asks_to_end(info.ssi_signo);
     }
+}
+
+static void forward_signals(struct recording *recording)
+{
+    struct signalfd_siginfo info;
+    ssize_t bytes;
+    while ((bytes = read(recording->passed, &info, sizeof info)) == sizeof info) {
+        take_signals(recording);
+        if (signals_came_to_group(&recording->group, &info))
+            continue;
+        if (!recording->ended)
+            signals_pass_on(recording->command, &info);
+        recording->stop |= recording->ended && asks_to_end(info.ssi_signo);
+    }
+    if (bytes == 0) { // the front is gone, and poll() would tell of that again and again
+        close(recording->passed);
+        recording->passed = -1;
+    }
+    take_signals(recording);
 }
 
 // Sleeps until a signal comes (SIGCHLD is one) or something is due.
 static void wait_a_while(struct recording *recording)
 {
-    struct pollfd source = {.fd = recording->signals, .events = POLLIN};
+    struct pollfd sources[] = {{.fd = recording->signals, .events = POLLIN},
+                               {.fd = recording->passed, .events = POLLIN}};
     uint64_t due = earliest(recording->update_ns, earliest(recording->on_ns, recording->off_ns));
     uint64_t now = now_ns(CLOCK_MONOTONIC);
     struct timespec pause = {0};
@@ -195,7 +217,7 @@ static void wait_a_while(struct recording *recording)
         pause.tv_sec = (time_t)((due - now) / NS_PER_S);
         pause.tv_nsec = (long)((due - now) % NS_PER_S);
     }
-    if (ppoll(&source, 1, &pause, NULL) > 0)
+    if (ppoll(sources, 2, &pause, NULL) > 0)
         forward_signals(recording);
 }
 
@@ -419,9 +441,10 @@ static int start(struct recording *recording, const struct launch *launch,
 }
 
 void run_recording(const struct record_options *options, const struct launch *launch,
-                   const struct inherited *inherited, int signals, int outcome)
+                   const struct inherited *inherited, int signals, int passed, int outcome)
 {
-    struct recording recording = {.options = options, .signals = signals, .startup = {.event = -1}};
+    struct recording recording = {
+        .options = options, .signals = signals, .passed = passed, .startup = {.event = -1}};
     int status = start(&recording, launch, inherited);
     if (status) {
         tell(outcome, status);

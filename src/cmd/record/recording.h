@@ -11,8 +11,9 @@
 #define RECORDING_GOES_ON 256
 
 // Records the command. Writes its exit status (or our own) as an int to `outcome` once it is known
-// and all has been said; returns when the profile is complete. `signals` is a signalfd.
+// and all has been said; returns when the profile is complete. `signals` is a signalfd; by `passed`,
+// the front hands its signals on.
 void run_recording(const struct record_options *options, const struct launch *launch,
-                   const struct inherited *inherited, int signals, int outcome);
+                   const struct inherited *inherited, int signals, int passed, int outcome);
 
 #endif

@@ -35,3 +35,17 @@ void signals_pass_on(pid_t child, const struct signalfd_siginfo *info)
     else
         kill(child, number);
 }
+
+void signals_note_group(struct group_signals *group, const struct signalfd_siginfo *info)
+{
+    if (info->ssi_signo < _NSIG)
+        group->sender[info->ssi_signo] = (pid_t)info->ssi_pid + 1;
+}
+
+bool signals_came_to_group(struct group_signals *group, const struct signalfd_siginfo *info)
+{
+    if (info->ssi_signo >= _NSIG || group->sender[info->ssi_signo] != (pid_t)info->ssi_pid + 1)
+        return false;
+    group->sender[info->ssi_signo] = 0;
+    return true;
+}

@@ -2,9 +2,12 @@
 #ifndef CAIRN_CMD_RECORD_SIGNALS_H
 #define CAIRN_CMD_RECORD_SIGNALS_H
 
-// Signals that a process sends to `cairn record` are meant for the command, and passed on to it: by
-// the front to the recorder, and by the recorder to the command. Those that the kernel sends, as
-// for a key on the terminal, the command gets, too.
+// Signals that a process sends to `cairn record` are meant for the command, and passed on to it: the
+// front writes them to a pipe for the recorder, and the recorder sends them to the command. The
+// command gets those that the kernel sends, as for a key on the terminal, by itself, and so those
+// that are sent to the whole process group. These come to the recorder, too, which nobody else
+// would signal. The kernel begins with the youngest process: when the front passes such a signal
+// on, the recorder has it.
 
 #include <signal.h>
 #include <stdbool.h>
@@ -20,5 +23,15 @@ void signals_fill(sigset_t *watched);
 bool signals_next(int signals, pid_t child, struct signalfd_siginfo *info);
 
 void signals_pass_on(pid_t child, const struct signalfd_siginfo *info);
+
+// Who has sent each signal to the process group: pid + 1, until the front has passed it on, too.
+struct group_signals {
+    pid_t sender[_NSIG];
+};
+
+// The recorder has got this signal itself.
+void signals_note_group(struct group_signals *group, const struct signalfd_siginfo *info);
+// Whether it has got the signal that the front passes on.
+bool signals_came_to_group(struct group_signals *group, const struct signalfd_siginfo *info);
 
 #endif
