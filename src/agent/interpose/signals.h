@@ -30,7 +30,7 @@ void signals_after_spawn(void);
 // where call sites are patched, since its handlers may then meet a trap. Signal-safe.
 const sigset_t *signals_open_mask(const sigset_t *set, sigset_t *stripped);
 
-// What the program does to its mask by a bare system call; sets as the kernel has them.
+// Changes the mask as the program does by syscall(); the sets are those of the kernel.
 int signals_change_mask(int how, const uint64_t *set, uint64_t *before);
 
 // Calls a handler of the program. A function of its own, which trackers know: what runs above it is

@@ -68,7 +68,7 @@ static long change_action(long signal, const struct kernel_action *action,
 static long change_mask(long how, const uint64_t *set, uint64_t *before, size_t mask_bytes)
 {
     const bool changes = how == SIG_BLOCK || how == SIG_UNBLOCK || how == SIG_SETMASK;
-    // What cannot be read is for the kernel to refuse: programs find out in this way what can be.
+    // The kernel refuses memory that cannot be read: programs test addresses in this way.
     if (!changes || mask_bytes != sizeof *set ||
         (set && signal_mask_change(~0, set, NULL) != -EINVAL))
         return syscall_next(SYS_rt_sigprocmask, how, set, before, mask_bytes);

@@ -24,7 +24,7 @@ bool signals_next(int signals, pid_t child, struct signalfd_siginfo *info);
 
 void signals_pass_on(pid_t child, const struct signalfd_siginfo *info);
 
-// Who has sent each signal to the process group: pid + 1, until the front has passed it on, too.
+// The sender of each signal that came to the process group: pid + 1, until the front passes it on.
 struct group_signals {
     pid_t sender[_NSIG];
 };

@@ -162,7 +162,7 @@ static void write_headers(const struct layout *layout, const Elf64_Ehdr *origina
     }
 }
 
-// What two threads share. Relaxed: pthread_join() orders the rest.
+// Shared by two threads. Relaxed: pthread_join() orders the rest.
 struct unpacking_work {
     const struct layout *layout;
     char *image;
