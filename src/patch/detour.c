@@ -407,12 +407,3 @@ enum unwind_standing detour_truth(uintptr_t *pc, uintptr_t *sp, bool *interrupte
     *interrupted = true;
     return UNWIND_AT_CALL;
 }
-
-uint64_t detour_bytes(void)
-{
-    uint64_t bytes = 0;
-    for (const struct cell_pool *pool = atomic_load_explicit(&pools, memory_order_acquire); pool;
-         pool = pool->next)
-        bytes += (uint64_t)pool->used * DETOUR_CELL;
-    return bytes;
-}

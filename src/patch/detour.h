@@ -63,6 +63,4 @@ bool detour_is_before(uintptr_t return_address);
 // it enters, or, of an indirect one, its site. False: not in a detour. Signal-safe.
 enum unwind_standing detour_truth(uintptr_t *pc, uintptr_t *sp, bool *interrupted);
 
-uint64_t detour_bytes(void); // of memory for all this
-
 #endif

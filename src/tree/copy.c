@@ -27,12 +27,6 @@ static unsigned values_of(unsigned block)
     return block == BOUNDED_ERROR ? 2 : 1;
 }
 
-uint64_t tree_copy_bytes(const struct stable_tree *stable)
-{
-    return HEAD_BYTES + BLOCKS * sizeof(struct node_block) +
-           stable->count * (uint64_t)(tree_node_bytes(2) + sizeof(struct edge));
-}
-
 static bool make_blocks(struct copying *copying)
 {
     for (uint32_t i = 0; i < copying->stable->count; i++)

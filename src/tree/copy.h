@@ -8,9 +8,6 @@
 
 #include "tree/stable.h"
 
-// The most bytes that a copy takes in its arena.
-uint64_t tree_copy_bytes(const struct stable_tree *stable);
-
 // Copies what was read of the tree `from`. The reference of the copy; 0: no room there.
 ref_t tree_copy(struct arena *to, const struct stable_tree *stable, const struct arena *arena,
                 uint64_t arena_bytes, ref_t from);

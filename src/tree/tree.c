@@ -244,11 +244,3 @@ unsigned tree_metrics(const struct arena *arena, ref_t tree)
 {
     return tree_at(arena, tree)->metrics;
 }
-
-uint64_t tree_made_up(const struct arena *arena, ref_t ref)
-{
-    const struct tree *tree = tree_at(arena, ref);
-    if (!tree_is_forgetting(tree) || is_bounded(tree))
-        return 0;
-    return atomic_load_explicit(&hot_of(arena, tree)->miner.excess, memory_order_relaxed);
-}

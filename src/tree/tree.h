@@ -141,10 +141,6 @@ static inline void tree_add(struct arena *arena, ref_t node, unsigned metric, ui
 uint64_t tree_nodes(const struct arena *arena, ref_t tree);
 unsigned tree_metrics(const struct arena *arena, ref_t tree);
 
-// The sum of the counts in the tree less what was charged, modulo 2^64: 0 where nothing is
-// forgotten, and with Space Saving if events weigh the same.
-uint64_t tree_made_up(const struct arena *arena, ref_t tree);
-
 // Reading, from any process: all nodes in the order they were made (parents before children, in a
 // tree that does not forget; free nodes of one that does are passed over). Nodes have at least as
 // many values as tree_metrics_read() says.
@@ -169,9 +165,11 @@ struct tree_hot {
     uint64_t counters;  // that it may have
     uint64_t monitored; // contexts that have one
     uint64_t floor;     // the most that a context without a counter can have had
-    uint64_t made_up;   // as tree_made_up()
-    uint64_t events;    // that the miner has seen
-    uint64_t scans;     // contexts that it looked at in search of the coldest
+    // The sum of the counts in the tree less what was charged, modulo 2^64: 0 with Space Saving if
+    // events weigh the same.
+    uint64_t made_up;
+    uint64_t events; // that the miner has seen
+    uint64_t scans;  // contexts that it looked at in search of the coldest
 };
 
 // False if it is no such tree, or damaged.

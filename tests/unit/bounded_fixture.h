@@ -128,10 +128,7 @@ static inline ref_t descend(struct thread *thread, unsigned known, uint64_t cost
 // One sample: up to a marked frame, the root, or K frames; then down.
 static inline ref_t sample(struct thread *thread, uint64_t cost)
 {
-    const enum bounded_room room = bounded_begin(&thread->arena, thread->tree);
-    assert_int_not_equal(room, BOUNDED_NONE);
-    if (room == BOUNDED_EMPTIED)
-        forget_marks(thread);
+    assert_true(bounded_begin(&thread->arena, thread->tree));
     unsigned known = thread->depth, walked = 0;
     while (known > 0 && walked < thread->limit && !thread->stack[known - 1].node) {
         known--;

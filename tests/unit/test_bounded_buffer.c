@@ -211,19 +211,18 @@ static void test_edges(void **state)
     free_thread(thread);
 }
 
-static void test_purge_on_request(void **state)
+static void test_emptied_tree_keeps_its_root_and_its_sums(void **state)
 {
     (void)state;
     struct thread *thread = new_thread(TREE_BOUNDED, 16, 64 << 10, TREE_PURGE_AGE);
     run(thread, 100, 10, 10);
     // The root stays, with what it was charged.
     const uint64_t expected = thread->charged - node_at(thread, root_of(thread))->value[0];
-    bounded_ask_purge(&thread->arena, thread->tree);
-    sample(thread, 1);
-    assert_int_equal(thread->emptied, 1);
+    bounded_empty(&thread->arena, thread->tree);
+    forget_marks(thread);
+    assert_int_equal(tree_nodes(&thread->arena, thread->tree), 1);
     assert_int_equal(bounded_purged(&thread->arena, thread->tree), expected);
     run(thread, 100, 10, 10);
-    assert_int_equal(thread->emptied, 1);
     check_tree(thread);
     bounded_reset(&thread->arena, thread->tree);
     forget_marks(thread);
@@ -247,7 +246,7 @@ static void test_full_arena(void **state)
             check_tree(thread);
             assert_true(bounded_purged(&thread->arena, thread->tree) > 0);
         } else {
-            assert_int_equal(bounded_begin(&thread->arena, thread->tree), BOUNDED_NONE);
+            assert_false(bounded_begin(&thread->arena, thread->tree));
             assert_int_equal(
                 bounded_enter(&thread->arena, thread->tree, root_of(thread), 1, 2, 3, 0), 0);
             ref_t node = bounded_counter(&thread->arena, thread->tree, letter('A'));
@@ -282,7 +281,7 @@ static void test_damage(void **state)
         // The head itself is what the owner goes by.
         for (unsigned i = 0; i < 200 && from == buffer; i++) {
             ref_t node = root_of(thread);
-            if (bounded_begin(&thread->arena, thread->tree) == BOUNDED_NONE)
+            if (!bounded_begin(&thread->arena, thread->tree))
                 break;
             for (unsigned j = 0; j < 4; j++) {
                 ref_t next = bounded_enter(&thread->arena, thread->tree, node, next_random() % 9,
@@ -298,7 +297,7 @@ static void test_damage(void **state)
     struct thread *thread = new_thread(TREE_BOUNDED, 16, 16 << 10, TREE_PURGE_AGE);
     run(thread, 10, 10, 10);
     memset(thread->arena.base, 0, ARENA_BYTES);
-    assert_int_equal(bounded_begin(&thread->arena, thread->tree), BOUNDED_NONE);
+    assert_false(bounded_begin(&thread->arena, thread->tree));
     assert_int_equal(bounded_enter(&thread->arena, thread->tree, 77, 1, 2, 3, 0), 0);
     tree_charge(&thread->arena, thread->tree, 77, 5);
     free_thread(thread);
@@ -331,13 +330,13 @@ static void test_reader(void **state)
     assert_int_equal(pthread_create(&reader, NULL, read_lists, thread), 0);
     for (unsigned i = 0; i < 100000; i++) {
         ref_t node = root_of(thread);
-        assert_int_not_equal(bounded_begin(&thread->arena, thread->tree), BOUNDED_NONE);
+        assert_true(bounded_begin(&thread->arena, thread->tree));
         for (unsigned j = 0; j < 4; j++)
             node = bounded_enter(&thread->arena, thread->tree, node, next_random() % 9,
                                  1 + next_random() % 50, next_random() % 300, 0);
         tree_charge(&thread->arena, thread->tree, node, next_random() % 300);
         if (i % 5000 == 0)
-            bounded_ask_purge(&thread->arena, thread->tree);
+            bounded_empty(&thread->arena, thread->tree);
     }
     __atomic_store_n(&thread->ended, 1, __ATOMIC_RELEASE);
     void *result = NULL;
@@ -395,7 +394,7 @@ int main(void)
         cmocka_unit_test(test_budget),
         cmocka_unit_test(test_age),
         cmocka_unit_test(test_edges),
-        cmocka_unit_test(test_purge_on_request),
+        cmocka_unit_test(test_emptied_tree_keeps_its_root_and_its_sums),
         cmocka_unit_test(test_full_arena),
         cmocka_unit_test(test_damage),
         cmocka_unit_test(test_reader),

@@ -81,7 +81,7 @@ static void sample_bounded(struct forest *forest, bool unused)
     (void)unused;
     struct arena *arena = &forest->arena;
     ref_t node = tree_root(arena, forest->tree), held = 0;
-    if (bounded_begin(arena, forest->tree) == BOUNDED_NONE)
+    if (!bounded_begin(arena, forest->tree))
         return;
     for (unsigned i = 0; i < 6 && node; i++) {
         held = node;

@@ -221,14 +221,6 @@ int64_t entries_find(void (*hook)(void), uint64_t *skipped)
     return search.error ? search.error : search.added;
 }
 
-size_t entries_count(void)
-{
-    size_t count = 0;
-    for (struct patched_module *module = entries_first_module(); module; module = module->next)
-        count += entries_module_is_here(module) ? module->count : 0;
-    return count;
-}
-
 ptrdiff_t entries_index(const struct patched_module *module, uintptr_t back)
 {
     const uintptr_t entry = back - ENTRY_BYTES;

@@ -59,8 +59,6 @@ bool entries_is_return(uintptr_t address);
 // True if the address lies between an entry and the hook. Signal-safe.
 bool entries_is_relay(uintptr_t address);
 
-size_t entries_count(void);
-
 // True if entries of two modules have had the same lower half of their addresses. Signal-safe.
 bool entries_are_ambiguous(void);
 

@@ -103,9 +103,9 @@ ref_t unwind_pass_insert_path(struct unwind_pass *pass)
                               .count = unwind_pass_walked(pass),
                               .same = same_as_last(pass),
                               .weight = pass->amount};
-    const enum bounded_room room = bounded_begin(walker->arena, walker->tree);
-    ref_t node = room == BOUNDED_NONE ? 0 : place(&placing);
-    if (!node && room != BOUNDED_NONE) {
+    const bool has_buffer = bounded_begin(walker->arena, walker->tree);
+    ref_t node = has_buffer ? place(&placing) : 0;
+    if (!node && has_buffer) {
         bounded_empty(walker->arena, walker->tree);
         placing.detached = false;
         node = place(&placing);

@@ -408,13 +408,11 @@ ref_t unwind_pass_insert_bounded(struct unwind_pass *pass, uintptr_t leaf_sp)
     struct walker *walker = pass->walker;
     struct junction junction = {0};
     unwind_pass_name_leaf(pass);
-    const enum bounded_room room = bounded_begin(walker->arena, walker->tree);
-    if (room == BOUNDED_EMPTIED)
-        rebuild(walker, walker->count);
+    const bool has_buffer = bounded_begin(walker->arena, walker->tree);
     join(pass, leaf_sp, &junction);
     check_junction(walker, &junction);
-    ref_t node = room == BOUNDED_NONE ? 0 : descend(pass, &junction);
-    if (!node && room != BOUNDED_NONE) {
+    ref_t node = has_buffer ? descend(pass, &junction) : 0;
+    if (!node && has_buffer) {
         bounded_empty(walker->arena, walker->tree);
         rebuild(walker, junction.adoptable ? junction.keep : walker->count);
         check_junction(walker, &junction);

@@ -204,19 +204,12 @@ static bool find_room(const struct arena *arena, struct bounded *bounded, ref_t 
     return bounded_edges_left(bounded) || (by_age && find_edges(arena, bounded, held, also_held));
 }
 
-enum bounded_room bounded_begin(struct arena *arena, ref_t tree)
+bool bounded_begin(struct arena *arena, ref_t tree)
 {
     struct bounded *bounded = bounded_at(arena, tree);
     // The tool zeroes the memory of processes that it takes for dead: then there is no root.
-    if (!bounded->tree.root || (!capacity_of(bounded) && !bounded_lay_out(arena, bounded)) ||
-        !bounded_is_whole(arena, bounded))
-        return BOUNDED_NONE;
-    // Relaxed: it is a wish, no data comes with it.
-    if (!atomic_load_explicit(&bounded->purge_wanted, memory_order_relaxed))
-        return BOUNDED_ROOM;
-    atomic_store_explicit(&bounded->purge_wanted, 0, memory_order_relaxed);
-    forget_all(arena, bounded);
-    return BOUNDED_EMPTIED;
+    return bounded->tree.root && (capacity_of(bounded) || bounded_lay_out(arena, bounded)) &&
+           bounded_is_whole(arena, bounded);
 }
 
 void bounded_empty(struct arena *arena, ref_t tree)
@@ -347,7 +340,7 @@ void bounded_charge(struct arena *arena, ref_t tree, ref_t ref, uint64_t cost)
 ref_t bounded_counter(struct arena *arena, ref_t tree, place_t function)
 {
     const ref_t root = bounded_at(arena, tree)->tree.root;
-    if (bounded_begin(arena, tree) == BOUNDED_NONE)
+    if (!bounded_begin(arena, tree))
         return root;
     ref_t node = bounded_enter(arena, tree, root, 0, function, 0, 0);
     if (!node) {
@@ -370,11 +363,6 @@ bool bounded_is(const struct arena *arena, ref_t tree, ref_t ref, ref_t parent, 
 uint32_t bounded_capacity(const struct arena *arena, ref_t tree)
 {
     return capacity_of(bounded_at(arena, tree));
-}
-
-void bounded_ask_purge(struct arena *arena, ref_t tree)
-{
-    atomic_store_explicit(&bounded_at(arena, tree)->purge_wanted, 1, memory_order_relaxed);
 }
 
 uint64_t bounded_purged(const struct arena *arena, ref_t tree)

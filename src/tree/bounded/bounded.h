@@ -35,16 +35,10 @@
 // tree_new().
 ref_t bounded_new(struct arena *arena, const struct tree_options *options);
 
-enum bounded_room {
-    BOUNDED_ROOM,    // there is room
-    BOUNDED_EMPTIED, // there is room, since every node but the root is gone
-    BOUNDED_NONE,    // there is none and never will be: the buffer is too small, or was refused
-};
-
-// Before a sample: takes the buffer, if that is still to be done, and does what bounded_ask_purge()
-// asked for. The sample's calls of bounded_enter() come next, from the oldest frame to the
-// youngest.
-enum bounded_room bounded_begin(struct arena *arena, ref_t tree);
+// Before a sample: takes the buffer, if that is still to be done. The sample's calls of
+// bounded_enter() come next, from the oldest frame to the youngest. False if there is no buffer and
+// never will be: it is too small, or was refused.
+bool bounded_begin(struct arena *arena, ref_t tree);
 
 // The frame below `parent`, made if it is new; `cost` is added to the weight of the edge. Never
 // searches below a node that was just made. Where that makes room, and the tree forgets by age,
@@ -76,9 +70,6 @@ ref_t bounded_counter(struct arena *arena, ref_t tree, place_t function);
 
 // Nodes that the buffer has room for; 0 before it was taken.
 uint32_t bounded_capacity(const struct arena *arena, ref_t tree);
-
-// From any thread: the writer is to forget everything before its next sample.
-void bounded_ask_purge(struct arena *arena, ref_t tree);
 
 // The cost of contexts that were forgotten so far.
 uint64_t bounded_purged(const struct arena *arena, ref_t tree);

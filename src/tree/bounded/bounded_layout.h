@@ -40,11 +40,10 @@ struct bounded {
     struct tree tree; // for readers of any tree, and tree.c; edges are not kept there
     struct edge root_edge;
     uint64_t bytes;
-    uint32_t purge;                // enum tree_purge
-    uint32_t refused;              // there was no room for the buffer in the arena
-    _Atomic uint32_t purge_wanted; // any thread sets it, the owner takes it
-    _Atomic uint32_t edge_epoch;   // the owner writes
-    _Atomic uint64_t purged;       // the owner writes
+    uint32_t purge;              // enum tree_purge
+    uint32_t refused;            // there was no room for the buffer in the arena
+    _Atomic uint32_t edge_epoch; // the owner writes
+    _Atomic uint64_t purged;     // the owner writes
     // Written once, capacity last and with release; 0: no buffer yet.
     ref_t block;
     ref_t nodes; // the first one
