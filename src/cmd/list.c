@@ -9,29 +9,18 @@
 #include "cmd/record/restriction.h"
 #include "cmd/record/sources.h"
 #include "cmd/terminal.h"
+#include "event/event.h"
 #include <errno.h>
 #include <getopt.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
 
-static const struct {
-    const char *name, *unit, *meaning;
-} events[] = {
-    [LIVE_EVENT_CPU] = {"cpu", "ns", "time that threads run on a processor, in the kernel too"},
-    [LIVE_EVENT_WALL] = {"wall", "ns", "time that passes while threads exist, waiting included"},
-    [LIVE_EVENT_CALLS] = {"calls", "calls", "every call, by hooks in functions or at call sites"},
-    [LIVE_EVENT_ALLOC] = {"alloc", "bytes",
-                          "memory that is allocated, freed, live and at the peak"},
-};
-
 static const char *const meanings[] = {
     [LIVE_SOURCE_SIGTRAP] = "perf event, delivered at once",
     [LIVE_SOURCE_SIGNAL] = "perf event, delivered by an ordinary signal",
     [LIVE_SOURCE_TIMER] = "timer on CPU time, as coarse as the tick",
 };
-
-#define EVENTS (sizeof events / sizeof *events)
 
 // The end of a line that has begun already; what does not fit stands below, from `column` on.
 static void put_wrapped(const struct text_style *style, unsigned column, const char *format, ...)
@@ -51,11 +40,11 @@ static void print_text(void)
 {
     const struct text_style style = terminal_style();
     printf("events ('cairn record -e NAME'):\n");
-    for (unsigned event = 0; event < EVENTS; event++) {
+    for (unsigned event = 0; event < LIVE_EVENTS; event++) {
         enum live_source best = best_source(event);
-        printf("\n  %-6s ", events[event].name);
-        put_wrapped(&style, 9, "%s: %s", events[event].meaning,
-                    best || live_event_counts(event) ? "works here" : "does not work here");
+        printf("\n  %-6s ", event_of(event)->name);
+        put_wrapped(&style, 9, "%s: %s", event_of(event)->meaning,
+                    best || !event_of(event)->by_clock ? "works here" : "does not work here");
         for (unsigned source = LIVE_SOURCE_SIGTRAP; source <= LIVE_SOURCE_TIMER; source++) {
             int error = try_source(event, source);
             if (error == -ENOTSUP)
@@ -96,12 +85,12 @@ static void print_json(void)
     json_object(&json);
     json_key(&json, "events");
     json_spread_array(&json);
-    for (unsigned event = 0; event < EVENTS; event++) {
+    for (unsigned event = 0; event < LIVE_EVENTS; event++) {
         enum live_source best = best_source(event);
         json_object(&json);
-        json_put_string(&json, "name", events[event].name);
-        json_put_string(&json, "unit", events[event].unit);
-        json_put_bool(&json, "works", best != LIVE_SOURCE_AUTO || live_event_counts(event));
+        json_put_string(&json, "name", event_of(event)->name);
+        json_put_string(&json, "unit", event_of(event)->unit);
+        json_put_bool(&json, "works", best != LIVE_SOURCE_AUTO || !event_of(event)->by_clock);
         json_put_string(&json, "source", best ? live_source_name(best) : NULL);
         json_key(&json, "sources");
         json_array(&json);

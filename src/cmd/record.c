@@ -17,6 +17,7 @@
 #include "cmd/record/restriction.h"
 #include "cmd/record/signals.h"
 #include "cmd/record/sources.h"
+#include "event/event.h"
 #include <dlfcn.h>
 #include <errno.h>
 #include <fcntl.h>
@@ -63,7 +64,7 @@ static int check_sources(const struct record_options *options)
 {
     enum live_source source = options->source;
     struct restriction why;
-    if (live_event_counts(options->event))
+    if (!event_of(options->event)->by_clock)
         return 0;
     // Where there is wall time there is a clock for CPU time.
     const enum live_event event =
@@ -75,9 +76,9 @@ static int check_sources(const struct record_options *options)
         return 0;
     if (source != LIVE_SOURCE_AUTO)
         complain("cannot sample %s by %s here: %s; 'cairn list' shows what works",
-                 event_names[event], live_source_name(source), strerror(-error));
+                 event_of(event)->name, live_source_name(source), strerror(-error));
     else if (restriction_of(event, &why))
-        complain("cannot sample %s here: %s; %s%sor use -e cpu", event_names[event], why.reason,
+        complain("cannot sample %s here: %s; %s%sor use -e cpu", event_of(event)->name, why.reason,
                  why.remedy, *why.remedy ? ", " : "");
     return STATUS_MISUSE;
 }

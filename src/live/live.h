@@ -41,12 +41,6 @@ enum live_event {
     LIVE_EVENTS
 };
 
-// Events that happen in the program itself, rather than by a clock.
-static inline int live_event_counts(unsigned event)
-{
-    return event == LIVE_EVENT_CALLS || event == LIVE_EVENT_ALLOC;
-}
-
 // With the alloc event, the values of a statement in a full tree. Live is what was allocated less
 // what was freed. Live at the process' peak are the saved values, if their stamp is the peak's
 // (live_alloc). Otherwise nothing has changed here since then, and it is what is live now.
@@ -235,7 +229,7 @@ struct live_phase {
     char text[]; // followed by a zero
 };
 
-// The calls that created threads, and the frames they were made from (track/thread_creation.h).
+// The calls that created threads, and the frames they were made from (track/context_id/thread_creation.h).
 // Steps are numbered from 1 and never change; whoever creates a thread adds some, under a lock of
 // the agent.
 enum {

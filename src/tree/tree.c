@@ -6,7 +6,7 @@
 
 // The first size of a full tree. Thousands of threads may live at once and most of them take few
 // samples, so everything starts small (about 1.5 KB with one metric) and doubles.
-enum { FIRST_NODES = 16, MOST_NODES = 4096, AGENT_MAP_NODES = 16 };
+enum { FIRST_NODES = 16, MOST_NODES = 4096, RESERVE_NODES = 16 };
 
 static bool is_bounded(const struct tree *tree)
 {
@@ -183,7 +183,7 @@ static ref_t full_new(struct arena *arena, const struct tree_options *options)
     tree->metrics = metrics;
     tree->hot_from = (ref_t)(arena_kept_from(arena) / 8);
     ref_t first = tree_block_new(arena, ref, metrics, FIRST_NODES, true);
-    tree->reserve = tree_block_new(arena, ref, metrics, AGENT_MAP_NODES, true);
+    tree->reserve = tree_block_new(arena, ref, metrics, RESERVE_NODES, true);
     if (!first || !tree->reserve || !tree_edges_start(arena, ref))
         return 0;
     ref_t root_edge =

@@ -5,7 +5,7 @@
 #include "unwind/unwind.h"
 
 // A walk that notes what it reads.
-struct tracker {
+struct word_walk {
     struct unwind_trail *trail;
     struct unwind_bounds bounds;
     size_t most;
@@ -14,7 +14,7 @@ struct tracker {
     bool fp_noted;
 };
 
-static bool note(struct tracker *walk, uintptr_t place, uintptr_t *value)
+static bool note(struct word_walk *walk, uintptr_t place, uintptr_t *value)
 {
     struct unwind_trail *trail = walk->trail;
     if (trail->count == walk->most || !stack_holds(&walk->bounds, place))
@@ -26,7 +26,7 @@ static bool note(struct tracker *walk, uintptr_t place, uintptr_t *value)
 
 // The frame pointer matters, as it has not until now: functions that use the register for something
 // else save it, too, and what they save is any value.
-static bool use_fp(struct tracker *walk)
+static bool use_fp(struct word_walk *walk)
 {
     uintptr_t value;
     if (walk->fp_noted)
@@ -38,7 +38,7 @@ static bool use_fp(struct tracker *walk)
     return true;
 }
 
-static bool find_cfa(struct tracker *walk, const union unwind_recipe *recipe, uintptr_t *cfa)
+static bool find_cfa(struct word_walk *walk, const union unwind_recipe *recipe, uintptr_t *cfa)
 {
     const unsigned kind = recipe->kind;
     const unsigned base = kind == RECIPE_SP   ? ARCH_SP
@@ -59,7 +59,7 @@ static bool find_cfa(struct tracker *walk, const union unwind_recipe *recipe, ui
     return true;
 }
 
-static bool find_fp(struct tracker *walk, const union unwind_recipe *recipe, uintptr_t cfa)
+static bool find_fp(struct word_walk *walk, const union unwind_recipe *recipe, uintptr_t cfa)
 {
     const uintptr_t distance = (uintptr_t)(recipe->fp_offset * 8L);
     if (!recipe->fp_offset && !(recipe->detail & DETAIL_FP_AT_FP))
@@ -96,7 +96,7 @@ static bool find_recipe(uintptr_t *pc, uintptr_t sp, union unwind_recipe *recipe
 bool unwind_follow(struct unwind_trail *trail, size_t most, uintptr_t pc, uintptr_t sp,
                    uintptr_t bp, struct unwind_bounds bounds, uintptr_t stop)
 {
-    struct tracker walk = {.trail = trail, .bounds = bounds, .most = most, .sp = sp, .fp = bp};
+    struct word_walk walk = {.trail = trail, .bounds = bounds, .most = most, .sp = sp, .fp = bp};
     trail->count = trail->frames = 0;
     trail->by_fp = trail->stopped = false;
     for (;;) {

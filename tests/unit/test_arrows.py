@@ -20,7 +20,7 @@ ARROWS = {
     "tree": ["base"],
     "encode": ["base"],
     # the tool
-    "profile": ["live", "tree", "encode"],
+    "profile": ["live", "tree", "encode", "event"],
     "symbol": ["profile"],
     "analyze": ["symbol", "profile"],
     "export": ["analyze", "symbol", "profile"],
@@ -31,7 +31,7 @@ ARROWS = {
     "unwind": ["loadmap"],
     "patch": ["unwind"],
     "track": ["unwind", "patch", "tree", "live", "encode"],
-    "event": ["unwind", "tree", "live"],
+    "event": ["live"],
     "agent": ["event", "track"],
 }
 # The load map may publish into the shared memory: live lies at its level, above base alone.
@@ -58,11 +58,11 @@ FOLDERS = {
     "profile/recorder": ["profile", "profile/merge"],
     "symbol": ["symbol/dwarf", "symbol/files"],
     "symbol/dwarf": ["symbol", "symbol/files"],
-    "track": ["track/walk"],
+    "track": ["track/calls", "track/calls/bursts", "track/calls/trigger", "track/encode", "track/walk"],
     "track/calls": ["track/calls/bursts", "track/walk"],
     "track/calls/bursts": ["track/calls"],
     "track/calls/trigger": ["track/calls", "track/walk"],
-    "track/context_id": ["track", "track/encode", "track/walk"],
+    "track/context_id": ["track/encode", "track/walk"],
     "track/encode": ["track/calls", "track/context_id", "track/walk"],
     "tree": ["tree/bounded", "tree/miners"],
     "tree/bounded": ["tree"],

@@ -4,7 +4,7 @@
 // becomes of a table that the program has scribbled over.
 
 #include "loadmap/loadmap.h"
-#include "track/thread_creation.h"
+#include "track/context_id/thread_creation.h"
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stdlib.h>

@@ -105,7 +105,7 @@ NUMBERS = [
     (FEW_CREATIONS, "docs/threads.md", r"such calls, (\d+) with", plain),
     (CREATIONS, "docs/limits.md", r"notes (\d+) calls that create", plain),
     (FEW_CREATIONS, "docs/limits.md", r"create threads, (\d+) with", plain),
-    (("src/track/thread_creation.h", r"CREATION_LEVELS = (\d+)"), "docs/threads.md", r"Up to\s+(\d+)\s+threads", plain),
+    (("src/track/context_id/thread_creation.h", r"CREATION_LEVELS = (\d+)"), "docs/threads.md", r"Up to\s+(\d+)\s+threads", plain),
     (LAPS, "docs/bursts.md", r"one of the next (\d+) laps", plain),
     (LAPS, "docs/bursts.md", r"one of the (\d+) laps before", plain),
     (LAPS, "docs/bursts.md", r"than make (\d+) laps", plain),

@@ -4,14 +4,11 @@
 #include "base/agent_map.h"
 #include "base/likely.h"
 #include "event/blocks.h"
-#include "track/encode/event_context.h"
-#include "unwind/arch.h"
 #include <errno.h>
 #include <sys/mman.h>
 #include <sys/single_threaded.h>
 
 #define TABLE_LEAST 4096
-#define WALKS_WITHOUT 100 // a thread that allocates little does not remember its walks
 
 static const volatile uint32_t never = 0;
 const volatile uint32_t *alloc_switch = &never;
@@ -102,99 +99,10 @@ static inline void note_live(uint64_t size)
 }
 
 // Where the program has called the function that has this frame.
-struct caller {
-    uintptr_t pc, sp, bp;
-};
-
-static inline struct caller caller_of(const void *frame)
+static inline struct caller_registers caller_of(const void *frame)
 {
     const uintptr_t *words = frame;
-    return (struct caller){.pc = words[1], .sp = (uintptr_t)(words + 2), .bp = words[0]};
-}
-
-// As a handler would see it that has interrupted the call: followed calls, and numbers in trees
-// that forget.
-static ref_t sampled_node(struct thread *thread, const struct caller *caller, uint64_t size)
-{
-    ucontext_t context = {.uc_flags = 0};
-    char *registers = (char *)&context;
-    *(uintptr_t *)(registers + arch_context_offset(ARCH_RA)) = caller->pc - 1;
-    *(uintptr_t *)(registers + arch_context_offset(ARCH_SP)) = caller->sp;
-    *(uintptr_t *)(registers + arch_context_offset(ARCH_FP)) = caller->bp;
-    if (thread->calls)
-        return calls_sample(thread->calls, &context);
-    encode_in_handler++; // functions of libc may be patched: their calls must not count
-    atomic_signal_fence(memory_order_seq_cst);
-    const ref_t node = encode_sample(encode_current, &thread->walker, &context, size);
-    atomic_signal_fence(memory_order_seq_cst);
-    encode_in_handler--;
-    return node;
-}
-
-// A walk. If there are some, remembering them pays.
-static __attribute__((noinline)) ref_t walk(struct thread *thread, const struct caller *caller,
-                                            uint64_t size)
-{
-    struct walker *walker = &thread->walker;
-    const ref_t node = walk_here(walker, caller->pc, caller->sp, caller->bp, size);
-    if (!thread->stack_cache && alloc.keeps && ++thread->walks > WALKS_WITHOUT)
-        thread->stack_cache = agent_map_map(sizeof *thread->stack_cache);
-    if (thread->stack_cache)
-        stack_cache_keep(thread->stack_cache, walker, caller->pc, caller->sp, caller->bp, node);
-    return node;
-}
-
-// Compares the remembered node with that of a walk, which is right.
-static ref_t verified(struct thread *thread, const struct caller *caller, uint64_t size,
-                      ref_t remembered)
-{
-    const ref_t node = walk_here(&thread->walker, caller->pc, caller->sp, caller->bp, size);
-    count((uint64_t *)&totals()->verified, 1);
-    count((uint64_t *)&totals()->mismatches, node != remembered);
-    return node;
-}
-
-static inline ref_t walked_node(struct thread *thread, const struct caller *caller, uint64_t size)
-{
-    const ref_t node = LIKELY(thread->stack_cache != NULL)
-                           ? stack_cache_find(thread->stack_cache, &thread->walker, caller->pc,
-                                              caller->sp, caller->bp)
-                           : 0;
-    if (!LIKELY(node != 0))
-        return walk(thread, caller, size);
-    return LIKELY(!agent.session->options.verify) ? node : verified(thread, caller, size, node);
-}
-
-// By the number; if that does not lead to a node, by a walk.
-static ref_t encoded_node(struct thread *thread, const struct caller *caller, uint64_t size)
-{
-    struct walker *walker = &thread->walker;
-    if (!thread->notes) {
-        thread->notes = agent_map_map(sizeof *thread->notes);
-        if (!thread->notes)
-            return walk_here(walker, caller->pc, caller->sp, caller->bp, size);
-    }
-    ref_t node = encode_here(thread->notes, walker, caller->pc, caller->sp);
-    if (LIKELY(node != 0))
-        return node;
-    encode_in_handler++; // as above
-    atomic_signal_fence(memory_order_seq_cst);
-    node = walked_node(thread, caller, size);
-    if (LIKELY(!thread->notes->due))
-        agent.process->encode.walked++; // one may be lost, with threads
-    else
-        encode_here_walked(thread->notes, walker, caller->pc, caller->sp, caller->bp, node);
-    atomic_signal_fence(memory_order_seq_cst);
-    encode_in_handler--;
-    return node;
-}
-
-static inline ref_t context_node(struct thread *thread, const struct caller *caller, uint64_t size)
-{
-    if (LIKELY(!thread->calls && !encode_current))
-        return walked_node(thread, caller, size);
-    return alloc.keeps && !thread->calls ? encoded_node(thread, caller, size)
-                                         : sampled_node(thread, caller, size);
+    return (struct caller_registers){.pc = words[1], .sp = (uintptr_t)(words + 2), .bp = words[0]};
 }
 
 static inline void charge(ref_t ref, uint64_t size)
@@ -206,11 +114,11 @@ static inline void charge(ref_t ref, uint64_t size)
 }
 
 // Charges a block to the context that it is allocated in. Its node; 0: it has none for good.
-static ref_t attribute(struct thread *thread, const struct caller *caller, uint64_t size)
+static ref_t attribute(struct thread *thread, const struct caller_registers *caller, uint64_t size)
 {
     if (thread_is_misplaced(thread))
         thread_move(thread);
-    const ref_t node = context_node(thread, caller, size);
+    const ref_t node = tracker->locate_caller(&thread->tracked, caller, size);
     struct live_thread *record = thread->record;
     if (LIKELY(!alloc.beside)) {
         record->stats.samples++;
@@ -246,7 +154,7 @@ bool alloc_is_noting(const struct thread *thread, uintptr_t sp)
 
 void alloc_note(const void *block, size_t size, const void *frame)
 {
-    const struct caller caller = caller_of(frame);
+    const struct caller_registers caller = caller_of(frame);
     struct thread *thread = thread_current;
     ref_t node = 0;
     if (!agent_is_recording())
@@ -355,8 +263,8 @@ static void find_functions(void)
                    "allocates is not seen");
     if (!alloc_functions)
         return;
-    encode_leave_calls(functions, alloc_functions(functions, 16));
-    encode_doubt_functions(functions, alloc_real_functions(functions, 16));
+    trackers_leave_calls(functions, alloc_functions(functions, 16));
+    trackers_doubt_functions(functions, alloc_real_functions(functions, 16));
 }
 
 void alloc_count_memory(void)

@@ -10,7 +10,7 @@
 #include "agent/session/can_preload.h"
 #include "agent/session/environment.h"
 #include "base/lock.h"
-#include "track/encode/encode.h"
+#include "track/tracker.h"
 #include <alloca.h>
 #include <errno.h>
 #include <pthread.h>
@@ -212,7 +212,7 @@ INTERPOSED int execle(const char *path, const char *first, ...)
     ({                                                                                             \
         const bool handed = agent.armed && signals_before_spawn();                                 \
         int result = (call);                                                                       \
-        encode_distrust();                                                                         \
+        tracker_doubt();                                                                           \
         if (handed)                                                                                \
             signals_after_spawn();                                                                 \
         result;                                                                                    \
@@ -258,7 +258,7 @@ INTERPOSED FILE *popen(const char *command, const char *type)
     } else {
         stream = REAL(popen)(command, type);
     }
-    encode_distrust();
+    tracker_doubt();
     return stream;
 }
 
@@ -309,7 +309,7 @@ INTERPOSED int system(const char *command)
 {
     if (!command || !follows()) {
         int result = REAL(system)(command);
-        encode_distrust();
+        tracker_doubt();
         return result;
     }
     struct system_signals held;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Calls of the program that the walk tracker must know of: libraries that go, and looks at the
+// Calls of the program that trackers must know of: libraries that go, and looks at the
 // stack.
 
 #include "agent/interpose/dl_interpose.h"
@@ -7,7 +7,6 @@
 #include "agent/thread/thread.h"
 #include "loadmap/loadmap.h"
 #include "patch/sites.h"
-#include "track/encode/encode.h"
 #include <alloca.h>
 #include <dlfcn.h>
 #include <execinfo.h>
@@ -19,12 +18,12 @@
 
 INTERPOSED int dlclose(void *handle)
 {
-    if (!agent.armed || encode_hears_of_unloading())
+    if (!agent.armed || trackers_see_unloading())
         return REAL(dlclose)(handle);
     loadmap_before_unload();
     int result = REAL(dlclose)(handle);
     loadmap_after_unload();
-    calls_note_unload();
+    trackers_forget_places();
     return result;
 }
 
@@ -37,7 +36,7 @@ INTERPOSED int dlclose(void *handle)
     INTERPOSED __attribute__((noreturn, optimize("no-omit-frame-pointer"))) void name(             \
         struct __jmp_buf_tag buffer[1], int value)                                                 \
     {                                                                                              \
-        encode_jump(buffer, __builtin_frame_address(0));                                           \
+        tracker_jump(buffer, __builtin_frame_address(0));                                          \
         real_##name()(buffer, value);                                                              \
         __builtin_unreachable();                                                                   \
     }

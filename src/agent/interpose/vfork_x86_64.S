@@ -7,7 +7,7 @@
     .globl vfork, __vfork
     .type vfork, @function
     .type __vfork, @function
-    .hidden encode_distrust
+    .hidden tracker_doubt
 
     .text
 vfork:
@@ -28,7 +28,7 @@ __vfork:
     .cfi_rel_offset %rip, 0
     pushq %rax
     .cfi_adjust_cfa_offset 8
-    call encode_distrust
+    call tracker_doubt
 1:  popq %rax
     .cfi_adjust_cfa_offset -8
     popq %rdi

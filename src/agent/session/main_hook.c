@@ -5,7 +5,6 @@
 #include "agent/interpose/real.h"
 #include "agent/thread/thread.h"
 #include "track/context_id/context_id.h"
-#include "track/encode/encode.h"
 #include <errno.h>
 
 typedef int main_function(int, char **, char **);
@@ -22,7 +21,7 @@ __libc_start_main(main_function *main, int argc, char **argv, void (*init)(void)
     context_id_begin_thread((uintptr_t)main);
     if (agent.active && thread_self) {
         const int saved_errno = errno;
-        encode_open((uintptr_t)main, thread_self->stack);
+        tracker_enter((uintptr_t)main, thread_self->stack);
         errno = saved_errno;
     }
     return real(main, argc, argv, init, fini, loader_fini, stack_end);

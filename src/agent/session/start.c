@@ -8,6 +8,7 @@
 #include "agent/interpose/signals.h"
 #include "agent/session/agent.h"
 #include "agent/session/environment.h"
+#include "agent/session/event_starts.h"
 #include "agent/session/phase.h"
 #include "agent/session/tracer.h"
 #include "agent/thread/signal_stack.h"
@@ -18,14 +19,11 @@
 #include "base/lock.h"
 #include "base/now.h"
 #include "loadmap/loadmap.h"
-#include "patch/entries/entries.h"
 #include "patch/sites.h"
 #include "patch/stub_cfi.h"
-#include "track/calls/bursts/burst.h"
-#include "track/calls/call_sites.h"
 #include "track/context_id/context_id.h"
-#include "track/encode/encode.h"
-#include "track/thread_creation.h"
+#include "track/context_id/thread_creation.h"
+#include "track/tracker.h"
 #include "track/walk/marker.h"
 #include "track/walk/program_unwinders.h"
 #include "track/walk/unmarkable.h"
@@ -298,27 +296,23 @@ static void set_state(enum live_state state)
     atomic_store_explicit(&agent.process->state, state, memory_order_release);
 }
 
-// Switches the entries of the program's functions on, for the tracker or as a trigger.
-static int follow_calls(void)
+static struct tracker_process tracker_process(void)
 {
-    const struct live_options *options = &agent.session->options;
-    if (options->burst_interval_ns)
-        burst_start(&(struct burst_options){.interval_ns = options->burst_interval_ns,
-                                            .length_ns = options->burst_length_ns,
-                                            .one_in = options->burst_one_in});
-    int64_t functions = options->tracker == LIVE_TRACKER_CALLS
-                            ? calls_start(options->calls_by, follows_exactly(options),
-                                          &agent.process->encode, (uintptr_t)signals_hand_on)
-                            : trigger_start();
-    if (functions < 0 && options->calls_by != LIVE_BY_ENTRIES) {
-        agent_note("call sites cannot be rewritten in a process: its calls were not followed");
-        return 0;
-    }
-    if (functions >= 0 && options->calls_window)
-        burst_start_window(agent_is_recording());
-    if (functions > 0 && options->empty_handler) // for measuring the hooks alone
-        entries_shut();
-    return functions < 0 ? (int)functions : 0;
+    return (struct tracker_process){
+        .options = &agent.session->options,
+        .encode = &agent.process->encode,
+        .alloc = &agent.process->alloc,
+        .hands_on = (uintptr_t)signals_hand_on,
+        .recording = agent_is_recording(),
+        .note = agent_note,
+    };
+}
+
+static int start_tracker(void)
+{
+    const struct tracker_process process = tracker_process();
+    tracker_choose((enum live_tracker)agent.session->options.tracker);
+    return tracker->start(&process);
 }
 
 // No library is linked to the program: what C library there is has come with us, and the program
@@ -402,17 +396,12 @@ static int join_session(int argc, char **argv, uint64_t charged)
     end_startup_event();
     // The time for installing hooks is not the program's.
     const uint64_t before = clock_now(LIVE_EVENT_CPU);
-    if (!error &&
-        (agent.session->options.tracker == LIVE_TRACKER_CALLS || agent.session->options.trigger))
-        error = follow_calls();
+    if (!error)
+        error = start_tracker();
     if (!error)
         error = thread_start_main(charged + clock_now(LIVE_EVENT_CPU) - before);
-    if (!error && agent.session->options.tracker == LIVE_TRACKER_ENCODE &&
-        !program_unwinder_has_memory() &&
-        encode_start(&agent.process->encode, &agent.session->options))
-        agent_note("call sites cannot be rewritten in a process: its stacks were walked");
-    if (!error && live_has(&agent.session->options, LIVE_EVENT_ALLOC))
-        error = alloc_start();
+    if (!error)
+        error = event_starts();
     if (!error)
         set_state(LIVE_RUNNING);
     return error;
@@ -463,18 +452,18 @@ static void join_as_child(struct live_process *parent, const struct arena *paren
                        "container (bwrap, unshare) or without a free descriptor: it was not "
                        "profiled, nor what it started");
         agent.active = false;
-        encode_after_fork(NULL);
+        trackers_after_fork(NULL);
         thread_after_fork();
         return;
     }
     set_state(LIVE_STARTING);
-    encode_after_fork(&agent.process->encode);
-    calls_sites_after_fork(&agent.process->encode);
+    const struct tracker_process process = tracker_process();
+    trackers_after_fork(&process);
     copy_command(parent, parent_arena);
     copy_modules(parent_arena, atomic_load_explicit(&parent->modules, memory_order_acquire));
     creation_after_fork(parent_arena, &parent->creations);
     thread_after_fork();
-    if (live_has(&agent.session->options, LIVE_EVENT_ALLOC) && alloc_start())
+    if (event_starts())
         agent_note("a child of fork has no memory to follow its allocations");
     unmap_slice(parent, parent_mapped, agent.own ? AGENT_MAP_PRIVATE : AGENT_MAP_SHARED);
     set_state(LIVE_RUNNING);
@@ -503,7 +492,7 @@ int agent_begin_own(const struct live_session *like)
     copy_modules(&waiting_arena, atomic_load_explicit(&waiting->modules, memory_order_acquire));
     unmap_slice(waiting, waiting_mapped, AGENT_MAP_PRIVATE);
     set_state(LIVE_RUNNING);
-    return 0;
+    return start_tracker();
 }
 
 void agent_after_fork(void)
@@ -514,10 +503,10 @@ void agent_after_fork(void)
     sites_after_fork();
     exec_after_fork();
     api_after_fork();
-    burst_after_fork();
+    trackers_break_locks();
     if (!agent.active) {
         loadmap_after_fork();
-        encode_after_fork(NULL);
+        trackers_after_fork(NULL);
         thread_after_fork();
         agent.pid = now_process();
         return;

@@ -7,11 +7,10 @@
 #include "agent/interpose/syscall.h"
 #include "agent/session/tracer.h"
 #include "agent/thread/thread.h"
+#include "base/agent_code.h"
 #include "base/huge.h"
 #include "base/likely.h"
 #include "event/ring.h"
-#include "track/calls/bursts/burst.h"
-#include "track/encode/encode.h"
 #include "track/kernel_frames.h"
 #include "unwind/arch.h"
 
@@ -48,12 +47,12 @@ static uint64_t cpu_clock(struct thread *thread, uint64_t wall, bool late)
     return passed == CPU_GUESS_ASK ? clock_now(LIVE_EVENT_CPU) : thread->last + (uint64_t)passed;
 }
 
-// The tree, or the walker, is in the middle of a change that was interrupted.
+// The tree, or the tracker, is in the middle of a change that was interrupted.
 static bool is_bad_moment(struct thread *thread, const void *ucontext)
 {
     const uintptr_t sp =
         *(const uintptr_t *)((const char *)ucontext + arch_context_offset(ARCH_SP));
-    if (thread->trigger && thread->trigger->firing) {
+    if (tracked_is_busy(&thread->tracked)) {
         thread->record->stats.lost++;
         return true;
     }
@@ -63,10 +62,7 @@ static bool is_bad_moment(struct thread *thread, const void *ucontext)
 
 static ref_t find_node(struct thread *thread, void *ucontext, uint64_t weight)
 {
-    const ref_t node = UNLIKELY(thread->calls) ? calls_sample(thread->calls, ucontext)
-                       : UNLIKELY(encode_current)
-                           ? encode_sample_aside(encode_current, &thread->walker, ucontext, weight)
-                           : walk_sample(&thread->walker, ucontext, weight);
+    const ref_t node = tracker->locate(&thread->tracked, ucontext, weight);
     return UNLIKELY(arch_may_be_in_system_call(ucontext)) && node && agent.session->options.kernel
                ? kernel_frames_node(&agent.arena, thread->record->tree, node, ucontext)
                : node;
@@ -214,14 +210,15 @@ static void take_sample(void *ucontext, enum tick tick)
     if (UNLIKELY(begin >= thread->tracer_ns) && leave_to_tracer(thread, begin))
         return;
     unwind_expect(ucontext);
-    if (UNLIKELY(options->calls_window))
-        burst_tick_window(thread->calls, ucontext, agent_is_recording());
-    if (UNLIKELY(options->event == LIVE_EVENT_CALLS)) {
-        if (options->burst_interval_ns)
-            clock_set(&thread->clock, options, burst_tick(thread->calls, ucontext));
-        else
-            clock_resume(&thread->clock, options);
-        return;
+    if (UNLIKELY(tracker->tick != NULL)) {
+        const uint64_t next = tracker->tick(&thread->tracked, ucontext, agent_is_recording());
+        if (options->event == LIVE_EVENT_CALLS) { // the clock is there for that alone
+            if (next)
+                clock_set(&thread->clock, options, next);
+            else
+                clock_resume(&thread->clock, options);
+            return;
+        }
     }
     if (UNLIKELY(tick == TICK_WAIT) && live_has_wall_beside(options)) {
         take_wait(thread, ucontext, begin);
@@ -276,9 +273,7 @@ static void take_sample(void *ucontext, enum tick tick)
 
 void sample_tick(void *ucontext, enum tick tick)
 {
-    encode_in_handler++;
-    atomic_signal_fence(memory_order_seq_cst);
+    agent_code_begin();
     take_sample(ucontext, tick);
-    atomic_signal_fence(memory_order_seq_cst);
-    encode_in_handler--;
+    agent_code_end();
 }

@@ -8,10 +8,9 @@
 #include "base/agent_map.h"
 #include "base/now.h"
 #include "base/signal_mask.h"
+#include "event/event.h"
 #include "loadmap/loadmap.h"
-#include "track/calls/bursts/burst.h"
-#include "track/encode/event_context.h"
-#include "track/thread_creation.h"
+#include "track/context_id/thread_creation.h"
 #include "unwind/arch.h"
 #include <errno.h>
 #include <pthread.h>
@@ -20,7 +19,6 @@
 #include <unistd.h>
 
 #define SHORTEST_NS 10000 // to a first tick that is due already: the kernel can do no shorter
-#define ALLOC_SLACK 16    // frames between the marker and where a block is allocated
 #define UNLIMITED_STACK (UINT64_C(64) << 30) // the reach of a stack without a limit
 
 __thread struct thread *thread_current;
@@ -34,92 +32,29 @@ static void publish_source(const struct thread_clock *clock)
     agent.process->source = clock->source;
 }
 
-// A walk of few frames must still come to the marker, which may be four times as far away.
-static size_t alloc_slack(const struct live_options *options)
+static int open_tracker(struct thread *thread)
 {
-    const size_t near = options->bounded_depth > 0 ? (options->bounded_depth - 1) / 4 : 0;
-    return options->tree == LIVE_TREE_BOUNDED && near < ALLOC_SLACK ? near : ALLOC_SLACK;
-}
-
-static int open_walker(struct thread *thread, struct unwind_bounds stack)
-{
-    const struct live_options *options = &agent.session->options;
-    int error = walk_open(
-        &thread->walker, &agent.arena, thread->record->tree, &thread->record->stats, stack,
-        options->marker && options->tracker == LIVE_TRACKER_WALK && !arch_protects_returns());
-    if (options->tree == LIVE_TREE_BOUNDED)
-        thread->walker.limit = options->bounded_depth;
-    thread->walker.whole =
-        options->tree == LIVE_TREE_BOUNDED && options->tracker == LIVE_TRACKER_ENCODE;
-    if (live_has(options, LIVE_EVENT_ALLOC)) {
-        thread->walker.keeps_returns = 0; // bytes is what a report shows, not how often
-        thread->walker.slack = alloc_slack(options);
-    }
-    if (error || !options->trigger)
-        return error;
-    thread->trigger = agent_map_map(sizeof *thread->trigger);
-    if (!thread->trigger)
-        return -ENOMEM;
-    thread->walker.keeps_returns = 0; // frames count calls
-    const struct trigger_options trigger = {
-        .period = options->call_period,
+    const struct tracker_place place = {
+        .arena = &agent.arena,
+        .tree = thread->record->tree,
+        .stats = &thread->record->stats,
         .thread = thread->id,
-        .stack = stack,
-        .by_function = options->trigger == LIVE_TRIGGER_BY_FUNCTION,
-        .randomised = options->randomised,
-        .weights = options->weights_all_new ? WALK_WEIGH_ALL_NEW : WALK_WEIGH_LAST,
-        .beside = options->event != LIVE_EVENT_CALLS,
+        .stack = thread->stack,
     };
-    trigger_open(thread->trigger, &thread->walker, &trigger);
-    return 0;
-}
-
-static int open_tracker(struct thread *thread, struct unwind_bounds stack)
-{
-    thread->walker.stack = stack;
-    if (agent.session->options.tracker != LIVE_TRACKER_CALLS)
-        return open_walker(thread, stack);
-    thread->calls = agent_map_map(sizeof *thread->calls);
-    if (!thread->calls)
-        return -ENOMEM;
-    int error = calls_open(thread->calls, &agent.arena, thread->record->tree,
-                           &thread->record->stats, thread->id, stack);
-    thread->calls->folds = agent.session->options.fold_recursion;
-    thread->calls->beside = agent.session->options.event != LIVE_EVENT_CALLS;
-    thread->calls->exact = follows_exactly(&agent.session->options);
-    if (thread->calls->beside && agent.session->options.tree == LIVE_TREE_HOT)
-        thread->calls->amount = 0; // its counts are the event's
-    return error;
+    return tracker->open(&thread->tracked, &place);
 }
 
 static void close_tracker(struct thread *thread)
 {
-    if (thread == thread_self) {
-        walk_current = NULL;
-        calls_current = NULL;
-        trigger_current = NULL;
-    }
+    if (thread == thread_self)
+        tracked_adopt(NULL);
     atomic_signal_fence(memory_order_seq_cst);
-    walk_close(&thread->walker);
-    if (thread->calls) {
-        calls_close(thread->calls);
-        agent_map_unmap(thread->calls, sizeof *thread->calls);
-    }
-    if (thread->trigger)
-        agent_map_unmap(thread->trigger, sizeof *thread->trigger);
-    if (thread->stack_cache)
-        agent_map_unmap(thread->stack_cache, sizeof *thread->stack_cache);
-    if (thread->notes)
-        agent_map_unmap(thread->notes, sizeof *thread->notes);
-    thread->stack_cache = NULL;
-    thread->notes = NULL;
-    thread->calls = NULL;
-    thread->trigger = NULL;
+    tracker->close(&thread->tracked);
 }
 
 static bool needs_clock(const struct live_options *options)
 {
-    return !live_event_counts(options->event) || options->burst_interval_ns ||
+    return event_of(options->event)->by_clock || options->burst_interval_ns ||
            options->calls_window;
 }
 
@@ -135,9 +70,7 @@ static uint64_t event_clock(const struct thread *thread)
 static void adopt(struct thread *thread)
 {
     thread_current = thread;
-    walk_current = thread->calls ? NULL : &thread->walker;
-    calls_current = thread->calls;
-    trigger_current = thread->trigger;
+    tracked_adopt(&thread->tracked);
 }
 
 struct thread *thread_adopt(void)
@@ -160,7 +93,7 @@ static int equip(struct thread *thread)
         return -ENOSPC;
     atomic_fetch_add_explicit(&agent.process->thread_starts, 1, memory_order_relaxed);
     thread->record = record;
-    int error = open_tracker(thread, thread->stack);
+    int error = open_tracker(thread);
     if (error)
         return error;
     // Threads that take turns at one tree are sampled as if they were one: many short ones get
@@ -185,7 +118,7 @@ static int begin_thread(struct thread *thread)
     const uint64_t pending = thread->last;
     uint64_t first = pending + SHORTEST_NS < period ? period - pending : SHORTEST_NS;
     if (options->burst_interval_ns)
-        first = burst_open(thread->calls, pending);
+        first = tracker->first_tick(&thread->tracked, pending);
     if (needs_clock(options))
         error = thread == thread_self ? clock_open(&thread->clock, options, first)
                                       : clock_open_for(&thread->clock, thread->id, options, first);
@@ -226,7 +159,7 @@ static void start_clock(struct thread *thread, uint64_t began, uint64_t *startup
     thread->last = now - thread->last;
     thread->wall = clock_now(LIVE_EVENT_WALL) - thread->wall;
     thread->switches = (struct switches){0};
-    if (!live_event_counts(options->event) && !agent.silent)
+    if (event_of(options->event)->by_clock && !agent.silent)
         switches_begin(&thread->switches, now, thread == thread_self);
     clock_go(&thread->clock, options);
 }
@@ -255,13 +188,13 @@ static void stop_thread(struct thread *thread)
     thread_current = NULL;
     atomic_signal_fence(memory_order_seq_cst);
     const enum live_event event = agent.session->options.event;
-    const uint64_t end = live_event_counts(event) ? 0 : clock_now(event);
-    if (!live_event_counts(event))
+    const uint64_t end = !event_of(event)->by_clock ? 0 : clock_now(event);
+    if (event_of(event)->by_clock)
         thread_count_switches(thread, end);
     clock_close(&thread->clock);
     if (agent.session->options.burst_interval_ns)
-        thread->record->pending = burst_owed(thread->calls);
-    if (!live_event_counts(event)) {
+        thread->record->pending = tracker->owed(&thread->tracked);
+    if (event_of(event)->by_clock) {
         thread->record->pending = thread_unsettled(thread, end);
         thread->record->pending_wall = clock_now(LIVE_EVENT_WALL) - thread->wall;
         thread->record->last_node = thread->last_node;
@@ -277,7 +210,7 @@ void thread_leave(void)
 {
     if (atomic_load_explicit(&thread_self->begun, memory_order_acquire))
         stop_thread(thread_self);
-    encode_close(encode_current);
+    tracker_leave();
 }
 
 void thread_retire(bool everybody)
@@ -293,7 +226,7 @@ void thread_end(struct thread *thread)
     thread_list_remove(thread); // from here on no other thread begins or wakes it
     if (atomic_load_explicit(&thread->begun, memory_order_acquire))
         stop_thread(thread);
-    encode_close(encode_current);
+    tracker_leave();
     context_id_end_thread();
     signal_stack_close(thread);
     thread_self = NULL;
@@ -338,7 +271,7 @@ void thread_enter(struct thread *thread, struct unwind_bounds stack)
         give_up_thread(thread);
     thread_end_expect(thread);
     if (profiled)
-        encode_open((uintptr_t)thread->start, stack);
+        tracker_enter((uintptr_t)thread->start, stack);
     pthread_setcancelstate(cancellable, NULL);
     if (profiled)
         start_clock(thread, 0, NULL);
@@ -362,7 +295,7 @@ static struct unwind_bounds loading_stack(void)
 static void before_fork(void)
 {
     exec_before_fork();
-    encode_before_fork();
+    trackers_before_fork();
 }
 
 int thread_arm(void)
@@ -370,7 +303,7 @@ int thread_arm(void)
     int error = thread_end_start();
     if (error)
         return error;
-    pthread_atfork(before_fork, encode_after_fork_in_parent, agent_after_fork);
+    pthread_atfork(before_fork, trackers_after_fork_in_parent, agent_after_fork);
     struct thread *thread = thread_take();
     if (!thread)
         return -ENOMEM;
@@ -481,7 +414,7 @@ void thread_resume_clock(void)
 void thread_move_now(void)
 {
     struct thread *thread = thread_current;
-    if (!thread || !thread->calls || !thread_is_misplaced(thread))
+    if (!thread || tracker->turn_to || !thread_is_misplaced(thread))
         return;
     const uint64_t all = UINT64_MAX;
     uint64_t before;
@@ -491,8 +424,8 @@ void thread_move_now(void)
         thread_leave_record(thread);
         close_tracker(thread);
         thread->record = record;
-        if (!open_tracker(thread, thread->stack)) {
-            calls_note_unload(); // the next call finds its callers by a walk
+        if (!open_tracker(thread)) {
+            trackers_forget_places(); // the next call finds its callers by a walk
             adopt(thread);
         }
     }

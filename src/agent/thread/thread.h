@@ -2,28 +2,20 @@
 #ifndef CAIRN_AGENT_THREAD_THREAD_H
 #define CAIRN_AGENT_THREAD_THREAD_H
 
-// The threads of the program: each has a clock, a walker and a tree.
+// The threads of the program: each has a clock, a tracker's state and a tree.
 
 #include "agent/session/agent.h"
 #include "event/clock.h"
 #include "event/cpu_guess.h"
 #include "event/switches.h"
-#include "track/calls/calls.h"
-#include "track/calls/trigger/call_trigger.h"
 #include "track/context_id/context_id.h"
-#include "track/walk/stack_cache.h"
-#include "track/walk/walk.h"
+#include "track/tracker.h"
 #include <pthread.h>
 
 #define THREAD_PHASES 16 // that may be within each other
 
 struct thread {
-    struct walker walker;
-    struct calls_thread *calls;     // with the calls tracker, instead of the walker
-    struct trigger_thread *trigger; // with samples at every N-th call
-    struct stack_cache
-        *stack_cache;           // with the alloc event and the walk tracker, once there are some
-    struct encode_notes *notes; // the same with the encode tracker
+    struct tracked tracked;
     struct thread_clock clock;
     struct switches switches;
     struct live_thread *record;
@@ -37,7 +29,6 @@ struct thread {
     uint64_t tracer_ns; // when it looks for a tracer again
     ref_t last_node;    // the node of the last sample
     uint32_t due;       // a tick has come while a block was being counted: sample_late()
-    uint32_t walks;     // that blocks took
     uint32_t hidden;    // signals of ours that the program believes to have blocked: see signals.c
     pid_t masked_child; // of vfork, that has its mask for real: its parent's beliefs hold no longer
     _Atomic uint32_t last_ticks; // by hand, that it has taken: its own handler counts
@@ -46,7 +37,7 @@ struct thread {
     void *(*start)(void *);
     void *argument;
     size_t stack_bytes;
-    uint32_t creator; // the call that created it (track/thread_creation.h)
+    uint32_t creator; // the call that created it (track/context_id/thread_creation.h)
     pid_t id;
     struct unwind_bounds stack;
     struct unwind_bounds signal_stack; // stays with the record: signal_stack.c
@@ -121,12 +112,6 @@ void thread_end_expect(struct thread *thread);
 // False: a new thread must go through thread_end_after(), which calls its entry.
 bool thread_end_is_noticed(void);
 void *thread_end_after(void *(*entry)(void *), void *argument);
-
-// Calls count for one each, in trees whose nodes are what they are for good.
-static inline bool follows_exactly(const struct live_options *options)
-{
-    return options->tree == LIVE_TREE_FULL && !options->burst_interval_ns;
-}
 
 // Records of threads: thread_pool.c. NULL: no memory.
 struct thread *thread_take(void);

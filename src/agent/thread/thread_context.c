@@ -2,7 +2,7 @@
 // The calling context of a thread: as a value, and when it creates another one.
 
 #include "agent/thread/thread.h"
-#include "track/thread_creation.h"
+#include "track/context_id/thread_creation.h"
 #include <errno.h>
 
 struct context_id thread_context(uintptr_t pc, uintptr_t sp, uintptr_t bp)

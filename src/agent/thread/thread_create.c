@@ -3,7 +3,7 @@
 
 #include "agent/interpose/real.h"
 #include "agent/thread/thread.h"
-#include "track/encode/encode.h"
+#include "track/calls/calls.h"
 #include <pthread.h>
 #include <threads.h>
 
@@ -68,7 +68,7 @@ pthread_create(pthread_t *id, const pthread_attr_t *attributes, void *(*start)(v
     if (!thread)
         return REAL(pthread_create)(id, attributes, start, argument);
     prepare_thread(thread, start, argument, attributes, __builtin_frame_address(0));
-    encode_expect_threads();
+    tracker_expect_threads();
     int error = REAL(pthread_create)(
         id, attributes, thread_end_is_noticed() ? thread_entry : noticed_entry, thread);
     if (error)
@@ -104,7 +104,7 @@ thrd_create(thrd_t *id, thrd_start_t start, void *argument)
     if (!thread)
         return REAL(thrd_create)(id, start, argument);
     prepare_thread(thread, (void *)start, argument, NULL, __builtin_frame_address(0));
-    encode_expect_threads();
+    tracker_expect_threads();
     int error = REAL(thrd_create)(
         id, thread_end_is_noticed() ? c11_thread_entry : noticed_c11_entry, thread);
     if (error != thrd_success)

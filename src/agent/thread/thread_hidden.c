@@ -5,7 +5,6 @@
 #include "agent/interpose/real.h"
 #include "agent/thread/thread.h"
 #include "patch/sites.h"
-#include "track/encode/encode.h"
 #include <aio.h>
 #include <mqueue.h>
 #include <netdb.h>
@@ -17,7 +16,7 @@
 static void expect_threads(void)
 {
     if (agent.armed)
-        encode_expect_threads();
+        tracker_expect_threads();
 }
 
 // The program's function is called with nearly all signals blocked, ours among them: from now on no

@@ -4,6 +4,7 @@
 #include "agent/interpose/real.h"
 #include "agent/session/phase.h"
 #include "base/signal_mask.h"
+#include "event/event.h"
 #include "loadmap/loadmap.h"
 #include <signal.h>
 #include <string.h>
@@ -222,16 +223,15 @@ static void take_record(struct thread *thread, struct live_thread *record, uint6
 
 void thread_move(struct thread *thread)
 {
-    struct walker *walker = &thread->walker;
     // At a bad moment, while the marker's stub or backtrace() is at work: the next sample will do.
-    if (thread->calls || thread->trigger || walker->in_stub || walker->suspended)
+    if (!tracked_may_turn(&thread->tracked))
         return;
     const uint64_t samples = thread->record_samples;
     struct live_thread *record = thread_record(thread);
     if (!record || record == thread->record)
         return; // no memory: it stays where it is
     take_record(thread, record, samples);
-    walk_turn_to(walker, record->tree, &record->stats);
+    tracker->turn_to(&thread->tracked, record->tree, &record->stats);
 }
 
 void thread_name_record(struct thread *thread)
@@ -251,12 +251,9 @@ void thread_settle(struct live_thread *record, ref_t node, uint64_t rest)
     if (!node)
         node = tree_unplaced(&agent.arena, record->tree, tree_root(&agent.arena, record->tree));
     // A handler of the program's may come, and its calls must not enter a tree that changes.
-    struct calls_thread *calls = calls_current;
-    calls_current = NULL;
-    atomic_signal_fence(memory_order_seq_cst);
+    struct calls_thread *held = tracked_hold();
     thread_charge(record, node, rest);
-    atomic_signal_fence(memory_order_seq_cst);
-    calls_current = calls;
+    tracked_release(held);
     record->stats.cost_ns += rest;
     record->stats.residue_ns += rest;
 }
@@ -374,7 +371,7 @@ void thread_review_clock(struct thread *thread, uint64_t now)
 
 void thread_settle_all(void)
 {
-    if (!agent_is_recording() || live_event_counts(agent.session->options.event))
+    if (!agent_is_recording() || !event_of(agent.session->options.event)->by_clock)
         return;
     if (live_has(&agent.session->options, LIVE_EVENT_WALL))
         ask_waiting();

@@ -4,6 +4,7 @@
 #include "cmd/numbers.h"
 #include "cmd/options.h"
 #include "cmd/other_profilers.h"
+#include "event/event.h"
 #include <stdio.h>
 #include <string.h>
 
@@ -90,13 +91,10 @@ int set_weights(struct parsing *parsing, const char *text)
     return PROCEED;
 }
 
-// In the order of enum live_event.
-const char *const event_names[LIVE_EVENTS] = {"cpu", "wall", "calls", "alloc"};
-
 static int add_event(struct record_options *options, enum live_event event)
 {
     if (record_has(options, event))
-        return MISUSE("-e %s is given twice", event_names[event]);
+        return MISUSE("-e %s is given twice", event_of(event)->name);
     options->events[options->event_count++] = event;
     return PROCEED;
 }
@@ -107,7 +105,7 @@ static int unknown_event(const char *text, int length)
     char name[64];
     snprintf(name, sizeof name, "%.*s", length, text);
     for (unsigned i = 0; i < LIVE_EVENTS; i++)
-        names[i + 1] = event_names[i];
+        names[i + 1] = event_of(i)->name;
     const char *instead = instead_of_event(name), *near = nearest_word(name, names);
     if (instead)
         return MISUSE("there is no event '%s': %s; 'cairn list' shows all events", name, instead);
@@ -128,8 +126,8 @@ int set_event(struct parsing *parsing, const char *text)
                    : set_trigger(options, by_function ? LIVE_TRIGGER_BY_FUNCTION : LIVE_TRIGGER_ALL,
                                  text + (by_function ? 18 : 6));
     unsigned event = 0;
-    while (event < LIVE_EVENTS &&
-           (strlen(event_names[event]) != length || strncmp(text, event_names[event], length)))
+    while (event < LIVE_EVENTS && (strlen(event_of(event)->name) != length ||
+                                   strncmp(text, event_of(event)->name, length)))
         event++;
     if (!strcmp(text, "calls-by-function"))
         return MISUSE("-e calls-by-function: at which of a function's calls? As in "
@@ -195,7 +193,7 @@ static void choose_main_event(struct record_options *options)
     while (!record_has(options, order[first]))
         first++;
     options->event = order[first];
-    options->event_name = event_names[options->event];
+    options->event_name = event_of(options->event)->name;
     for (unsigned i = first + 1; i < sizeof order / sizeof *order; i++)
         if (record_has(options, order[i]))
             options->also |= UINT32_C(1) << order[i];
@@ -210,10 +208,10 @@ int combine_events(struct parsing *parsing)
         add_event(options,
                   options->tracker == LIVE_TRACKER_CALLS ? LIVE_EVENT_CALLS : LIVE_EVENT_CPU);
     choose_main_event(options);
-    if ((parsing->frequency_given || parsing->period_given) && live_event_counts(options->event))
+    if ((parsing->frequency_given || parsing->period_given) && !event_of(options->event)->by_clock)
         return MISUSE("%s goes with events that are sampled by time; -e %s counts every %s",
                       parsing->frequency_given ? "-F" : "a period", options->event_name,
-                      options->event == LIVE_EVENT_ALLOC ? "block" : "call");
+                      event_of(options->event)->one);
     if ((parsing->weights_given || options->randomised) && !options->trigger)
         return MISUSE("--%s goes with samples at calls: -e calls:N",
                       parsing->weights_given ? "weights" : "random-periods");

@@ -2,6 +2,7 @@
 #include "cmd/record/kernel_access.h"
 #include "cmd/record/restriction.h"
 #include "cmd/record/sources.h"
+#include "event/event.h"
 #include "profile/recorder/kernel_symbols.h"
 #include <stdio.h>
 #include <string.h>
@@ -43,7 +44,7 @@ struct kernel_access kernel_access(const struct record_options *options)
 {
     const struct kernel_access none = {.level = LIVE_KERNEL_NONE};
     if (!options->kernel || options->trees.kind != LIVE_TREE_FULL ||
-        live_event_counts(options->event))
+        !event_of(options->event)->by_clock)
         return none;
     if (options->source != LIVE_SOURCE_AUTO && options->source != LIVE_SOURCE_SIGTRAP)
         return (struct kernel_access){.level = LIVE_KERNEL_CALLS,

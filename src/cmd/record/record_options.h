@@ -49,7 +49,6 @@ static inline bool record_has(const struct record_options *options, enum live_ev
     return false;
 }
 
-extern const char *const event_names[LIVE_EVENTS];
 extern const char record_usage[], record_help[], record_notes[];
 extern const struct option_row record_rows[];
 

@@ -9,6 +9,7 @@
 #include "cmd/record/session.h"
 #include "cmd/record/signals.h"
 #include "cmd/record/status.h"
+#include "event/event.h"
 #include "profile/output.h"
 #include "profile/recorder/recorder.h"
 #include <dirent.h>
@@ -326,7 +327,7 @@ static void finish(struct recording *recording, int status, int outcome)
     if (!options->quiet && !options->json && isatty(STDERR_FILENO) && status == 128 + SIGINT)
         fputc('\n', stderr); // after the "^C" that the terminal wrote
     summarise(recording, running, &summary);
-    if (recording->sources.by[LIVE_SOURCE_SIGTRAP] && !live_event_counts(options->event) &&
+    if (recording->sources.by[LIVE_SOURCE_SIGTRAP] && event_of(options->event)->by_clock &&
         summary.elapsed_ns >= LONG_NS)
         summary.overhead = measure_overhead(record_has(options, LIVE_EVENT_WALL) ? LIVE_EVENT_WALL
                                                                                  : options->event,
@@ -373,11 +374,10 @@ static void finish(struct recording *recording, int status, int outcome)
 static struct recorder_event describe_event(const struct record_options *options,
                                             enum live_event event)
 {
-    static const char *const units[LIVE_EVENTS] = {"ns", "ns", "calls", "bytes"};
-    const bool counts = live_event_counts(event);
+    const bool counts = !event_of(event)->by_clock;
     return (struct recorder_event){
-        .name = event_names[event],
-        .unit = units[event],
+        .name = event_of(event)->name,
+        .unit = event_of(event)->unit,
         .period = !counts                                         ? options->period_ns
                   : event == LIVE_EVENT_CALLS && options->trigger ? options->call_period
                                                                   : 1,

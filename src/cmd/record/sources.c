@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
 
 #include "cmd/record/sources.h"
+#include "event/event.h"
 #include <errno.h>
 #include <fcntl.h>
 #include <linux/perf_event.h>
@@ -102,7 +103,7 @@ static int try_timer(void)
 
 int try_source(enum live_event event, enum live_source source)
 {
-    if (live_event_counts(event)) // counted, not sampled
+    if (!event_of(event)->by_clock) // counted, not sampled
         return -ENOTSUP;
     if (source == LIVE_SOURCE_SIGTRAP)
         return try_sigtrap(event);

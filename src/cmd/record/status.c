@@ -4,6 +4,7 @@
 #include "analyze/summary/sampling_cost.h"
 #include "base/text/json.h"
 #include "base/text/text.h"
+#include "event/event.h"
 #include "profile/profile.h"
 #include <stdio.h>
 #include <stdlib.h>
@@ -11,7 +12,7 @@
 
 static double rate_requested(const struct record_options *options)
 {
-    return live_event_counts(options->event) ? 0 : 1e9 / (double)options->period_ns;
+    return !event_of(options->event)->by_clock ? 0 : 1e9 / (double)options->period_ns;
 }
 
 static double rate_achieved(const struct recorder_totals *totals)
@@ -233,10 +234,8 @@ static void print_lines(const struct record_options *options,
         complain("%s %s count to an ancestor of where they belong: the memory limit was "
                  "reached; --memory raises it",
                  text_count(totals->unplaced).text,
-                 options->event_count > 1             ? "samples, calls or blocks"
-                 : options->event == LIVE_EVENT_ALLOC ? "blocks"
-                 : counts                             ? "calls"
-                                                      : "samples");
+                 options->event_count > 1 ? "samples, calls or blocks"
+                                          : event_of(options->event)->many);
     if (totals->forgetting)
         complain("the memory limit was reached: from then on only hot contexts were kept, with a "
                  "bound of their error; --memory raises it");
@@ -292,7 +291,7 @@ static void print_json(const struct record_options *options,
     json_key(&json, "events");
     json_array(&json);
     for (unsigned i = 0; i < options->event_count; i++)
-        json_string(&json, event_names[options->events[i]]);
+        json_string(&json, event_of(options->events[i])->name);
     json_end_array(&json);
     json_put_unsigned(&json, "period_ns", options->period_ns);
     json_put_real(&json, "rate_requested", rate_requested(options));

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT
 #include "profile/recorder/snapshot.h"
+#include "event/event.h"
 #include "profile/recorder/recorder.h"
 #include <errno.h>
 #include <stdio.h>
@@ -63,15 +64,13 @@ static int memory_of(const uint8_t *data, size_t size)
 static struct recorder_description metrics_describe(const struct live_session *session,
                                                     const char *path, char *const *command)
 {
-    static const char *const events[] = {"cpu", "wall", "calls", "alloc"}; // enum live_event
     const struct live_options *options = &session->options;
-    static const char *const units[] = {"ns", "ns", "calls", "bytes"};
-    const bool counts = live_event_counts(options->event);
+    const bool counts = !event_of(options->event)->by_clock;
     return (struct recorder_description){
         .path = path,
         .command = command,
-        .events = {{.name = events[options->event],
-                    .unit = units[options->event],
+        .events = {{.name = event_of(options->event)->name,
+                    .unit = event_of(options->event)->unit,
                     .period = options->trigger ? options->call_period
                               : counts         ? 1
                                                : options->period_ns,

@@ -4,7 +4,7 @@
 #include "base/signal_mask.h"
 #include "loadmap/loadmap.h"
 #include "track/context_id/id_memo.h"
-#include "track/thread_creation.h"
+#include "track/context_id/thread_creation.h"
 #include "track/walk/marker.h"
 #include "track/walk/unmarkable.h"
 #include <signal.h>

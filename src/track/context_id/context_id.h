@@ -37,7 +37,7 @@ void context_id_leave_alone(const void *const *functions, unsigned count);
 bool context_id_is_left_alone(uintptr_t function);
 
 // Of the calling thread: where it began. Its contexts go on with the call that created it
-// (track/thread_creation.h).
+// (track/context_id/thread_creation.h).
 void context_id_begin_thread(uintptr_t root);
 uintptr_t context_id_root(void);
 void context_id_end_thread(void);

@@ -39,9 +39,6 @@ struct encode_thread;
 // The calling thread's, or NULL. Read in the signal handler.
 extern __thread struct encode_thread *encode_current;
 
-// While our own handler runs: what it calls in libc may be patched, and means nothing.
-extern __thread uint32_t encode_in_handler;
-
 // Once, in normal context, after loadmap_start(), before there are threads. What it counts goes to
 // `counts`. 0 or -errno: call sites cannot be patched here.
 int encode_start(struct live_encode *counts, const struct live_options *options);

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
 // What a hook does, and encoding anew.
 
+#include "base/agent_code.h"
 #include "base/gc_hidden.h"
 #include "loadmap/loadmap.h"
 #include "track/encode/encode_parts.h"
@@ -51,7 +52,7 @@ static bool is_elsewhere(const struct encode_thread *thread, uintptr_t sp)
 bool encode_before_known(uintptr_t stub, uintptr_t target, uintptr_t sp)
 {
     struct encode_state *state = &encode_state;
-    if (encode_in_handler || is_elsewhere(state->thread, sp) || encode_is_unwinders(state, sp)) {
+    if (agent_code || is_elsewhere(state->thread, sp) || encode_is_unwinders(state, sp)) {
         encode_push(state, GRAPH_NONE, false);
         return true;
     }
@@ -302,7 +303,7 @@ bool encode_table_known(uintptr_t stub, int64_t word, uintptr_t sp)
         return true;
     }
     // In a handler of ours, on another stack, in an unwinder: nothing is looked at.
-    if (encode_in_handler || is_elsewhere(state->thread, sp) || encode_is_unwinders(state, sp)) {
+    if (agent_code || is_elsewhere(state->thread, sp) || encode_is_unwinders(state, sp)) {
         enter_unseen(state, stub);
         return true;
     }
@@ -347,7 +348,7 @@ static void note_jump(struct encode_state *state, uint32_t edge, uintptr_t slot)
 bool encode_tail_known(uintptr_t stub, uintptr_t target, uintptr_t sp)
 {
     struct encode_state *state = &encode_state;
-    if (encode_in_handler || is_elsewhere(state->thread, sp))
+    if (agent_code || is_elsewhere(state->thread, sp))
         return true;
     const uint64_t hash = encode_table_hash(stub, target);
     const uint64_t word =

@@ -16,7 +16,6 @@ void calls_vector_start(void); // what there is to save of vector state
 
 struct encode encode;
 __thread struct encode_thread *encode_current;
-__thread uint32_t encode_in_handler;
 
 // The long way of a hook takes up to 10 kB of the stack: threads with less than this are walked.
 #define SMALLEST_STACK (256 << 10)

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-#include "track/thread_creation.h"
+#include "track/context_id/thread_creation.h"
 #include "base/agent_map.h"
 #include "base/lock.h"
 #include "base/signal_mask.h"

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-#ifndef CAIRN_TRACK_THREAD_CREATION_H
-#define CAIRN_TRACK_THREAD_CREATION_H
+#ifndef CAIRN_TRACK_CONTEXT_ID_THREAD_CREATION_H
+#define CAIRN_TRACK_CONTEXT_ID_THREAD_CREATION_H
 
 // Where threads were created. The creator's stack is walked once, in pthread_create(), and its
 // frames become a path in the slice (struct live_creations). Paths that begin alike share nodes:

@@ -1,0 +1,56 @@
+// SPDX-License-Identifier: MIT
+#ifndef CAIRN_EVENT_EVENT_H
+#define CAIRN_EVENT_EVENT_H
+
+// What an event is: something that costs, and happens at a place of the program. On every event a
+// tracker (track/tracker.h) names the context, and a tree (tree/tree.h) remembers the cost.
+//
+//   cpu, wall   a clock of each thread ticks          event/clock.h, agent/thread/sample.c
+//   calls       hooks see each call                   track/calls/
+//   alloc       interposed functions see each block   agent/interpose/alloc.c
+//
+// The tool and the agent share this table. What the agent does to begin with an event is in
+// agent/session/event_starts.c.
+
+#include "live/live.h"
+#include <stdbool.h>
+
+struct event {
+    const char *name; // after -e, and of its metric
+    const char *unit;
+    const char *one, *many; // what is counted
+    const char *meaning;
+    bool by_clock; // samples of it are taken; else each is counted where it happens
+};
+
+// A number beyond the table is taken for cpu: it may come from damaged memory.
+static inline const struct event *event_of(unsigned number)
+{
+    static const struct event events[LIVE_EVENTS] = {
+        [LIVE_EVENT_CPU] = {.name = "cpu",
+                            .unit = "ns",
+                            .one = "sample",
+                            .many = "samples",
+                            .meaning = "time that threads run on a processor, in the kernel too",
+                            .by_clock = true},
+        [LIVE_EVENT_WALL] = {.name = "wall",
+                             .unit = "ns",
+                             .one = "sample",
+                             .many = "samples",
+                             .meaning = "time that passes while threads exist, waiting included",
+                             .by_clock = true},
+        [LIVE_EVENT_CALLS] = {.name = "calls",
+                              .unit = "calls",
+                              .one = "call",
+                              .many = "calls",
+                              .meaning = "every call, by hooks in functions or at call sites"},
+        [LIVE_EVENT_ALLOC] = {.name = "alloc",
+                              .unit = "bytes",
+                              .one = "block",
+                              .many = "blocks",
+                              .meaning = "memory that is allocated, freed, live and at the peak"},
+    };
+    return &events[number < LIVE_EVENTS ? number : LIVE_EVENT_CPU];
+}
+
+#endif
