@@ -297,10 +297,10 @@ static const char help[] =
 
 static const char notes[] =
     "\n"
-    "An edge is a call in its context; its weight is what was counted there, not\n"
-    "below. The same contexts are found in both by call site and function, wherever\n"
-    "programs were loaded; in different builds, by names and lines. If one profile\n"
-    "followed calls and the other walked stacks, frames that the former cannot know\n"
+    "An edge is a call in its context; its weight is the count at that edge, not\n"
+    "below it. Contexts are the same by call site and function, wherever programs\n"
+    "were loaded; in different builds, by names and lines. If one profile followed\n"
+    "calls and the other walked stacks, frames that the former cannot know\n"
     "(libraries, start-up code) are left out of the latter. The exit status is 2 if\n"
     "the profiles are of different programs, or have no metric in common.\n";
 

@@ -194,9 +194,9 @@ static const char help[] =
 
 static const char notes[] =
     "\n"
-    "A context as text (cairn_context_text()) names its process itself. c:? was not\n"
-    "known when it was asked for. A thread's path goes on with that of the thread\n"
-    "that created it. The exit status is 1 if a context could not be decoded.\n";
+    "A context as text (cairn_context_text()) names its process. 'c:?' stands for a\n"
+    "context that was not known. A thread's path continues with the path of the\n"
+    "thread that created it. The exit status is 1 if a context could not be decoded.\n";
 
 const struct command command_decode = {
     .name = "decode",

@@ -35,7 +35,7 @@ static int examine_program(struct checks *checks, char **words)
 static void print_verdict(const struct checks *checks, const char *program)
 {
     if (!checks_pass(checks))
-        printf("\n%s cannot be recorded here: see what is marked 'no'.\n",
+        printf("\n%s cannot be recorded here: see the lines marked 'no'.\n",
                program ? text_safe(program) : "Programs");
     else
         printf("\nRecording works: cairn record -- %s\n", program ? text_safe(program) : "COMMAND");
@@ -78,11 +78,11 @@ static int run_doctor(int argc, char **argv)
 
 const struct command command_doctor = {
     .name = "doctor",
-    .summary = "tell what works on this machine, and what to do about the rest",
+    .summary = "check what works on this machine, and what to do about the rest",
     .usage = "[PROGRAM] [OPTION...]",
     .help = "Tries what 'cairn record' needs, as this user on this machine. Each line has a\n"
-            "mark (ok, limited or no), what was found and what follows from it; the line\n"
-            "below says what to type to change that.\n"
+            "mark (ok, limited or no) and a finding. The line below it names a command that\n"
+            "helps, if there is one.\n"
             "\n"
             "    cairn doctor              this machine and this user\n"
             "    cairn doctor ./program    can it be recorded, and with which names\n",

@@ -70,7 +70,7 @@ static const struct option_row rows[] = {
     {OPTION_NO_INLINES, "no-inlines", NULL,
      "Count inlined functions as part of the function they were inlined into."},
     {OPTION_KERNEL, "kernel", "yes|no",
-     "Show what the kernel does (default), or count it as part of the function it does it for."},
+     "Show what the kernel does (default), or count it as part of the function that it serves."},
     {OPTION_NO_DEBUGINFOD, "no-debuginfod", NULL,
      "Do not ask the servers in DEBUGINFOD_URLS for debug files."},
     {OPTION_JSON, "json", NULL, "With -o OUT: print what was written as JSON, on stdout."},

@@ -72,9 +72,9 @@ static const char help[] =
 
 static const char notes[] =
     "\n"
-    "A call path is complete when the walk came to the root of the thread, or to the\n"
-    "marker above which the rest is known. Samples are 'lost' when a signal came\n"
-    "while none could be taken; their time counts with the next sample.\n";
+    "A call path is complete when the walk reached the root of the thread, or the\n"
+    "marker, above which the rest is known. A sample is 'lost' if it could not be\n"
+    "taken at that moment; its time counts with the next sample.\n";
 
 const struct command command_info = {
     .name = "info",

@@ -162,8 +162,8 @@ static const char notes[] =
     "Metrics of the same name and unit are added; others stand side by side ('cairn\n"
     "report --metric'). All processes stay in the list; the trees of the same program\n"
     "and start routine are added. Modules are the same if their paths and build ids\n"
-    "are. Call counts ('cairn record --track calls') are laid upon walked trees of\n"
-    "the same build; frames that were walked and not followed stay in between.\n";
+    "are. Call counts ('cairn record --track calls') are matched with walked trees\n"
+    "of the same build; frames without counts stay in between.\n";
 
 const struct command command_merge = {
     .name = "merge",

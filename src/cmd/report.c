@@ -44,8 +44,8 @@ static const struct option_row rows[] = {
     OPTION_TITLE("What is shown"),
     {'i', "input", "FILE", "The profile; the same as FILE without an option."},
     {OPTION_VIEW, "view", "tree|callers|flat|processes",
-     "Each function under its callers (default), each under its callees, a list, or each process "
-     "under the one that started it."},
+     "tree (default): functions under their callers. callers: under each function, its callers. "
+     "flat: a list. processes: processes under their parents."},
     {OPTION_BY, "by", "function|line|module|thread|process|program", "A list of these."},
     {OPTION_METRIC, "metric", "NAME[,NAME...]",
      "One metric, or several side by side, sorted by the first. 'all' shows all; 'waiting' is wall "
@@ -65,21 +65,20 @@ static const struct option_row rows[] = {
     {OPTION_NO_INLINES, "no-inlines", NULL,
      "Count inlined functions as part of the function they were inlined into."},
     {OPTION_KERNEL, "kernel", "yes|no",
-     "Show what the kernel does (default), or count it as part of the function it does it for."},
+     "Show what the kernel does (default), or count it as part of the function that it serves."},
     {OPTION_FOLD_RECURSION, "fold-recursion", "[=yes|no|auto]",
      "Show a function that calls itself, directly or not, once on a path. auto (default): where "
      "recursion fills the rows."},
     OPTION_TITLE("What is selected"),
     {OPTION_FOCUS, "focus", "RE",
-     "Only from a match down; with --view callers, only who calls it."},
+     "Only matching functions and what they call; with --view callers, only their callers."},
     {OPTION_THROUGH, "through", "RE", "Only paths with a match. Repeat it: all must match."},
     {OPTION_WITHOUT, "without", "RE", "Only paths without a match. May be repeated."},
     {OPTION_IGNORE, "ignore", "RE",
      "Hide matching functions; their cost counts for their callers. May be repeated."},
     {OPTION_MIN, "min", "PCT",
-     "Only what costs at least this share of what is in focus (default 0.5, more if the rows "
-     "exceed "
-     "two screens; in JSON 0)."},
+     "Only rows with at least this share of the focus (default 0.5, more if the rows exceed two "
+     "screens; in JSON 0)."},
     {OPTION_DEPTH, "depth", "N", "Only N calls deep; start-up code does not count."},
     {OPTION_PHI, "phi", "P",
      "Only contexts with at least this share of the total, and their callers."},

@@ -158,9 +158,9 @@ static void note_losses(struct loader *loader, const struct chunk_scan *scan,
     if (scan->cut)
         profile->complete = false;
     if (writer == WRITER_OTHER)
-        note(loader, "still being recorded: this is what there was so far");
+        note(loader, "still being recorded: this is the profile so far");
     else if (writer == WRITER_NONE && !profile->complete && (scan->cut || !scan->lost_places))
-        note(loader, "the recording was cut off: what came after is missing");
+        note(loader, "the recording was cut off: the rest is missing");
 }
 
 struct profile *profile_parse(const uint8_t *data, size_t size, enum profile_writer writer,

@@ -57,14 +57,14 @@ static void put_view(const struct report *report)
     const char *metric = text_safe(report->metrics.chosen[0].name);
     bool counts_calls = profile_counts_calls(&report->analysis->profile->metrics[report->metric]);
     if (options->view == VIEW_TREE && report->kind.functions)
-        fprintf(report->out, "functions by %s: who called them was not recorded", metric);
+        fprintf(report->out, "functions by %s: their callers were not recorded", metric);
     else if (options->view == VIEW_TREE)
         fprintf(report->out, "call tree by %s: each function under its caller; %s", metric,
                 counts_calls ? "below is with the calls that it makes, and these make"
                              : "total is with all it calls");
     else if (options->view == VIEW_CALLERS)
         fprintf(report->out,
-                "callers by %s: under each function who called it; all costs are that function's",
+                "callers by %s: under each function, its callers; all costs are that function's",
                 metric);
     else if (options->view == VIEW_PROCESSES)
         fprintf(report->out,

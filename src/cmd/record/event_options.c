@@ -19,7 +19,7 @@ int set_period(struct parsing *parsing, const char *text)
     if (ns <= 0)
         return MISUSE("'%s' is no period: give ns, or a number with us, ms or s", text);
     if (ns < (double)NS_PER_S / RATE_MAX || ns > (double)NS_PER_S)
-        return MISUSE("a period of %s is out of reach: from 100us (10000 samples a second) to 1s",
+        return MISUSE("a period of %s is not possible: give 100us (10000 samples a second) to 1s",
                       text);
     if (parsing->period_given)
         return MISUSE("the period is given twice");
@@ -37,7 +37,7 @@ int set_frequency(struct parsing *parsing, const char *text)
     if (!parse_number(text, &rate, &rest) || *rest)
         return MISUSE("'%s' is no rate: -F takes samples a second, 1 to %d", text, RATE_MAX);
     if (rate < 1 || rate > RATE_MAX)
-        return MISUSE("%s samples a second is out of reach: -F takes 1 to %d", text, RATE_MAX);
+        return MISUSE("%s samples a second are not possible: -F takes 1 to %d", text, RATE_MAX);
     parsing->frequency_given = true;
     parsing->options->period_ns = (uint64_t)((double)NS_PER_S / rate + 0.5);
     return PROCEED;
@@ -48,7 +48,8 @@ static int set_trigger(struct record_options *options, enum live_trigger trigger
 {
     double period = 0;
     if (!parse_whole_number(text, &period) || period < 2 || period > 1e9)
-        return MISUSE("'%s': every how many-th call? A whole number from 2 on, as calls:59", text);
+        return MISUSE("'%s' is no number of calls: give a whole number from 2 on, as calls:59",
+                      text);
     options->trigger = trigger;
     options->call_period = (uint64_t)period;
     return PROCEED;
@@ -130,8 +131,8 @@ int set_event(struct parsing *parsing, const char *text)
                                    strncmp(text, event_of(event)->name, length)))
         event++;
     if (!strcmp(text, "calls-by-function"))
-        return MISUSE("-e calls-by-function: at which of a function's calls? As in "
-                      "calls-by-function:59, at every 59th");
+        return MISUSE("-e calls-by-function needs a number of calls: calls-by-function:59 takes a "
+                      "sample at every 59th call of a function");
     if (event == LIVE_EVENTS)
         return unknown_event(text, (int)length);
     if (add_event(options, event) != PROCEED)
@@ -141,8 +142,7 @@ int set_event(struct parsing *parsing, const char *text)
     if (event == LIVE_EVENT_ALLOC)
         return MISUSE("-e alloc counts every block: it takes no period");
     if (parsing->period_given && options->event_count > 1)
-        return MISUSE("the period is given twice: cpu and wall are read off one clock, and have "
-                      "the same");
+        return MISUSE("the period is given twice: cpu and wall have one clock and one period");
     return set_period(parsing, text + length + 1);
 }
 

@@ -93,13 +93,13 @@ const struct option_row record_rows[] = {
      "Mark on the stack how far the last sample walked, so that no frame is walked twice (default "
      "on). Turn it off if the program inspects its return addresses."},
     {OPTION_CALLS_BY, "calls-by", "WHOM",
-     "With --track calls: whose calls are followed in a program that was not built with 'cairn "
-     "cc'. program: those in its own file; libraries (default): those in its libraries except "
-     "libc, too; all; entries: only functions built with 'cairn cc'."},
+     "With --track calls: which calls are followed in a program that was not built with 'cairn "
+     "cc'. program: those in its own file; libraries (default): also those in its libraries "
+     "except libc; all: also those in libc; entries: only functions built with 'cairn cc'."},
     {OPTION_ENCODE_BY, "encode-by", "WHOM",
-     "With --track encode: whose functions take part. program: those in its own file; libraries "
-     "(default): those in its libraries except libc, too; all. Contexts in other functions are "
-     "told by those that called them."},
+     "With --track encode: which functions take part. program: those in its own file; libraries "
+     "(default): also those in its libraries except libc; all: also those in libc. Samples in "
+     "other functions unwind to a caller that takes part."},
     {OPTION_BURST, "burst", "INTERVAL/LENGTH[,adaptive[:N]]",
      "With -e calls: follow calls only for LENGTH out of each INTERVAL, as 20ms/2ms, which costs "
      "less. adaptive: in contexts already seen, only in one burst out of N (20)."},
@@ -144,7 +144,7 @@ static int set_memory(struct record_options *options, const char *text)
     if (!parse_size(text, &number))
         return MISUSE("'%s' is no size: --memory takes a number with k, M or G", text);
     if (number < (double)MEMORY_MIN || number > (double)MEMORY_MAX)
-        return MISUSE("--memory %s is out of reach: from 1M to 16G", text);
+        return MISUSE("--memory %s is not possible: give 1M to 16G", text);
     options->memory = (uint64_t)number;
     return PROCEED;
 }
@@ -154,7 +154,7 @@ static int set_seconds(const char *option, const char *text, uint64_t *ns)
     double seconds = 0;
     const char *rest = "";
     if (!parse_number(text, &seconds, &rest) || (*rest && strcmp(rest, "s")) || seconds > 1e9)
-        return MISUSE("--%s takes seconds, and '%s' is no such number", option, text);
+        return MISUSE("--%s takes a number of seconds, not '%s'", option, text);
     *ns = (uint64_t)(seconds * (double)NS_PER_S);
     return PROCEED;
 }
@@ -222,9 +222,9 @@ static int combine(struct parsing *parsing)
     if (combine_events(parsing) != PROCEED)
         return STATUS_MISUSE;
     if (options->calls_by_given && options->tracker != LIVE_TRACKER_CALLS)
-        return MISUSE("--calls-by goes with --track calls: it says whose calls are followed");
+        return MISUSE("--calls-by goes with --track calls: it chooses which calls are followed");
     if (options->encode_by_given && options->tracker != LIVE_TRACKER_ENCODE)
-        return MISUSE("--encode-by goes with --track encode: it says whose functions take part");
+        return MISUSE("--encode-by goes with --track encode: it chooses which functions take part");
     if (options->calls_by != LIVE_BY_ENTRIES && options->burst_interval_ns)
         return MISUSE("--burst goes with programs built with 'cairn cc', not with --calls-by");
     if (options->verify && options->tracker != LIVE_TRACKER_ENCODE &&

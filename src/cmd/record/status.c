@@ -231,8 +231,8 @@ static void print_lines(const struct record_options *options,
         complain("%s calls were made by signal handlers at moments when none can be counted",
                  text_count(totals->lost).text);
     if (totals->unplaced)
-        complain("%s %s count to an ancestor of where they belong: the memory limit was "
-                 "reached; --memory raises it",
+        complain("%s %s count at the nearest caller with a place in the tree: the memory limit "
+                 "was reached; --memory raises it",
                  text_count(totals->unplaced).text,
                  options->event_count > 1 ? "samples, calls or blocks"
                                           : event_of(options->event)->many);

@@ -73,13 +73,13 @@ static int set_hot(struct tree_options_given *tree, const char *text)
                           "between %g and PHI",
                           text, 1 / MOST_COUNTERS);
         if (tree->epsilon >= tree->phi)
-            return MISUSE("--tree hot:%s: EPS must be smaller than PHI, %g; a fifth of it, %g, is "
-                          "usual",
+            return MISUSE("--tree hot:%s: EPS must be smaller than PHI, %g; the default is a fifth "
+                          "of it, %g",
                           text, tree->phi, tree->phi / EPSILONS_IN_PHI);
     }
     if (counters_for(tree->epsilon) > MOST_COUNTERS)
-        return MISUSE("--tree hot:%s would need %.3g counters: the smallest epsilon that works is "
-                      "%g (a phi of %g)",
+        return MISUSE("--tree hot:%s would need %.3g counters: the smallest EPS is %g (a "
+                      "PHI of %g)",
                       text, counters_for(tree->epsilon), 1 / MOST_COUNTERS,
                       EPSILONS_IN_PHI / MOST_COUNTERS);
     return PROCEED;
@@ -90,8 +90,8 @@ static int set_bounded(struct tree_options_given *tree, const char *text)
     double depth = 0;
     tree->kind = LIVE_TREE_BOUNDED;
     if (!parse_whole_number(text, &depth) || depth < 1 || depth > MOST_DEPTH)
-        return MISUSE("--tree bounded:%s: how many frames may a sample walk? A whole number, at "
-                      "least 1 and at most %d (16 is usual)",
+        return MISUSE("--tree bounded:%s: K, the most frames of a sample, is a whole number from 1 "
+                      "to %d (default 16)",
                       text, MOST_DEPTH);
     tree->depth = (unsigned)depth;
     return PROCEED;
@@ -201,11 +201,11 @@ int combine_tree(const struct record_options *options)
     const bool follows = options->tracker == LIVE_TRACKER_CALLS;
     const bool has_buffer = tree->kind == LIVE_TREE_BOUNDED || tree->kind == LIVE_TREE_FUNCTIONS;
     if (options->event_count > 1 && tree->kind != LIVE_TREE_FULL)
-        return MISUSE("a tree that forgets has room for one event: several go with --tree full");
+        return MISUSE("hot and bounded trees count one event: several go with --tree full");
     if (tree->miner_given && tree->kind != LIVE_TREE_HOT)
         return MISUSE("--miner goes with --tree hot: it finds the hot contexts");
     if (tree->purge_given && !has_buffer)
-        return MISUSE("--purge goes with --tree bounded: it says what a full buffer forgets");
+        return MISUSE("--purge goes with --tree bounded: it chooses what a full buffer drops");
     if (tree->bytes_given && !has_buffer)
         return MISUSE("--tree-memory goes with --tree bounded; --memory bounds the other trees");
     if (has_buffer && follows)
