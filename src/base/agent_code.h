@@ -3,7 +3,8 @@
 #define CAIRN_BASE_AGENT_CODE_H
 
 // Whether the calling thread runs code of the agent: a handler of ours, or an event that is being
-// counted. What that calls in libc may be patched, and is no call of the program's.
+// counted. The functions of libc that it calls may be patched, and these calls are not the
+// program's.
 
 #include <stdatomic.h>
 #include <stdint.h>

@@ -2,15 +2,14 @@
 #ifndef CAIRN_EVENT_EVENT_H
 #define CAIRN_EVENT_EVENT_H
 
-// What an event is: something that costs, and happens at a place of the program. On every event a
-// tracker (track/tracker.h) names the context, and a tree (tree/tree.h) remembers the cost.
+// An event is something that costs, and happens at a place of the program. On each event a tracker
+// (track/tracker.h) names the context, and a tree (tree/tree.h) remembers the cost.
 //
 //   cpu, wall   a clock of each thread ticks          event/clock.h, agent/thread/sample.c
 //   calls       hooks see each call                   track/calls/
 //   alloc       interposed functions see each block   agent/interpose/alloc.c
 //
-// The tool and the agent share this table. What the agent does to begin with an event is in
-// agent/session/event_starts.c.
+// The tool and the agent share this table. agent/session/event_starts.c begins events in the agent.
 
 #include "live/live.h"
 #include <stdbool.h>

@@ -2,8 +2,8 @@
 #ifndef CAIRN_TRACK_TRACKER_H
 #define CAIRN_TRACK_TRACKER_H
 
-// What a tracker is: it names the calling context of an event, as the node of the thread's tree that
-// the event's cost belongs to.
+// A tracker names the calling context of an event, as the node of the thread's tree that the
+// event's cost belongs to.
 //
 //     event ─► tracker->locate() ─► node ─► tree_charge()
 //
@@ -11,9 +11,9 @@
 //   calls    follows every call                               track/calls/
 //   encode   keeps a number that is the context               track/encode/
 //
-// A recording has one tracker. The agent calls it through this struct and asks nobody which one it
-// is; trackers.c has the table. A function that is NULL is one that this tracker does not need: call
-// it through the helpers below the struct.
+// A recording has one tracker. The agent calls it through this struct and never asks which one it
+// is; trackers.c has the table. A tracker that does not need a function has NULL there: call it
+// through the helpers below the struct.
 
 #include "live/live.h"
 #include "track/walk/walk.h"
@@ -35,7 +35,7 @@ struct tracked {
     uint32_t walks;                  // before there was a stack cache
 };
 
-// What a process gives to its tracker.
+// The process, for its tracker.
 struct tracker_process {
     const struct live_options *options;
     struct live_encode *encode; // what trackers that patch call sites count
@@ -45,7 +45,7 @@ struct tracker_process {
     void (*note)(const char *text); // a line for the user
 };
 
-// What a thread gives to its tracker.
+// A thread's tree and stack, for its tracker.
 struct tracker_place {
     struct arena *arena;
     ref_t tree;
@@ -61,7 +61,7 @@ struct caller_registers {
 
 struct tracker {
     // The process. In normal context, before a thread is profiled. 0 or -errno; a process in which
-    // the tracker cannot work, but walks can, is told of by a note.
+    // the tracker cannot work, but walks can, gets a note.
     int (*start)(const struct tracker_process *process);
 
     // A thread. In normal context; close() may come for another thread than the calling one.
@@ -70,7 +70,8 @@ struct tracker {
     // The calling thread is about to run this function of the program's, or has ended.
     void (*enter)(uintptr_t root, struct unwind_bounds stack);
     void (*leave)(void);
-    // The thread goes on with another tree, in its own handler. NULL: it cannot, and is opened anew.
+    // The thread continues with another tree, in its own handler. NULL: it cannot, and is opened
+    // anew.
     void (*turn_to)(struct tracked *tracked, ref_t tree, struct live_stats *stats);
 
     // The node of the interrupted code; 0: not now. Signal-safe, all signals blocked.
@@ -80,17 +81,18 @@ struct tracker {
     ref_t (*locate_caller)(struct tracked *tracked, const struct caller_registers *caller,
                            uint64_t weight);
 
-    // Calls in bursts, or in a window of time: the thread's clock tells when. first_tick() and tick()
-    // say when it is to tick next; owed() how much of its time is not accounted for. Signal-safe.
+    // Calls in bursts, or in a window of time: the thread's clock decides when. first_tick() and
+    // tick() say when it is to tick next; owed() how much of its time is not accounted for.
+    // Signal-safe.
     uint64_t (*first_tick)(struct tracked *tracked, uint64_t owed);
     uint64_t (*tick)(struct tracked *tracked, const void *ucontext, bool recording);
     uint64_t (*owed)(const struct tracked *tracked);
 
     // The calling thread jumps out of frames (longjmp); `frame` is that of the function of ours.
     void (*jump)(const void *buffer, const void *frame);
-    // What the tracker knows of the calling thread's stack may be wrong (vfork, posix_spawn).
+    // The tracker's state of the calling thread's stack may be wrong (vfork, posix_spawn).
     void (*doubt)(void);
-    // There may be more threads from now on, perhaps some that nobody tells us of.
+    // There may be more threads from now on, perhaps some that the agent does not see.
     void (*expect_threads)(void);
 };
 
@@ -109,14 +111,14 @@ bool tracked_may_turn(const struct tracked *tracked);
 bool tracked_is_busy(const struct tracked *tracked);
 
 // While the agent changes the calling thread's tree outside of a handler: calls of a handler of the
-// program's must not enter it. What tracked_hold() gives goes to tracked_release().
+// program's must not enter it. tracked_release() takes the result of tracked_hold().
 struct calls_thread *tracked_hold(void);
 void tracked_release(struct calls_thread *held);
 
 // A library was unloaded, or calls were not seen: cursors are found by a walk. In normal context.
 void trackers_forget_places(void);
 
-// Libraries that go are noticed without our asking around dlclose().
+// True if unloading is noticed without questions around dlclose().
 bool trackers_see_unloading(void);
 
 // Functions of the agent, which call nothing of the program's, and what they may end in by a jump.
@@ -131,7 +133,7 @@ void trackers_after_fork_in_parent(void);
 void trackers_break_locks(void);
 void trackers_after_fork(const struct tracker_process *process);
 
-// As the struct has it; from assembly, too.
+// tracker->doubt(), for assembly, too.
 void tracker_doubt(void);
 
 static inline void tracker_enter(uintptr_t root, struct unwind_bounds stack)
