@@ -12,8 +12,8 @@
 //                                                                     └ work
 //
 // Frames are named by their first instruction. Two cases need a look at the child as well: the
-// first instruction is not known, or one unwind entry covers several functions (assembly, PLT):
-// then the symbol at the child's place is the better name. Not where calls are followed: a child
+// first instruction is not known, or one unwind entry covers several functions (assembly, PLT).
+// Then the symbol at the child's place is the better name. Not where calls are followed: a child
 // may have been called by a function that is not, and that one has no frame.
 
 #include "analyze/build.h"

@@ -2,9 +2,9 @@
 #ifndef CAIRN_ANALYZE_CALLTREE_H
 #define CAIRN_ANALYZE_CALLTREE_H
 
-// The tree that people look at. The trees of a profile have a node per call instruction and
-// know addresses only; here a node is a function under its caller, with inlined functions as nodes
-// of their own, merged over threads and processes.
+// The tree that people look at. The trees of a profile have a node for each call instruction and
+// know addresses only. Here a node is a function under its caller. Inlined functions have nodes of
+// their own, and threads and processes are merged.
 //
 //   root ── process ── thread ── function ── function (inlined) ── function
 //           (both only where they were asked for)

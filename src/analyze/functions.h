@@ -3,8 +3,8 @@
 #define CAIRN_ANALYZE_FUNCTIONS_H
 
 // Names of places in the program. Functions are numbered, so that trees compare and hash numbers
-// instead of names: the same name in the same module is the same function, whether it was called or
-// inlined, and whatever address it was met at.
+// instead of names. The same name in the same module is the same function, called or inlined, at
+// any address.
 
 #include "profile/profile.h"
 #include "symbol/symbol.h"

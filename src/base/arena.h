@@ -32,8 +32,8 @@ struct arena_head {
     _Atomic uint64_t granted; // bytes taken from a budget that others share
 };
 
-// The head, as all that lies in the arena, may be overwritten by a program gone wrong: how much
-// there is of it is known here as well. 0: a reader's, who asks for himself.
+// A faulty program may overwrite the head, like all of the arena: so its size is known here as
+// well. 0: a reader's, which checks by itself.
 struct arena {
     unsigned char *base;
     uint64_t bytes;
@@ -72,9 +72,9 @@ static inline uint64_t arena_limit(const struct arena *arena)
     return limit < arena->bytes ? limit : arena->bytes;
 }
 
-// From here on, memory comes out of a budget, too: a first piece at once, whatever is left, so that
-// each can begin, and what is kept back, if that is at most half of what is left. Otherwise less is
-// kept back.
+// From here on, memory comes out of a budget, too. A first piece comes at once, whatever is left,
+// so that each arena can begin; and the part that is kept back, if that is at most half of the
+// rest. Otherwise less is kept back.
 void arena_share(struct arena *arena, _Atomic int64_t *budget);
 
 // Where the part that is kept back begins.

@@ -2,9 +2,9 @@
 #ifndef CAIRN_BASE_GOTABLE_H
 #define CAIRN_BASE_GOTABLE_H
 
-// The table that every Go program carries, stripped or not, for its own stack traces
-// (.gopclntab): functions by address, and for each pc the file, the line, and how far the stack
-// pointer is from where it was when the function was entered.
+// The table that each Go program carries, stripped or not, for its own stack traces (.gopclntab).
+// It has functions by address, and for each pc the file, the line, and the distance of the stack
+// pointer from its value at function entry.
 //
 //   [ header | names | units | files | values | functions: (address, record)... records... ]
 //

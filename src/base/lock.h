@@ -6,9 +6,9 @@
 //
 // The program may fork while another thread holds a lock. The child has a copy of the lock but not
 // the thread, so the lock would never be released. So a lock names its holder, and a waiter gives
-// up: at once if the holder is this very thread (a handler has interrupted it) or belongs to
-// another process, and after some seconds in any case. A thread that does not get a lock does not
-// touch what it guards.
+// up. It does so at once if the holder is this very thread (a handler has interrupted it) or
+// belongs to another process, and after some seconds in any case. A thread that does not get a lock
+// does not touch what it guards.
 //
 //      63        48 47                       1   0
 //     +------------+--------------------------+---+

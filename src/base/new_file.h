@@ -2,8 +2,8 @@
 #ifndef CAIRN_BASE_NEW_FILE_H
 #define CAIRN_BASE_NEW_FILE_H
 
-// A file that is replaced as a whole or not at all: a new one is written beside the old one and
-// takes its name at the end, so a full disk or a crash leaves the old one as it was.
+// A file that is replaced as a whole or not at all. The new one is written beside the old one and
+// takes its name at the end. So a full disk or a crash leaves the old one as it was.
 //
 //   struct new_file file;
 //   int error = new_file_open(&file, path, 0600);

@@ -2,10 +2,9 @@
 #ifndef CAIRN_CMD_OPTIONS_H
 #define CAIRN_CMD_OPTIONS_H
 
-// The options of a command: one table that the command line is read by, that the help is printed
-// from, and that is searched for what was meant by an option that does not exist. Options that many
-// commands have in common (--help, --color, --width, --no-pager) are in one table here, and are
-// taken care of here.
+// The options of a command, in one table. It parses the command line, prints the help, and suggests
+// an option for one that does not exist. Options that many commands have in common (--help,
+// --color, --width, --no-pager) are in one table here, and are taken care of here.
 
 #include "cmd/cmd.h"
 

@@ -7,17 +7,17 @@
 //   address ─┬─ its 128 bytes of the heap ─► home bucket   [ block | block | block | block ]
 //            └─ hash ─► run of overflow buckets, where the home is full
 //
-// A bucket is a cache line of four blocks. The buckets of neighbouring addresses are neighbours, so
-// a program that goes through its heap goes through the table, and a heap that is small touches
-// little of it: the table has its full size from the start, but pages that were never written cost
-// nothing. Each megabyte of addresses begins at a bucket of its own choice, so that heaps, mappings
-// and arenas fill each other's gaps.
+// A bucket is a cache line of four blocks. The buckets of neighbouring addresses are neighbours. So
+// a program that goes through its heap goes through the table, and a small heap touches little of
+// it. The table has its full size from the start, but pages that were never written cost nothing.
+// Each megabyte of addresses begins at a bucket of its own choice, so that heaps, mappings and
+// arenas fill each other's gaps.
 //
-// No thread waits for another. A bucket is changed by several threads, but an address only by the
-// one that owns the block: it is entered after the allocator has given the block away, and taken
-// out before the allocator gets it back. Nothing is ever moved, and a search looks at all places
-// where a block may be; so there are no tombstones. All of it may run in signal handlers, also in
-// one that interrupts the same thread here.
+// No thread waits for another. Several threads change a bucket, but only the owner of the block
+// changes its address: it is entered after the allocator has given the block away, and taken out
+// before the allocator gets it back. Nothing is ever moved, and a search looks at all places where
+// a block may be; so there are no tombstones. All of it may run in signal handlers, also in one
+// that interrupts the same thread here.
 
 #include "base/arena.h"
 #include <stdbool.h>

@@ -10,7 +10,7 @@
 //   perf, signal    exact, but costs more; a system call without restart may see EINTR
 //   POSIX timer     no faster than the kernel's tick
 //
-// A perf event lives as long as its page is mapped: the descriptor is closed at once, so the
+// A perf event lives as long as its page is mapped, so the descriptor is closed at once. The
 // program finds no descriptor of ours, cannot close it, and numbers its own as without cairn.
 
 #include "live/live.h"

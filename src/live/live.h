@@ -252,10 +252,10 @@ struct live_creations {
     ref_t blocks[LIVE_CREATION_BLOCKS];
 };
 
-// A tree and who writes it. When a thread ends, the next one with the same start routine and a name
-// of the same pool (base/thread_name.h), created by the same call, continues with its tree (unless
-// per_thread), so short threads by the million need few trees. A thread in another phase has
-// another tree.
+// A tree and who writes it. When a thread ends, the next one of the same kind continues with its
+// tree (unless per_thread), so short threads by the million need few trees. Threads are of one kind
+// if they have the same start routine, names of the same pool (base/thread_name.h), and were
+// created by the same call. A thread in another phase has another tree.
 struct live_thread {
     ref_t next;
     ref_t tree;

@@ -39,9 +39,9 @@ static struct {
     char path[PATH_MAX];
 } scratch GC_HIDDEN;
 
-// Reading /proc/self/maps costs tens of microseconds and more: a thread in generated code that is
-// not known yet may ask at every sample, so it is done only if the last one was long ago compared
-// to its cost.
+// Reading /proc/self/maps costs tens of microseconds and more. A thread in unknown generated code
+// may ask at each sample, so the file is read only if the last time was long ago compared to the
+// cost.
 static _Atomic uint64_t maps_not_before;
 #define MAPS_PAUSE_LEAST 10000000 // ns
 #define MAPS_PAUSE_TIMES 100

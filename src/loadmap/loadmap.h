@@ -2,9 +2,10 @@
 #ifndef CAIRN_LOADMAP_LOADMAP_H
 #define CAIRN_LOADMAP_LOADMAP_H
 
-// Which module is mapped where. Never asks the loader from a signal handler: a pc that is not in
-// the table is looked up with _dl_find_object (documented async-signal-safe; glibc 2.35), or, where
-// that is missing, in /proc/self/maps read by plain system calls; what is found joins the table.
+// Which module is mapped where. Never asks the loader from a signal handler. A pc that is not in
+// the table is looked up with _dl_find_object (documented async-signal-safe; glibc 2.35). If that
+// is missing, /proc/self/maps is read by plain system calls. A module that is found joins the
+// table.
 //
 // A library that is unloaded and loaded again, anywhere, keeps its module id (same path and build
 // id).

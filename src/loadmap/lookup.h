@@ -4,10 +4,10 @@
 
 #include <stdbool.h>
 
-// dlsym(RTLD_DEFAULT or RTLD_NEXT, name) for names that may not be there. A search in vain has the
-// loader write down why, in memory of the program's malloc(); and a program that brings its own
-// (GNU Common Lisp) may not be ready for that before its main(). So it is looked for first. Not
-// signal-safe.
+// dlsym(RTLD_DEFAULT or RTLD_NEXT, name) for names that may not be there. After a search in vain
+// the loader stores the reason, in memory of the program's malloc(). A program with its own
+// malloc() (GNU Common Lisp) may not be ready for that before its main(). So it is looked for
+// first. Not signal-safe.
 void *lookup_symbol(void *handle, const char *name);
 
 // The same for several names at once, NULL for those that are not there: all modules are looked at

@@ -2,9 +2,9 @@
 #ifndef CAIRN_LOADMAP_PAGES_H
 #define CAIRN_LOADMAP_PAGES_H
 
-// Pages that no module has, as found out lately: walks through generated code ask for the same ones
-// over and over, and each time the whole way, through the table and the loader, would lead to the
-// same answer. Good for some thousand questions, since nothing reports when a library takes their
+// Pages that no module has, as found out lately. Walks through generated code ask for the same ones
+// over and over, and the whole way through the table and the loader would lead to the same answer
+// each time. Good for some thousand questions, since nothing reports when a library takes their
 // place. Callers that must not be wrong ask the loader. All signal-safe.
 
 #include "loadmap/loadmap.h"

@@ -15,9 +15,9 @@ enum dl_event {
     LOADER_REMOVED, // they were; nothing was mapped since. Follows LOADER_REMOVES, in its thread
 };
 
-// `changed` is called in normal context, under the loader's lock, whoever loads and unloads: the
-// program or libc for itself. 0 or -errno; -ENOTSUP: the function does not look as it should (a
-// debugger is at it, perhaps).
+// `changed` is called in normal context, under the loader's lock, also if libc loads or unloads for
+// itself. 0 or -errno; -ENOTSUP: the function does not look as it should (a debugger is at it,
+// perhaps).
 int dl_watch(void (*changed)(enum dl_event event));
 
 bool dl_is_watched(void);

@@ -7,8 +7,9 @@
 //
 // For them a stub is a frame of size zero: every register is as it is, and the return address is
 // computed, not loaded: the start of the slot (the address, masked) plus the distance found there.
-// The second phase of an exception knows the handler's frame by its CFA, and would find the stub
-// first, were the CFA its stack pointer: it is one byte more, an address that no other frame has.
+// The second phase of an exception identifies the handler's frame by its CFA. If the stub's CFA
+// were its stack pointer, the stub would be found first: so it is one byte more, an address that no
+// other frame has.
 //
 // One that throws an exception asks each frame on its way what to do, by a function that stands in
 // its table: that of a stub may be ours.

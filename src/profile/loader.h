@@ -2,9 +2,9 @@
 #ifndef CAIRN_PROFILE_LOADER_H
 #define CAIRN_PROFILE_LOADER_H
 
-// A profile that grows from chunks. Nothing in a file is believed: an index may be beyond the known
-// ones, because a damaged chunk was skipped, and then a placeholder fills the gap; but placeholders
-// are limited by how much was lost, so that a malicious file cannot ask for all memory.
+// A profile that grows from chunks. Nothing in a file is believed. An index may be beyond the known
+// ones, because a damaged chunk was skipped; then a placeholder fills the gap. Placeholders are
+// limited by how much was lost, so a malicious file cannot take all memory.
 
 #include "profile/chunk.h"
 #include "profile/profile.h"

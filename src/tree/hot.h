@@ -12,13 +12,13 @@
 //    │   └─ ● eval                         of N: all that was charged; of M: the ● of the tree
 //    └─ ...
 //
-// Every leaf is monitored, but for two: the current context (the last that was asked for or
-// charged), which is pruned as soon as another one is asked for that is not below it, and the
-// pinned one, which a tracker holds on to. A context that loses its counter goes if it is a leaf,
-// and then those of its ancestors that are no longer of use (Algorithm 1 of the paper). Its node is
-// given to the next new context, so what is held between two calls here must be the current
-// context, the pinned one, or an ancestor of either. A reference that is not is no danger, but may
-// have become another context; a free node's stands for the root.
+// Each leaf is monitored, except two. The current context (the last that was asked for or charged)
+// is pruned as soon as another one is asked for that is not below it. The pinned one is kept for a
+// tracker. A context that loses its counter goes if it is a leaf, and then those of its ancestors
+// that are no longer of use (Algorithm 1 of the paper). Its node is given to the next new context,
+// so what is held between two calls here must be the current context, the pinned one, or an
+// ancestor of either. A reference that is not is no danger, but may have become another context; a
+// free node's stands for the root.
 //
 // A full tree whose arena is full continues like this, with the part that the arena has kept back.
 // The nodes it has stay exact. New ones have two values, lie in blocks of their own, and come and

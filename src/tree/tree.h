@@ -12,8 +12,8 @@
 //
 // Edges are interned: a node carries the 32-bit reference of its edge. Nodes are 16 bytes and one
 // 8-byte value per metric, so 24 bytes with one metric. A frame node of the walk tracker carries no
-// cost of its own (its statements do), so its first value counts returns; `tree_frame_value` and
-// `tree_statement_value` in a profile's metric list say what a value means.
+// cost of its own (its statements do), so its first value counts returns. profile/profile.h says
+// what the values of a metric mean.
 //
 // Writers find children through child/sibling (a list; a node of large fan-out gets a hash beside
 // it). Readers never follow these: they scan the node blocks in order and use `parent` alone, which

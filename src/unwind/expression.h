@@ -2,9 +2,9 @@
 #ifndef CAIRN_UNWIND_EXPRESSION_H
 #define CAIRN_UNWIND_EXPRESSION_H
 
-// DWARF expressions, in two ways: computed, with all registers at hand; or folded, when only the pc
-// is known, into one of the few shapes that compilers and linkers really use, so that a recipe can
-// keep it.
+// DWARF expressions, in two ways. With all registers at hand they are computed. If only the pc is
+// known, they are folded into one of the few shapes that compilers and linkers really use, so that
+// a recipe can keep them.
 
 #include "loadmap/loadmap.h"
 #include "unwind/unwind.h"

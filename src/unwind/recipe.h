@@ -6,8 +6,8 @@
 //
 //   set of 64 bytes:  [ key | recipe ][ key | recipe ]      key = the pc looked up, plus 1
 //
-// A reader takes the recipe if it finds the key before and after copying; a writer first replaces
-// the key by "busy" with a compare-exchange, so one entry has one writer, and a torn recipe never
+// A reader takes the recipe if it finds the key before and after copying. A writer first replaces
+// the key by "busy" with a compare-exchange. So one entry has one writer, and a torn recipe never
 // matches. A pc's recipe in one generation is always the same, so it does not matter who writes it.
 
 #include "loadmap/loadmap.h"
@@ -56,9 +56,9 @@ void recipe_remember(struct recipe_set *set, uint64_t key, const union unwind_re
 
 extern struct recipe_set recipe_sets[RECIPE_SETS] __attribute__((visibility("hidden")));
 
-// Return addresses are a call instruction apart, so a set for each eight bytes of code will do, and
-// finding it is one instruction: every cycle from the load of a return address to the load of its
-// recipe is a cycle of each step. It also keeps the recipes of neighbours on one page.
+// Return addresses are a call instruction apart, so one set for each eight bytes of code is enough.
+// Finding it is one instruction: each cycle between the loads of a return address and of its recipe
+// is a cycle of each step. It also keeps the recipes of neighbours on one page.
 static inline struct recipe_set *recipe_set_of_call(uint64_t key)
 {
     return (struct recipe_set *)((char *)recipe_sets + (key & (RECIPE_SETS - 1) * 8) * 8);

@@ -14,8 +14,8 @@
 // and load-map generation; warm, a step is a few loads. Shared by all threads without a lock
 // (recipe.h).
 //
-// Only rsp and rbp are followed at every step. A rule on another register makes a second, slower
-// cursor over all registers that a call preserves catch up with the first: it starts where the
+// Only rsp and rbp are followed at every step. For a rule on another register, a second, slower
+// cursor over all registers that a call preserves catches up with the first. It starts where the
 // first did, and never goes the same way twice.
 
 #include "base/place.h"
@@ -157,9 +157,9 @@ bool unwind_follows_call(uintptr_t ra);
 bool unwind_may_follow_call(uintptr_t ra);
 bool unwind_still_follows_call(uintptr_t ra);
 
-// Where a thread is whose pc is in code that calls are led through. At a call or jump that is not
-// done yet, registers that the function has saved and restored are what they are, and where they
-// were saved, below the stack pointer, is no more: a table may still name that place.
+// Where a thread is whose pc is in code that calls are led through. At a call or jump that is about
+// to happen, the function has restored its saved registers. The places where they were saved, below
+// the stack pointer, are not valid any more, though a table may still name them.
 enum unwind_standing { UNWIND_AS_IT_IS, UNWIND_ELSEWHERE, UNWIND_AT_CALL };
 
 // For trackers that lead calls through code of their own: gives the state that the program would

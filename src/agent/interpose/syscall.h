@@ -2,9 +2,8 @@
 #ifndef CAIRN_AGENT_INTERPOSE_SYSCALL_H
 #define CAIRN_AGENT_INTERPOSE_SYSCALL_H
 
-// System calls, as the program makes them by libc's syscall(), and what of them is seen: changes of
-// handlers, masks and alternate stacks, of what the program may call, of its limits, and of what of its
-// memory is locked.
+// System calls that the program makes by libc's syscall(). The agent sees those that change
+// handlers, masks and alternate stacks, allowed system calls, limits, and locked memory.
 
 #include <signal.h>
 #include <stdbool.h>

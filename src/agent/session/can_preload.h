@@ -20,9 +20,9 @@ bool preload_at_takes_agent(int directory, const char *path);
 // As execvpe() does: in PATH, if the name has no slash.
 bool preload_in_path_takes_agent(const char *file);
 
-// Whether the file can be opened by the program that the calling process is about to become, in the
-// root folder that it has now: as its real user, without capabilities, which an ordinary user's are
-// gone with the exec. `access`: R_OK, W_OK.
+// Whether the program that the calling process is about to become can open the file, in the present
+// root folder: as its real user, and without capabilities, which an ordinary user loses by exec.
+// `access`: R_OK, W_OK.
 bool preload_can_open(const char *path, int access);
 
 #endif

@@ -41,9 +41,9 @@
 #include <unistd.h>
 
 #define SMALLEST_SLICE (UINT64_C(1) << 20)
-// Of a slice, this part is kept back for when full trees have used up the rest. Measured: with an
-// eighth, a context that comes later and is not found has at most 3e-4 of the total in 1 MB, and
-// 2e-5 in 4 MB; twice as much makes that half, for every seventh of the exact contexts.
+// Of a slice, this part is kept back for when full trees have used up the rest. Measured with an
+// eighth: a later context that is not found has at most 3e-4 of the total in 1 MB, and 2e-5 in 4
+// MB. Twice as much halves that, and takes a seventh of the exact contexts.
 #define KEPT_PART 8
 
 struct agent agent;

@@ -285,8 +285,9 @@ static void settle_living(struct live_thread *record, pid_t self)
         return;
     const uint64_t now = clock_cpu_of(thread);
     const uint64_t rest = now > record->charged ? now - record->charged : 0;
-    // A tree that forgets may be changing this moment, and only its owner may change it: where an
-    // addition is not enough, the root of a bounded tree takes it, and a hot tree goes without.
+    // A tree that forgets may be changing at this moment, and only its owner may change it. If an
+    // addition is not enough, the root of a bounded tree takes the cost, and a hot tree goes
+    // without it.
     const unsigned value = live_time_value(&agent.session->options);
     if (rest && tree_charge_late(&agent.arena, record->tree, record->last_node, value, rest)) {
         record->stats.cost_ns += rest;

@@ -48,8 +48,8 @@ static void sum_up(struct measuring *measuring)
 }
 
 // Degree of overlap: the sum of w over contexts that the approximation has, by W. The weighted one
-// is the sum of min(w/W, v/V), which two trees of the same contexts and other weights do not pass;
-// both shares add up to 1, so it is 1 less half of what they differ by.
+// is the sum of min(w/W, v/V), so two trees of the same contexts with other weights differ. Both
+// shares add up to 1, so the sum is 1 less half of their differences.
 static void measure_overlap(struct measuring *measuring)
 {
     struct compare_result *result = measuring->result;
@@ -108,8 +108,8 @@ static void add_error(struct compare_error *error, double true_weight, double es
 
 // A context is hot if its weight is at least floor(phi * W). The error of a counter is |w - v| / w.
 // That of hot contexts is HCCT's measure, but one that the approximation has not is there with all
-// of its weight. Contexts that are only taken to be hot have errors of their own: they are few and
-// cold, or they would be hot, so one that is seen by chance is wrong by many times its weight.
+// of its weight. Contexts that only seem to be hot have errors of their own. They are few and truly
+// cold, so one that is seen by chance is wrong by many times its weight.
 static void measure_counters(struct measuring *measuring)
 {
     struct compare_result *result = measuring->result;

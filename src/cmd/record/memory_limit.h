@@ -2,8 +2,8 @@
 #ifndef CAIRN_CMD_RECORD_MEMORY_LIMIT_H
 #define CAIRN_CMD_RECORD_MEMORY_LIMIT_H
 
-// How much memory the processes of a control group may take: where there is a limit, the shared
-// memory is a part of it, and the program would be killed for what the profiler takes.
+// How much memory the processes of a control group may take. The shared memory counts, too, so the
+// program would be killed for the profiler's memory.
 
 #include <stdint.h>
 

@@ -11,8 +11,8 @@
 #define RECORDING_GOES_ON 256
 
 // Records the command. Writes its exit status (or our own) as an int to `outcome` once it is known
-// and all has been said; returns when the profile is complete. `signals` is a signalfd; by `passed`,
-// the front hands its signals on.
+// and all messages are printed; returns when the profile is complete. `signals` is a signalfd; by
+// `passed`, the front hands its signals on.
 void run_recording(const struct record_options *options, const struct launch *launch,
                    const struct inherited *inherited, int signals, int passed, int outcome);
 

@@ -12,7 +12,7 @@
 
 enum {
     // The memory of a hot tree for each counter: a node of 32 bytes, and as much again for its
-    // edge, its share of the edges' hash, and for ancestors that have no counter themselves.
+    // edge, its share of the edges' hash, and ancestors without a counter.
     COUNTER_BYTES = 64,
     // The memory of a process besides its tree: modules, threads, notes.
     PROCESS_BYTES = 256 << 10,

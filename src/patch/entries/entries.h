@@ -23,9 +23,9 @@
 int64_t entries_find(void (*hook)(void), uint64_t *skipped);
 
 // From now on relays count calls down in cells of each thread, and let those through to the hook
-// that find theirs negative. In bursts it is the one that lies so far from the thread pointer, a
-// multiple of 16, and one that finds the lowest number there goes to `turn` instead, as if that
-// were the hook. Between bursts, it is the next one. Before entries are found.
+// that find theirs negative. In bursts, the cell lies so far from the thread pointer, a multiple of
+// 16. A relay that finds the lowest number there goes to `turn` instead, as if that were the hook.
+// Between bursts, it is the next one. Before entries are found.
 void entries_pace(int32_t cell, void (*turn)(void));
 
 // The same for libraries that came since, which are switched as the others are, and forgets those

@@ -3,10 +3,10 @@
 #define CAIRN_PATCH_X86_64_DECODE_H
 
 // One x86-64 instruction: how long it is, where it may go, which of its bytes depend on where it
-// stands. No more is needed to find call sites and to move instructions elsewhere; so this is ours,
-// a few tables, rather than a library: it runs in other people's programs between a call and its
-// callee, where no vector register may be touched and no function of theirs be called. The tests
-// hold it against a full decoder.
+// stands. No more is needed to find call sites and to move instructions elsewhere. So this is our
+// own, a few tables, rather than a library: it runs in other people's programs between a call and
+// its callee, where it must touch no vector register and call no function of theirs. The tests hold
+// it against a full decoder.
 
 #include <stdbool.h>
 #include <stddef.h>

@@ -15,7 +15,7 @@ int tree_merger_add(struct tree_merger *merger, const struct profile_tree *tree)
 void tree_merger_free(struct tree_merger *merger);
 
 // When more than `most` ended processes have trees of their own, half of that number, the
-// costliest, keep them; those of the others are added up per program (first word of the command)
+// costliest, keep them. The trees of the others are added up by program (first word of the command)
 // and start routine, under the first process of that program. Processes with apart[index] set keep
 // theirs. A folded process stays in the list with its own totals, and merged_into says where its
 // trees went. tree_map, of tree_count entries, receives the new index of each tree. 0 or -ENOMEM.

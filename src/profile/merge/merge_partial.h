@@ -13,9 +13,9 @@
 //
 // So all nodes of the walked tree between which only unknown functions lie are one context of the
 // other tree. Samples on top of calls bring unknown functions into that tree as well: these have no
-// counts, and go where the walked tree has the same edges. Where there are several (qsort above
-// calls itself), counts are shared out by the cost that was measured in each: what a call cost is
-// then the mean over them, which is all that can be known.
+// counts, and go where the walked tree has the same edges. If there are several (qsort above calls
+// itself), counts are divided by the cost of each: the cost of a call is then the mean over them,
+// which is all that can be known.
 
 #include "profile/profile.h"
 

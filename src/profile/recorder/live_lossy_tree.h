@@ -9,8 +9,8 @@
 //   the same nodes                     the values that changed
 //   other nodes                        the tree anew
 //
-// In the profile a context's own cost lies in a statement without an address below its frame, as
-// the costs of every tree lie in statements: who reads a profile need not ask what kind it is of.
+// In the profile a context's own cost lies in a statement without an address below its frame. So
+// the costs of all trees lie in statements, and readers need not ask for the kind.
 
 #include "profile/recorder/live_tree.h"
 

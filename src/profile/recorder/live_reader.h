@@ -4,8 +4,8 @@
 
 // Reads one process's slice of the live memory and encodes what is new since the last time.
 //
-// The profiled program may have scribbled over any byte: every reference is checked against the
-// arena's bounds before it is followed, every list ends by itself, and what contradicts what was
+// The profiled program may have overwritten any byte. So each reference is checked against the
+// arena's bounds before it is followed, each list ends by itself, and a contradiction to what was
 // read before ends the reading of that tree, with a note.
 
 #include "profile/creations.h"

@@ -3,9 +3,9 @@
 #define CAIRN_SYMBOL_FILES_RELATED_H
 
 // Files that debug information refers to: the one with what several programs have in common (dwz),
-// and those that the tree of a unit was split off into (.dwo). libdw would open whatever is named,
-// wait for pipes, and unpack it all. So the first is opened here, and the others are looked at
-// before libdw may open them.
+// and those that the tree of a unit was split off into (.dwo). libdw would open any file that is
+// named, wait for pipes, and unpack everything. So the first is opened here, and the others are
+// looked at before libdw may open them.
 
 #include "symbol/files/object.h"
 #include "symbol/files/unpacking.h"

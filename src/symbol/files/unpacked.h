@@ -2,9 +2,9 @@
 #ifndef CAIRN_SYMBOL_FILES_UNPACKED_H
 #define CAIRN_SYMBOL_FILES_UNPACKED_H
 
-// The compressed debug information of a file, unpacked in memory: libdeflate takes a third of the
-// time that libdw's zlib takes, sections that say nothing of lines are left out, and zstd is known
-// to all versions of libdw then.
+// The compressed debug information of a file, unpacked in memory. libdeflate takes a third of the
+// time of libdw's zlib, sections without lines are left out, and any version of libdw can read zstd
+// then.
 
 #include <gelf.h>
 #include <stdbool.h>

@@ -2,9 +2,8 @@
 #ifndef CAIRN_TRACK_CALLS_CALL_SITES_H
 #define CAIRN_TRACK_CALLS_CALL_SITES_H
 
-// Following the calls of a program that was never prepared for it: its call sites come by the hook
-// of calls.h, on their way (patch/detour.h) or, where they are too short for that, through stubs
-// (patch/sites.h).
+// Follows the calls of a program that was not prepared for it. Its call sites lead to the hook of
+// calls.h by detours (patch/detour.h) or, if they are too short for that, by stubs (patch/sites.h).
 //
 // Modules play parts. Of *followed* ones each call counts, whatever it leads to. Of all others, as
 // libc, only calls into followed ones do: those of qsort's comparison, of what atexit() was given.

@@ -20,9 +20,9 @@
 // function it calls, is a matter of the call site alone (or of the frame pointer), and is
 // remembered with it.
 //
-// A function called by code that was not instrumented (qsort's comparison) hangs below the nearest
-// instrumented caller, and the call site is the true one; that caller is found by a walk that ends
-// at the first frame with a valid cell. So do signal handlers. Each stack has a shadow of its own.
+// A function called by code that was not instrumented (qsort's comparison) goes below the nearest
+// instrumented caller, with its true call site. A walk finds that caller: it ends at the first
+// frame with a valid cell. So do signal handlers. Each stack has a shadow of its own.
 //
 // A call that was seen before, with the same return address in the same slot by the same caller's
 // node, is one look at a table of such calls (struct known_context), and two stores.

@@ -2,9 +2,9 @@
 #ifndef CAIRN_TRACK_CALLS_MODULE_PAGES_H
 #define CAIRN_TRACK_CALLS_MODULE_PAGES_H
 
-// Which module has the code at an address, however many there are. Hooks of callbacks ask that of
-// each call that libc makes through a pointer, so it takes a few instructions: a module has whole
-// pages, and pages lie in chunks of 2 MB, which have their places in a table.
+// Which module has the code at an address, however many there are. Hooks of callbacks ask that for
+// each call that libc makes through a pointer, so it must take a few instructions only. A module
+// has whole pages, and pages lie in chunks of 2 MB, which have their places in a table.
 //
 //      address:   | chunk           | page (9) | (12) |
 //                        |               |

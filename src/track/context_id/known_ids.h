@@ -22,8 +22,8 @@ context_id_memo_of(const struct context_id_thread *asked, uintptr_t pc, uint64_t
 // noticed by what it has changed.
 //
 // A state that is wrong for a reason that is known says so. A thread that is about to longjmp has
-// the state of where it lands, and asks nothing before; that sites do not lead to what the encoding
-// says is found out when it is made, before anything of it is remembered.
+// the state of its landing place, and asks nothing before that. Sites that do not lead where the
+// encoding says are found when it is made, before anything of it is remembered.
 static inline struct context_id context_id_recall(const struct context_id_thread *asked,
                                                   uintptr_t pc, uintptr_t sp, uint32_t stack,
                                                   uint32_t stack_hash, uint32_t changes)

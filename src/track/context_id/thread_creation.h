@@ -11,8 +11,8 @@
 // The frames of a thread hang below the call that created it, so the last call of a path names all
 // of it, back to main(). A thread keeps the number of the call that created it, and its tree does.
 //
-// All of it is bounded. Where there is no room for a call, or it cannot be walked to the end, the
-// new thread is said to be created where its creator was; 0 where that is the main thread.
+// All of it is bounded. If there is no room for a call, or it cannot be walked to the end, the new
+// thread gets the call that created its creator; 0 if that is the main thread.
 
 #include "live/live.h"
 #include "tree/tree.h"

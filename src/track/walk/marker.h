@@ -21,9 +21,9 @@
 // See-through: the unwind table of the stub is an expression over the same hash table, so
 // exceptions and debuggers walk on to H. Backtraces would have a frame more: there is no marker
 // while the program makes one (program_unwinders.h). The stub's personality routine takes the
-// marker away in the search phase of an exception, so the second phase, which identifies frames by
-// their CFA, never meets two frames of one CFA; and if a marker was placed since (by a sample in a
-// destructor), the second phase is begun again without it.
+// marker away in the search phase of an exception. So the second phase, which identifies frames by
+// their CFA, never meets two frames of one CFA. If a marker was placed since (by a sample in a
+// destructor), the second phase begins again without it.
 //
 // Invariants:
 //  - a slot holds marker_stub only while the table has its CFA (or it is buried);

@@ -333,8 +333,8 @@ static ref_t sample_node(struct unwind_pass *pass, uintptr_t leaf_sp, place_t st
     return tree_unplaced(walker->arena, walker->tree, frame);
 }
 
-// All but the cursor, which is for unwind_start*(), and what is of use only after a cut: to clear
-// them would be to wait for half a kilobyte of a stack that is in no cache.
+// Clears all but the cursor, which is for unwind_start*(), and the fields for cuts: clearing these
+// would wait for half a kilobyte of a stack that is in no cache.
 static void begin(struct unwind_pass *pass, struct walker *walker)
 {
     walker->leaf = 0;

@@ -20,8 +20,8 @@
 //
 // Order. The lists of the paper are sorted at all times: where many weights are alike, a node that
 // grows passes all its equals, one by one. Here a list stands for a range of weights, four to each
-// power of two; a node changes lists when its weight leaves the range, in constant time, and the
-// few that a reader asks for are sorted when it asks.
+// power of two. A node changes lists when its weight leaves the range, in constant time. The few
+// that a reader asks for are sorted then.
 //
 // One writer, the thread that owns the tree; all that it does is safe in a signal handler, and
 // allocates nothing after the buffer. Readers may look at the lists from any thread of the process,

@@ -76,8 +76,8 @@ ref_t others_victim(struct arena *arena, struct miner *miner)
                                               : sticky_victim(arena, miner);
 }
 
-// Of Lossy Counting and Sticky Sampling the coldest is not at hand, and there is no memory to find
-// it by: the next one that is not hot, by the mean of all, must do.
+// Lossy Counting and Sticky Sampling do not know the coldest, and there is no memory for finding
+// it. So the next one that is not hot, by the mean of all, is taken.
 static ref_t give_up_some(struct arena *arena, struct miner *miner)
 {
     enum { LOOKS = 16 };

@@ -19,9 +19,9 @@
 //   Sticky Sampling                 count <= true <= count + floor,    error = 0
 //   all of them                     sum of counts = N + excess  (modulo 2^64)
 //
-// Events need not weigh the same. floor is at most N/counters where they do (and for Lossy
-// Counting), and with Space Saving at most twice the mean count where they do not: see
-// space_saving.c, which also says what a search for the coldest costs.
+// Events may have different weights. With equal ones (and for Lossy Counting), floor is at most
+// N/counters; with different ones, Space Saving's is at most twice the mean count. space_saving.c
+// explains that, and the cost of a search for the coldest.
 //
 // The owner of the tree alone calls these, all are signal-safe.
 

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: MIT
 // Sticky Sampling, after Manku and Motwani. Of what is charged to contexts without a counter, one
 // unit in `rate` gives the context one, and from then on all is counted. The rate doubles as N
-// does, so that the sample stays as large as it is. Counters that were made at the old rate are
-// then what they would be had the new one been in force: by a coin, the unit that made a counter
-// would not have been taken, nor those after it, up to one that would.
+// does, so that the sample stays as large as it is. Counters made at the old rate are then changed
+// to what the new rate would have made: by a coin, the unit that made a counter would not have been
+// taken, nor those after it, up to one that would.
 //
 // Hooks of calls count contexts that have a counter by themselves, so N is summed up now and then.
 // A rate that doubles late, and a floor that rises late with it, keep what is promised: the sample

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
-// Which system call the interrupted code has made. Its number was in %rax, where its result is now;
-// so it is read off the code before the `syscall` instruction: an instruction that loads a
-// constant, and from there on only instructions that are known and leave %rax alone.
+// Which system call the interrupted code has made. Its number was in %rax, where its result is now.
+// So it is read from the code before the `syscall` instruction: an instruction that loads a
+// constant, and then only known instructions that leave %rax alone.
 
 #include "unwind/arch.h"
 #include <string.h>

@@ -8,8 +8,9 @@
 //   |■■|................|■■|................|■■|.....        ■ length, |..| interval
 //
 // Each entry that is switched takes some microseconds of an interval, and each call that passes one
-// nanosecond. Which is less is found out on the way: of calls that pass, every thousandth or so
-// comes by the hook, and who is met there several times in an interval is switched from then on.
+// nanosecond. The cheaper way is found on the fly: about every thousandth of the calls that pass
+// reaches the hook, and an entry that does so several times in an interval is switched from then
+// on.
 //
 // Time is the CPU time of a thread, by its clock. A thread that has run for an interval without a
 // burst begins one, for all. So it is a matter of what the program does, and not of what else the
@@ -20,9 +21,9 @@
 // through.
 //
 // The first call that a thread follows walks its stack, which puts the cursor where the thread is.
-// Adaptive bursts (Zhuang and others) skip most of those that would begin in a context that an
-// earlier one has seen: such a burst is taken with a probability, and then what it counts is
-// multiplied by the inverse, so that sums stay right.
+// Adaptive bursts (Zhuang and others) skip most of those that would begin in a known context. Such
+// a burst is taken with a probability, and its counts are multiplied by the inverse, so that sums
+// stay right.
 
 #include "track/calls/calls.h"
 
