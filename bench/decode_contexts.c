@@ -45,7 +45,7 @@ struct run {
     struct pool pool;
     struct graph graph;
     struct numbering numbering;
-    struct context context[CONTEXTS];
+    struct encoded_context context[CONTEXTS];
     uint64_t edges, stacked; // of all contexts
 };
 
@@ -104,7 +104,7 @@ static void make_contexts(struct run *run)
             at = graph_edge(&run->graph, chosen)->callee;
             run->edges++;
         }
-        run->context[c] = context_of(&state, at);
+        run->context[c] = encoded_context_of(&state, at);
         struct cc_entry *copy = malloc(state.depth * sizeof *copy + 1);
         run->context[c].stack = memcpy(copy, stack, state.depth * sizeof *copy);
         run->stacked += state.depth;

@@ -100,7 +100,7 @@ static void check_context(struct run *run, struct context_state *state, const ui
         context_call(state, numbering_word(&run->numbering, path[i]),
                      dictionary_base(run->numbering.dictionary) +
                          numbering_own(&run->numbering, path[i]));
-    struct context context = context_of(state, last->callee);
+    struct encoded_context context = encoded_context_of(state, last->callee);
     int64_t count =
         context_decode(&run->graph, run->numbering.dictionary, &context, decoded, DEEPEST);
     run->wrong += count != depth || memcmp(decoded + DEEPEST - count, path, depth * 4ul) != 0;

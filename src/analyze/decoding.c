@@ -21,7 +21,7 @@ struct book {
 struct decoding {
     const struct profile *profile;
     struct book *books; // by process
-    struct telling telling;
+    struct handle_frames telling;
     struct decoded_frame *frames;
     uint32_t count, capacity;
 };
@@ -40,7 +40,7 @@ static void give_memory(void *memory, size_t bytes)
 struct decoding *decoding_new(const struct profile *profile)
 {
     struct decoding *decoding = memory_checked(calloc(1, sizeof *decoding));
-    struct telling *telling = &decoding->telling;
+    struct handle_frames *telling = &decoding->telling;
     decoding->profile = profile;
     decoding->books = memory_checked(calloc(profile->process_count + 1u, sizeof(struct book)));
     telling->limit = MOST_FRAMES;
@@ -160,7 +160,7 @@ static place_t before(place_t place)
 
 static void add_frames(struct decoding *decoding, uint32_t index, unsigned thread)
 {
-    const struct telling *telling = &decoding->telling;
+    const struct handle_frames *telling = &decoding->telling;
     const uint32_t wanted = decoding->count + telling->count;
     if (wanted > decoding->capacity) {
         decoding->capacity = wanted * 2;
@@ -186,7 +186,7 @@ static int tell_part(struct decoding *decoding, uint32_t *process, uint64_t id, 
 {
     for (unsigned i = 0; i < MOST_ANCESTORS; i++) {
         const struct book *book = book_of(decoding, *process);
-        const int status = codebook_tell(&book->codebook, id, handle, &decoding->telling);
+        const int status = codebook_frames(&book->codebook, id, handle, &decoding->telling);
         if (status == 0)
             return 0;
         if (status != -ESTALE)

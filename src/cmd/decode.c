@@ -38,7 +38,7 @@ static bool take_number(const char **at, uint64_t *number)
 }
 
 // A context as the program may have printed it itself: two numbers.
-static bool parse_numbers(const char *text, struct value *value)
+static bool parse_numbers(const char *text, struct context_text *value)
 {
     return take_number(&text, &value->id) && *text++ == ':' && take_number(&text, &value->handle) &&
            !*text;
@@ -46,7 +46,7 @@ static bool parse_numbers(const char *text, struct value *value)
 
 static bool is_value(const char *text)
 {
-    struct value value;
+    struct context_text value;
     return strncmp(text, "c:", 2) == 0 || parse_numbers(text, &value);
 }
 
@@ -71,14 +71,14 @@ static int decode_argument(struct decode_show *show, const struct decode_options
         item.process = chosen_process(show, options);
         if (item.process == DECODING_NONE)
             return STATUS_FAILED;
-        item.verdict = item.value.handle ? VALUE_SOUND : VALUE_UNKNOWN;
+        item.verdict = item.value.handle ? CONTEXT_TEXT_SOUND : CONTEXT_TEXT_UNKNOWN;
     } else {
-        item.verdict = value_parse(text, item.length, &item.value, &length);
-        if (item.verdict == VALUE_NONE || length != item.length)
-            item.verdict = VALUE_DAMAGED;
+        item.verdict = context_text_parse(text, item.length, &item.value, &length);
+        if (item.verdict == CONTEXT_TEXT_NONE || length != item.length)
+            item.verdict = CONTEXT_TEXT_DAMAGED;
         decode_show_find(show, &item);
     }
-    if (item.verdict == VALUE_DAMAGED)
+    if (item.verdict == CONTEXT_TEXT_DAMAGED)
         return misuse(&command_decode, "decode: '%s' is no context, or a damaged one", text);
     decode_show_argument(show, &item);
     return 0;

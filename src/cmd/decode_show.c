@@ -53,7 +53,7 @@ uint64_t decode_show_close(struct decode_show *show)
 
 void decode_show_find(const struct decode_show *show, struct decode_item *item)
 {
-    item->process = item->verdict == VALUE_SOUND
+    item->process = item->verdict == CONTEXT_TEXT_SOUND
                         ? decoding_process(show->decoding, item->value.process)
                         : DECODING_NONE;
 }
@@ -95,10 +95,10 @@ static int tell(struct decode_show *show, const struct decode_item *item, struct
 
 static const char *why_not(const struct decode_item *item, int status)
 {
-    return item->verdict == VALUE_DAMAGED ? "damaged"
-           : status == -ESRCH             ? "of a process that is not in this profile"
-           : status == -EBADMSG           ? "lost: the profile is damaged"
-                                          : "not in this profile";
+    return item->verdict == CONTEXT_TEXT_DAMAGED ? "damaged"
+           : status == -ESRCH                    ? "of a process that is not in this profile"
+           : status == -EBADMSG                  ? "lost: the profile is damaged"
+                                                 : "not in this profile";
 }
 
 // The first function at a frame to show: the call that asks for the context is inlined everywhere.
@@ -166,10 +166,10 @@ static void put_text(FILE *out, struct decode_show *show, const struct decode_it
                      bool *failed)
 {
     struct decoded decoded;
-    const int status = item->verdict == VALUE_SOUND ? tell(show, item, &decoded) : 0;
-    *failed = status || item->verdict == VALUE_DAMAGED;
+    const int status = item->verdict == CONTEXT_TEXT_SOUND ? tell(show, item, &decoded) : 0;
+    *failed = status || item->verdict == CONTEXT_TEXT_DAMAGED;
     const bool folded = show->style == DECODE_FOLDED;
-    if (item->verdict == VALUE_UNKNOWN)
+    if (item->verdict == CONTEXT_TEXT_UNKNOWN)
         fputs(folded ? "[not known]" : "    [not known]\n", out);
     else if (*failed)
         fprintf(out, folded ? "[%s]" : "    [%s]\n", why_not(item, status));
@@ -217,7 +217,7 @@ static const char *text_of(struct decode_show *show, const struct decode_item *i
 {
     struct decode_kept *kept = NULL;
     bool failed = false;
-    if (item->verdict == VALUE_SOUND && item->process != DECODING_NONE) {
+    if (item->verdict == CONTEXT_TEXT_SOUND && item->process != DECODING_NONE) {
         grow_kept(show);
         kept = slot_for(show, item);
         if (kept->text) {
@@ -282,8 +282,8 @@ static void put_json(struct decode_show *show, const struct decode_item *item)
 {
     struct json *json = &show->json;
     struct decoded decoded = {0};
-    const int status = item->verdict == VALUE_SOUND ? tell(show, item, &decoded) : 0;
-    const bool failed = status || item->verdict == VALUE_DAMAGED;
+    const int status = item->verdict == CONTEXT_TEXT_SOUND ? tell(show, item, &decoded) : 0;
+    const bool failed = status || item->verdict == CONTEXT_TEXT_DAMAGED;
     char *text = memory_checked(strndup(item->text, item->length));
     show->failed += failed;
     json_object(json);
@@ -295,7 +295,7 @@ static void put_json(struct decode_show *show, const struct decode_item *item)
     item->process == DECODING_NONE
         ? json_null(json)
         : json_unsigned(json, show->profile->processes[item->process].pid);
-    json_put_bool(json, "known", !failed && item->verdict == VALUE_SOUND);
+    json_put_bool(json, "known", !failed && item->verdict == CONTEXT_TEXT_SOUND);
     json_put_string(json, "error", failed ? why_not(item, status) : NULL);
     put_json_frames(show, &decoded);
     json_end_object(json);
@@ -306,7 +306,7 @@ void decode_show_argument(struct decode_show *show, const struct decode_item *it
 {
     struct decoded decoded;
     if (!show->resolved) {
-        if (item->verdict != VALUE_SOUND || tell(show, item, &decoded))
+        if (item->verdict != CONTEXT_TEXT_SOUND || tell(show, item, &decoded))
             return;
         for (uint32_t i = 0; i < decoded.count; i++) {
             const struct decoded_frame *frame = &decoded.frames[i];
@@ -342,11 +342,13 @@ static bool next_item(const struct decode_show *show, const char *line, size_t b
         if (found > line && is_letter(found[-1]))
             continue; // the end of a word
         const size_t left = bytes - (size_t)(found - line);
-        item->verdict = value_parse(found, left, &item->value, &item->length);
+        item->verdict = context_text_parse(found, left, &item->value, &item->length);
         // A match that ends inside of a word is no context, or not all of one.
-        if (item->verdict != VALUE_NONE && item->length < left && is_letter(found[item->length]))
-            item->verdict = item->verdict == VALUE_UNKNOWN ? VALUE_NONE : VALUE_DAMAGED;
-        if (item->verdict == VALUE_NONE)
+        if (item->verdict != CONTEXT_TEXT_NONE && item->length < left &&
+            is_letter(found[item->length]))
+            item->verdict =
+                item->verdict == CONTEXT_TEXT_UNKNOWN ? CONTEXT_TEXT_NONE : CONTEXT_TEXT_DAMAGED;
+        if (item->verdict == CONTEXT_TEXT_NONE)
             continue;
         item->text = found;
         decode_show_find(show, item);

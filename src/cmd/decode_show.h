@@ -15,8 +15,8 @@ enum decode_style { DECODE_BELOW, DECODE_FOLDED, DECODE_JSON };
 struct decode_item {
     const char *text;
     size_t length;
-    enum value_verdict verdict;
-    struct value value;
+    enum context_text_verdict verdict;
+    struct context_text value;
     uint32_t process; // index; DECODING_NONE: not in the profile
     uint64_t line;    // of the input; 0: an argument
 };

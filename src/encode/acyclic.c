@@ -43,7 +43,8 @@ static void order_by_search(struct acyclic *acyclic)
     acyclic->last_mark = 1;
 }
 
-int acyclic_init(struct acyclic *acyclic, const struct graph *graph, const struct silent *silent)
+int acyclic_init(struct acyclic *acyclic, const struct graph *graph,
+                 const struct silent_edges *silent)
 {
     uint32_t functions = graph->function_count, edges = graph->edge_count;
     *acyclic =

@@ -14,7 +14,7 @@
 
 struct acyclic {
     const struct graph *graph;
-    const struct silent *silent; // functions in a circle of silent edges are one
+    const struct silent_edges *silent; // functions in a circle of silent edges are one
     uint32_t functions, edges;
     uint32_t *order;                // by function
     uint32_t *at;                   // by order
@@ -28,7 +28,8 @@ struct acyclic {
 };
 
 // 0 or -ENOMEM. The silent edges are taken.
-int acyclic_init(struct acyclic *acyclic, const struct graph *graph, const struct silent *silent);
+int acyclic_init(struct acyclic *acyclic, const struct graph *graph,
+                 const struct silent_edges *silent);
 bool acyclic_take(struct acyclic *acyclic, uint32_t edge);
 void acyclic_free(struct acyclic *acyclic);
 

@@ -210,7 +210,7 @@ static int build_from(struct codebook *codebook, struct lists *lists, struct sou
 {
     if (!read_lists(lists, source))
         return -EBADMSG;
-    struct silent silent;
+    struct silent_edges silent;
     if (silent_init(&silent, &codebook->graph, lists->functions, lists->edges_known) < 0)
         return -ENOMEM;
     struct dictionary_plan plan = {.stamp = stamp,

@@ -21,14 +21,14 @@ static void put_number(struct writer *out, uint64_t number, unsigned least)
         put(out, digits[number >> 4 * count & 15]);
 }
 
-static uint8_t sum_of(const struct value *value)
+static uint8_t sum_of(const struct context_text *value)
 {
     uint64_t hash = (value->id ^ (uint64_t)value->process << 17) * UINT64_C(0x9e3779b97f4a7c15);
     hash = (hash ^ hash >> 31 ^ value->handle) * UINT64_C(0xff51afd7ed558ccd);
     return (uint8_t)(hash >> 56);
 }
 
-void value_format(const struct value *value, char *text, size_t bytes)
+void context_text_format(const struct context_text *value, char *text, size_t bytes)
 {
     struct writer out = {text, 0, bytes};
     if (!bytes)
@@ -77,25 +77,26 @@ static bool take_dot(const char **at, const char *end)
     return *at < end && *(*at)++ == '.';
 }
 
-enum value_verdict value_parse(const char *text, size_t bytes, struct value *value, size_t *length)
+enum context_text_verdict context_text_parse(const char *text, size_t bytes,
+                                             struct context_text *value, size_t *length)
 {
     const char *at = text + 2, *end = text + bytes;
     uint64_t process, id, stamp, node, sum;
     if (bytes < 3 || text[0] != 'c' || text[1] != ':')
-        return VALUE_NONE;
+        return CONTEXT_TEXT_NONE;
     if (*at == '?') {
         *length = 3;
-        return VALUE_UNKNOWN;
+        return CONTEXT_TEXT_UNKNOWN;
     }
     if (!take_number(&at, end, 8, 8, &process) || !take_dot(&at, end))
-        return VALUE_NONE;
+        return CONTEXT_TEXT_NONE;
     bool whole = take_number(&at, end, 1, 16, &id) && take_dot(&at, end) &&
                  take_number(&at, end, 1, 8, &stamp) && take_dot(&at, end) &&
                  take_number(&at, end, 1, 8, &node) && take_dot(&at, end) &&
                  take_number(&at, end, 2, 2, &sum);
     *length = (size_t)(at - text);
     if (!whole)
-        return VALUE_DAMAGED;
-    *value = (struct value){(uint32_t)process, id, stamp << 32 | node};
-    return sum == sum_of(value) && node ? VALUE_SOUND : VALUE_DAMAGED;
+        return CONTEXT_TEXT_DAMAGED;
+    *value = (struct context_text){(uint32_t)process, id, stamp << 32 | node};
+    return sum == sum_of(value) && node ? CONTEXT_TEXT_SOUND : CONTEXT_TEXT_DAMAGED;
 }

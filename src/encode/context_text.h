@@ -14,24 +14,25 @@
 #include <stddef.h>
 #include <stdint.h>
 
-enum { VALUE_TEXT = 56 }; // bytes that are enough
+enum { CONTEXT_TEXT_BYTES = 56 }; // bytes that are enough
 
-struct value {
+struct context_text {
     uint32_t process; // as live_process_key() has it
     uint64_t id, handle;
 };
 
 // Cut off where there is no room. Signal-safe.
-void value_format(const struct value *value, char *text, size_t bytes);
+void context_text_format(const struct context_text *value, char *text, size_t bytes);
 
-enum value_verdict {
-    VALUE_SOUND,
-    VALUE_UNKNOWN, // it says that the context was not known
-    VALUE_DAMAGED, // it begins like one, but its sum is another
-    VALUE_NONE,
+enum context_text_verdict {
+    CONTEXT_TEXT_SOUND,
+    CONTEXT_TEXT_UNKNOWN, // it says that the context was not known
+    CONTEXT_TEXT_DAMAGED, // it begins like one, but its sum is another
+    CONTEXT_TEXT_NONE,
 };
 
 // Reads one at the beginning of text; *length is how much of it that is.
-enum value_verdict value_parse(const char *text, size_t bytes, struct value *value, size_t *length);
+enum context_text_verdict context_text_parse(const char *text, size_t bytes,
+                                             struct context_text *value, size_t *length);
 
 #endif

@@ -3,7 +3,7 @@
 #include "encode/silent_path.h"
 #include <errno.h>
 
-struct decoding {
+struct path_decoder {
     const struct graph *graph;
     const struct dictionary *dictionary;
     uint32_t *path;
@@ -14,25 +14,25 @@ struct decoding {
     enum silent_kinds kinds; // SILENT_JUMPS: the context is confirmed
 };
 
-static int emit(struct decoding *decoding, uint32_t edge)
+static int emit(struct path_decoder *decoder, uint32_t edge)
 {
-    if (decoding->at == 0)
+    if (decoder->at == 0)
         return -ENOSPC;
-    decoding->path[--decoding->at] = edge;
+    decoder->path[--decoder->at] = edge;
     return 0;
 }
 
 // A function has left by jumps that change nothing, which end in the one that is decoded.
-static int decode_silent(struct decoding *decoding, uint32_t head)
+static int decode_silent(struct path_decoder *decoder, uint32_t head)
 {
-    if (head >= graph_functions(decoding->graph))
+    if (head >= graph_functions(decoder->graph))
         return -EBADMSG;
     uint32_t edges[SILENT_MOST];
-    int count = silent_path(decoding->graph, decoding->kinds, head, decoding->function, edges);
+    int count = silent_path(decoder->graph, decoder->kinds, head, decoder->function, edges);
     if (count < 0)
         return -EBADMSG;
     for (int i = 1; i <= count; i++) {
-        if (emit(decoding, edges[SILENT_MOST - i]) < 0)
+        if (emit(decoder, edges[SILENT_MOST - i]) < 0)
             return -ENOSPC;
     }
     return 0;
@@ -40,78 +40,78 @@ static int decode_silent(struct decoding *decoding, uint32_t head)
 
 // The head has no ids of its own, and has left silently. If the id 0 means something else in any
 // function that it may have come to, it is not known where it is.
-static int decode_head(struct decoding *decoding, uint32_t head)
+static int decode_head(struct path_decoder *decoder, uint32_t head)
 {
-    if (decoding->id != 0 || head >= graph_functions(decoding->graph))
+    if (decoder->id != 0 || head >= graph_functions(decoder->graph))
         return -EBADMSG;
-    if (decoding->kinds == SILENT_JUMPS)
-        return decode_silent(decoding, head);
+    if (decoder->kinds == SILENT_JUMPS)
+        return decode_silent(decoder, head);
     struct silent_search search;
-    const bool all = silent_search_all(&search, decoding->graph, head);
+    const bool all = silent_search_all(&search, decoder->graph, head);
     for (uint32_t i = 0; i < search.count; i++)
-        if (dictionary_find(decoding->dictionary, search.reached[i].function, 0))
+        if (dictionary_find(decoder->dictionary, search.reached[i].function, 0))
             return -EBADMSG;
-    return all ? decode_silent(decoding, head) : -EBADMSG;
+    return all ? decode_silent(decoder, head) : -EBADMSG;
 }
 
 // The sub-path from its head, with its id there, to the function. Encoded edges make no circle, so
 // the head is met once.
-static int decode_part(struct decoding *decoding, uint32_t head, uint64_t id)
+static int decode_part(struct path_decoder *decoder, uint32_t head, uint64_t id)
 {
-    while (decoding->id != id || decoding->function != head) {
+    while (decoder->id != id || decoder->function != head) {
         const struct dictionary_step *step =
-            dictionary_find(decoding->dictionary, decoding->function, decoding->id);
+            dictionary_find(decoder->dictionary, decoder->function, decoder->id);
         if (!step)
-            return id == 0 ? decode_head(decoding, head) : -EBADMSG;
-        int status = step->edge == GRAPH_NONE ? decode_silent(decoding, step->caller)
-                                              : emit(decoding, step->edge);
+            return id == 0 ? decode_head(decoder, head) : -EBADMSG;
+        int status = step->edge == GRAPH_NONE ? decode_silent(decoder, step->caller)
+                                              : emit(decoder, step->edge);
         if (status < 0)
             return status;
         if (step->edge != GRAPH_NONE)
-            decoding->id -= step->start;
-        decoding->function = step->caller;
+            decoder->id -= step->start;
+        decoder->function = step->caller;
     }
     return 0;
 }
 
-static uint64_t number_in(const struct context *context, uint32_t function, uint64_t id)
+static uint64_t number_in(const struct encoded_context *context, uint32_t function, uint64_t id)
 {
     return id_number(id, function < context->open_count && context->open[function]);
 }
 
 static int64_t decode(const struct graph *graph, const struct dictionary *dictionary,
-                      const struct context *context, uint32_t *path, uint32_t limit,
+                      const struct encoded_context *context, uint32_t *path, uint32_t limit,
                       enum silent_kinds kinds)
 {
-    struct decoding decoding = {.graph = graph,
-                                .dictionary = dictionary,
-                                .path = path,
-                                .at = limit,
-                                .edges = graph_edges(graph),
-                                .id = number_in(context, context->function, context->id),
-                                .function = context->function,
-                                .kinds = kinds};
+    struct path_decoder decoder = {.graph = graph,
+                                   .dictionary = dictionary,
+                                   .path = path,
+                                   .at = limit,
+                                   .edges = graph_edges(graph),
+                                   .id = number_in(context, context->function, context->id),
+                                   .function = context->function,
+                                   .kinds = kinds};
     uint32_t depth = context->depth, repeated = 0; // of the entry on top: how often it was decoded
     for (;;) {
         const struct cc_entry *top = depth > 0 ? &context->stack[depth - 1] : NULL;
         const struct graph_edge *edge =
-            top && top->edge < decoding.edges ? graph_edge(graph, top->edge) : NULL;
+            top && top->edge < decoder.edges ? graph_edge(graph, top->edge) : NULL;
         // A sub-path that began with an unencoded edge says so by the range of its id.
-        if ((top != NULL) != (decoding.id > dictionary->max_id) || (top && !edge))
+        if ((top != NULL) != (decoder.id > dictionary->max_id) || (top && !edge))
             return -EBADMSG;
         if (top)
-            decoding.id -= dictionary_base(dictionary);
+            decoder.id -= dictionary_base(dictionary);
         int status =
-            edge ? decode_part(&decoding, edge->callee, dictionary_own(dictionary, edge->callee))
-                 : decode_part(&decoding, context->root, 0);
+            edge ? decode_part(&decoder, edge->callee, dictionary_own(dictionary, edge->callee))
+                 : decode_part(&decoder, context->root, 0);
         if (status < 0)
             return status;
         if (!edge)
-            return limit - decoding.at;
-        if (emit(&decoding, top->edge) < 0)
+            return limit - decoder.at;
+        if (emit(&decoder, top->edge) < 0)
             return -ENOSPC;
-        decoding.id = number_in(context, edge->caller, top->id);
-        decoding.function = edge->caller;
+        decoder.id = number_in(context, edge->caller, top->id);
+        decoder.function = edge->caller;
         if (repeated < top->count) {
             repeated++;
         } else {
@@ -122,13 +122,14 @@ static int64_t decode(const struct graph *graph, const struct dictionary *dictio
 }
 
 int64_t context_decode(const struct graph *graph, const struct dictionary *dictionary,
-                       const struct context *context, uint32_t *path, uint32_t limit)
+                       const struct encoded_context *context, uint32_t *path, uint32_t limit)
 {
     return decode(graph, dictionary, context, path, limit, SILENT_ALL);
 }
 
 int64_t context_decode_confirmed(const struct graph *graph, const struct dictionary *dictionary,
-                                 const struct context *context, uint32_t *path, uint32_t limit)
+                                 const struct encoded_context *context, uint32_t *path,
+                                 uint32_t limit)
 {
     return decode(graph, dictionary, context, path, limit, SILENT_JUMPS);
 }

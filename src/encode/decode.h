@@ -8,7 +8,7 @@
 
 #include "encode/numbering.h"
 
-struct context {
+struct encoded_context {
     uint64_t id;
     const struct cc_entry *stack; // from old to young
     uint32_t depth;
@@ -19,25 +19,27 @@ struct context {
     uint32_t open_count;
 };
 
-static inline struct context context_of(const struct context_state *state, uint32_t function)
+static inline struct encoded_context encoded_context_of(const struct context_state *state,
+                                                        uint32_t function)
 {
-    return (struct context){.id = state->id,
-                            .stack = state->stack,
-                            .depth = state->depth,
-                            .root = state->root,
-                            .function = function};
+    return (struct encoded_context){.id = state->id,
+                                    .stack = state->stack,
+                                    .depth = state->depth,
+                                    .root = state->root,
+                                    .function = function};
 }
 
 // The edges from the root to the function: fills the *end* of path[0 .. limit) and returns how many
 // there are, so that they begin at path[limit - result]. -ENOSPC: more than limit. -EBADMSG.
 int64_t context_decode(const struct graph *graph, const struct dictionary *dictionary,
-                       const struct context *context, uint32_t *path, uint32_t limit);
+                       const struct encoded_context *context, uint32_t *path, uint32_t limit);
 
 // The same for a context that a walk has confirmed to be without silent calls, when the graph may
 // have grown since: silent jumps are gone from the stack, so of several ways by these any will do,
 // and what they might have led to otherwise does not matter.
 int64_t context_decode_confirmed(const struct graph *graph, const struct dictionary *dictionary,
-                                 const struct context *context, uint32_t *path, uint32_t limit);
+                                 const struct encoded_context *context, uint32_t *path,
+                                 uint32_t limit);
 
 // One frame of a stack walk: the call's return address, and the function that runs.
 struct walked {

@@ -7,7 +7,7 @@
 struct build {
     const struct graph *graph;
     const struct dictionary_plan *plan;
-    struct silent *silent;
+    struct silent_edges *silent;
     uint32_t *waiting; // by function: incoming edges whose caller is not done
     uint32_t *first;   // by function: where its outgoing edges begin in `out`
     uint32_t *out;     // those that wait for it
@@ -159,7 +159,7 @@ static int settle(const struct build *build, struct dictionary *dictionary, uint
 // A circle whose callers, and those who lead there silently, are all done.
 static int settle_circle(const struct build *build, struct dictionary *dictionary, uint32_t head)
 {
-    const struct silent *silent = build->silent;
+    const struct silent_edges *silent = build->silent;
     int status = 0;
     for (uint32_t f = head; f != GRAPH_NONE && status == 0;
          f = silent->same ? silent->next[f] : GRAPH_NONE)
@@ -175,7 +175,7 @@ static int settle_circle(const struct build *build, struct dictionary *dictionar
 }
 
 // How many steps each function has room for goes to `room`; returns the sum.
-static uint64_t count_steps(const struct dictionary_plan *plan, struct silent *silent,
+static uint64_t count_steps(const struct dictionary_plan *plan, struct silent_edges *silent,
                             uint32_t *room)
 {
     uint64_t sum = plan->first[plan->functions];

@@ -70,7 +70,7 @@ struct dictionary_plan {
                           // silently, or for those that have no part; NULL: none
     bool *has_no_own; // by function: it has no part of its own, all calls of it push, and then its
                       // id is 0. With OVERFLOW_CUTS those that do not fit are added
-    struct silent *silent;
+    struct silent_edges *silent;
     unsigned id_bits; // 2 * max_id + 1 must fit
     enum dictionary_overflow overflow;
     uint64_t cold; // edges of less heat are left out, but for the first of each list

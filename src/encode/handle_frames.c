@@ -13,7 +13,7 @@ static const struct intern_node *node_at(const struct intern *intern, uint32_t n
 
 // Frames that were walked, from the youngest on.
 static int tell_walked(const struct intern *intern, const struct intern_node *node,
-                       struct telling *telling)
+                       struct handle_frames *telling)
 {
     // The origin is the first level. Each parent is one level lower, so this ends.
     const uint32_t count = node->level - 1;
@@ -35,7 +35,7 @@ static int tell_walked(const struct intern *intern, const struct intern_node *no
 
 // The root is a frame, too, as long as it has not left by a jump.
 static void path_to_frames(const struct graph *graph, const uint32_t *path, uint32_t count,
-                           uint32_t root, struct telling *telling)
+                           uint32_t root, struct handle_frames *telling)
 {
     telling->frames[0] = (struct walked){0, graph_function(graph, root)->entry};
     telling->count = 1 + path_to_walk(graph, path, count, telling->frames + 1);
@@ -48,11 +48,11 @@ static void path_to_frames(const struct graph *graph, const uint32_t *path, uint
 }
 
 static int tell_encoded(const struct codebook *codebook, uint64_t id, uint32_t stamp, uint32_t node,
-                        uint32_t function, struct telling *telling)
+                        uint32_t function, struct handle_frames *telling)
 {
     const struct graph *graph = &codebook->graph;
     const struct dictionary *dictionary = codebook_dictionary(codebook, stamp);
-    struct context context;
+    struct encoded_context context;
     struct intern_origin origin;
     if (telling->limit < 2)
         return -ENOSPC;
@@ -72,8 +72,8 @@ static int tell_encoded(const struct codebook *codebook, uint64_t id, uint32_t s
     return 0;
 }
 
-int codebook_tell(const struct codebook *codebook, uint64_t id, uint64_t handle,
-                  struct telling *telling)
+int codebook_frames(const struct codebook *codebook, uint64_t id, uint64_t handle,
+                    struct handle_frames *telling)
 {
     const struct intern *intern = &codebook->intern;
     const uint32_t number = (uint32_t)handle;

@@ -14,7 +14,7 @@
 
 #include "encode/codebook.h"
 
-struct telling {
+struct handle_frames {
     // Room that whoever asks provides, for at most `limit` frames; stack entries likewise.
     uint32_t limit;
     struct cc_entry *stack;
@@ -28,7 +28,7 @@ struct telling {
 
 // 0; -EBADMSG: no such context; -ESTALE: it is one of the process that this one was forked from;
 // -ENOSPC: more frames than there is room for.
-int codebook_tell(const struct codebook *codebook, uint64_t id, uint64_t handle,
-                  struct telling *telling);
+int codebook_frames(const struct codebook *codebook, uint64_t id, uint64_t handle,
+                    struct handle_frames *telling);
 
 #endif

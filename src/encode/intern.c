@@ -204,7 +204,7 @@ uint32_t intern_ready(const struct intern *intern, uint32_t from)
 }
 
 int intern_context(const struct intern *intern, uint64_t id, uint64_t handle, uint32_t function,
-                   struct cc_entry *stack, uint32_t limit, struct context *context,
+                   struct cc_entry *stack, uint32_t limit, struct encoded_context *context,
                    struct intern_origin *origin)
 {
     uint32_t at = (uint32_t)handle;
@@ -227,7 +227,7 @@ int intern_context(const struct intern *intern, uint64_t id, uint64_t handle, ui
     }
     if (node->edge != INTERN_ORIGIN)
         return -EBADMSG;
-    *context = (struct context){
+    *context = (struct encoded_context){
         .id = id, .stack = stack, .depth = level - 1, .root = node->count, .function = function};
     *origin = (struct intern_origin){node->id, node->handle, node->parent, node->count};
     return 0;

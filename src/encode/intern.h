@@ -97,7 +97,7 @@ static inline uint32_t handle_stamp(uint64_t handle)
 // The context behind (id, handle) in a function, with its stack copied to `stack`, and the origin
 // of its thread. Safe for any handle. 0, -ENOSPC if the stack is deeper than limit, -EBADMSG.
 int intern_context(const struct intern *intern, uint64_t id, uint64_t handle, uint32_t function,
-                   struct cc_entry *stack, uint32_t limit, struct context *context,
+                   struct cc_entry *stack, uint32_t limit, struct encoded_context *context,
                    struct intern_origin *origin);
 
 // Nodes that may be read by now: all below are whole.

@@ -63,7 +63,7 @@ struct scratch {
     bool *taken;      // by edge
     bool *reserved;   // by function
     bool *has_no_own; // by function
-    struct silent silent;
+    struct silent_edges silent;
     void *memory;
     size_t bytes;
 };
@@ -172,7 +172,7 @@ static void keep_lists(const struct dictionary *dictionary, struct scratch *scra
 // Where functions have no ids of their own, whoever leads on from them comes with the id 0.
 static void reserve_targets(const struct dictionary *dictionary, struct scratch *scratch)
 {
-    const struct silent *silent = &scratch->silent;
+    const struct silent_edges *silent = &scratch->silent;
     for (uint32_t i = 0; i < silent->first[dictionary->functions]; i++)
         scratch->reserved[silent->to[i]] = true;
 }
@@ -271,7 +271,7 @@ int numbering_start(struct numbering *numbering, const struct graph *graph,
 {
     numbering_init(numbering, graph, options);
     uint32_t first = 0;
-    struct silent silent = {.graph = graph};
+    struct silent_edges silent = {.graph = graph};
     struct dictionary_plan plan = {
         .stamp = options->stamp, .first = &first, .id_bits = options->id_bits, .silent = &silent};
     int status = dictionary_build(graph, &plan, &numbering->dictionary);

@@ -2,14 +2,14 @@
 #include "encode/silent_edges.h"
 #include <errno.h>
 
-static bool is_known(const struct silent *silent, const struct graph_edge *edge)
+static bool is_known(const struct silent_edges *silent, const struct graph_edge *edge)
 {
     return edge_is_silent(edge) && edge->caller < silent->functions &&
            edge->callee < silent->functions;
 }
 
 // The silent edges by caller.
-static void list_edges(struct silent *silent)
+static void list_edges(struct silent_edges *silent)
 {
     const struct graph *graph = silent->graph;
     uint32_t sum = 0;
@@ -38,7 +38,7 @@ struct search {
 };
 
 // All that was met since the function, and leads back to it.
-static void close_circle(struct silent *silent, struct search *search, uint32_t function)
+static void close_circle(struct silent_edges *silent, struct search *search, uint32_t function)
 {
     uint32_t other, before = GRAPH_NONE;
     do {
@@ -50,7 +50,7 @@ static void close_circle(struct silent *silent, struct search *search, uint32_t 
     } while (other != function);
 }
 
-static void search_from(struct silent *silent, struct search *search, uint32_t start)
+static void search_from(struct silent_edges *silent, struct search *search, uint32_t start)
 {
     uint32_t depth = 0;
     search->path[depth] = start;
@@ -80,7 +80,7 @@ static void search_from(struct silent *silent, struct search *search, uint32_t s
     }
 }
 
-static int find_circles(struct silent *silent)
+static int find_circles(struct silent_edges *silent)
 {
     const uint32_t functions = silent->functions;
     const size_t bytes = (size_t)functions * 5 * sizeof(uint32_t);
@@ -99,10 +99,10 @@ static int find_circles(struct silent *silent)
     return 0;
 }
 
-int silent_init(struct silent *silent, const struct graph *graph, uint32_t functions,
+int silent_init(struct silent_edges *silent, const struct graph *graph, uint32_t functions,
                 uint32_t edges)
 {
-    *silent = (struct silent){.graph = graph, .functions = functions, .edges = edges};
+    *silent = (struct silent_edges){.graph = graph, .functions = functions, .edges = edges};
     uint32_t count = 0;
     for (uint32_t i = 0; i < edges && graph->silent_count; i++)
         count += is_known(silent, graph_edge(graph, i));
@@ -125,13 +125,13 @@ int silent_init(struct silent *silent, const struct graph *graph, uint32_t funct
     return status;
 }
 
-void silent_free(struct silent *silent)
+void silent_free(struct silent_edges *silent)
 {
     pool_unmap(silent->graph->pool, silent->same, silent->bytes);
     silent->same = NULL;
 }
 
-uint32_t silent_reach(struct silent *silent, uint32_t function)
+uint32_t silent_reach(struct silent_edges *silent, uint32_t function)
 {
     if (!silent->same || silent->first[function] == silent->first[function + 1])
         return 0;

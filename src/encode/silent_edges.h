@@ -14,7 +14,7 @@
 
 #include "encode/graph.h"
 
-struct silent {
+struct silent_edges {
     const struct graph *graph;
     uint32_t functions, edges; // those that are looked at
     uint32_t *same;       // by function: the one that stands for its circle; NULL: no silent edges
@@ -26,14 +26,14 @@ struct silent {
 };
 
 // 0 or -ENOMEM.
-int silent_init(struct silent *silent, const struct graph *graph, uint32_t functions,
+int silent_init(struct silent_edges *silent, const struct graph *graph, uint32_t functions,
                 uint32_t edges);
-void silent_free(struct silent *silent);
+void silent_free(struct silent_edges *silent);
 
 // How many functions one leads to by silent edges, itself not counted: they are in silent->list.
-uint32_t silent_reach(struct silent *silent, uint32_t function);
+uint32_t silent_reach(struct silent_edges *silent, uint32_t function);
 
-static inline uint32_t silent_same(const struct silent *silent, uint32_t function)
+static inline uint32_t silent_same(const struct silent_edges *silent, uint32_t function)
 {
     return silent->same ? silent->same[function] : function;
 }

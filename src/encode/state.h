@@ -73,4 +73,7 @@ void context_call(struct context_state *state, int64_t word, uint64_t first);
 void context_return(struct context_state *state, int64_t word);
 void context_reset(struct context_state *state); // back in the root
 
+// A hash of the id, ccStack, and the place that a thread is at, for caches of contexts.
+uint64_t context_key(const struct context_state *state, uint64_t place);
+
 #endif

@@ -22,7 +22,7 @@
 struct calls_thread;
 struct trigger_thread;
 struct stack_cache;
-struct encode_notes;
+struct encode_event_cache;
 
 // A thread, as trackers see it. In the thread's own record; zeroed before tracker->open().
 struct tracked {
@@ -30,9 +30,9 @@ struct tracked {
     struct calls_thread *calls;     // calls
     struct trigger_thread *trigger; // a stack sample at every N-th call
     // For events that the program causes itself, once there are some:
-    struct stack_cache *stack_cache; // walks that need not be repeated
-    struct encode_notes *notes;      // encode: numbers that a walk has confirmed
-    uint32_t walks;                  // before there was a stack cache
+    struct stack_cache *stack_cache;  // walks that need not be repeated
+    struct encode_event_cache *notes; // encode: numbers that a walk has confirmed
+    uint32_t walks;                   // before there was a stack cache
 };
 
 // The process, for its tracker.

@@ -8,8 +8,8 @@
 #include "track/calls/bursts/burst.h"
 #include "track/calls/call_sites.h"
 #include "track/calls/trigger/call_trigger.h"
+#include "track/encode/contexts/event_context.h"
 #include "track/encode/encode.h"
-#include "track/encode/event_context.h"
 #include "track/tracker.h"
 #include "track/walk/program_unwinders.h"
 #include "track/walk/stack_cache.h"
@@ -306,7 +306,7 @@ static ref_t locate_by_note(struct tracked *tracked, const struct caller_registe
         if (!tracked->notes)
             return walk_here(walker, caller->pc, caller->sp, caller->bp, weight);
     }
-    ref_t node = encode_here(tracked->notes, walker, caller->pc, caller->sp);
+    ref_t node = encode_event_node(tracked->notes, walker, caller->pc, caller->sp);
     if (LIKELY(node != 0))
         return node;
     agent_code_begin();
@@ -314,7 +314,7 @@ static ref_t locate_by_note(struct tracked *tracked, const struct caller_registe
     if (LIKELY(!tracked->notes->due))
         process.encode->walked++; // one may be lost, with threads
     else
-        encode_here_walked(tracked->notes, walker, caller->pc, caller->sp, caller->bp, node);
+        encode_event_walked(tracked->notes, walker, caller->pc, caller->sp, caller->bp, node);
     agent_code_end();
     return node;
 }
@@ -344,7 +344,7 @@ static const struct tracker encode_tracker = {
     .locate = encode_tracker_locate,
     .locate_caller = encode_tracker_locate_caller,
     .jump = encode_jump,
-    .doubt = encode_distrust,
+    .doubt = encode_doubt_state,
     .expect_threads = encode_expect_threads,
 };
 
@@ -417,7 +417,7 @@ void trackers_leave_calls(const uintptr_t *functions, unsigned count)
 
 void trackers_doubt_functions(const uintptr_t *functions, unsigned count)
 {
-    encode_doubt_functions(functions, count);
+    encode_mark_reached_unseen(functions, count);
 }
 
 void trackers_before_fork(void)

@@ -64,7 +64,7 @@ static void check_handle(const struct codebook *codebook, const struct dictionar
     for (uint32_t f = 0; f < codebook->graph.function_count && f < 16; f++) {
         for (unsigned i = 0; i < sizeof ids / sizeof ids[0]; i++) {
             struct intern_origin origin;
-            struct context context;
+            struct encoded_context context;
             int status = intern_context(&codebook->intern, ids[i], handle, f, stack, STACK,
                                         &context, &origin);
             check(status == 0 || status == -ENOSPC || status == -EBADMSG);
@@ -84,9 +84,9 @@ static void check_telling(const struct codebook *codebook, uint32_t stamp, uint3
     struct cc_entry stack[STACK];
     uint32_t path[STACK];
     struct walked frames[STACK];
-    struct telling telling = {.limit = STACK, .stack = stack, .path = path, .frames = frames};
+    struct handle_frames telling = {.limit = STACK, .stack = stack, .path = path, .frames = frames};
     for (uint64_t id = 0; id < 4; id++) {
-        int status = codebook_tell(codebook, id, (uint64_t)stamp << 32 | node, &telling);
+        int status = codebook_frames(codebook, id, (uint64_t)stamp << 32 | node, &telling);
         check(status == 0 || status == -ENOSPC || status == -EBADMSG);
         check(status < 0 || telling.count <= STACK);
     }

@@ -117,7 +117,7 @@ static inline void leave(const char *edge)
 }
 
 static inline void assert_decodes(const struct dictionary *dictionary,
-                                  const struct context *context, const char *expected)
+                                  const struct encoded_context *context, const char *expected)
 {
     uint32_t path[DEPTH];
     int64_t count = context_decode(&graph, dictionary, context, path, DEPTH);
@@ -128,7 +128,8 @@ static inline void assert_decodes(const struct dictionary *dictionary,
 
 static inline void assert_context(const char *expected)
 {
-    struct context context = context_of(&state, function_of(expected[strlen(expected) - 1]));
+    struct encoded_context context =
+        encoded_context_of(&state, function_of(expected[strlen(expected) - 1]));
     assert_decodes(numbering.dictionary, &context, expected);
 }
 
@@ -143,7 +144,7 @@ static inline void assert_entry(unsigned at, uint64_t id, const char *edge, uint
 static inline void assert_path(char function, unsigned count, const uint32_t *expected)
 {
     uint32_t path[DEPTH];
-    struct context context = context_of(&state, function_of(function));
+    struct encoded_context context = encoded_context_of(&state, function_of(function));
     assert_int_equal(context_decode(&graph, numbering.dictionary, &context, path, DEPTH), count);
     assert_memory_equal(path + DEPTH - count, expected, count * sizeof path[0]);
 }

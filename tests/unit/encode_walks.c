@@ -138,7 +138,7 @@ bool walk_check(struct walk_program *program, struct walk_thread *thread)
 {
     static uint32_t path[WALK_PATH];
     const struct context_state *state = &thread->state;
-    struct context context = context_of(state, thread->function);
+    struct encoded_context context = encoded_context_of(state, thread->function);
     program->checked++;
     if (thread->count > program->deepest)
         program->deepest = thread->count;

@@ -58,12 +58,17 @@ FOLDERS = {
     "profile/recorder": ["profile", "profile/merge"],
     "symbol": ["symbol/dwarf", "symbol/files"],
     "symbol/dwarf": ["symbol", "symbol/files"],
-    "track": ["track/calls", "track/calls/bursts", "track/calls/trigger", "track/encode", "track/walk"],
+    "track": ["track/calls", "track/calls/bursts", "track/calls/trigger", "track/encode",
+              "track/encode/contexts", "track/walk"],
     "track/calls": ["track/calls/bursts", "track/walk"],
     "track/calls/bursts": ["track/calls"],
     "track/calls/trigger": ["track/calls", "track/walk"],
-    "track/context_id": ["track/encode", "track/walk"],
-    "track/encode": ["track/calls", "track/context_id", "track/walk"],
+    "track/context_id": ["track/encode/threads", "track/walk"],
+    "track/encode": ["track/walk"],
+    "track/encode/contexts": ["track/context_id", "track/encode", "track/encode/sites",
+                              "track/encode/threads", "track/walk"],
+    "track/encode/sites": ["track/context_id", "track/encode", "track/encode/threads"],
+    "track/encode/threads": ["track/calls", "track/encode", "track/encode/sites", "track/walk"],
     "tree": ["tree/bounded", "tree/miners"],
     "tree/bounded": ["tree"],
     "tree/miners": ["tree"],
@@ -78,7 +83,7 @@ FOLDER_CYCLES = [
     "profile profile/merge profile/recorder",
     "symbol symbol/dwarf",
     "track/calls track/calls/bursts",
-    "track/context_id track/encode",
+    "track/context_id track/encode/sites track/encode/threads",
     "tree tree/bounded tree/miners",
 ]
 
@@ -108,6 +113,11 @@ FILE_CYCLES = [
     "track/calls/find_caller track/calls/shadow",
     "track/calls/call_sites track/calls/modules",
     "track/context_id/context_id track/context_id/id_memo",
+    "track/encode/sites/call_graph track/encode/sites/libraries track/encode/sites/open_functions "
+    "track/encode/sites/silent_edges track/encode/sites/stubs track/encode/threads/count_pushes "
+    "track/encode/threads/epoch track/encode/threads/exceptions track/encode/threads/hooks "
+    "track/encode/threads/lock track/encode/threads/reencode track/encode/threads/state_from_stack "
+    "track/encode/threads/threads",
     "track/walk/marker track/walk/program_unwinders track/walk/unmarkable track/walk/unwind_pass "
     "track/walk/walk",
     "tree/bounded/bounded tree/bounded/bounded_layout tree/hot tree/layout tree/miners/miner "
@@ -117,13 +127,11 @@ FILE_CYCLES = [
 ]
 
 # Names that two files give to types of their own.
-SHARED_NAMES = {
-    "decoding": {"analyze/decoding.c", "encode/decode.c"},
-}
+SHARED_NAMES = {}
 
 MOST_FILES = 40  # in a folder
 
-PARTS = {"track/encode/encode_parts.h"}  # headers that hold what belongs to many files
+PARTS = set()  # headers that hold what belongs to many files
 
 AGENT_ROOMS = {"base", "live", "tree", "encode", "loadmap", "unwind", "patch", "track", "event", "agent"}
 # What the agent may not need, wherever it stands: it is loaded into other people's programs.

@@ -21,31 +21,33 @@ static void test_text(void **unused)
     (void)unused;
     unsigned unnoticed = 0;
     for (unsigned i = 0; i < 2000; i++) {
-        struct value value = {.process = (uint32_t)next_random(),
-                              .id = next_random() >> next_random() % 64,
-                              .handle = next_random() >> next_random() % 64},
-                     read;
-        char text[VALUE_TEXT + 8];
+        struct context_text value = {.process = (uint32_t)next_random(),
+                                     .id = next_random() >> next_random() % 64,
+                                     .handle = next_random() >> next_random() % 64},
+                            read;
+        char text[CONTEXT_TEXT_BYTES + 8];
         size_t length;
         if (!(uint32_t)value.handle)
             value.handle++;
-        value_format(&value, text, VALUE_TEXT);
-        assert_in_range(strlen(text), 10, VALUE_TEXT - 1);
-        assert_int_equal(value_parse(text, strlen(text), &read, &length), VALUE_SOUND);
+        context_text_format(&value, text, CONTEXT_TEXT_BYTES);
+        assert_in_range(strlen(text), 10, CONTEXT_TEXT_BYTES - 1);
+        assert_int_equal(context_text_parse(text, strlen(text), &read, &length),
+                         CONTEXT_TEXT_SOUND);
         assert_int_equal(length, strlen(text));
         assert_true(read.process == value.process && read.id == value.id &&
                     read.handle == value.handle);
         // What was cut off, or goes on, is not taken for another one.
-        assert_int_not_equal(value_parse(text, strlen(text) - 1, &read, &length), VALUE_SOUND);
+        assert_int_not_equal(context_text_parse(text, strlen(text) - 1, &read, &length),
+                             CONTEXT_TEXT_SOUND);
         strcat(text, "0");
-        assert_true(value_parse(text, strlen(text), &read, &length) == VALUE_DAMAGED);
+        assert_true(context_text_parse(text, strlen(text), &read, &length) == CONTEXT_TEXT_DAMAGED);
         text[strlen(text) - 1] = 0;
         char *at = &text[2 + next_random() % (strlen(text) - 2)];
         const char digit = "0123456789abcdef"[next_random() % 16];
         if (*at == '.' || *at == digit)
             continue;
         *at = digit;
-        unnoticed += value_parse(text, strlen(text), &read, &length) == VALUE_SOUND;
+        unnoticed += context_text_parse(text, strlen(text), &read, &length) == CONTEXT_TEXT_SOUND;
     }
     assert_in_range(unnoticed, 0, 30); // one in 256 has the same sum
 }
@@ -53,25 +55,28 @@ static void test_text(void **unused)
 static void test_text_without_room(void **unused)
 {
     (void)unused;
-    const struct value value = {.process = 0x12345678, .id = 1, .handle = 7}, unknown = {.id = 3};
-    struct value read;
-    char text[VALUE_TEXT] = "xxx";
+    const struct context_text value = {.process = 0x12345678, .id = 1, .handle = 7},
+                              unknown = {.id = 3};
+    struct context_text read;
+    char text[CONTEXT_TEXT_BYTES] = "xxx";
     size_t length;
-    value_format(&value, text, 0);
+    context_text_format(&value, text, 0);
     assert_string_equal(text, "xxx");
-    value_format(&value, text, 6);
+    context_text_format(&value, text, 6);
     assert_string_equal(text, "c:123");
-    value_format(&unknown, text, sizeof text);
+    context_text_format(&unknown, text, sizeof text);
     assert_string_equal(text, "c:?");
-    assert_int_equal(value_parse("c:?x", 4, &read, &length), VALUE_UNKNOWN);
+    assert_int_equal(context_text_parse("c:?x", 4, &read, &length), CONTEXT_TEXT_UNKNOWN);
     assert_int_equal(length, 3);
     static const char *const none[] = {
         "",          "c", "c:", "d:12345678.1.1.1.11", "c:1234567.1.1.1.11", "c:123456789.1.1.1.11",
         "c:12345678"};
     for (unsigned i = 0; i < sizeof none / sizeof *none; i++)
-        assert_int_equal(value_parse(none[i], strlen(none[i]), &read, &length), VALUE_NONE);
+        assert_int_equal(context_text_parse(none[i], strlen(none[i]), &read, &length),
+                         CONTEXT_TEXT_NONE);
     // A node that is never handed out.
-    assert_int_equal(value_parse("c:12345678.1.1.0.11", 19, &read, &length), VALUE_DAMAGED);
+    assert_int_equal(context_text_parse("c:12345678.1.1.0.11", 19, &read, &length),
+                     CONTEXT_TEXT_DAMAGED);
 }
 
 // ---- through the profile

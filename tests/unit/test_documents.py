@@ -68,7 +68,7 @@ SWITCHES = ("src/event/switches.h", r"SWITCHES_MOST = (\d+)")
 LAPS = ("src/track/calls/bursts/burst_pace.h", r"#define PACE_LAPS (\d+)")
 CREATIONS = ("src/agent/session/start.c", r"TREE_FULL \? (\d+) : \d+")
 FEW_CREATIONS = ("src/agent/session/start.c", r"TREE_FULL \? \d+ : (\d+)")
-STACK = ("src/track/encode/threads.c", r"#define SMALLEST_STACK ([^\n]+)")
+STACK = ("src/track/encode/threads/threads.c", r"#define SMALLEST_STACK ([^\n]+)")
 
 # What the code has, the document that says so, where, and how the number is written there.
 NUMBERS = [

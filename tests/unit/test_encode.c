@@ -153,7 +153,7 @@ static void test_figure_6(void **unused)
     add("AB AC BD CD");
     encode();
     walk("ACD");
-    struct context then = context_of(&state, function_of('D'));
+    struct encoded_context then = encoded_context_of(&state, function_of('D'));
     const struct dictionary *old = numbering.dictionary;
     assert_int_equal(then.id, 1);
     context_reset(&state);

@@ -3,8 +3,8 @@
 // returns go through both, and give the same state. Then a signal's handler, which makes calls of
 // its own, comes after each instruction.
 
-#include "track/encode/encode_parts.h"
-#include "track/encode/state_offsets.h"
+#include "track/encode/threads/hooks.h"
+#include "track/encode/threads/state_offsets.h"
 #include <setjmp.h>
 #include <signal.h>
 #include <stdarg.h>
@@ -40,8 +40,8 @@ struct call {
     uint32_t edge;
 };
 
-static struct call now; // what a hook that goes the long way is to do
-static uint64_t long_ways, steps, seeded = 88172645463325252u;
+static struct call now; // what a hook that goes the slow path is to do
+static uint64_t slow_paths, steps, seeded = 88172645463325252u;
 static struct encode_words words;
 
 static uint64_t next_random(uint64_t below)
@@ -57,7 +57,7 @@ static uint64_t first_of(uint32_t edge)
     return BASE + words.first[edge];
 }
 
-// ---- the long way of the hooks
+// ---- the slow path of the hooks
 
 bool encode_before_known(uintptr_t stub, uintptr_t target, uintptr_t sp);
 void encode_before_slow(uintptr_t stub, uintptr_t target, uintptr_t sp, uintptr_t bp);
@@ -66,12 +66,12 @@ void encode_tail_slow(uintptr_t stub, uintptr_t target, uintptr_t sp, uintptr_t 
 bool encode_table_known(uintptr_t stub, int64_t word, uintptr_t sp);
 void encode_table_after(uintptr_t stub);
 
-static void go_the_long_way(void)
+static void take_slow_path(void)
 {
     context_call(&encode_state.context, now.word, first_of(now.edge));
     if (encode_state.countdown < 0)
         encode_state.countdown = 7;
-    long_ways++;
+    slow_paths++;
 }
 
 bool encode_before_known(uintptr_t stub, uintptr_t target, uintptr_t sp)
@@ -79,7 +79,7 @@ bool encode_before_known(uintptr_t stub, uintptr_t target, uintptr_t sp)
     (void)sp;
     assert_true(now.way == WAY_DIRECT ? stub == hook_direct_stubs[now.edge % SITES] && !target
                                       : stub == (uintptr_t)hook_indirect_stub && target);
-    go_the_long_way();
+    take_slow_path();
     return true;
 }
 
@@ -88,7 +88,7 @@ bool encode_table_known(uintptr_t stub, int64_t word, uintptr_t sp)
     (void)stub;
     (void)sp;
     assert_true(now.way == WAY_LONG ? word_is_long(word) : word == now.word);
-    go_the_long_way();
+    take_slow_path();
     return true;
 }
 
@@ -123,7 +123,7 @@ static uint64_t target_of(uint32_t edge)
     return 0x400000 + edge * 0x40u;
 }
 
-// As encode/hooks.c does it once the edge is known.
+// As threads/hooks.c does it once the edge is known.
 static void remember(uintptr_t stub, uintptr_t target, uint32_t edge)
 {
     const uint64_t hash = encode_table_hash(stub, target);
@@ -207,7 +207,7 @@ static int setup(void **unused)
     static struct cc_entry none;
     memset(encode_table, 0, sizeof encode_table);
     memset(&encode_state, 0, sizeof encode_state);
-    long_ways = 0;
+    slow_paths = 0;
     entries[DEPTH] = none;
     for (uint32_t i = 0; i < EDGES; i++) {
         words.first[i] = i % 4 ? 0 : i;
@@ -257,11 +257,11 @@ static void test_same_state(void **unused)
 {
     (void)unused;
     walk(200000, act_plainly);
-    assert_in_range(long_ways, 1000, 60000); // most of some 70000 pushes are short
+    assert_in_range(slow_paths, 1000, 60000); // most of some 70000 pushes are short
     assert_int_equal(entries[DEPTH].id | entries[DEPTH].edge | entries[DEPTH].count, 0);
 }
 
-// What sends a push the long way: the state is to be looked at, an encoding is wanted, the thread
+// What sends a push the slow path: the state is to be looked at, an encoding is wanted, the thread
 // is on another stack, the edge is not in the table.
 static void test_long_ways(void **unused)
 {
@@ -276,7 +276,7 @@ static void test_long_ways(void **unused)
         if (round == 5)
             memset(encode_table, 0, sizeof encode_table);
         enter(&call);
-        assert_int_equal(long_ways, round);
+        assert_int_equal(slow_paths, round);
         assert_int_equal(encode_state.context.depth, 1);
         leave(&call);
         assert_int_equal(encode_state.context.depth, 0);

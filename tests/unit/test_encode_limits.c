@@ -63,7 +63,8 @@ static void test_silent_to_many(void **unused)
     encode();
     walk("AB");
     for (unsigned i = 0; i < MANY; i++) {
-        const struct context context = context_of(&state, graph_edge(&graph, edges[i])->callee);
+        const struct encoded_context context =
+            encoded_context_of(&state, graph_edge(&graph, edges[i])->callee);
         const int64_t count = context_decode(&graph, numbering.dictionary, &context, path, DEPTH);
         assert_int_equal(count, 2);
         assert_int_equal(path[DEPTH - 2], find("AB"));
@@ -125,10 +126,10 @@ static void test_silent_met_late(void **unused)
     add_kind("BC", EDGE_SILENT_JUMP);
     walk("AB");
     uint32_t path[DEPTH], jumped[] = {find("AB"), find("BD"), find("DE")};
-    struct context context = context_of(&state, function_of('D'));
+    struct encoded_context context = encoded_context_of(&state, function_of('D'));
     assert_int_equal(context_decode(&graph, numbering.dictionary, &context, path, DEPTH), -EBADMSG);
     walk("DE");
-    context = context_of(&state, function_of('E'));
+    context = encoded_context_of(&state, function_of('E'));
     assert_int_equal(context_decode(&graph, numbering.dictionary, &context, path, DEPTH), -EBADMSG);
     encode();
     context_reset(&state);
@@ -204,10 +205,10 @@ static void test_called_root(void **unused)
     assert_context("WX");
 }
 
-static struct context context_at(uint64_t id, const struct cc_entry *stack, uint32_t depth,
-                                 uint32_t root, uint32_t function)
+static struct encoded_context context_at(uint64_t id, const struct cc_entry *stack, uint32_t depth,
+                                         uint32_t root, uint32_t function)
 {
-    return (struct context){
+    return (struct encoded_context){
         .id = id, .stack = stack, .depth = depth, .root = root, .function = function};
 }
 
@@ -241,7 +242,7 @@ static void test_open_functions(void **unused)
         {base, 1, b, -EBADMSG},
     };
     for (unsigned i = 0; i < sizeof cases / sizeof *cases; i++) {
-        struct context context =
+        struct encoded_context context =
             context_at(cases[i].id, entries, cases[i].depth, a, cases[i].function);
         context.open = open;
         context.open_count = sizeof open;
@@ -257,10 +258,10 @@ static void test_damaged_contexts(void **unused)
     encode();
     uint32_t path[DEPTH];
     struct cc_entry entries[] = {{0, find("CD"), 0}, {1, find("DA"), 3}};
-    struct context context = context_at(1, entries, 0, function_of('A'), function_of('D'));
+    struct encoded_context context = context_at(1, entries, 0, function_of('A'), function_of('D'));
     assert_int_equal(context_decode(&graph, numbering.dictionary, &context, path, DEPTH), 2);
     assert_int_equal(context_decode(&graph, numbering.dictionary, &context, path, 1), -ENOSPC);
-    struct context bad[] = {
+    struct encoded_context bad[] = {
         context_at(2, entries, 0, function_of('A'),
                    function_of('D')), // above max_id, nothing pushed
         context_at(1, entries, 1, function_of('A'),

@@ -121,7 +121,7 @@ static void check_logged(const struct codebook *codebook, const struct logged *l
     static struct cc_entry stack[WALK_PATH];
     static uint32_t path[WALK_PATH];
     struct intern_origin origin;
-    struct context context;
+    struct encoded_context context;
     const struct dictionary *dictionary =
         codebook_dictionary(codebook, handle_stamp(logged->handle));
     assert_non_null(dictionary);
@@ -266,7 +266,7 @@ static void test_creators(void **unused)
     uint32_t child = intern_origin(&intern, &(struct intern_origin){11, creator, 13, 17});
     assert_true(child != origin);
     uint64_t handle = intern_stack(&intern, 6, child, entries, 1, NULL);
-    struct context context;
+    struct encoded_context context;
     struct intern_origin from;
     assert_int_equal(intern_context(&intern, 3, handle, 19, stack, 4, &context, &from), 0);
     assert_int_equal(handle_stamp(handle), 6);
@@ -338,7 +338,7 @@ static void test_threads(void **unused)
         pthread_join(thread[t], NULL);
     for (uint32_t i = 0; i < THREADS * EACH; i++) {
         struct cc_entry stack[3];
-        struct context context;
+        struct encoded_context context;
         struct intern_origin origin;
         uint32_t k = i % EACH;
         assert_int_equal(intern_context(&shared, 0, handles[i], 0, stack, 3, &context, &origin), 0);
@@ -369,7 +369,7 @@ static void *decode_many(void *wrong)
         for (uint32_t depth = 1; depth < CHAIN; depth++, rounds++) {
             uint32_t path[64];
             // Each edge of the chain has the number 0, in whatever encoding.
-            const struct context context = {.function = depth};
+            const struct encoded_context context = {.function = depth};
             int64_t count = context_decode(&growing.graph, growing.dictionary[rounds % encodings],
                                            &context, path, 64);
             bool right = count == depth;

@@ -17,7 +17,7 @@ enum { ROUNDS = 24, STEPS = 40, LONG_STEPS = 1500, KEPT = 64 };
 // A context that was recorded, to be decoded when its encoding is long gone.
 struct kept {
     uint32_t stamp;
-    struct context context;
+    struct encoded_context context;
     uint32_t *path;
     uint32_t count;
 };
@@ -28,7 +28,7 @@ static void keep(const struct walk_program *program, const struct walk_thread *t
     free((void *)kept->context.stack);
     free(kept->path);
     kept->stamp = program->options.stamp;
-    kept->context = context_of(&thread->state, thread->function);
+    kept->context = encoded_context_of(&thread->state, thread->function);
     size_t stack = kept->context.depth * sizeof(struct cc_entry);
     kept->context.stack = memcpy(malloc(stack + 1), kept->context.stack, stack);
     kept->count = thread->count;

@@ -31,10 +31,10 @@ API struct cairn_context cairn_context_1(void)
 
 API const char *cairn_context_text_1(struct cairn_context context, char *text, size_t bytes)
 {
-    struct value value = {.id = context.id, .handle = agent.active ? context.handle : 0};
+    struct context_text value = {.id = context.id, .handle = agent.active ? context.handle : 0};
     if (value.handle)
         value.process = live_process_key(agent.process->pid, agent.process->start_ns);
-    value_format(&value, text, bytes);
+    context_text_format(&value, text, bytes);
     return text;
 }
 

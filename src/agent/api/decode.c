@@ -19,12 +19,12 @@ static struct {
     struct pool pool;
     struct codebook book;
     ref_t read; // head of the list as it was
-    struct telling telling;
+    struct handle_frames telling;
 } decoder = {.lock = PTHREAD_MUTEX_INITIALIZER};
 
 static bool open_decoder(void)
 {
-    struct telling *telling = &decoder.telling;
+    struct handle_frames *telling = &decoder.telling;
     if (!telling->stack)
         telling->stack = agent_map_map(CONTEXT_ID_FRAMES * sizeof *telling->stack);
     if (!telling->path)
@@ -86,7 +86,7 @@ static int read_sections(void)
     return error;
 }
 
-static unsigned tell_frames(const struct api_modules *modules, const struct telling *telling,
+static unsigned tell_frames(const struct api_modules *modules, const struct handle_frames *telling,
                             struct cairn_frame *frames, unsigned from, unsigned most)
 {
     for (uint32_t i = 0; i < telling->count && from + i < most; i++) {
@@ -100,12 +100,12 @@ static unsigned tell_frames(const struct api_modules *modules, const struct tell
 static int tell(struct cairn_context context, struct cairn_frame *frames, unsigned most)
 {
     struct api_modules modules;
-    struct telling *telling = &decoder.telling;
+    struct handle_frames *telling = &decoder.telling;
     int error = api_modules_open(&modules);
     unsigned count = 0;
     uint64_t id = context.id, handle = context.handle;
     for (unsigned i = 0; !error && handle && i < MOST_CREATORS; i++) {
-        const int status = codebook_tell(&decoder.book, id, handle, telling);
+        const int status = codebook_frames(&decoder.book, id, handle, telling);
         // A thread whose creator is not known any more is shown as if it had none.
         if (status < 0 && i > 0)
             break;

@@ -6,7 +6,7 @@
 //
 //   by its number   a thread of the encode tracker: (id, ccStack, function), confirmed by a walk
 //                   when it is new, then known by a table of the thread
-//                   (encode/requested_context.c)
+//                   (encode/contexts/requested_context.c)
 //   walked          everywhere else: frames, interned one by one               context_id.c
 //
 // All that decodes one lies in the slice (struct live_contexts) before the program has it: the

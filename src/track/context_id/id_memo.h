@@ -2,7 +2,7 @@
 #ifndef CAIRN_TRACK_CONTEXT_ID_ID_MEMO_H
 #define CAIRN_TRACK_CONTEXT_ID_ID_MEMO_H
 
-// Between context_id.c and encode/requested_context.c.
+// Between context_id.c and encode/contexts/requested_context.c.
 
 #include "encode/intern.h"
 #include "track/context_id/context_id.h"
@@ -37,7 +37,7 @@ struct context_id_thread {
 
 extern __thread struct context_id_thread *context_id_current;
 
-// encode/requested_context.c
+// encode/contexts/requested_context.c
 
 // The context, if a walk agrees with the number; false: the number does not lead to it. If memory
 // is used up it is not known. Signals are blocked.

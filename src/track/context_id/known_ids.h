@@ -5,7 +5,7 @@
 // The short way to a context: inline, because a program may ask with every event.
 
 #include "track/context_id/id_memo.h"
-#include "track/encode/encode_parts.h"
+#include "track/encode/threads/epoch.h"
 
 // Where a context is remembered. Of a stack that is empty the hash is 0.
 static inline const struct context_id_memo *

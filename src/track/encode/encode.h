@@ -9,22 +9,22 @@
 //   hooks ─► ... ─► re-encoding: encoded edges add their number or run their original code, the
 //   others go on pushing
 //
-//   call_graph.c          functions, sites and edges as they are met
-//   silent_edges.c        what cannot be patched
-//   open_functions.c      which functions can have numbers
-//   leaf_functions.c      leaf functions, which need none; climbing from a sample to a number
-//   stubs.c               what a site leads to by the encoding
-//   count_pushes.c        how hot edges are, by what they push
-//   hooks.c               what a hook does, and encoding anew
-//   epoch.c               encodings that threads are on
-//   threads.c             start and end, the lock
-//   exceptions.c          exceptions, which take frames away
-//   state_from_stack.c    a stack walk, and the state that it stands for
-//   sample.c              from a sample to its node
-//   insert_path.c         the same in trees that forget
-//   event_context.c       from an event that the program makes itself to its node
-//   requested_context.c   contexts that the program asks for
-//   libraries.c           libraries that come and go; the end of all encoding
+//   sites/      call_graph.c        functions, sites and edges as they are met
+//               silent_edges.c      transfers of control that cannot be patched
+//               open_functions.c    which functions can have numbers
+//               leaf_functions.c    which need none
+//               stubs.c             what a site leads to by the encoding
+//               libraries.c         libraries that come and go; the end of all encoding
+//   threads/    threads.c, lock.c   start and end of the tracker and of its threads
+//               hooks.c, *.S        what runs before and behind a call
+//               epoch.c             encodings that threads are on
+//               reencode.c          making one; count_pushes.c tells when
+//               state_from_stack.c  the state that a stack stands for
+//               longjmp.c, exceptions.c    which take frames away
+//   contexts/   sample.c            from a sample to its node
+//               event_context.c     the same for an event that the program makes
+//               requested_context.c contexts that the program asks for
+//               decode_state.c, climb.c, insert_path.c    what these share
 //
 // One rule makes all of it safe to mix: what a frame undoes when it returns is told by its return
 // address alone. A hook's stub pops an entry, another stub undoes the word of its edge, original
@@ -42,6 +42,14 @@ extern __thread struct encode_thread *encode_current;
 // Once, in normal context, after loadmap_start(), before there are threads. What it counts goes to
 // `counts`. 0 or -errno: call sites cannot be patched here.
 int encode_start(struct live_encode *counts, const struct live_options *options);
+
+// Calls of these functions, which are ours and call nothing of the program's, are left as they are:
+// in them, the number is that of their caller. Before there is a thread.
+void encode_leave_calls(const uintptr_t *functions, unsigned count);
+
+// And these are what they may end in by a jump: the number of a sample there may be that of anybody
+// who has called one of the former. No number tells it. Before there is a thread.
+void encode_mark_reached_unseen(const uintptr_t *functions, unsigned count);
 
 // A thread begins in this function: the calling one, whose sites of the root get hooks. NULL: no
 // memory, or nothing was started.
@@ -65,7 +73,7 @@ bool encode_hears_of_unloading(void);
 void encode_jump(const void *buffer, const void *frame);
 
 // The state of the calling thread may be wrong: the next hook, or sample, computes it anew.
-void encode_distrust(void);
+void encode_doubt_state(void);
 
 // The node of a sample: by its number, or by a walk. Signal-safe.
 ref_t encode_sample(struct encode_thread *thread, struct walker *walker, void *ucontext,

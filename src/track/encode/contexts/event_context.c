@@ -1,6 +1,10 @@
 // SPDX-License-Identifier: MIT
-#include "track/encode/event_context.h"
-#include "track/encode/encode_parts.h"
+#include "track/encode/contexts/event_context.h"
+#include "track/encode/contexts/climb.h"
+#include "track/encode/contexts/decode_state.h"
+#include "track/encode/threads/epoch.h"
+#include "track/encode/threads/lock.h"
+#include "track/encode/threads/state_from_stack.h"
 
 enum {
     UNTOLD_WALKED = 8, // of contexts that no number told, one in so many is looked at
@@ -26,7 +30,7 @@ static uint32_t other_place(uint64_t key)
 }
 
 // Whether it is the turn of this one.
-static bool take_turn(struct encode_notes *notes, struct encode_turn *turn, uint32_t often)
+static bool take_turn(struct encode_event_cache *notes, struct encode_turn *turn, uint32_t often)
 {
     if (__builtin_expect(turn->left > 0, 1)) {
         turn->left--;
@@ -44,20 +48,21 @@ static bool take_turn(struct encode_notes *notes, struct encode_turn *turn, uint
 }
 
 // Walked, it has said the same as ever: to hear that again is not urgent.
-static void wait_longer(struct encode_notes *notes)
+static void wait_longer(struct encode_event_cache *notes)
 {
     if (notes->turn && notes->turn->doubled < DOUBLED_MOST)
         notes->turn->doubled++;
 }
 
-static ref_t untold(struct encode_notes *notes)
+static ref_t untold(struct encode_event_cache *notes)
 {
     notes->turn = NULL;
     notes->due = take_turn(notes, &notes->untold, UNTOLD_WALKED) || encode.verify;
     return 0;
 }
 
-ref_t encode_here(struct encode_notes *notes, struct walker *walker, uintptr_t pc, uintptr_t sp)
+ref_t encode_event_node(struct encode_event_cache *notes, struct walker *walker, uintptr_t pc,
+                        uintptr_t sp)
 {
     const struct encode_thread *thread = encode_current;
     if (!notes->some)
@@ -66,7 +71,7 @@ ref_t encode_here(struct encode_notes *notes, struct walker *walker, uintptr_t p
         notes->untold.doubled = 0; // a walk may mend it
         return untold(notes);
     }
-    const uint64_t key = encode_key(&thread->state->context, pc);
+    const uint64_t key = context_key(&thread->state->context, pc);
     const struct encode_note *note = &notes->note[key % ENCODE_NOTES];
     if (note->key != key)
         note = &notes->note[other_place(key)];
@@ -91,13 +96,13 @@ static bool confirm(struct encode_thread *thread, struct unwind_cursor *cursor, 
         return false;
     if (thread->jumping)
         thread->jumping = !encode_has_landed(thread);
-    *wrong = !encode_is_sound(thread, sp) || !encode_fits(thread);
+    *wrong = !encode_is_sound(thread, sp) || !encode_pushes_match(thread);
     if (*wrong)
         return false;
     const bool decoded = encode_decode_state(thread, function);
     const bool same = decoded && encode_compare(thread, 0);
-    encode_count(&encode.counts->verified, decoded && encode_judges(thread));
-    encode_count(&encode.counts->mismatches, decoded && !same && encode_judges(thread));
+    encode_count(&encode.counts->verified, decoded && encode_is_comparable(thread));
+    encode_count(&encode.counts->mismatches, decoded && !same && encode_is_comparable(thread));
     encode_count(&encode.counts->undecoded, !decoded);
     *wrong = !same;
     return same;
@@ -109,9 +114,9 @@ static bool confirm(struct encode_thread *thread, struct unwind_cursor *cursor, 
 static bool confirm_in_stub(struct encode_thread *thread, const struct stub_place *place,
                             struct unwind_cursor *cursor)
 {
-    struct encode_kept kept;
+    struct encode_saved_state kept;
     bool wrong = false;
-    encode_keep_state(thread, &kept);
+    encode_save_state(thread, &kept);
     const bool same = encode_undo_call(thread, place) && confirm(thread, cursor, &wrong);
     encode_restore_state(thread, &kept);
     return same;
@@ -127,16 +132,16 @@ static bool says_the_same(struct encode_thread *thread, uintptr_t pc, uintptr_t 
         return confirm_in_stub(thread, &place, &cursor);
     const bool same = confirm(thread, &cursor, &wrong);
     if (wrong) // what the stack says holds
-        encode_go_on(thread);
+        encode_resync(thread);
     return same;
 }
 
-static void keep(struct encode_notes *notes, const struct encode_thread *thread,
+static void keep(struct encode_event_cache *notes, const struct encode_thread *thread,
                  const struct walker *walker, uintptr_t pc, uintptr_t sp, ref_t node)
 {
     const struct context_state *context = &thread->state->context;
     const uintptr_t slot = thread->count ? thread->frames[0].slot : thread->root_slot;
-    const uint64_t key = encode_key(context, pc);
+    const uint64_t key = context_key(context, pc);
     if (slot < sp || slot - sp > INT32_MAX)
         return;
     const uint32_t stamp = thread->epoch->dictionary->stamp;
@@ -158,8 +163,8 @@ static void keep(struct encode_notes *notes, const struct encode_thread *thread,
     };
 }
 
-void encode_here_walked(struct encode_notes *notes, const struct walker *walker, uintptr_t pc,
-                        uintptr_t sp, uintptr_t bp, ref_t node)
+void encode_event_walked(struct encode_event_cache *notes, const struct walker *walker,
+                         uintptr_t pc, uintptr_t sp, uintptr_t bp, ref_t node)
 {
     struct encode_thread *thread = encode_current;
     uint64_t mask;

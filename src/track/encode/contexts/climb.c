@@ -1,51 +1,14 @@
 // SPDX-License-Identifier: MIT
-// Calls of quiet functions (patch/leaf_functions.h) are left as they are, and are no edges. What
-// runs in one has the number of the function that called it, so a sample there climbs to that
-// first: it walks a few frames, and takes off what a stub on the way has done, if the function was
-// not called, but jumped to, or through a pointer. The same way leads out of functions that no
-// number tells (those that do not take part, what they call back, what an open function has reached
-// unseen) to one whose number does.
+// From a sample to the function whose number tells its context: out of leaf functions, and of those
+// that no number tells (those that do not take part, what they call back, what an open function has
+// reached unseen). A few frames are unwound, and what the stubs on the way have done is undone.
 
-#include "patch/leaf_functions.h"
-#include "loadmap/loadmap.h"
-#include "track/encode/encode_parts.h"
+#include "track/encode/contexts/climb.h"
+#include "track/encode/sites/leaf_functions.h"
+#include "track/encode/sites/open_functions.h"
+#include "track/encode/threads/epoch.h"
+#include "track/encode/threads/exceptions.h"
 #include "track/walk/unmarkable.h"
-
-static struct series places = {.size = sizeof(place_t)};
-static struct lookup places_lookup;
-static uint32_t place_count;
-
-bool encode_is_quiet(place_t function)
-{
-    uint32_t index;
-    for (struct lookup_cursor at = lookup_start(&places_lookup, lookup_hash(function, 0));
-         lookup_next(&at, &index);)
-        if (*(const place_t *)series_at(&places, index) == function)
-            return true;
-    return false;
-}
-
-static void note(uintptr_t function, void *context)
-{
-    bool *failed = context;
-    const place_t place = loadmap_place(function);
-    if (encode_is_quiet(place)) // of a library that was loaded again
-        return;
-    if (*failed || !series_reach(&places, &encode.pool, place_count)) {
-        *failed = true;
-        return;
-    }
-    *(place_t *)series_at(&places, place_count) = place;
-    *failed = !lookup_add(&places_lookup, &encode.pool, lookup_hash(place, 0), place_count);
-    place_count++;
-}
-
-bool encode_leads_to_quiet(uintptr_t target)
-{
-    // What is half noted once is never known: there is no memory, and samples there are walked.
-    static bool failed;
-    return target && !failed && leaf_function_is(target, note, &failed) && !failed;
-}
 
 bool encode_undo_call(struct encode_thread *thread, const struct stub_place *place)
 {
@@ -57,16 +20,17 @@ bool encode_undo_call(struct encode_thread *thread, const struct stub_place *pla
     return true;
 }
 
-void encode_keep_state(const struct encode_thread *thread, struct encode_kept *kept)
+void encode_save_state(const struct encode_thread *thread, struct encode_saved_state *kept)
 {
     const struct encode_state *state = thread->state;
     const struct context_state *context = &state->context;
-    *kept = (struct encode_kept){.id = context->id, .depth = context->depth, .over = context->over};
+    *kept = (struct encode_saved_state){
+        .id = context->id, .depth = context->depth, .over = context->over};
     if (context->depth)
         kept->top = context->stack[context->depth - 1];
 }
 
-void encode_restore_state(struct encode_thread *thread, const struct encode_kept *kept)
+void encode_restore_state(struct encode_thread *thread, const struct encode_saved_state *kept)
 {
     struct context_state *context = &thread->state->context;
     context->id = kept->id;
@@ -83,7 +47,7 @@ static bool undo(struct encode_thread *thread, uintptr_t return_address,
     struct stub_place place;
     if (!sites_locate(return_address, &place))
         return true;
-    encode_keep_state(thread, &climbed->kept[climbed->undone++]);
+    encode_save_state(thread, &climbed->kept[climbed->undone++]);
     return encode_undo_call(thread, &place);
 }
 
@@ -111,8 +75,8 @@ bool encode_climb_on(struct encode_thread *thread, struct unwind_cursor *cursor,
                      struct encode_climbed *climbed, unsigned least)
 {
     for (;;) {
-        const bool quiet = encode_is_quiet(cursor->frame.function);
-        const bool untold = !quiet && encode_is_untold(thread, cursor->frame.function);
+        const bool quiet = encode_is_leaf(cursor->frame.function);
+        const bool untold = !quiet && encode_lacks_number(thread, cursor->frame.function);
         if (climbed->frames >= least && !quiet && !untold)
             return true;
         climbed->outside |= untold;
@@ -135,7 +99,7 @@ void encode_climb_down(struct encode_thread *thread, struct encode_climbed *clim
         encode_restore_state(thread, &climbed->kept[--climbed->undone]);
 }
 
-ref_t encode_place_climbed(const struct encode_climbed *climbed, struct walker *walker, ref_t node)
+ref_t encode_insert_climbed(const struct encode_climbed *climbed, struct walker *walker, ref_t node)
 {
     for (unsigned i = climbed->count; i-- > 0 && node;) {
         const ref_t edge =

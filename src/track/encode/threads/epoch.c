@@ -5,22 +5,24 @@
 // of the encoding that their *thread* is on, before the call and behind it.
 //
 //   epoch 7 ─ word[edge] ◄── table of thread 1       A new one is published, and each thread gets
-//   epoch 8 ─ word[edge] ◄── table of thread 2       the table of long ways instead of its own: its
+//   epoch 8 ─ word[edge] ◄── table of thread 2       the table of slow paths instead of its own: its
 //             all long   ◄── table of thread 3       next call walks the stack, and goes over.
 //
 // Until then the thread returns by its old words, so what it has added is what it takes off. A word
 // never changes between adding and pushing while an epoch lives: so whatever a call did, its return
 // undoes, and what the walk computes for a new epoch is undone by that one's words.
 
+#include "track/encode/threads/epoch.h"
 #include "base/gc_hidden.h"
-#include "track/encode/encode_parts.h"
+#include "track/encode/sites/call_graph.h"
+#include "track/encode/sites/open_functions.h"
 
 // For threads that nobody knows: nothing happens. The words of all edges are 0.
 static struct encode_words nothing GC_HIDDEN;
 __thread struct encode_state encode_state = {.words = &nothing};
 
 static struct encode_epoch *epochs; // from new to old
-static struct encode_words *long_ways;
+static struct encode_words *slow_paths;
 
 static struct encode_epoch *new_epoch(struct dictionary *dictionary)
 {
@@ -77,15 +79,15 @@ static void set_words(struct encode_epoch *epoch, uint32_t edge, int64_t word)
 
 int encode_start_epochs(void)
 {
-    long_ways = encode.pool.map(sizeof *long_ways);
-    return long_ways ? 0 : -1;
+    slow_paths = encode.pool.map(sizeof *slow_paths);
+    return slow_paths ? 0 : -1;
 }
 
 void encode_add_word(uint32_t edge)
 {
     if (edge >= ENCODE_EDGES)
         return;
-    atomic_store_explicit(&long_ways->word[edge], WORD_LONG, memory_order_relaxed);
+    atomic_store_explicit(&slow_paths->word[edge], WORD_LONG, memory_order_relaxed);
     for (struct encode_epoch *epoch = epochs; epoch; epoch = epoch->older)
         set_words(epoch, edge, WORD_PUSH | edge);
 }
@@ -106,9 +108,9 @@ bool encode_publish(struct numbering *next)
     // Release: who sees it sees its words.
     atomic_store_explicit(&encode.epoch, epoch, memory_order_release);
     // Release: who sees this sees the epoch.
-    atomic_store_explicit(&encode.unsettled, false, memory_order_release);
+    atomic_store_explicit(&encode.invalidated, false, memory_order_release);
     for (struct encode_thread *thread = encode.threads; thread; thread = thread->next)
-        encode_notice(thread->state);
+        encode_take_slow_path(thread->state);
     if (old && old->users == 0)
         free_epoch(old);
     return true;
@@ -132,7 +134,7 @@ void encode_join(struct encode_thread *thread)
     if (thread->state->jump.edge < epoch->dictionary->edges)
         thread->state->jump.slot = 0;
     thread->state->base = dictionary_base(epoch->dictionary);
-    encode_calm(thread->state);
+    encode_take_fast_path(thread->state);
 }
 
 int64_t encode_word(const struct encode_thread *thread, uint32_t edge)
@@ -140,18 +142,24 @@ int64_t encode_word(const struct encode_thread *thread, uint32_t edge)
     return atomic_load_explicit(&thread->epoch->words.word[edge], memory_order_relaxed);
 }
 
-void encode_notice(struct encode_state *state)
+bool encode_repeats(const struct encode_thread *thread, uint32_t edge)
 {
-    atomic_store_explicit(&state->words, long_ways, memory_order_relaxed);
+    const int64_t word = edge < ENCODE_EDGES ? encode_word(thread, edge) : 0;
+    return word < 0 && word & WORD_REPEATS;
 }
 
-void encode_calm(struct encode_state *state)
+void encode_take_slow_path(struct encode_state *state)
+{
+    atomic_store_explicit(&state->words, slow_paths, memory_order_relaxed);
+}
+
+void encode_take_fast_path(struct encode_state *state)
 {
     if (state->thread)
         atomic_store_explicit(&state->words, &state->thread->epoch->words, memory_order_relaxed);
 }
 
-void encode_forget_words(struct encode_state *state)
+void encode_detach_words(struct encode_state *state)
 {
     atomic_store_explicit(&state->words, &nothing, memory_order_relaxed);
 }
@@ -187,12 +195,12 @@ static int lead(const struct numbering *numbering, enum encode_phase phase)
     return error ? error : apply(count);
 }
 
-int encode_lead_in(const struct numbering *next)
+int encode_patch_first(const struct numbering *next)
 {
     return lead(next, ENCODE_BEFORE);
 }
 
-void encode_lead_out(void)
+void encode_patch_last(void)
 {
     lead(&encode.numbering, ENCODE_AFTER);
 }

@@ -1,19 +1,27 @@
 // SPDX-License-Identifier: MIT
-// What a hook does, and encoding anew.
+// What a hook does.
 
+#include "track/encode/threads/hooks.h"
 #include "base/agent_code.h"
 #include "base/gc_hidden.h"
 #include "loadmap/loadmap.h"
-#include "track/encode/encode_parts.h"
-#include "track/encode/state_offsets.h"
+#include "track/encode/sites/call_graph.h"
+#include "track/encode/sites/libraries.h"
+#include "track/encode/threads/count_pushes.h"
+#include "track/encode/threads/epoch.h"
+#include "track/encode/threads/exceptions.h"
+#include "track/encode/threads/lock.h"
+#include "track/encode/threads/reencode.h"
+#include "track/encode/threads/state_from_stack.h"
+#include "track/encode/threads/state_offsets.h"
 #include "track/walk/program_unwinders.h"
 #include <errno.h>
 
-// From a stub's address, and the target of an indirect call, to the edge (encode_layout.h): one
+// From a stub's address, and the target of an indirect call, to the edge (state_offsets.h): one
 // word, so that threads need no lock.
 _Atomic uint64_t encode_table[1 << TABLE_BITS] GC_HIDDEN;
 
-// The short way knows where things are.
+// The fast path knows where things are.
 _Static_assert(offsetof(struct encode, wanted) == ENCODE_WANTED, "");
 _Static_assert(offsetof(struct encode_words, first) == WORDS_FIRST, "");
 _Static_assert(offsetof(struct encode_state, context.id) == STATE_ID, "");
@@ -37,7 +45,7 @@ _Static_assert(WORD_LONG == (INT64_MIN | INT64_C(1) << WORD_BIT_LONG), "");
 bool encode_before_known(uintptr_t stub, uintptr_t target, uintptr_t sp);
 void encode_before_slow(uintptr_t stub, uintptr_t target, uintptr_t sp, uintptr_t bp);
 
-#define ROOM_BYTES 16384 // that the long way may take
+#define ROOM_BYTES 16384 // that the slow path may take
 
 // On the stack of a coroutine, or of a signal's handler, of which nobody knows how small it is; at
 // the end of the thread's own; or in a thread that is not known.
@@ -52,7 +60,7 @@ static bool is_elsewhere(const struct encode_thread *thread, uintptr_t sp)
 bool encode_before_known(uintptr_t stub, uintptr_t target, uintptr_t sp)
 {
     struct encode_state *state = &encode_state;
-    if (agent_code || is_elsewhere(state->thread, sp) || encode_is_unwinders(state, sp)) {
+    if (agent_code || is_elsewhere(state->thread, sp) || encode_is_call_of_unwinder(state, sp)) {
         encode_push(state, GRAPH_NONE, false);
         return true;
     }
@@ -88,99 +96,7 @@ void encode_forget_calls(void)
             atomic_store_explicit(&encode_table[i], 0, memory_order_relaxed);
 }
 
-// ---- encoding anew
-
-#define COOL_NS UINT64_C(1000000000)
-// For tests: any order will do, and each makes other sites run their original code.
-static void shuffle_heat(void)
-{
-    static uint64_t random = 88172645463325252;
-    for (uint32_t i = 0; i < encode.graph.edge_count; i++) {
-        random ^= random << 13;
-        random ^= random >> 7;
-        random ^= random << 17;
-        graph_edge(&encode.graph, i)->heat = random >> 48;
-    }
-}
-
-bool encode_renumber(struct encode_thread *thread)
-{
-    struct numbering_options options = encode.numbering.options;
-    struct numbering next;
-    options.stamp++;
-    if (encode.restless)
-        shuffle_heat();
-    encode_settle();
-    if (numbering_make(&next, &encode.graph, &options))
-        return false;
-    if (encode_lead_in(&next) || !encode_publish(&next)) {
-        dictionary_free(&encode.graph, next.dictionary);
-        numbering_free(&next);
-        return false;
-    }
-    encode_lead_out();
-    encode_move_returns(thread);
-    encode_join(thread);
-    encode_replay(thread, 0);
-    return true;
-}
-
-// What was long ago counts less. But edges that have a number are not seen any more, however hot:
-// several encodings in a short time must not make them cold.
-static void cool(uint64_t now)
-{
-    if (now - encode.cooled_at < COOL_NS)
-        return;
-    encode.cooled_at = now;
-    graph_cool(&encode.graph);
-}
-
-static void reencode(struct encode_thread *thread, enum reencode reason)
-{
-    const uint64_t begin = encode_cpu_now();
-    struct policy_counters *counters = &encode.policy_counters;
-    if (!encode_may_move(thread))
-        return;
-    if (!encode_renumber(thread)) { // as long a time until it is tried again
-        counters->wasted = 0;
-        encode.encoded_at = encode_now();
-        return;
-    }
-    policy_encoded(&encode.policy, reason, counters);
-    const uint64_t now = encode_now(), cost = encode_cpu_now() - begin;
-    cool(now);
-    *counters =
-        (struct policy_counters){.edges_encoded = encode.graph.edge_count, .last_cost = cost};
-    encode.encoded_at = now;
-    encode.counts->reencodings++;
-    encode.counts->reencode_ns += cost;
-    encode_count_progress();
-    thread->before_count = 0;
-}
-
-#define RESTLESS_NS 1000000
-
-static enum reencode decide(void)
-{
-    struct policy_counters *counters = &encode.policy_counters;
-    if (encode.stopped)
-        return REENCODE_NOT;
-    counters->edges = encode.graph.edge_count;
-    counters->nanoseconds = UINT64_MAX;
-    // The clock is a system call: only where it matters.
-    const bool unsettled = atomic_load_explicit(&encode.unsettled, memory_order_relaxed);
-    if (!encode.restless && !unsettled && policy_decide(&encode.policy, counters) == REENCODE_NOT)
-        return REENCODE_NOT;
-    counters->nanoseconds = encode_now() - encode.encoded_at;
-    if ((encode.restless || unsettled) &&
-        counters->nanoseconds > RESTLESS_NS + 3 * counters->last_cost)
-        return REENCODE_EDGES;
-    if (encode.restless)
-        return REENCODE_NOT;
-    return policy_decide(&encode.policy, counters);
-}
-
-// ---- the long way of a hook
+// ---- the slow path of a hook
 
 static bool walk_from(struct encode_thread *thread, const struct site *site, uintptr_t sp,
                       uintptr_t bp)
@@ -199,16 +115,16 @@ static void refresh(struct encode_thread *thread, const struct site *site, uintp
                     uintptr_t bp)
 {
     if (walk_from(thread, site, sp, bp))
-        encode_go_on(thread);
+        encode_resync(thread);
     else if (!thread->state->in_flight)
-        encode_calm(thread->state); // a sample will try again
+        encode_take_fast_path(thread->state); // a sample will try again
 }
 
 // What the call does to the state, in the encoding that the thread is on; its return undoes it.
 static void enter(struct encode_thread *thread, const struct stub_place *place, uint32_t edge)
 {
     if (place->by_table)
-        encode_do(thread->state, encode_word(thread, place->index), edge);
+        encode_apply_word(thread->state, encode_word(thread, place->index), edge);
     else
         encode_push(thread->state, edge, encode_repeats(thread, edge));
 }
@@ -218,7 +134,7 @@ static void enter_unseen(struct encode_state *state, uintptr_t stub)
 {
     struct stub_place place;
     if (state->thread && sites_locate(stub, &place) && place.by_table)
-        encode_do(state, encode_word(state->thread, place.index), GRAPH_NONE);
+        encode_apply_word(state, encode_word(state->thread, place.index), GRAPH_NONE);
     else
         encode_push(state, GRAPH_NONE, false);
 }
@@ -228,9 +144,9 @@ static void encode_if_due(struct encode_thread *thread, const struct site *site,
                           uintptr_t bp)
 {
     const bool may = !thread->state->in_flight;
-    const enum reencode reason = decide();
+    const enum reencode reason = encode_decide();
     if (reason != REENCODE_NOT && may && walk_from(thread, site, sp, bp))
-        reencode(thread, reason);
+        encode_renumber(thread, reason);
     if (program_unwinder_has_memory() && may && walk_from(thread, site, sp, bp))
         encode_stop(thread);
     atomic_store_explicit(&encode.wanted, REENCODE_NOT, memory_order_relaxed);
@@ -255,7 +171,7 @@ static void meet_call(struct encode_thread *thread, struct encode_site *site, ui
     if (((state->doubt || encode_is_behind(thread)) && !deeper) || !thread->root_slot)
         refresh(thread, site->site, sp, bp);
     else if (!state->attention)
-        encode_calm(state);
+        encode_take_fast_path(state);
     uint32_t edge = place->by_table ? place->index
                     : called        ? encode_edge(site, called)
                                     : GRAPH_NONE;
@@ -288,7 +204,7 @@ void encode_before_slow(uintptr_t stub, uintptr_t target, uintptr_t sp, uintptr_
     errno = saved_errno;
 }
 
-// ---- the short ways of sites with a table, where the word is not just added
+// ---- the fast paths of sites with a table, where the word is not just added
 
 bool encode_table_known(uintptr_t stub, int64_t word, uintptr_t sp);
 void encode_table_after(uintptr_t stub);
@@ -299,11 +215,11 @@ bool encode_table_known(uintptr_t stub, int64_t word, uintptr_t sp)
     if (!word_is_long(word)) {
         if (state->countdown < 0)
             encode_count_push(state, (uint32_t)word);
-        encode_do(state, word, GRAPH_NONE);
+        encode_apply_word(state, word, GRAPH_NONE);
         return true;
     }
     // In a handler of ours, on another stack, in an unwinder: nothing is looked at.
-    if (agent_code || is_elsewhere(state->thread, sp) || encode_is_unwinders(state, sp)) {
+    if (agent_code || is_elsewhere(state->thread, sp) || encode_is_call_of_unwinder(state, sp)) {
         enter_unseen(state, stub);
         return true;
     }

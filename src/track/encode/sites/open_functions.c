@@ -1,16 +1,18 @@
 // SPDX-License-Identifier: MIT
 // Which functions can have numbers, as far as that depends on where they may go silently.
 
-#include "track/encode/open_functions.h"
+#include "track/encode/sites/open_functions.h"
+#include "track/encode/sites/call_graph.h"
+#include "track/encode/threads/epoch.h"
 
-static struct series facts = {.size = sizeof(struct encode_facts)};
+static struct series facts = {.size = sizeof(struct encode_function)};
 
-bool encode_facts_reach(uint32_t function)
+bool encode_function_reserve(uint32_t function)
 {
     return series_reach(&facts, &encode.pool, function);
 }
 
-struct encode_facts *encode_facts_of(uint32_t function)
+struct encode_function *encode_function_of(uint32_t function)
 {
     return series_at(&facts, function);
 }
@@ -19,51 +21,53 @@ struct encode_facts *encode_facts_of(uint32_t function)
 static uintptr_t beyond[BEYOND_MOST];
 static unsigned beyond_count;
 
-void encode_doubt_functions(const uintptr_t *functions, unsigned count)
+void encode_mark_reached_unseen(const uintptr_t *functions, unsigned count)
 {
     for (unsigned i = 0; i < count && beyond_count < BEYOND_MOST; i++)
         beyond[beyond_count++] = functions[i];
 }
 
 // As good as outside until it is met.
-struct encode_facts encode_facts_new(uintptr_t address)
+struct encode_function encode_function_new(uintptr_t address)
 {
-    struct encode_facts fresh = {.address = address, .flags = OUTSIDE | UNMET};
+    struct encode_function fresh = {.address = address,
+                                    .flags = FUNCTION_OUTSIDE | FUNCTION_NOT_INSTRUMENTED};
     for (unsigned i = 0; i < beyond_count; i++)
         if (beyond[i] == address)
-            fresh.flags |= BEYOND;
+            fresh.flags |= FUNCTION_REACHED_UNSEEN;
     return fresh;
 }
 
 bool encode_is_open(uint32_t function)
 {
-    return encode_facts_of(function)->flags & OPEN;
+    return encode_function_of(function)->flags & FUNCTION_OPEN;
 }
 
-void encode_unmeet(uint32_t function)
+void encode_forget_function(uint32_t function)
 {
-    struct encode_facts *of = encode_facts_of(function);
-    of->flags |= of->flags & OUTSIDE ? UNMET : UNMET | AGAIN;
+    struct encode_function *of = encode_function_of(function);
+    of->flags |= of->flags & FUNCTION_OUTSIDE ? FUNCTION_NOT_INSTRUMENTED
+                                              : FUNCTION_NOT_INSTRUMENTED | FUNCTION_RELOADED;
 }
 
-bool encode_has_opened(uint32_t function)
+bool encode_has_become_open(uint32_t function)
 {
-    struct encode_facts *of = encode_facts_of(function);
+    struct encode_function *of = encode_function_of(function);
     const struct encode_epoch *epoch = atomic_load_explicit(&encode.epoch, memory_order_relaxed);
-    const bool again = of->flags & AGAIN;
-    of->flags &= (uint16_t)~AGAIN;
-    return again &&
-           (of->flags & OUTSIDE || (of->flags & OPEN && !encode_was_open(epoch, function)));
+    const bool again = of->flags & FUNCTION_RELOADED;
+    of->flags &= (uint16_t)~FUNCTION_RELOADED;
+    return again && (of->flags & FUNCTION_OUTSIDE ||
+                     (of->flags & FUNCTION_OPEN && !encode_was_open(epoch, function)));
 }
 
-void encode_unsettle(void)
+void encode_invalidate(void)
 {
-    atomic_store_explicit(&encode.unsettled, true, memory_order_release);
+    atomic_store_explicit(&encode.invalidated, true, memory_order_release);
     for (struct encode_thread *thread = encode.threads; thread; thread = thread->next)
-        encode_notice(thread->state);
+        encode_take_slow_path(thread->state);
 }
 
-void encode_spread(uint32_t first_edge)
+void encode_spread_open(uint32_t first_edge)
 {
     const struct graph *graph = &encode.graph;
     for (bool changed = true; changed;) {
@@ -71,10 +75,10 @@ void encode_spread(uint32_t first_edge)
         for (uint32_t i = first_edge; i < graph->edge_count; i++) {
             const struct graph_edge *edge = graph_edge(graph, i);
             const unsigned more =
-                encode_facts_of(edge->callee)->flags & ~encode_facts_of(edge->caller)->flags;
-            if (!edge_is_silent(edge) || !(more & OPEN))
+                encode_function_of(edge->callee)->flags & ~encode_function_of(edge->caller)->flags;
+            if (!edge_is_silent(edge) || !(more & FUNCTION_OPEN))
                 continue;
-            encode_facts_of(edge->caller)->flags |= OPEN;
+            encode_function_of(edge->caller)->flags |= FUNCTION_OPEN;
             changed = true;
         }
     }
@@ -83,27 +87,28 @@ void encode_spread(uint32_t first_edge)
 bool encode_may_number(uint32_t edge)
 {
     const struct graph_edge *one = graph_edge(&encode.graph, edge);
-    return !((encode_facts_of(one->callee)->flags | encode_facts_of(one->caller)->flags) & OUTSIDE);
+    return !((encode_function_of(one->callee)->flags | encode_function_of(one->caller)->flags) &
+             FUNCTION_OUTSIDE);
 }
 
-bool encode_is_left_out(uint32_t function)
+bool encode_is_outside(uint32_t function)
 {
-    return encode_facts_of(function)->flags & OUTSIDE;
+    return encode_function_of(function)->flags & FUNCTION_OUTSIDE;
 }
 
 bool encode_leads_outside(uint32_t edge)
 {
-    return encode_facts_of(graph_edge(&encode.graph, edge)->callee)->flags & OUTSIDE;
+    return encode_function_of(graph_edge(&encode.graph, edge)->callee)->flags & FUNCTION_OUTSIDE;
 }
 
-bool encode_is_untold(const struct encode_thread *thread, place_t place)
+bool encode_lacks_number(const struct encode_thread *thread, place_t place)
 {
     const struct context_state *context = &thread->state->context;
     const struct encode_epoch *epoch = thread->epoch;
     if (place == thread->root)
         return false;
     const uint32_t function = graph_find_function(&encode.graph, place);
-    if (function != GRAPH_NONE && encode_facts_of(function)->flags & OUTSIDE)
+    if (function != GRAPH_NONE && encode_function_of(function)->flags & FUNCTION_OUTSIDE)
         return true;
     bool untold = id_number(context->id, encode_was_open(epoch, function)) == ID_NONE;
     for (uint32_t i = 0; i < context->depth && !untold; i++) {
@@ -118,7 +123,7 @@ bool encode_is_untold(const struct encode_thread *thread, place_t place)
 
 bool encode_is_reached_unseen(uint32_t function)
 {
-    return encode_facts_of(function)->flags & BEYOND;
+    return encode_function_of(function)->flags & FUNCTION_REACHED_UNSEEN;
 }
 
 // What is reached from an open function has its id. So that it is nobody else's, all open functions
@@ -126,22 +131,22 @@ bool encode_is_reached_unseen(uint32_t function)
 static void tell_open(void)
 {
     for (uint32_t f = 0; f < encode.graph.function_count; f++) {
-        struct encode_facts *of = encode_facts_of(f);
-        if ((of->flags & (OPEN | NOWHERE)) != OPEN)
+        struct encode_function *of = encode_function_of(f);
+        if ((of->flags & (FUNCTION_OPEN | FUNCTION_HAS_OPEN_EDGE)) != FUNCTION_OPEN)
             continue;
         // Right behind its first byte no call returns.
         const place_t place = graph_function(&encode.graph, f)->entry + 1;
         if (graph_add_edge(&encode.graph, place, f, encode.nowhere, EDGE_SILENT_JUMP) != GRAPH_NONE)
-            of->flags |= NOWHERE;
+            of->flags |= FUNCTION_HAS_OPEN_EDGE;
         else
-            of->flags |= OUTSIDE; // no memory
+            of->flags |= FUNCTION_OUTSIDE; // no memory
     }
 }
 
-void encode_settle(void)
+void encode_choose_edges(void)
 {
     struct encode_site *site;
-    encode_spread(0);
+    encode_spread_open(0);
     tell_open();
     for (uint32_t i = 0; (site = encode_site_number(i)); i++) {
         if (site->edge == GRAPH_NONE)
@@ -152,5 +157,5 @@ void encode_settle(void)
         else
             edge->flags |= EDGE_UNENCODED;
     }
-    encode_settle_targets();
+    encode_choose_targets();
 }

@@ -23,7 +23,7 @@ struct encode_note {
 };
 
 // Of one thread; zeroed memory.
-struct encode_notes {
+struct encode_event_cache {
     // Contexts until one is walked to see what the number says: of those that one tells, and of the
     // others.
     struct encode_turn {
@@ -37,21 +37,14 @@ struct encode_notes {
     struct encode_note note[ENCODE_NOTES];
 };
 
-// Calls of these functions, which are ours and call nothing of the program's, are left as they are:
-// in them, the number is that of their caller. Before there is a thread.
-void encode_leave_calls(const uintptr_t *functions, unsigned count);
-
-// And these are what they may end in by a jump: the number of a sample there may be that of anybody
-// who has called one of the former. No number tells it. Before there is a thread.
-void encode_doubt_functions(const uintptr_t *functions, unsigned count);
-
 // The node of the place that a call returns to, if the calling thread's number tells it; else 0.
 // Now and then, and always to verify, it is not told, for a walk to look at it.
-ref_t encode_here(struct encode_notes *notes, struct walker *walker, uintptr_t pc, uintptr_t sp);
+ref_t encode_event_node(struct encode_event_cache *notes, struct walker *walker, uintptr_t pc,
+                        uintptr_t sp);
 
 // The same place has been walked to, and this is its node: notes what the number says, if that was
 // due and says the same.
-void encode_here_walked(struct encode_notes *notes, const struct walker *walker, uintptr_t pc,
-                        uintptr_t sp, uintptr_t bp, ref_t node);
+void encode_event_walked(struct encode_event_cache *notes, const struct walker *walker,
+                         uintptr_t pc, uintptr_t sp, uintptr_t bp, ref_t node);
 
 #endif

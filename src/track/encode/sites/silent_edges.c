@@ -2,15 +2,19 @@
 // Where a function may go without a site of ours: what cannot be patched, and parts of it that lie
 // elsewhere.
 
+#include "track/encode/sites/silent_edges.h"
 #include "loadmap/loadmap.h"
 #include "patch/functions.h"
 #include "patch/lock.h"
 #include "patch/x86_64/decode.h"
 #include "patch/x86_64/jump_table.h"
 #include "track/context_id/context_id.h"
-#include "track/encode/open_functions.h"
+#include "track/encode/sites/call_graph.h"
+#include "track/encode/sites/leaf_functions.h"
+#include "track/encode/sites/open_functions.h"
+#include "track/encode/threads/exceptions.h"
 
-uintptr_t encode_target_behind(uintptr_t from, uintptr_t target, uintptr_t slot)
+uintptr_t encode_resolve_target(uintptr_t from, uintptr_t target, uintptr_t slot)
 {
     uintptr_t result = 0;
     if (patch_lock())
@@ -53,7 +57,7 @@ static void add_switch_part(uintptr_t part, void *context)
     encode_add_silent(parts->function, parts->behind, part, EDGE_SILENT_JUMP);
 }
 
-void encode_add_stays(uint32_t function, uintptr_t address, enum site_stays why)
+void encode_add_unpatched(uint32_t function, uintptr_t address, enum site_stays why)
 {
     struct instruction in;
     // Of those for thread-local storage, nothing comes back to code of ours.
@@ -62,11 +66,11 @@ void encode_add_stays(uint32_t function, uintptr_t address, enum site_stays why)
     if (why == STAYS_TABLE) {
         struct switch_parts parts = {function, address + 1};
         if (!jump_table_stays(address, add_switch_part, &parts) && stack_is_empty(address))
-            encode_facts_of(function)->flags |= OPEN;
+            encode_function_of(function)->flags |= FUNCTION_OPEN;
         return;
     }
     if (why == STAYS_UNDECODED || !decode((const unsigned char *)address, INSTRUCTION_MOST, &in)) {
-        encode_facts_of(function)->flags |= OPEN;
+        encode_function_of(function)->flags |= FUNCTION_OPEN;
         return;
     }
     const uintptr_t behind = address + in.length;
@@ -79,10 +83,10 @@ void encode_add_stays(uint32_t function, uintptr_t address, enum site_stays why)
         slot = behind + (uintptr_t)(intptr_t)in.disp;
     if (why == STAYS_MIDDLE && target == behind)
         return; // reads the pc
-    target = encode_target_behind(address, target, slot);
-    if (context_id_is_left_alone(target) || encode_leads_to_quiet(target))
+    target = encode_resolve_target(address, target, slot);
+    if (context_id_is_left_alone(target) || encode_calls_leaf(target))
         return; // comes back without a call of anything that counts
-    if (encode_resumes(target))
+    if (encode_is_unwind_resume(target))
         return; // never comes back, and no number means anything meanwhile
     encode_add_silent(function, behind, target, jumps ? EDGE_SILENT_JUMP : EDGE_SILENT_CALL);
 }
@@ -107,9 +111,9 @@ static uintptr_t part_at(uintptr_t target)
     return start;
 }
 
-void encode_add_parts(uint32_t function)
+void encode_add_function_parts(uint32_t function)
 {
-    uintptr_t start = encode_facts_of(function)->address, end = start, next = 0;
+    uintptr_t start = encode_function_of(function)->address, end = start, next = 0;
     bool decoded = false;
     if (patch_lock())
         return;

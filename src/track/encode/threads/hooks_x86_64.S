@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
-// The hooks of patched call sites. See encode.h; the offsets are in encode_layout.h.
+// The hooks of patched call sites. See encode.h; the offsets are in state_offsets.h.
 
-#include "track/encode/state_offsets.h"
+#include "track/encode/threads/state_offsets.h"
 #include "track/calls/hook_x86_64.h"
 
     .hidden encode_before_direct, encode_before_indirect, encode_after
@@ -12,7 +12,7 @@
     .globl encode_before_direct, encode_before_indirect, encode_before_tail, encode_after
 
 // Before a call: all registers may hold arguments. (%rsp) is an address in the stub, which tells the site; of an
-// indirect call, 8(%rsp) is the target. With a table, 8(%rsp) is the program's rax, and rax the word. What our own code does touches no vector register; the long way may ask libc.
+// indirect call, 8(%rsp) is the target. With a table, 8(%rsp) is the program's rax, and rax the word. What our own code does touches no vector register; the slow path may ask libc.
     .macro BEFORE indirect, known, slow, table=0
     .cfi_startproc
     SAVE %rax

@@ -7,6 +7,10 @@
 #include "encode/serial.h"
 #include "loadmap/loadmap.h"
 #include "track/context_id/known_ids.h"
+#include "track/encode/contexts/decode_state.h"
+#include "track/encode/threads/epoch.h"
+#include "track/encode/threads/lock.h"
+#include "track/encode/threads/state_from_stack.h"
 
 // What was left for those who decode; under the lock.
 static struct {
@@ -72,7 +76,7 @@ static bool is_sound(const struct encode_thread *thread, uintptr_t sp)
            !encode_is_below_jump(state, sp);
 }
 
-// ---- the long way
+// ---- the slow path
 
 // Whether the number says what a walk says; if it did not, it does now, or cannot. The walk is in
 // thread->frames, the path in thread->path.
@@ -85,15 +89,15 @@ static bool confirm(struct encode_thread *thread, struct unwind_cursor *cursor)
     if (thread->jumping)
         thread->jumping = !encode_has_landed(thread);
     if (thread->state->doubt || encode_is_behind(thread))
-        encode_go_on(thread);
+        encode_resync(thread);
     if (!is_sound(thread, sp))
         return false;
     bool decoded = encode_decode_state(thread, function);
     bool same = decoded && encode_compare(thread, 0);
-    encode_count(&encode.counts->verified, decoded && encode_judges(thread));
-    encode_count(&encode.counts->mismatches, decoded && !same && encode_judges(thread));
+    encode_count(&encode.counts->verified, decoded && encode_is_comparable(thread));
+    encode_count(&encode.counts->mismatches, decoded && !same && encode_is_comparable(thread));
     if (!same) {
-        encode_go_on(thread);
+        encode_resync(thread);
         same = is_sound(thread, sp) && encode_decode_state(thread, function) &&
                encode_compare(thread, 0);
     }

@@ -1,8 +1,11 @@
 // SPDX-License-Identifier: MIT
 // A thread's stack, and the state that it stands for.
 
+#include "track/encode/threads/state_from_stack.h"
 #include "encode/silent_path.h"
-#include "track/encode/encode_parts.h"
+#include "track/encode/sites/call_graph.h"
+#include "track/encode/threads/epoch.h"
+#include "track/encode/threads/exceptions.h"
 #include "track/walk/unmarkable.h"
 
 static bool in_stack(const struct encode_thread *thread, uintptr_t slot)
@@ -99,12 +102,6 @@ bool encode_walk_on(struct encode_thread *thread, struct unwind_cursor *cursor)
     return walked;
 }
 
-bool encode_repeats(const struct encode_thread *thread, uint32_t edge)
-{
-    const int64_t word = edge < ENCODE_EDGES ? encode_word(thread, edge) : 0;
-    return word < 0 && word & WORD_REPEATS;
-}
-
 // What the function that is called begins with, in the encoding that the thread is on.
 static uint64_t first_of(const struct encode_state *state, uint32_t edge)
 {
@@ -140,7 +137,7 @@ static uint32_t edge_of(const struct encode_site *site, const struct encode_fram
     return GRAPH_NONE;
 }
 
-void encode_do(struct encode_state *state, int64_t word, uint32_t edge)
+void encode_apply_word(struct encode_state *state, int64_t word, uint32_t edge)
 {
     if (word >= 0)
         state->context.id += (uint64_t)word;
@@ -177,7 +174,7 @@ static bool replay_frame(struct encode_thread *thread, const struct encode_frame
     if (!site || !place.returns)
         return true;
     if (place.by_table) {
-        encode_do(state, encode_word(thread, place.index), place.index);
+        encode_apply_word(state, encode_word(thread, place.index), place.index);
     } else if (place.hooked) {
         const uint32_t edge = edge_of(site, frame);
         encode_push(state, edge, encode_repeats(thread, edge));
@@ -193,7 +190,7 @@ static bool has_pushed(const struct encode_thread *thread, const struct encode_f
     return place.hooked || (place.by_table && encode_word(thread, place.index) < 0);
 }
 
-bool encode_fits(const struct encode_thread *thread)
+bool encode_pushes_match(const struct encode_thread *thread)
 {
     const struct context_state *context = &thread->state->context;
     uint64_t calls = 0, entries = 0;
@@ -204,7 +201,7 @@ bool encode_fits(const struct encode_thread *thread)
     return calls == entries;
 }
 
-void encode_replay(struct encode_thread *thread, uintptr_t above)
+void encode_compute_state(struct encode_thread *thread, uintptr_t above)
 {
     struct encode_state *state = thread->state;
     bool complete = true;
@@ -268,7 +265,7 @@ void encode_uncover_returns(struct encode_thread *thread)
     }
 }
 
-void encode_go_on(struct encode_thread *thread)
+void encode_resync(struct encode_thread *thread)
 {
     // Not only to another encoding: since the thread went over to the one in force, others may have
     // had functions looked at that are on its stack.
@@ -277,9 +274,9 @@ void encode_go_on(struct encode_thread *thread)
         if (encode_is_behind(thread))
             encode_join(thread);
     }
-    encode_replay(thread, 0);
+    encode_compute_state(thread, 0);
     if (!thread->state->attention)
-        encode_calm(thread->state);
+        encode_take_fast_path(thread->state);
 }
 
 bool encode_has_landed(const struct encode_thread *thread)
@@ -287,34 +284,5 @@ bool encode_has_landed(const struct encode_thread *thread)
     for (uint32_t i = 0; i < thread->count; i++)
         if (unmarkable_is_agent(thread->frames[i].function))
             return false;
-    return true;
-}
-
-uint64_t encode_key(const struct context_state *context, uint64_t where)
-{
-    // One multiplication waits for the one before it, and all else can be done meanwhile.
-    const uint64_t factor = UINT64_C(0x9e3779b97f4a7c15), other = UINT64_C(0xff51afd7ed558ccd);
-    uint64_t key = where * other + context->id;
-    key = (key ^ key >> 32) * factor;
-    for (uint32_t i = 0; i < context->depth; i++) {
-        const struct cc_entry *entry = &context->stack[i];
-        const uint64_t word = entry->id * other + ((uint64_t)entry->edge << 32 | entry->count);
-        key = (key + (word ^ word >> 32)) * factor;
-    }
-    return (key ^ key >> 32) + context->depth;
-}
-
-bool encode_compare(struct encode_thread *thread, uint32_t skipped)
-{
-    const uint32_t *path = thread->path + ENCODE_FRAMES - thread->path_count;
-    const uint32_t count = path_to_walk(&encode.graph, path, thread->path_count, thread->walked);
-    if (count + skipped != thread->count)
-        return false;
-    for (uint32_t i = 0; i < count; i++) {
-        const struct walked *one = &thread->walked[i];
-        const struct encode_frame *other = &thread->frames[thread->count - 1 - i];
-        if (one->site != other->site || one->function != other->function)
-            return false;
-    }
     return true;
 }

@@ -22,12 +22,16 @@
 // Those that are linked into the program cannot be interposed, and a stub would be a frame to them.
 // Before they look at the stack, the return addresses of the thread leave the stubs.
 
+#include "track/encode/threads/exceptions.h"
 #include "base/gc_hidden.h"
 #include "base/place_set.h"
 #include "loadmap/loadmap.h"
 #include "loadmap/lookup.h"
 #include "patch/stub_cfi.h"
-#include "track/encode/encode_parts.h"
+#include "track/encode/sites/call_graph.h"
+#include "track/encode/sites/libraries.h"
+#include "track/encode/threads/lock.h"
+#include "track/encode/threads/state_from_stack.h"
 #include "track/walk/program_unwinders.h"
 #include <dlfcn.h>
 
@@ -55,7 +59,7 @@ bool encode_is_unwinder(const struct unwind_frame *frame)
            place_set_has(&seen, frame->function);
 }
 
-bool encode_resumes(uintptr_t target)
+bool encode_is_unwind_resume(uintptr_t target)
 {
     return target && target == resumes;
 }
@@ -67,7 +71,7 @@ bool encode_may_move(const struct encode_thread *thread)
            !(state->uncaught && *state->uncaught);
 }
 
-bool encode_is_unwinders(struct encode_state *state, uintptr_t sp)
+bool encode_is_call_of_unwinder(struct encode_state *state, uintptr_t sp)
 {
     return state->in_flight && sp < state->unwinder_sp && ++state->unwinder_calls % LOOKS != 0;
 }
@@ -97,7 +101,7 @@ static _Unwind_Reason_Code unwound(int version, _Unwind_Action actions,
         if (!state->in_flight || state->unwinder_sp <= cursor.sp)
             state->unwinder_sp = cursor.sp + 1;
         state->in_flight = 1;
-        encode_distrust();
+        encode_doubt_state();
     }
     return _URC_CONTINUE_UNWIND;
 }
@@ -132,7 +136,7 @@ static void uncover_returns(struct encode_thread *thread, const uintptr_t *frame
     thread->count = 1;
     if (encode_walk_on(thread, &cursor)) {
         encode_uncover_returns(thread);
-        encode_replay(thread, 0);
+        encode_compute_state(thread, 0);
         if (program_unwinder_has_memory())
             encode_stop(thread);
     }
@@ -175,7 +179,7 @@ static void searched(uintptr_t pc, const uintptr_t *frame)
     // Last: return addresses of one who may have thrown stay where they are, and numbers do not
     // rest.
     state->foreign |= stage == PROGRAM_UNWINDER_UNKNOWN;
-    encode_distrust();
+    encode_doubt_state();
 }
 
 static place_t place_of(const char *name)

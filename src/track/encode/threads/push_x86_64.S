@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT
-// The short way of a push, without a call into C: of an edge that is in the table, on the thread's own stack. What is out of
-// the ordinary takes the way of encode_x86_64.S, as if this had not been. The offsets are in encode_layout.h.
+// The fast path of a push, without a call into C: of an edge that is in the table, on the thread's own stack. What is out of
+// the ordinary takes the way of hooks_x86_64.S, as if this had not been. The offsets are in state_offsets.h.
 
-#include "track/encode/state_offsets.h"
+#include "track/encode/threads/state_offsets.h"
 #include "track/calls/hook_x86_64.h"
 
     .hidden encode, encode_table, encode_state

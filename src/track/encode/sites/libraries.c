@@ -14,10 +14,16 @@
 // Only libraries that the loader has told of are patched, but for those that are there from the
 // start, which are never unloaded.
 
+#include "track/encode/sites/libraries.h"
 #include "base/gc_hidden.h"
 #include "loadmap/loadmap.h"
 #include "patch/dl_notify.h"
-#include "track/encode/open_functions.h"
+#include "track/encode/sites/call_graph.h"
+#include "track/encode/sites/open_functions.h"
+#include "track/encode/threads/exceptions.h"
+#include "track/encode/threads/hooks.h"
+#include "track/encode/threads/lock.h"
+#include "track/encode/threads/state_from_stack.h"
 #include <errno.h>
 
 #define CHANGES 256
@@ -146,20 +152,20 @@ static void forget_libraries(void)
             continue;
         if (is_gone(site->site->address))
             encode_drop_site(i);
-        else if (encode_lose_targets(site, is_gone) &&
+        else if (encode_drop_targets(site, is_gone) &&
                  atomic_load_explicit(&site->site->stub, memory_order_relaxed))
             led &= change(site->site, site->hook);
     }
     led &= apply_changes();
     for (uint32_t f = 0; f < encode.graph.function_count; f++)
-        if (is_gone(encode_facts_of(f)->address))
-            encode_unmeet(f);
+        if (is_gone(encode_function_of(f)->address))
+            encode_forget_function(f);
     encode_forget_calls();
     drop_gone();
     // Relaxed: whoever calls what is mapped there next has heard of it after this.
     atomic_fetch_add_explicit(&encode.unloads, 1, memory_order_relaxed);
     if (!led)
-        encode_unsettle();
+        encode_invalidate();
 }
 
 static void on_libraries_changed(enum dl_event event)
@@ -167,7 +173,7 @@ static void on_libraries_changed(enum dl_event event)
     static bool held; // between two events, under the loader's lock
     const int saved = errno;
     if (event != LOADER_REMOVED)
-        held = encode_hold_lock();
+        held = encode_lock_for_libc();
     if (!held) // its holder is gone, or waits for the loader: nothing is patched any more
         encode.stopped = encode.failed = true;
     if (event == LOADER_ADDED && held)
@@ -181,7 +187,7 @@ static void on_libraries_changed(enum dl_event event)
     }
     if (event != LOADER_REMOVES && held) {
         held = false;
-        encode_let_go_of_lock();
+        encode_unlock_for_libc();
     }
     errno = saved;
 }
@@ -217,5 +223,5 @@ void encode_stop(struct encode_thread *thread)
     restore_sites();
     sites_flush();
     encode_move_returns(thread);
-    encode_replay(thread, 0);
+    encode_compute_state(thread, 0);
 }

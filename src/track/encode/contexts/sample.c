@@ -4,7 +4,14 @@
 // means nothing, for whatever reason, costs a walk and no more. If they do not agree the state is
 // computed anew from the walk.
 
-#include "track/encode/encode_parts.h"
+#include "track/encode/contexts/climb.h"
+#include "track/encode/contexts/decode_state.h"
+#include "track/encode/contexts/insert_path.h"
+#include "track/encode/threads/count_pushes.h"
+#include "track/encode/threads/epoch.h"
+#include "track/encode/threads/hooks.h"
+#include "track/encode/threads/lock.h"
+#include "track/encode/threads/state_from_stack.h"
 #include "track/walk/unmarkable.h"
 #include "unwind/arch.h"
 #include "unwind/stack.h"
@@ -12,81 +19,6 @@
 static struct encode_memo *memo_of(struct encode_thread *thread, uint64_t key)
 {
     return &thread->memo[key % ENCODE_CACHE];
-}
-
-bool encode_decode_state(struct encode_thread *thread, place_t place)
-{
-    uint32_t function = graph_find_function(&encode.graph, place);
-    if (function == GRAPH_NONE)
-        return false;
-    struct context context = context_of(&thread->state->context, function);
-    context.open = thread->epoch->open;
-    context.open_count = thread->epoch->open_count;
-    int64_t count = context_decode(&encode.graph, thread->epoch->dictionary, &context, thread->path,
-                                   ENCODE_FRAMES);
-    if (count < 0)
-        return false;
-    thread->path_count = (uint32_t)count;
-    // What changes nothing may have led here in several ways, of which one is told; and if not all
-    // of them are known, by another one.
-    for (uint32_t i = ENCODE_FRAMES - thread->path_count; i < ENCODE_FRAMES; i++) {
-        const struct graph_edge *edge = graph_edge(&encode.graph, thread->path[i]);
-        if (edge->kind == EDGE_SILENT_CALL || encode_is_reached_unseen(edge->callee) ||
-            (edge->kind == EDGE_SILENT_JUMP && encode_is_open(edge->caller)))
-            return false;
-    }
-    // Last: what was asked of functions holds for the encoding in force, and nobody has looked at
-    // one of them meanwhile.
-    atomic_thread_fence(memory_order_acquire);
-    return !atomic_load_explicit(&encode.unsettled, memory_order_acquire) &&
-           !encode_is_behind(thread) && !thread->state->doubt;
-}
-
-// Now and then: whether the next hook shall encode anew. What that costs is weighed there.
-static void decide(void)
-{
-    struct policy_counters counters = encode.policy_counters;
-    if (counters.observed.samples % 32 != 0 && !encode.restless)
-        return;
-    counters.edges = encode.graph.edge_count;
-    counters.nanoseconds = UINT64_MAX;
-    const enum reencode reason =
-        encode.restless ? REENCODE_EDGES : policy_decide(&encode.policy, &counters);
-    atomic_store_explicit(&encode.wanted, reason, memory_order_relaxed);
-    if (reason != REENCODE_NOT)
-        encode_notice(&encode_state);
-}
-
-void encode_observe(struct encode_thread *thread)
-{
-    const uint32_t *path = thread->path + ENCODE_FRAMES - thread->path_count;
-    uint32_t shared = paths_share(path, thread->path_count, thread->before, thread->before_count);
-    if (!encode_try_lock())
-        return;
-    observe_path(&encode.graph, &encode.numbering, path, thread->path_count, shared, 1,
-                 &encode.policy_counters.observed);
-    for (uint32_t i = shared; i < thread->path_count; i++)
-        thread->before[i] = path[i];
-    thread->before_count = thread->path_count;
-    decide();
-    encode_give_up_lock();
-}
-
-// A sample in a hook, where a call is being pushed, whatever for; or behind a jump that is not
-// encoded.
-static void observe_unencoded(void)
-{
-    struct observed *observed = &encode.policy_counters.observed;
-    if (!encode_try_lock())
-        return;
-    observed->samples++;
-    observed->taken++;
-    if (encode.graph.edge_count > encode.policy_counters.edges_encoded)
-        observed->unencoded++;
-    else
-        observed->repeated++;
-    decide();
-    encode_give_up_lock();
 }
 
 static ref_t node_of_statement(struct walker *walker, ref_t frame, place_t statement)
@@ -134,8 +66,8 @@ static void heal(struct encode_thread *thread)
     if (thread->has_signal || thread->has_gap || thread->has_hook || thread->in_stub ||
         !encode_try_lock())
         return;
-    encode_go_on(thread);
-    encode_give_up_lock();
+    encode_resync(thread);
+    encode_release_lock();
 }
 
 // Whether the function that the program called to jump is on the stack no more.
@@ -183,7 +115,7 @@ static void ask_number(struct encode_thread *thread, const struct unwind_cursor 
 {
     finding->function = called->frame.function;
     finding->id = thread->state->context.id;
-    finding->key = encode_key(&thread->state->context, finding->function);
+    finding->key = context_key(&thread->state->context, finding->function);
     finding->decoded = encode_decode_state(thread, finding->function);
     finding->same = finding->decoded && walked && encode_compare(thread, climbed->frames);
 }
@@ -196,7 +128,7 @@ static struct finding ask_numbers(struct encode_thread *thread, const struct unw
     struct unwind_cursor called = *start;
     struct finding finding = {0};
     climbed->frames = climbed->count = 0;
-    if (walked && !thread->has_signal && !thread->has_gap && !encode_fits(thread))
+    if (walked && !thread->has_signal && !thread->has_gap && !encode_pushes_match(thread))
         return finding;
     const bool climbs = encode_climb(thread, &called, climbed, 0);
     bool sure = false, goes_on = climbs;
@@ -234,12 +166,12 @@ static ref_t confirm(struct encode_thread *thread, struct walker *walker, void *
     const bool bounded = walker->kind == TREE_BOUNDED;
     if (bounded && same && !thread->has_signal)
         encode_walk_above(thread, walker, start);
-    ref_t node = bounded && same ? encode_place_bounded(thread, walker, climbed, weight) : 0;
+    ref_t node = bounded && same ? encode_insert_bounded(thread, walker, climbed, weight) : 0;
     if (!node)
         node = walk_sample(walker, ucontext, weight);
     if (decoded)
         encode_observe(thread);
-    if (walked && encode_judges(thread)) {
+    if (walked && encode_is_comparable(thread)) {
         if (same)
             encode_count_depths(thread->count, thread->state->context.depth);
         encode_count(&encode.counts->verified, decoded);
@@ -316,7 +248,7 @@ static ref_t take_sample(struct encode_thread *thread, struct walker *walker, vo
             !thread->busy && !thread->jumping && !ours && encode_walk(thread, &cursor))
             heal(thread);
         else if (!thread->busy && (ours || encode_is_below_jump(thread->state, cursor.sp)))
-            observe_unencoded();
+            encode_observe_unencoded();
         encode_count(ours ? &counts->in_hooks : &counts->outside, 1);
         return fall_back(walker, ucontext, weight);
     }
@@ -339,7 +271,7 @@ static ref_t take_sample(struct encode_thread *thread, struct walker *walker, vo
     encode_count(&counts->depth_sum, context->depth);
     encode_count(&counts->depth_samples, 1);
     const place_t function = called.frame.function;
-    const uint64_t key = encode_key(context, function);
+    const uint64_t key = context_key(context, function);
     struct encode_memo *memo = memo_of(thread, key);
     const bool hit = memo->node && memo->key == key && memo->id == context->id &&
                      memo->function == function && memo->tree == walker->tree &&
@@ -354,16 +286,17 @@ static ref_t take_sample(struct encode_thread *thread, struct walker *walker, vo
     if (walker->kind == TREE_BOUNDED) {
         const bool decoded = encode_decode_state(thread, memo->function);
         encode_climb_down(thread, &climbed);
-        frame = decoded ? encode_place_bounded(thread, walker, &climbed, weight) : 0;
+        frame = decoded ? encode_insert_bounded(thread, walker, &climbed, weight) : 0;
         encode_count(&counts->decoded, frame != 0);
         if (frame)
             count_told(&climbed, memo->slot != 0);
         return frame ? frame : fall_back(walker, ucontext, weight);
     }
     if (forgets)
-        frame = encode_decode_state(thread, memo->function) ? encode_place(thread, walker) : 0;
+        frame =
+            encode_decode_state(thread, memo->function) ? encode_insert_path(thread, walker) : 0;
     encode_climb_down(thread, &climbed);
-    frame = encode_place_climbed(&climbed, walker, frame);
+    frame = encode_insert_climbed(&climbed, walker, frame);
     if (!frame)
         return fall_back(walker, ucontext, weight);
     encode_count(&counts->decoded, 1);
@@ -376,9 +309,9 @@ ref_t encode_sample(struct encode_thread *thread, struct walker *walker, void *u
                     uint64_t weight)
 {
     const uintptr_t pc = *(uintptr_t *)((char *)ucontext + arch_context_offset(ARCH_RA));
-    struct encode_kept kept;
+    struct encode_saved_state kept;
     struct stub_place place;
-    encode_keep_state(thread, &kept);
+    encode_save_state(thread, &kept);
     thread->in_stub = !thread->busy && sites_locate(pc, &place) && undo_stub(thread, &place);
     const ref_t node = take_sample(thread, walker, ucontext, weight);
     if (thread->in_stub)

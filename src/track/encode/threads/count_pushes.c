@@ -2,7 +2,9 @@
 // How hot edges are, by the pushes that they take: one in some hundred is looked at, and stands for
 // the others. Edges that could have a number by now, but push, are what a new encoding would save.
 
-#include "track/encode/encode_parts.h"
+#include "track/encode/threads/count_pushes.h"
+#include "track/encode/sites/open_functions.h"
+#include "track/encode/threads/epoch.h"
 #include "track/walk/program_unwinders.h"
 
 enum {
@@ -40,7 +42,7 @@ void encode_count_waste(struct encode_state *state, uint64_t nanoseconds)
     if (counters->wasted < policy_worth(&encode.policy, counters, encode.graph.edge_count))
         return;
     atomic_store_explicit(&encode.wanted, REENCODE_STACK, memory_order_relaxed);
-    encode_notice(state);
+    encode_take_slow_path(state);
 }
 
 void encode_count_push(struct encode_state *state, uint32_t edge)
@@ -55,7 +57,7 @@ void encode_count_push(struct encode_state *state, uint32_t edge)
     graph_edge(&encode.graph, edge)->heat += pushes;
     if (!encode.stopped && program_unwinder_has_memory()) {
         atomic_store_explicit(&encode.wanted, REENCODE_STACK, memory_order_relaxed);
-        encode_notice(state);
+        encode_take_slow_path(state);
     }
     // A target that has no arm might have one; whether that would be better is not known here.
     const bool armless = graph_edge(&encode.graph, edge)->kind == EDGE_INDIRECT &&

@@ -7,8 +7,13 @@
 //                    that only calls, if its word is 0; others to the hook
 //   indirect jump    a chain that lets known targets pass: they need not be met again
 
+#include "track/encode/sites/stubs.h"
 #include "base/gc_hidden.h"
-#include "track/encode/encode_parts.h"
+#include "track/encode/sites/call_graph.h"
+#include "track/encode/sites/libraries.h"
+#include "track/encode/sites/open_functions.h"
+#include "track/encode/threads/epoch.h"
+#include "track/encode/threads/hooks.h"
 
 enum { CHAINS_MOST = 16 }; // that are made for a site to fit an encoding: they are never freed
 
@@ -68,7 +73,7 @@ static bool make_room(struct encode_site *site)
     return true;
 }
 
-void encode_know_target(struct encode_site *site, uintptr_t target, uint32_t edge)
+void encode_add_target(struct encode_site *site, uintptr_t target, uint32_t edge)
 {
     const struct encode_targets *known = site->targets;
     const uint32_t count = known ? known->count : 0;
@@ -88,7 +93,7 @@ void encode_know_target(struct encode_site *site, uintptr_t target, uint32_t edg
         site->targets->one[site->targets->count++] = fresh;
 }
 
-bool encode_lose_targets(struct encode_site *site, bool (*is_gone)(uintptr_t target))
+bool encode_drop_targets(struct encode_site *site, bool (*is_gone)(uintptr_t target))
 {
     struct encode_targets *targets = site->targets;
     bool lost = false;
@@ -277,7 +282,7 @@ static struct stub *chain_for(struct encode_site *site, const struct numbering *
     return targets->chain ? targets->chain : site->hook;
 }
 
-void encode_settle_targets(void)
+void encode_choose_targets(void)
 {
     struct encode_site *site;
     for (uint32_t i = 0; (site = encode_site_number(i)); i++)
@@ -293,7 +298,7 @@ void encode_settle_targets(void)
 struct stub *encode_stub_for(struct encode_site *site, const struct numbering *numbering,
                              enum encode_phase phase)
 {
-    if (encode_is_left_out(site->caller))
+    if (encode_is_outside(site->caller))
         return NULL;
     if (site->targets)
         return chain_for(site, numbering, phase);

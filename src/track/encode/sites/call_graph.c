@@ -7,14 +7,20 @@
 // its id has a bit set that calls from it take off (encode/state.h). So whatever is reached from
 // there unseen has an id that does not decode, rather than one that leads astray.
 
+#include "track/encode/sites/call_graph.h"
 #include "base/gc_hidden.h"
 #include "loadmap/loadmap.h"
 #include "loadmap/lookup.h"
 #include "patch/functions.h"
 #include "patch/lock.h"
 #include "track/context_id/context_id.h"
-#include "track/encode/event_context.h"
-#include "track/encode/open_functions.h"
+#include "track/encode/sites/leaf_functions.h"
+#include "track/encode/sites/libraries.h"
+#include "track/encode/sites/open_functions.h"
+#include "track/encode/sites/silent_edges.h"
+#include "track/encode/threads/epoch.h"
+#include "track/encode/threads/hooks.h"
+#include "track/encode/threads/lock.h"
 #include <dlfcn.h>
 #include <errno.h>
 #include <sys/auxv.h>
@@ -65,12 +71,12 @@ int encode_graph_start(void)
                  &unloading);
     loadmap_find(getauxval(AT_ENTRY), &program, &unloading);
     loadmap_leave();
-    if (!encode_facts_reach(0))
+    if (!encode_function_reserve(0))
         return -ENOMEM;
     encode.nowhere = graph_add_function(&encode.graph, NOWHERE_PLACE);
     if (encode.nowhere == GRAPH_NONE)
         return -ENOMEM;
-    *encode_facts_of(encode.nowhere) = (struct encode_facts){.flags = OUTSIDE};
+    *encode_function_of(encode.nowhere) = (struct encode_function){.flags = FUNCTION_OUTSIDE};
     return 0;
 }
 
@@ -86,7 +92,7 @@ static bool is_here_to_stay(uintptr_t address)
     return here;
 }
 
-uintptr_t encode_start_of(uintptr_t pc)
+uintptr_t encode_function_start(uintptr_t pc)
 {
     uintptr_t start = 0;
     if (patch_lock())
@@ -105,9 +111,9 @@ uintptr_t encode_start_of(uintptr_t pc)
 static uintptr_t entered_by(uintptr_t address)
 {
     const uintptr_t bound =
-        is_here_to_stay(address) ? encode_target_behind(address, address, 0) : 0;
+        is_here_to_stay(address) ? encode_resolve_target(address, address, 0) : 0;
     const uintptr_t entered = bound ? bound : address;
-    const uintptr_t start = is_here_to_stay(entered) ? encode_start_of(entered) : 0;
+    const uintptr_t start = is_here_to_stay(entered) ? encode_function_start(entered) : 0;
     return start ? start : entered;
 }
 
@@ -116,25 +122,25 @@ static uint32_t add_function(uintptr_t address)
 {
     const uint32_t before = encode.graph.function_count;
     const uintptr_t start = entered_by(address);
-    if (!encode_facts_reach(before))
+    if (!encode_function_reserve(before))
         return GRAPH_NONE;
     uint32_t function = graph_add_function(&encode.graph, loadmap_place(start));
     if (function == GRAPH_NONE)
         return GRAPH_NONE;
-    struct encode_facts *facts = encode_facts_of(function);
+    struct encode_function *facts = encode_function_of(function);
     if (function >= before)
-        *facts = encode_facts_new(start);
-    else if (facts->flags & UNMET)
+        *facts = encode_function_new(start);
+    else if (facts->flags & FUNCTION_NOT_INSTRUMENTED)
         facts->address = start; // it may have been loaded again, elsewhere
     return facts->address == start ? function : GRAPH_NONE; // a file may be loaded twice
 }
 
 static void will_look_at(uint32_t function)
 {
-    struct encode_facts *facts = encode_facts_of(function);
-    if (!(facts->flags & UNMET))
+    struct encode_function *facts = encode_function_of(function);
+    if (!(facts->flags & FUNCTION_NOT_INSTRUMENTED))
         return;
-    facts->flags &= (uint16_t) ~(OUTSIDE | UNMET);
+    facts->flags &= (uint16_t) ~(FUNCTION_OUTSIDE | FUNCTION_NOT_INSTRUMENTED);
     facts->next = next_look;
     next_look = function;
 }
@@ -144,7 +150,7 @@ void encode_add_silent(uint32_t from, uintptr_t behind, uintptr_t target, enum e
     uint32_t to = target ? add_function(target) : GRAPH_NONE;
     if (to == GRAPH_NONE ||
         graph_add_edge(&encode.graph, loadmap_place(behind), from, to, kind) == GRAPH_NONE)
-        encode_facts_of(from)->flags |= OPEN;
+        encode_function_of(from)->flags |= FUNCTION_OPEN;
     // Who comes there silently is not known to come: its calls are.
     if (to != GRAPH_NONE)
         will_look_at(to);
@@ -231,6 +237,19 @@ static struct stub *hook_for(uint32_t function, struct site *site)
     return hook;
 }
 
+// Whether libc has made a thread, told of or not.
+static bool has_threads(void)
+{
+    extern char __libc_single_threaded __attribute__((weak)); // in glibc 2.32 and later
+    return &__libc_single_threaded && !__libc_single_threaded;
+}
+
+enum company encode_company(void)
+{
+    encode.company |= has_threads(); // there may be some that nobody has told of
+    return encode.company ? COMPANY_THREADS : COMPANY_NONE;
+}
+
 #define CHANGES 256
 static struct site_change
     changes[CHANGES] GC_HIDDEN;             // of all functions that are looked at together
@@ -242,7 +261,7 @@ static void apply_changes(void)
 {
     if (change_count && sites_apply(changes, change_count, encode_company()))
         for (size_t i = 0; i < change_count; i++)
-            encode_facts_of(changed[i])->flags |= OPEN;
+            encode_function_of(changed[i])->flags |= FUNCTION_OPEN;
     change_count = 0;
 }
 
@@ -276,7 +295,7 @@ static bool is_left(uintptr_t target)
 static uintptr_t target_of(const struct site *site)
 {
     const bool direct = !is_indirect(site) && site->kind != SITE_TAIL_INDIRECT;
-    return direct ? site->target : encode_target_behind(site->address, 0, site->slot);
+    return direct ? site->target : encode_resolve_target(site->address, 0, site->slot);
 }
 
 // Calls that only a trap could follow, to where nobody knows.
@@ -298,7 +317,7 @@ static void add_sites(uint32_t function, const struct site_list *list)
         const uintptr_t target = target_of(site);
         if (context_id_is_left_alone(target))
             continue;
-        if (is_left(target) || (direct && encode_leads_to_quiet(target)))
+        if (is_left(target) || (direct && encode_calls_leaf(target)))
             continue;
         struct stub *stub = tail && target ? NULL : hook_for(function, site);
         if (!stub)
@@ -315,52 +334,53 @@ static void add_sites(uint32_t function, const struct site_list *list)
 static void look_at(uint32_t function)
 {
     struct site_list list = {0};
-    const uintptr_t address = encode_facts_of(function)->address;
+    const uintptr_t address = encode_function_of(function)->address;
     stayed_count = 0;
     const bool stays = (encode.company && is_libcs(address)) || is_in(&unwinder, address);
     if (!encode_takes_part(address)) {
-        encode_facts_of(function)->flags |= OUTSIDE;
+        encode_function_of(function)->flags |= FUNCTION_OUTSIDE;
         return;
     }
     // Where nothing would be patched, nothing is missed.
-    if (!is_here_to_stay(address) || !encode_start_of(address) ||
+    if (!is_here_to_stay(address) || !encode_function_start(address) ||
         sites_find(address, &list, &found) || (stays && list.count + stayed_count > 0)) {
         // Nobody knows where it leads to, nor what leads to it by a jump.
-        encode_facts_of(function)->flags |= OUTSIDE | OPEN;
+        encode_function_of(function)->flags |= FUNCTION_OUTSIDE | FUNCTION_OPEN;
         return;
     }
     encode.counts->sites_skipped += stayed_count;
     if (stayed_count > STAYS_MOST)
-        encode_facts_of(function)->flags |= OPEN;
+        encode_function_of(function)->flags |= FUNCTION_OPEN;
     for (unsigned i = 0; i < stayed_count && i < STAYS_MOST; i++)
-        encode_add_stays(function, stayed[i].address, stayed[i].why);
-    encode_add_parts(function);
+        encode_add_unpatched(function, stayed[i].address, stayed[i].why);
+    encode_add_function_parts(function);
     if (has_trap(&list))
-        encode_facts_of(function)->flags |= OPEN;
+        encode_function_of(function)->flags |= FUNCTION_OPEN;
     add_sites(function, &list);
 }
 
-uint32_t encode_meet(uintptr_t address)
+uint32_t encode_instrument(uintptr_t address)
 {
     const uint32_t first_edge = encode.graph.edge_count;
     const uint32_t function = add_function(address);
-    if (function == GRAPH_NONE || encode.stopped || !(encode_facts_of(function)->flags & UNMET))
+    if (function == GRAPH_NONE || encode.stopped ||
+        !(encode_function_of(function)->flags & FUNCTION_NOT_INSTRUMENTED))
         return function;
     const uint64_t begin = encode_cpu_now();
     uint32_t looked = GRAPH_NONE;
     will_look_at(function);
     while (next_look != GRAPH_NONE) {
         const uint32_t next = next_look;
-        next_look = encode_facts_of(next)->next;
+        next_look = encode_function_of(next)->next;
         look_at(next);
-        encode_facts_of(next)->next = looked;
+        encode_function_of(next)->next = looked;
         looked = next;
     }
     apply_changes();
-    encode_spread(first_edge);
-    for (; looked != GRAPH_NONE; looked = encode_facts_of(looked)->next)
-        if (encode_has_opened(looked))
-            encode_unsettle();
+    encode_spread_open(first_edge);
+    for (; looked != GRAPH_NONE; looked = encode_function_of(looked)->next)
+        if (encode_has_become_open(looked))
+            encode_invalidate();
     encode_count(&encode.counts->look_ns, encode_cpu_now() - begin);
     return function;
 }
@@ -371,7 +391,7 @@ uint32_t encode_edge(struct encode_site *site, uintptr_t target)
     const bool direct = !is_indirect(site->site);
     if (direct && site->edge != GRAPH_NONE)
         return site->edge;
-    uint32_t callee = encode_meet(target);
+    uint32_t callee = encode_instrument(target);
     uint32_t caller = add_function(site->site->function);
     if (callee == GRAPH_NONE || caller == GRAPH_NONE)
         return GRAPH_NONE;
@@ -388,21 +408,21 @@ uint32_t encode_edge(struct encode_site *site, uintptr_t target)
     if (direct)
         site->edge = edge;
     else
-        encode_know_target(site, target, edge);
+        encode_add_target(site, target, edge);
     return edge;
 }
 
 uint32_t encode_jump_edge(struct encode_site *site, uintptr_t target)
 {
     const uint32_t caller = add_function(site->site->function);
-    const uint32_t callee = caller == GRAPH_NONE ? caller : encode_meet(target);
+    const uint32_t callee = caller == GRAPH_NONE ? caller : encode_instrument(target);
     if (callee == GRAPH_NONE)
         return GRAPH_NONE;
     const uintptr_t behind = site->site->address + site->site->length;
     encode_add_silent(caller, behind, target, EDGE_SILENT_JUMP);
     const uint32_t edge = graph_find_edge(&encode.graph, loadmap_place(behind), callee);
     if (edge != GRAPH_NONE)
-        encode_know_target(site, target, edge);
+        encode_add_target(site, target, edge);
     return edge;
 }
 

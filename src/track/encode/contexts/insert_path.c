@@ -2,7 +2,7 @@
 // The node of a decoded path in a tree that forgets: nodes are given to other contexts there, so
 // none is remembered, and each sample goes down from the root.
 
-#include "track/encode/encode_parts.h"
+#include "track/encode/contexts/insert_path.h"
 #include "track/walk/unmarkable.h"
 #include "track/walk/unwind_pass.h"
 
@@ -30,7 +30,7 @@ void encode_learn_above(struct encode_thread *thread, const struct walker *walke
     thread->above_tree = walker->tree;
 }
 
-ref_t encode_place(struct encode_thread *thread, struct walker *walker)
+ref_t encode_insert_path(struct encode_thread *thread, struct walker *walker)
 {
     const uint32_t *path = thread->path + ENCODE_FRAMES - thread->path_count;
     const uint32_t count = path_to_walk(&encode.graph, path, thread->path_count, thread->walked);
@@ -78,8 +78,8 @@ void encode_walk_above(struct encode_thread *thread, const struct walker *walker
     thread->above_tree = walker->tree;
 }
 
-ref_t encode_place_bounded(struct encode_thread *thread, struct walker *walker,
-                           const struct encode_climbed *climbed, uint64_t weight)
+ref_t encode_insert_bounded(struct encode_thread *thread, struct walker *walker,
+                            const struct encode_climbed *climbed, uint64_t weight)
 {
     const uint32_t *path = thread->path + ENCODE_FRAMES - thread->path_count;
     uint32_t frames = path_to_walk(&encode.graph, path, thread->path_count, thread->walked);

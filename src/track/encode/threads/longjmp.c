@@ -1,0 +1,92 @@
+// SPDX-License-Identifier: MIT
+// longjmp() takes frames away without a return: the state becomes that of where it lands, before.
+
+#include "track/encode/threads/epoch.h"
+#include "track/encode/threads/lock.h"
+#include "track/encode/threads/state_from_stack.h"
+
+// libc keeps it disguised.
+static uintptr_t jump_goal(const void *buffer)
+{
+    uintptr_t guard, goal = ((const uintptr_t *)buffer)[6];
+    __asm__("movq %%fs:0x30, %0" : "=r"(guard));
+    return (goal >> 17 | goal << 47) ^ guard;
+}
+
+// The state is known to be that of the stack.
+static bool is_settled(const struct encode_thread *thread, uintptr_t sp)
+{
+    const struct encode_state *state = thread->state;
+    return !state->doubt && !state->attention && !state->context.over &&
+           !encode_is_behind(thread) && !encode_is_below_jump(state, sp);
+}
+
+// Before a jump from the caller at pc, whose stack pointer is sp: as it was the last time.
+static bool land_again(struct encode_thread *thread, const struct encode_landing *landing)
+{
+    struct context_state *context = &thread->state->context;
+    if (landing->depth > context->depth)
+        return false;
+    thread->jump_sp = landing->sp;
+    thread->jumping = true;
+    // A handler that comes from here on sees that no number means anything.
+    atomic_signal_fence(memory_order_seq_cst);
+    if (landing->depth)
+        context->stack[landing->depth - 1].count = landing->count;
+    __atomic_store_n(&context->depth, landing->depth, __ATOMIC_RELAXED);
+    atomic_signal_fence(memory_order_seq_cst);
+    context->id = landing->id;
+    return true;
+}
+
+static struct encode_landing landing_now(const struct encode_thread *thread, uint64_t key,
+                                         uintptr_t sp, uintptr_t goal)
+{
+    const struct context_state *context = &thread->state->context;
+    const uint32_t depth = context->depth;
+    return (struct encode_landing){.key = key,
+                                   .sp = sp,
+                                   .goal = goal,
+                                   .id = context->id,
+                                   .depth = depth,
+                                   .count = depth ? context->stack[depth - 1].count : 0,
+                                   .stamp = thread->epoch->dictionary->stamp,
+                                   .unloads =
+                                       atomic_load_explicit(&encode.unloads, memory_order_relaxed),
+                                   .known = true};
+}
+
+void encode_jump(const void *buffer, const void *frame)
+{
+    struct encode_thread *thread = encode_current;
+    uint64_t mask;
+    if (!thread)
+        return;
+    const uintptr_t *words = frame, sp = (uintptr_t)(words + 2), goal = jump_goal(buffer);
+    // Of the thread's own stack, what lies above the goal is there for sure, if we are elsewhere.
+    const bool own = sp >= thread->stack.low && sp < thread->stack.high;
+    const bool settled = own && !thread->busy && is_settled(thread, sp);
+    const uint64_t key = settled ? context_key(&thread->state->context, words[1]) : 0;
+    struct encode_landing *known = &thread->landings[key % ENCODE_LANDINGS];
+    if (settled && known->known && known->key == key && known->sp == sp && known->goal == goal &&
+        known->stamp == thread->epoch->dictionary->stamp &&
+        known->unloads == atomic_load_explicit(&encode.unloads, memory_order_relaxed) &&
+        land_again(thread, known))
+        return;
+    if (!encode_lock(thread, &mask)) {
+        encode_doubt_state();
+        return;
+    }
+    struct unwind_cursor cursor;
+    unwind_start_here(&cursor, words[1], sp, words[0],
+                      (struct unwind_bounds){own ? sp : goal, thread->stack.high});
+    if (goal >= thread->stack.low && goal < thread->stack.high && encode_walk(thread, &cursor))
+        encode_compute_state(thread, goal);
+    else
+        encode_doubt_state();
+    thread->jump_sp = own ? sp : goal;
+    thread->jumping = true;
+    if (settled && is_settled(thread, sp))
+        *known = landing_now(thread, key, sp, goal);
+    encode_unlock(thread, &mask);
+}

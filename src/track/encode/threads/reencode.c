@@ -1,0 +1,98 @@
+// SPDX-License-Identifier: MIT
+#include "track/encode/threads/reencode.h"
+#include "track/encode/sites/open_functions.h"
+#include "track/encode/threads/count_pushes.h"
+#include "track/encode/threads/epoch.h"
+#include "track/encode/threads/exceptions.h"
+#include "track/encode/threads/lock.h"
+#include "track/encode/threads/state_from_stack.h"
+
+#define COOL_NS UINT64_C(1000000000)
+// For tests: any order will do, and each makes other sites run their original code.
+static void shuffle_heat(void)
+{
+    static uint64_t random = 88172645463325252;
+    for (uint32_t i = 0; i < encode.graph.edge_count; i++) {
+        random ^= random << 13;
+        random ^= random >> 7;
+        random ^= random << 17;
+        graph_edge(&encode.graph, i)->heat = random >> 48;
+    }
+}
+
+static bool renumber(struct encode_thread *thread)
+{
+    struct numbering_options options = encode.numbering.options;
+    struct numbering next;
+    options.stamp++;
+    if (encode.restless)
+        shuffle_heat();
+    encode_choose_edges();
+    if (numbering_make(&next, &encode.graph, &options))
+        return false;
+    if (encode_patch_first(&next) || !encode_publish(&next)) {
+        dictionary_free(&encode.graph, next.dictionary);
+        numbering_free(&next);
+        return false;
+    }
+    encode_patch_last();
+    encode_move_returns(thread);
+    encode_join(thread);
+    encode_compute_state(thread, 0);
+    return true;
+}
+
+// What was long ago counts less. But edges that have a number are not seen any more, however hot:
+// several encodings in a short time must not make them cold.
+static void cool(uint64_t now)
+{
+    if (now - encode.cooled_at < COOL_NS)
+        return;
+    encode.cooled_at = now;
+    graph_cool(&encode.graph);
+}
+
+void encode_renumber(struct encode_thread *thread, enum reencode reason)
+{
+    const uint64_t begin = encode_cpu_now();
+    struct policy_counters *counters = &encode.policy_counters;
+    if (!encode_may_move(thread))
+        return;
+    if (!renumber(thread)) { // as long a time until it is tried again
+        counters->wasted = 0;
+        encode.encoded_at = encode_now();
+        return;
+    }
+    policy_encoded(&encode.policy, reason, counters);
+    const uint64_t now = encode_now(), cost = encode_cpu_now() - begin;
+    cool(now);
+    *counters =
+        (struct policy_counters){.edges_encoded = encode.graph.edge_count, .last_cost = cost};
+    encode.encoded_at = now;
+    encode.counts->reencodings++;
+    encode.counts->reencode_ns += cost;
+    encode_count_progress();
+    thread->before_count = 0;
+}
+
+#define RESTLESS_NS 1000000
+
+enum reencode encode_decide(void)
+{
+    struct policy_counters *counters = &encode.policy_counters;
+    if (encode.stopped)
+        return REENCODE_NOT;
+    counters->edges = encode.graph.edge_count;
+    counters->nanoseconds = UINT64_MAX;
+    // The clock is a system call: only where it matters.
+    const bool unsettled = atomic_load_explicit(&encode.invalidated, memory_order_relaxed);
+    if (!encode.restless && !unsettled && policy_decide(&encode.policy, counters) == REENCODE_NOT)
+        return REENCODE_NOT;
+    counters->nanoseconds = encode_now() - encode.encoded_at;
+    if ((encode.restless || unsettled) &&
+        counters->nanoseconds > RESTLESS_NS + 3 * counters->last_cost)
+        return REENCODE_EDGES;
+    if (encode.restless)
+        return REENCODE_NOT;
+    return policy_decide(&encode.policy, counters);
+}

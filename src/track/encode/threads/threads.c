@@ -1,0 +1,181 @@
+// SPDX-License-Identifier: MIT
+// Start and end of the tracker and of its threads.
+
+#include "track/encode/threads/threads.h"
+#include "base/agent_map.h"
+#include "track/encode/sites/call_graph.h"
+#include "track/encode/sites/libraries.h"
+#include "track/encode/threads/epoch.h"
+#include "track/encode/threads/exceptions.h"
+#include "track/encode/threads/lock.h"
+#include <errno.h>
+
+void calls_vector_start(void); // what there is to save of vector state
+
+struct encode encode;
+__thread struct encode_thread *encode_current;
+
+// The slow path of a hook takes up to 10 kB of the stack: threads with less than this are walked.
+#define SMALLEST_STACK (256 << 10)
+
+static __thread bool forks; // and has the lock for it
+
+// A return address that is in a stub, or a thread that is: what the program would have there.
+static enum unwind_standing truth(uintptr_t *pc, uintptr_t *sp, bool *interrupted)
+{
+    struct stub_place place;
+    if (!sites_locate(*pc, &place))
+        return UNWIND_AS_IT_IS;
+    *pc = place.pc;
+    if (place.pushed)
+        *sp += sizeof(uintptr_t);
+    if (place.pc != place.site->address)
+        return UNWIND_ELSEWHERE;
+    *interrupted = true; // in the hook before the call
+    return UNWIND_AT_CALL;
+}
+
+int encode_start(struct live_encode *counts, const struct live_options *options)
+{
+    int error = sites_start();
+    if (error)
+        return error;
+    encode.counts = counts;
+    encode.verify = options->verify;
+    encode.restless = options->restless;
+    encode.by = (enum live_by)options->encode_by;
+    encode.pool = (struct pool){.map = agent_map_map, .unmap = agent_map_unmap, .piece = 1 << 16};
+    encode.policy = (struct policy)POLICY_DEFAULT;
+    graph_init(&encode.graph, &encode.pool);
+    const struct numbering_options numbering = {.id_bits = ID_BITS};
+    error = numbering_start(&encode.numbering, &encode.graph, &numbering);
+    if (!error)
+        error = encode_graph_start();
+    if (error)
+        return error;
+    struct numbering first = encode.numbering;
+    if (encode_start_epochs() || !encode_publish(&first))
+        return -ENOMEM;
+    encode.encoded_at = encode.cooled_at = encode_now();
+    encode_watch_unwinders();
+    calls_vector_start();
+    unwind_truth = truth;
+    encode_watch_loader();
+    encode.started = true;
+    return 0;
+}
+
+struct encode_thread *encode_open(uintptr_t root, struct unwind_bounds stack)
+{
+    struct encode_state *state = &encode_state;
+    uint64_t mask;
+    if (!encode.started || state->thread || stack.high - stack.low < SMALLEST_STACK)
+        return state->thread;
+    if (!encode_lock_patiently(&mask))
+        return NULL;
+    struct encode_thread *thread = agent_map_map(sizeof *thread);
+    uint32_t function = thread ? encode_instrument(root) : GRAPH_NONE;
+    if (function == GRAPH_NONE || numbering_cover(&encode.numbering)) {
+        if (thread)
+            agent_map_unmap(thread, sizeof *thread);
+        thread = NULL;
+    } else {
+        graph_set_root(&encode.graph, function);
+        thread->stack = stack;
+        thread->root = graph_function(&encode.graph, function)->entry;
+        thread->state = state;
+        state->stack_low = stack.low;
+        state->stack_bytes = stack.high - stack.low;
+        state->context = (struct context_state){
+            .stack = thread->entries, .limit = ENCODE_STACK, .root = function};
+        state->attention = state->doubt = state->in_flight = 0;
+        state->jump = (struct encode_unknown_jump){0};
+        atomic_signal_fence(memory_order_seq_cst);
+        state->thread = encode_current = thread;
+        thread->next = encode.threads;
+        encode.threads = thread;
+        encode_join(thread);
+    }
+    encode_count_graph();
+    encode_unlock(NULL, &mask);
+    return thread;
+}
+
+static void forget_thread(struct encode_thread *thread)
+{
+    struct encode_thread **link = &encode.threads;
+    while (*link && *link != thread)
+        link = &(*link)->next;
+    if (*link)
+        *link = thread->next;
+    encode_leave(thread);
+    agent_map_unmap(thread, sizeof *thread);
+}
+
+void encode_close(struct encode_thread *thread)
+{
+    static struct encode_state ended;
+    struct encode_state *state = &encode_state;
+    uint64_t mask;
+    if (!thread || state->thread != thread)
+        return;
+    const bool locked = encode_lock_patiently(&mask);
+    state->thread = encode_current = NULL;
+    state->stack_bytes = 0;
+    // From here on calls are only counted.
+    encode_detach_words(state);
+    state->context.limit = 0;
+    state->context.depth = 0;
+    atomic_signal_fence(memory_order_seq_cst);
+    state->context.stack = NULL;
+    if (locked) {
+        forget_thread(thread);
+        encode_unlock(NULL, &mask);
+    } else {
+        thread->state = &ended; // it stays in the list, and its own state goes with the thread
+    }
+}
+
+void encode_expect_threads(void)
+{
+    encode.company = true;
+}
+
+void encode_before_fork(void)
+{
+    // Without the lock, the child finds it as it is, held by nobody that is there: it does not
+    // touch what another thread may have left half done.
+    forks = encode.started && encode_lock_for_libc();
+}
+
+void encode_after_fork_in_parent(void)
+{
+    if (forks)
+        encode_unlock_for_libc();
+    forks = false;
+}
+
+void encode_after_fork(struct live_encode *counts)
+{
+    static struct live_encode nowhere;
+    if (!encode.started)
+        return;
+    const bool held = forks;
+    forks = false;
+    for (struct encode_thread *thread = encode.threads, *next; thread; thread = next) {
+        next = thread->next;
+        if (held && thread != encode_current)
+            forget_thread(thread);
+    }
+    encode.counts = counts ? counts : &nowhere;
+    encode_count_graph();
+    encode_break_lock(held);
+}
+
+void encode_doubt_state(void)
+{
+    if (!encode_state.thread)
+        return;
+    encode_state.attention = encode_state.doubt = 1;
+    encode_take_slow_path(&encode_state);
+}
