@@ -80,7 +80,7 @@ struct cairn_context {
 
 #define CAIRN_CONTEXT_TEXT 56 /* bytes that the text of one takes at most */
 
-/* What libcairn defines; the functions further down are for use. */
+/* Defined by libcairn. Programs use the functions below. */
 #define CAIRN_WEAK __attribute__((weak))
 CAIRN_WEAK int cairn_start_1(const char *options, char *error, size_t error_bytes);
 CAIRN_WEAK int cairn_stop_1(void);

@@ -16,7 +16,7 @@ bool loader_has_tree(struct loader *loader, uint32_t index);
 // Makes sure that there are as many metrics, at least.
 bool loader_want_metrics(struct loader *loader, uint64_t count);
 
-// A module as put_module_of() writes it: 0 for no place at all.
+// A module as told_module() writes it: 0 for no place at all.
 bool loader_module_of(struct loader *loader, struct cursor *cursor, place_t *place);
 
 // Forgets all nodes of a tree.

@@ -115,6 +115,21 @@ NUMBERS = [
     (("src/agent/session/phase.c", r"#define NAME_BYTES (\d+)"), "docs/format.md", r"its name, up to (\d+) bytes", minus_one),
     (("src/base/thread_name.h", r"THREAD_NAME_BYTES (\d+)"), "docs/format.md", r"\| name \| text \| up to (\d+) bytes", minus_one),
     (("src/cmd/record/session.h", r"SESSION_GROUP_PART (\d+)"), "docs/limits.md", r"at most 1/(\d+) of its memory", plain),
+    (("src/profile/loader.h", r"MEMORY_FREE = ([^,]+),"), "docs/format.md", r"more than (\d+) MiB and \d+ times its size in", mebi),
+    (("src/symbol/dwarf/cache_folder.c", r"LARGEST_FOLDER = ([^,]+),"), "docs/security.md", r"at most (\d+) MB", mebi),
+    (("src/symbol/dwarf/cache_folder.c", r"LARGEST_FOLDER = ([^,]+),"), "docs/man/cairn-report.1", r"at most (\d+) MB and", mebi),
+    (("src/symbol/dwarf/line_cache.c", r"WORTH_BYTES = ([^,]+),"), "docs/man/cairn-report.1", r"at least (\d+) MB", mebi),
+    (CREATIONS, "docs/man/cairn-report.1", r"more than (\d+) creating", plain),
+    (FEW_CREATIONS, "docs/man/cairn-report.1", r"Pq (\d+) in hot and bounded", plain),
+    (("src/profile/recorder/recorder.c", r"MOST_PENDING = ([^,]+),"), "docs/man/cairn-record.1", r"up to (\d+) MB that", mebi),
+    (("src/profile/read_records.c", r"MOST_METRICS = (\d+)"), "docs/man/cairn-merge.1", r"At most (\d+) fit", plain),
+    (("src/track/walk/prefault.c", r"#define LARGE ([^/\n]+)"), "docs/hooks.md", r"From (\d+) MB on", mebi),
+    (("src/agent/api/watch.c", r"#define WATCHES (\d+)"), "include/cairn.h", r"At most (?:\* )?(\d+) at a time", plain),
+    (("src/agent/api/watch.c", r"#define MESSAGES (\d+)"), "include/cairn.h", r"and (\d+) items that wait", plain),
+    (("src/agent/session/phase.c", r"#define MOST_PHASES (\d+)"), "include/cairn.h", r"There can be (\d+) names", minus_one),
+    (DEFAULT_MEMORY, "docs/man/cairn-record.1", r"1M to 16G; (\d+)M unless given", mebi),
+    (DEFAULT_BUFFER, "docs/man/cairn-record.1", r"the buffer of each thread, (\d+)M unless given", mebi),
+    (DEFAULT_DEPTH, "docs/man/cairn-record.1", r"frames of each sample, (\d+) unless given", plain),
 ]
 
 # The same default in two places of the code: `cairn record`, and cairn_start().

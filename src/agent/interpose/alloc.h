@@ -6,7 +6,7 @@
 //
 //   malloc() ─► the program's own allocator ─► alloc_note():  context ─► node: bytes, blocks
 //                                                             table: address ─► size, node
-//   free()   ─► alloc_forget():  table ─► node: bytes and blocks freed ─► the allocator
+//   free()   ─► alloc_take(), alloc_freed():  table ─► node: blocks freed ─► the allocator
 //
 // A freed block counts where it was allocated, so what is live at the end is a difference.
 //
