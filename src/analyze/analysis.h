@@ -2,7 +2,7 @@
 #ifndef CAIRN_ANALYZE_ANALYSIS_H
 #define CAIRN_ANALYZE_ANALYSIS_H
 
-// A profile with its names: what every command that looks at one opens first.
+// A profile with its names: all commands that read a profile open this first.
 
 #include "analyze/build.h"
 

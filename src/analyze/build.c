@@ -59,7 +59,7 @@ static place_t call_place(place_t site)
     return place_offset(site) > 0 && place_is_known(site) ? site - 1 : 0;
 }
 
-// Parents stand before their children; what says otherwise is damaged, and stands for itself.
+// Parents stand before their children; a node that says otherwise is damaged, and becomes a root.
 static bool is_root(const struct profile_tree *tree, uint32_t node)
 {
     return tree->nodes[node].parent >= node;

@@ -41,8 +41,8 @@ uint32_t decoding_process(const struct decoding *decoding, uint32_t key);
 // has. DECODING_NONE.
 uint32_t decoding_process_of(const struct decoding *decoding, uint32_t pid);
 
-// 0; -ENOENT: the process has no such context; -EBADMSG: what is needed was lost or damaged. The
-// result is valid until the next call.
+// 0; -ENOENT: the process has no such context; -EBADMSG: the data was lost or damaged. The result
+// is valid until the next call.
 int decoding_tell(struct decoding *decoding, uint32_t process, uint64_t id, uint64_t handle,
                   struct decoded *decoded);
 

@@ -9,7 +9,7 @@
 
 enum flat_by { FLAT_FUNCTION, FLAT_LINE, FLAT_MODULE, FLAT_THREAD, FLAT_PROCESS, FLAT_PROGRAM };
 
-// Its rows are no functions: what they cost is all their own.
+// Its rows are no functions: all their cost is their own.
 static inline bool flat_is_by_owner(enum flat_by by)
 {
     return by == FLAT_THREAD || by == FLAT_PROCESS || by == FLAT_PROGRAM;

@@ -10,7 +10,7 @@
 //    │  └─── c 3                 ──►     └─ d 60
 //    └─ d 60 ── e 7                      10 of 970 are outside
 //
-// A context is the same in every thread and process: what they spent in it is added up.
+// A context is the same in all threads and processes: their costs in it are added up.
 
 #include "profile/profile.h"
 

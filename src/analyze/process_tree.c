@@ -61,8 +61,8 @@ static uint64_t *own_costs(struct functions *functions, const struct profile *pr
     return costs;
 }
 
-// Trees of many processes are folded into that of one while recording; what each had of the first
-// time is known.
+// While recording, trees of many processes are folded into one; the cost of each is known in the
+// first metric of time.
 static void give_back(const struct profile *profile, uint64_t *costs)
 {
     unsigned metric = 0;

@@ -19,8 +19,8 @@ struct pattern_list {
 struct calltree *refine_paths(const struct calltree *tree, const struct pattern_list *through,
                               const struct pattern_list *without);
 
-// Only paths through a match, cut off above it: what matches outermost hangs under the root, merged
-// over all its callers.
+// Only paths through a match, cut off above it: the outermost match is below the root, merged over
+// all its callers.
 struct calltree *refine_focus(const struct calltree *tree, struct pattern *pattern);
 
 // Recursion folded: a function is on a path once. The cost of inner calls of a function, direct or

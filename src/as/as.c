@@ -8,10 +8,10 @@
 //         nop
 //         ...
 //
-// Where the compiler aligns functions, it is what follows the no-op that is aligned, as it would be
-// without: what code costs depends on where it lies. A no-op of six bytes does that, since
-// functions must begin at even addresses (pointers to members of C++ classes have another use for
-// the lowest bit).
+// Where the compiler aligns functions, the code behind the no-op is aligned, as it would be
+// without: the speed of code depends on its place. A no-op of six bytes does that, since functions
+// must begin at even addresses (pointers to members of C++ classes have another use for the lowest
+// bit).
 //
 //         .p2align 4                               .fill   ..., 1, 0x90
 //         .globl  f                        →       .globl  f

@@ -45,7 +45,7 @@ bool lock_is_mine(const struct lock *lock);
 // parent.
 void lock_after_fork(void);
 
-// In a child of fork: frees the lock, whoever held it. True if a waiter has given up, and what the
+// In a child of fork: frees the lock, with any holder. True if a waiter has given up, and what the
 // lock guards may be half done.
 bool lock_break(struct lock *lock);
 

@@ -13,7 +13,7 @@
 
 enum { ATTEMPTS = 100 };
 
-// /dev/stdout, or the file that output is sent to: what is written there would go nowhere.
+// /dev/stdout, or the file that output is sent to: a new file would not receive the output.
 static bool is_standard_stream(const struct stat *status)
 {
     struct stat own;
@@ -23,8 +23,8 @@ static bool is_standard_stream(const struct stat *status)
     return false;
 }
 
-// The file that has the name now: what a link leads to. *path: its own name, to be freed.
-// 0, -ENOENT or another -errno.
+// The file that has the name now: the target of a link. *path: its own name, to be freed. 0,
+// -ENOENT or another -errno.
 static int find_old(const char *name, struct stat *old, char **path)
 {
     struct stat again;

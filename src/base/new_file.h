@@ -13,9 +13,9 @@
 //       close(file.fd);
 //   }
 //
-// Others may write to the folder (/tmp): the new file has a name that nobody can foresee, and no
-// link is followed to it. A symbolic link under the final name is followed, as far as the kernel
-// lets us: what it names is replaced, not the link.
+// Others may write to the folder (/tmp): the new file has a random name, and no link is followed to
+// it. A symbolic link under the final name is followed, as far as the kernel allows: its target is
+// replaced, not the link.
 
 #include <sys/types.h>
 

@@ -20,7 +20,7 @@ union head {
     char text[PROGRAM_NAME_MAX];
 };
 
-// A piece of the file, as read last: what is asked for next lies beside it mostly.
+// The piece of the file that was read last: the next question is mostly about bytes beside it.
 struct piece {
     int file;
     uint64_t offset, bytes;

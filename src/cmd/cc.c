@@ -15,7 +15,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-// Five bytes: what a call takes. After inlining, before anything else of the function.
+// Five bytes, for a call. After inlining, before anything else of the function.
 #define ENTRY_FLAG "-fpatchable-function-entry=5"
 #define CLANG_SCOPES 14 // the first clang with --start-no-unused-arguments
 

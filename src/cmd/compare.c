@@ -185,7 +185,7 @@ static int write_svg(const struct compare_arguments *arguments, const struct com
 static int print_comparison(const struct compare_arguments *arguments,
                             const struct comparison *comparison)
 {
-    // First: whoever leaves the pager early ends the command.
+    // First: leaving the pager early ends the command.
     int status = arguments->svg ? write_svg(arguments, comparison) : 0;
     terminal_use_pager();
     if (arguments->json) {

@@ -14,8 +14,7 @@
 #include <string.h>
 #include <unistd.h>
 
-// One write: what a program that is still running says must not get between. A file or pipe has the
-// line whole.
+// One write: output of a running program must not get between. A file or pipe has the line whole.
 static void put_line(const char *line)
 {
     struct text_style style = text_style(stderr);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 
-// `cairn doctor`: what works on this machine, and what to do about the rest.
+// `cairn doctor`: checks what works on this machine, and what to do about the rest.
 
 #include "base/text/text.h"
 #include "cmd/doctor/check.h"

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 
-// `cairn list`: what can be sampled, and which ways to do so work on this machine.
+// `cairn list`: the events, and which sources of them work on this machine.
 
 #include "base/text/json.h"
 #include "base/text/wrap.h"
@@ -22,7 +22,8 @@ static const char *const meanings[] = {
     [LIVE_SOURCE_TIMER] = "timer on CPU time, as coarse as the tick",
 };
 
-// The end of a line that has begun already; what does not fit stands below, from `column` on.
+// The end of a line that has begun already; text that does not fit continues below, from `column`
+// on.
 static void put_wrapped(const struct text_style *style, unsigned column, const char *format, ...)
     __attribute__((format(printf, 3, 4)));
 

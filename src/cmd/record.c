@@ -84,7 +84,7 @@ static int check_sources(const struct record_options *options)
 }
 
 // If one of the first three descriptors is closed, a file of ours would take its number. The
-// command finds it closed as it was: what we put there closes on exec.
+// command finds it closed, as before: our descriptor there closes on exec.
 static void fill_standard_descriptors(void)
 {
     for (int fd = 0; fd <= 2; fd++)

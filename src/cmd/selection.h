@@ -13,7 +13,7 @@
 int selection_process(const struct command *command, const char *text, struct build_options *build);
 int selection_thread(const struct command *command, const char *text, struct build_options *build);
 
-// NULL: what suits most.
+// NULL: the default.
 int selection_per_process(const struct command *command, const char *text,
                           struct build_options *build);
 int selection_per_thread(const struct command *command, const char *text,

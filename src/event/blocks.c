@@ -33,8 +33,8 @@ static struct block *home_of(const struct blocks *blocks, uintptr_t address)
     return bucket_at(blocks, (address >> HOME_BITS) + mix(address >> REGION_BITS));
 }
 
-// The i-th place for what finds its bucket full. They lie far apart: where one of them is full, so
-// are its neighbours, the buckets of blocks that are neighbours, too.
+// The i-th place for a block whose bucket is full. These places lie far apart: neighbours of a full
+// bucket are mostly full, too, as they belong to blocks in the same part of the heap.
 static struct block *overflow_at(const struct blocks *blocks, uintptr_t address, unsigned i)
 {
     return bucket_at(blocks, mix(mix(address >> 3) + i));
@@ -119,7 +119,7 @@ bool blocks_take(const struct blocks *blocks, uintptr_t address, uint64_t *size,
     const uint64_t what = __atomic_load_n(&block->what, __ATOMIC_RELAXED);
     *size = (what & UINT32_MAX) << SIZE_BITS | (block->key & 0xffff);
     *node = (ref_t)(what >> 32);
-    // Release: who claims the place writes after we have read.
+    // Release: the thread that claims the place writes after we have read.
     __atomic_store_n(&block->key, 0, __ATOMIC_RELEASE);
     return true;
 }

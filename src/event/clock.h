@@ -47,8 +47,8 @@ int clock_open(struct thread_clock *clock, const struct live_options *options, u
 int clock_open_for(struct thread_clock *clock, pid_t thread, const struct live_options *options,
                    uint64_t first);
 
-// Lets it run. The last thing to do before the program's own code: what comes in between is sampled
-// as if it were the program's.
+// Lets it run. Call this right before the program's own code: all that runs in between is sampled
+// as the program's.
 void clock_go(struct thread_clock *clock, const struct live_options *options);
 
 // After a first tick that came early: ticks at the full period from now on. Signal-safe.

@@ -181,7 +181,7 @@ static void put_label(const struct bars_picture *picture, double x, uint32_t num
     const char *caller = compare_caller(picture->comparison, number);
     unsigned room = LABEL_COLUMNS - 3, long_name = text_width(name),
              long_caller = text_width(caller);
-    // The callee matters more; what it leaves is the caller's.
+    // The callee matters more; the caller gets the remaining room.
     unsigned for_name = long_name + long_caller <= room ? long_name
                         : long_name < room * 2 / 3      ? long_name
                                                         : room * 2 / 3;

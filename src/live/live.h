@@ -229,9 +229,9 @@ struct live_phase {
     char text[]; // followed by a zero
 };
 
-// The calls that created threads, and the frames they were made from (track/context_id/thread_creation.h).
-// Steps are numbered from 1 and never change; whoever creates a thread adds some, under a lock of
-// the agent.
+// The calls that created threads, and the frames they were made from
+// (track/context_id/thread_creation.h). Steps are numbered from 1 and never change; creators of
+// threads add some, under a lock of the agent.
 enum {
     LIVE_CREATION_BLOCK = 128,  // steps that are allocated together
     LIVE_CREATION_BLOCKS = 256, // of a process

@@ -92,7 +92,7 @@ void gate_open(void)
 
 void gate_after_fork(void)
 {
-    // The thread that forked is the only one here: what others were doing will not be ended.
+    // The thread that forked is the only one here: the others' work will not end.
     atomic_store(&inside[0], 0);
     atomic_store(&inside[1], 0);
     atomic_store(&closing, self.unloads);

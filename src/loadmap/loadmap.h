@@ -73,8 +73,8 @@ void loadmap_leave(void);
 // code at all), or *unloading is set: it may vanish. Signal-safe.
 bool loadmap_find(uintptr_t pc, struct module_ref *module, bool *unloading);
 
-// The same for an address that may well be no code, such as a word met on a stack: what is known,
-// or can be had from the loader for nothing; never reads /proc. Signal-safe.
+// The same for an address that is perhaps no code, such as a word met on a stack: only cheap
+// answers, of the table or of the loader; never reads /proc. Signal-safe.
 bool loadmap_peek(uintptr_t pc, struct module_ref *module);
 
 // Whether pc was found to be in executable memory of no file lately, and no library has taken its

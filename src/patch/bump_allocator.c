@@ -75,7 +75,7 @@ uint64_t bump_bytes(void)
     return taken;
 }
 
-// Open addressing. A key never leaves its place: what is forgotten keeps it, with no value.
+// Open addressing. A key never leaves its place: a dropped entry keeps it, without a value.
 struct address_entry {
     _Atomic uintptr_t key;
     void *_Atomic value; // stored before the key, so whoever sees the key sees a value

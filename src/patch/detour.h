@@ -44,9 +44,9 @@ int detour_plan_slot(uintptr_t instruction, uintptr_t slot);
 // or its operand is found by the stack pointer.
 int detour_plan_indirect(uintptr_t instruction, enum detour_hook hook);
 
-// The same for an indirect jump that is too short: what takes the frame down right before it moves
-// with it. The function from `start` to `end` is all code, and no jump through a table is in it.
-// -ENOTSUP: code jumps there, or there is too little of it.
+// The same for an indirect jump that is too short: the instructions right before it, which take the
+// frame down, move with it. The function from `start` to `end` is all code, and no jump through a
+// table is in it. -ENOTSUP: code jumps there, or there is too little of it.
 int detour_plan_tail(uintptr_t instruction, uintptr_t start, uintptr_t end);
 
 // Does all that was planned since, or nothing of it can be written: -errno.

@@ -2,9 +2,9 @@
 #ifndef CAIRN_PATCH_FUNCTIONS_H
 #define CAIRN_PATCH_FUNCTIONS_H
 
-// Modules and functions as patching sees them: bounds from unwind tables, what a PLT entry leads
-// to, and functions that care about their return address. Under the lock of sites.h and between
-// loadmap_enter and loadmap_leave, but for functions_start().
+// Modules and functions as patching sees them: bounds from unwind tables, targets of PLT entries,
+// and functions that use their return address. Under the lock of sites.h and between loadmap_enter
+// and loadmap_leave, but for functions_start().
 
 #include "loadmap/loadmap.h"
 #include "patch/sites.h"

@@ -188,7 +188,7 @@ static void make_pass(const struct edit *edit, enum rewrite_pass pass, unsigned 
             code[i] = TRAP;
 }
 
-// One system call for all edits within a chunk; what lies between them is written as it is.
+// One system call for all edits within a chunk; the bytes between them are written as they are.
 static int write_pass(const struct code_batch *batch, enum rewrite_pass pass)
 {
     static unsigned char chunk[CHUNK] GC_HIDDEN; // under the lock

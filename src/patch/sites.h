@@ -165,7 +165,7 @@ struct stub_plan {
     // the return address.
     int32_t tls_number, tls_table;
     uint32_t index;
-    // STUB_TABLE or STUB_PLAIN of an indirect site: what it calls. Chains lead there.
+    // STUB_TABLE or STUB_PLAIN of an indirect site: its target. Chains lead there.
     uintptr_t target;
 };
 

@@ -24,8 +24,8 @@ struct profile_metric {
     uint64_t runs;         // recordings whose values were added up; 0: just one
 };
 
-// Metrics are of several kinds. A cost, as time, lies in statements; what a frame has in its place
-// counts the returns that the marker saw. A metric of this unit counts calls: it lies in frames,
+// Metrics are of several kinds. A cost, such as time, lies in statements; a frame has the number of
+// returns that the marker saw in its place. A metric of this unit counts calls: it lies in frames,
 // each of which has the calls of its own edge.
 #define PROFILE_CALLS "calls"
 // In trees that forget: by how much another metric may be too large, where that lies.
@@ -235,8 +235,8 @@ unsigned profile_times(const struct profile *profile);
 // sampled.
 bool profile_samples_blocks(const struct profile *profile);
 
-// Reads a profile, a growing one too. NULL and one line in *error (to be freed) if it is none; what
-// can be saved of a damaged one is returned, with a note that says what was lost.
+// Reads a profile, a growing one too. NULL and one line in *error (to be freed) if it is none. Of a
+// damaged one, the sound part is returned, with a note about the loss.
 struct profile *profile_read(const char *path, char **error);
 void profile_free(struct profile *profile);
 

@@ -285,7 +285,7 @@ struct profile *profile_read(const char *path, char **error)
                           path, path);
     if (fd < 0)
         return fail(error, "cannot open %s: %s", path, strerror(errno));
-    // Asked before reading: what ends in between is complete, and only called growing.
+    // Asked before reading: a recording that ends in between is complete, and only called growing.
     enum profile_writer writer = output_is_locked(fd) ? WRITER_OTHER : WRITER_NONE;
     size_t size;
     int reason = -check_start(fd);

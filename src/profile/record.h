@@ -17,7 +17,7 @@ enum {
 // Kinds of records about the kernel.
 enum { KERNEL_STATE, KERNEL_FUNCTION };
 
-// samples .. purged, what a hot tree tells, waits, switches; without the verdicts
+// samples .. purged, the state of a hot tree, waits, switches; without the verdicts
 enum { STATS_SUMS = 15 };
 
 enum { ENCODE_NUMBERS = sizeof(struct live_encode) / sizeof(uint64_t) };

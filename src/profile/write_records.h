@@ -32,7 +32,8 @@ void write_process_again(struct batch *batch, uint32_t index,
                          const struct profile_process *process);
 void write_tree(struct batch *batch, uint32_t index, const struct profile_tree *tree);
 
-// Nodes that are encoded together: whoever has more, one after the other, need not keep them.
+// Nodes that are encoded together: a caller with more of them, one after the other, need not keep
+// them.
 #define WRITE_SECTION (1u << 16)
 
 // The nodes first .. first + count - 1 of a tree; nodes and values point to the first of them.

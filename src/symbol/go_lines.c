@@ -208,7 +208,7 @@ const char *golines_function(const struct golines *golines, uint64_t offset, uin
     return name_of(golines, function.name);
 }
 
-// An inlined call: what was called, and a pc that is in the caller, at the call.
+// An inlined call: the function called, and a pc in the caller, at the call.
 static bool inlined_call(const struct golines *golines, const struct gotable_function *function,
                          int32_t index, uint32_t *name, uint32_t *caller)
 {

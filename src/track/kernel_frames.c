@@ -11,8 +11,8 @@ static const struct edge *edge_of(const struct arena *arena, ref_t node)
     return arena_at(arena, tree_node_edge(found));
 }
 
-// How much code before the interrupted instruction can be read: that of its function, or, where
-// nobody knows its beginning, what lies on the same page.
+// How much code before the interrupted instruction can be read: that of its function, or, if its
+// beginning is not known, that on the same page.
 static size_t readable_code(const struct edge *statement, const struct edge *frame,
                             const void *ucontext)
 {

@@ -9,8 +9,8 @@
 //                └─ frame sys_write ─┬─ statement of the kernel
 //                                    └─ frame ─── frame ... ─── statement, an instruction
 //
-// The agent knows addresses of the kernel, and no functions: frames are of a function that begins
-// nobody knows where. Readers name them by the places inside.
+// The agent knows addresses of the kernel, and no functions: the beginnings of the frames'
+// functions are not known. Readers name them by the places inside.
 
 #include "tree/tree.h"
 

@@ -127,7 +127,7 @@ void trackers_leave_calls(const uintptr_t *functions, unsigned count);
 void trackers_doubt_functions(const uintptr_t *functions, unsigned count);
 
 // Around fork. In the child: first its locks, then, when it has memory of its own (NULL: it is not
-// profiled), what it counts.
+// profiled), its counters.
 void trackers_before_fork(void);
 void trackers_after_fork_in_parent(void);
 void trackers_break_locks(void);

@@ -20,7 +20,7 @@ static void free_node(struct arena *arena, struct tree *tree, ref_t ref)
 {
     struct hot *hot = hot_of(arena, tree);
     struct node *node = tree_node(arena, ref);
-    // Release: what a reader finds in the node from now on is not the context that it knew.
+    // Release: from now on a reader finds another context in the node.
     __atomic_store_n(&node->edge, 0, __ATOMIC_RELEASE);
     node->parent = 0;
     node->child = 0;

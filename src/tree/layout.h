@@ -161,7 +161,8 @@ static inline ref_t tree_node_new(struct arena *arena, ref_t tree, ref_t ref, re
     ref_t node = tree_node_in_block(ref, block->metrics, used);
     tree_node(arena, node)->edge = edge;
     tree_node(arena, node)->parent = parent;
-    // The owner writes, scanning readers read. Release: who sees the count sees the node's key.
+    // The owner writes, scanning readers read. Release: a reader that sees the count sees the
+    // node's key.
     atomic_store_explicit(&block->used, used + 1, memory_order_release);
     tree_count_nodes(tree_at(arena, tree), 1);
     return node;

@@ -75,7 +75,7 @@ bool tree_forgets_read(const struct arena *arena, uint64_t arena_bytes, ref_t re
     if (!inside(arena_bytes, ref, sizeof(struct tree)))
         return false;
     const struct tree *tree = arena_at(arena, ref);
-    // Acquire: what the tree keeps besides was there before it began to forget.
+    // Acquire: the tree's further state was there before it began to forget.
     return atomic_load_explicit(&tree->forgets, memory_order_acquire) != 0;
 }
 

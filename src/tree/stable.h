@@ -57,9 +57,9 @@ static inline const struct stable_node *stable_at(const struct stable_tree *tree
 // being made; -EBADMSG if it is damaged.
 int64_t stable_bytes(const struct arena *arena, uint64_t arena_bytes, ref_t tree);
 
-// Reads the tree into `memory` (aligned for a uint64_t; what it holds need not be zero). Nodes that
-// find no room there are left out. 0 (and no node if the tree is being made), -EBADMSG for a
-// damaged tree, or -ENOMEM.
+// Reads the tree into `memory` (aligned for a uint64_t; need not be zero). Nodes that find no room
+// there are left out. 0 (and no node if the tree is being made), -EBADMSG for a damaged tree, or
+// -ENOMEM.
 int stable_read(struct stable_tree *stable, const struct arena *arena, uint64_t arena_bytes,
                 ref_t tree, void *memory, size_t memory_bytes);
 

@@ -107,9 +107,9 @@ ref_t tree_child(struct arena *arena, ref_t tree, ref_t parent, ref_t edge);
 // trees without statements, the frame itself. Signal-safe.
 ref_t tree_unplaced(struct arena *arena, ref_t tree, ref_t frame);
 
-// An event of that cost in this context. Trackers charge by this alone: what comes of it is the
-// matter of the tree's kind. The node may be forgotten at the next call for this tree, unless it is
-// the parent then. Signal-safe; the owner of the tree alone.
+// An event of that cost in this context. Trackers charge by this alone: the kind of the tree
+// decides what follows. The node may be forgotten at the next call for this tree, unless it is the
+// parent then. Signal-safe; the owner of the tree alone.
 void tree_charge(struct arena *arena, ref_t tree, ref_t node, uint64_t amount);
 
 // Both in one, as the hooks of calls want it: an event in the child of parent by that edge. 0 when

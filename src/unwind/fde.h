@@ -34,7 +34,7 @@ uintptr_t fde_by_shortcut(const struct shortcut *shortcut, uintptr_t pc);
 // Asks the processor to have at hand what a search for this pc begins with.
 void fde_expect(uintptr_t pc);
 
-// The same later, when that has come: what the search goes through, and then what it leads to.
+// The same later, when that has come: first the entries that the search reads, then its result.
 void fde_expect_entries(uintptr_t pc);
 void fde_expect_program(uintptr_t pc);
 

@@ -19,7 +19,7 @@ bool plain_begins(const struct cie *cie)
     return at == cie->program.end;
 }
 
-// LEB128 of three bytes at most; what is longer comes out as OPERAND_LIMIT or more.
+// LEB128 of three bytes at most; a longer one becomes OPERAND_LIMIT or more.
 static inline uint32_t operand(const unsigned char **at)
 {
     uint32_t value = *(*at)++;

@@ -4,7 +4,7 @@
 
 // The unwind tables that compilers write almost everywhere, without the detours that all others
 // need. A sample meets two or three pcs that no sample has met before, and runs through code that
-// is in no cache: what counts is how few lines of it there are.
+// is in no cache: so the number of its cache lines matters.
 
 #include "unwind/fde.h"
 #include "unwind/shortcut.h"
@@ -18,8 +18,8 @@ struct plain {
 
 #define PLAIN_BEYOND 8 // bytes that must be readable behind a program
 
-// The CFA is rsp + 8, the return address is at CFA - 8, nothing else is said: what a function
-// begins with everywhere.
+// The CFA is rsp + 8, the return address is at CFA - 8, and there is no other rule: functions begin
+// so everywhere.
 bool plain_begins(const struct cie *cie);
 
 // Interprets the program of an FDE whose CIE begins so, up to a distance from where the function
@@ -27,8 +27,7 @@ bool plain_begins(const struct cie *cie);
 bool plain_run(const unsigned char *at, const unsigned char *end, uint64_t distance,
                struct plain *row);
 
-// The CIE of the FDE at pc begins so: what it says about the layout of its FDEs is remembered where
-// pc has a short cut.
+// The CIE of the FDE at pc begins so: the layout of its FDEs is remembered if pc has a short cut.
 void plain_note(const struct cie *cie, uintptr_t pc);
 
 // The recipe of a pc whose FDE has a CIE that was noted. False, and nothing in *recipe that counts,

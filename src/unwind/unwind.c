@@ -172,8 +172,8 @@ static enum unwind_result end(enum verdict *verdict, enum verdict reason)
     return UNWIND_END;
 }
 
-// Every stack grows down, so every caller is above; what is not must be another stack, of which
-// there are not many. At the same height: the end of a longjmp, or a frame of no size.
+// Stacks grow down, so a caller is above. If it is not, it is on another stack, of which there are
+// not many. At the same height: the end of a longjmp, or a frame of no size.
 static bool goes_up(struct unwind_cursor *cursor, uintptr_t sp)
 {
     if (sp > cursor->sp)
@@ -302,7 +302,7 @@ static enum unwind_result step_guess(struct unwind_cursor *cursor, enum verdict 
     return result;
 }
 
-// After a guess, what a table leads to may be anything.
+// After a guess, the result of a table may be anything.
 static bool leads_on(const struct unwind_cursor *cursor, struct frame_caller *caller)
 {
     if (cursor->guesses == 0)
@@ -349,8 +349,8 @@ static __attribute__((noinline)) enum unwind_result step_slowly(struct unwind_cu
     return UNWIND_END;
 }
 
-// Where a walk is, and how it leaves that frame: what a step changes, in registers as long as the
-// steps are ordinary ones.
+// The state that a step changes: where a walk is, and how it leaves that frame. In registers as
+// long as the steps are ordinary ones.
 struct stand {
     uintptr_t sp, fp, pc;
     place_t function;

@@ -58,7 +58,7 @@ struct unwind_frame {
     int16_t fp_offset; // of FRAME_BY_WORDS
 };
 
-// How to leave the frame of one pc; what the cache holds.
+// How to leave the frame of one pc; the content of the cache.
 union unwind_recipe {
     struct {
         place_t function; // where the function begins; without a table, the place of the pc itself
@@ -76,7 +76,7 @@ struct unwind_cursor {
     struct unwind_frame frame; // where the cursor stands; cfa and ra_slot are not yet known
     struct unwind_frame left;  // the frame that the last step left: complete, cfa and ra_slot too
     uintptr_t sp, bp;
-    // A return address was searched for on the stack: what was found may be of a call that is over.
+    // A return address was searched for on the stack: it may belong to a call that is over.
     bool scanned;
     // private to the unwinder from here
     uintptr_t limit;            // end of the stack that sp is on, 0 if that is not known
@@ -104,9 +104,9 @@ void unwind_expect_many(void);
 // Costs nothing; a handler has other things to do meanwhile.
 void unwind_expect(const void *ucontext);
 
-// The same, later: what the search for the interrupted code's table goes through, and the recipes
-// of what look like return addresses in [low, high), which must be readable. After some program
-// they are in no cache, and a walk would wait for one after the other.
+// The same, later: the entries that the search for the interrupted code's table reads, and the
+// recipes of words in [low, high) that look like return addresses. The words must be readable.
+// After some program they are in no cache, and a walk would wait for one after the other.
 void unwind_expect_stack(const void *ucontext, uintptr_t low, uintptr_t high);
 
 // Starts at the code interrupted by a signal (ucontext is a ucontext_t *).

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// A snapshot: what this process has recorded so far, as a file of the form that the live memory
-// has (live/live.h): a session, and one slice. The tool reads it as it reads a profile.
+// A snapshot: the recording of this process so far, as a file of the form that the live memory has
+// (live/live.h): a session, and one slice. The tool reads it as it reads a profile.
 //
 // The trees go on growing. Each is read as stable.h reads it and copied into an arena of our own;
 // the lists only grow at their heads, and are followed from where they were.
@@ -37,8 +37,8 @@ static ref_t copy_record(struct picture *picture, const void *record, size_t byt
 
 static void copy_modules(struct picture *picture)
 {
-    // Acquire, here and for the other lists: what the head leads to is whole. The order is reversed
-    // here, and again by readers, who want the oldest first.
+    // Acquire, here and for the other lists: records behind the head are whole. The order is
+    // reversed here, and again by readers, who want the oldest first.
     ref_t last = 0, ref = atomic_load_explicit(&agent.process->modules, memory_order_acquire);
     uint32_t left = LIVE_MOST_LISTED;
     const struct live_module *module;
@@ -156,7 +156,7 @@ static void describe(struct picture *picture)
     atomic_store_explicit(&to->state, LIVE_RUNNING, memory_order_relaxed);
 }
 
-// Room for copies of all, in address space: what is not used costs nothing.
+// Room for copies of all, in address space: unused pages cost nothing.
 static int open_picture(struct picture *picture)
 {
     const uint64_t used =
@@ -218,7 +218,7 @@ static int take(struct picture *picture)
         error = copy_creations(picture);
     if (!error)
         error = api_copy_contexts(&picture->arena, &picture->process->contexts);
-    // After the trees: what they name is on the lists by now.
+    // After the trees: the records that they name are on the lists by now.
     copy_modules(picture);
     copy_notes(picture);
     return error;

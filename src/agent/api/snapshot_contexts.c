@@ -68,7 +68,7 @@ int api_copy_contexts(struct arena *to, struct live_contexts *contexts)
     copy_count(&contexts->number, &from->number);
     copy_count(&contexts->walked, &from->walked);
     copy_count(&contexts->unknown, &from->unknown);
-    // Nodes first: what they speak of is among the sections by then.
+    // Nodes first: the sections that they refer to are there by then.
     int error = copy_nodes(to, contexts);
     if (!error)
         error = copy_sections(to, contexts,

@@ -27,7 +27,7 @@ static inline bool watch_is_on(void)
 // A sample of this weight at the node, before it is charged: the node is still there. Signal-safe.
 void watch_sample(ref_t node, uint64_t weight);
 
-// In a forked child: watches stay, what they counted and the descriptor are the parent's.
+// In a forked child: watches stay; their counts and the descriptor are the parent's.
 void watch_after_fork(void);
 
 #endif

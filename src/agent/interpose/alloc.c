@@ -61,7 +61,7 @@ static inline struct live_alloc *totals(void)
     return &agent.process->alloc;
 }
 
-// The node is about to change: what it had at the last peak is kept. Two threads that do so at once
+// The node is about to change: keeps its value at the last peak. Two threads that do so at once
 // keep about the same.
 static inline void save(struct node *node)
 {
@@ -301,7 +301,7 @@ int alloc_start(void)
         tree_unplaced(&agent.arena, record->tree, tree_root(&agent.arena, record->tree));
     noting = 0;
     alloc_switch = alloc.page;
-    // Release: who finds it on finds all of the above.
+    // Release: a reader that finds it on also finds all of the above.
     __atomic_store_n(alloc.page, 1, __ATOMIC_RELEASE);
     return 0;
 }

@@ -2,7 +2,7 @@
 #ifndef CAIRN_AGENT_INTERPOSE_ALLOC_H
 #define CAIRN_AGENT_INTERPOSE_ALLOC_H
 
-// The alloc event: what a program allocates, counted where it is allocated.
+// The alloc event: blocks of a program, counted where they are allocated.
 //
 //   malloc() ─► the program's own allocator ─► alloc_note():  context ─► node: bytes, blocks
 //                                                             table: address ─► size, node

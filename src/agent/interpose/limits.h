@@ -10,7 +10,7 @@
 #include <stdint.h>
 #include <sys/resource.h>
 
-// Before anything is mapped. `text`: what limits_print() has given to this image, or NULL.
+// Before anything is mapped. `text`: the result of limits_print() for this image, or NULL.
 void limits_start(const char *text);
 
 // Limits in force, for the next image of the process: a word for limits_start(), at most

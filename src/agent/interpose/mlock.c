@@ -56,7 +56,7 @@ struct locking {
     struct maps_lines lines;
 };
 
-// As the kernel does it, what cannot be locked (memory of devices) is not.
+// As in the kernel, memory that cannot be locked (of devices) is not.
 static void take_piece(struct locking *locking, uintptr_t start, uintptr_t end)
 {
     if (start >= end)

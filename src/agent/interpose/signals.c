@@ -525,7 +525,7 @@ static int change_mask(int (*change)(int, const sigset_t *, sigset_t *), int how
         if (how == SIG_UNBLOCK)
             stripped = *set;
     }
-    // Before the change: what it lets in is delivered before it returns.
+    // Before the change: signals that it unblocks are delivered before it returns.
     if (set && how == SIG_BLOCK)
         thread->hidden |= named;
     else if (set && how == SIG_UNBLOCK)

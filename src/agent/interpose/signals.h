@@ -33,7 +33,7 @@ const sigset_t *signals_open_mask(const sigset_t *set, sigset_t *stripped);
 // Changes the mask as the program does by syscall(); the sets are those of the kernel.
 int signals_change_mask(int how, const uint64_t *set, uint64_t *before);
 
-// Calls a handler of the program. A function of its own, which trackers know: what runs above it is
+// Calls a handler of the program. A function of its own, which trackers know: frames above it are
 // the program's.
 __attribute__((noipa)) void signals_hand_on(const struct sigaction *action, int signal,
                                             siginfo_t *info, void *context);

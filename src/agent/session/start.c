@@ -243,10 +243,10 @@ static void publish_module(const struct module_info *info)
     live_push(&agent.process->modules, &module->next, ref);
 }
 
-// Each is kept once: what happens in every child of a program would fill its memory.
+// Each is kept once: notes of all children of a program would fill its memory.
 static bool is_noted(const char *text, size_t length)
 {
-    // Acquire: what the head leads to is whole.
+    // Acquire: records behind the head are whole.
     ref_t ref = atomic_load_explicit(&agent.process->notes, memory_order_acquire);
     for (const struct live_note *note; ref; ref = note->next) {
         note = arena_at(&agent.arena, ref);
@@ -292,7 +292,7 @@ bool agent_in_vfork_child(void)
 
 static void set_state(enum live_state state)
 {
-    // Release: what was described so far is readable.
+    // Release: all records so far are readable.
     atomic_store_explicit(&agent.process->state, state, memory_order_release);
 }
 
@@ -315,8 +315,8 @@ static int start_tracker(void)
     return tracker->start(&process);
 }
 
-// No library is linked to the program: what C library there is has come with us, and the program
-// gives threads, and their local storage, to themselves (Go, without cgo).
+// The program is linked with no library: the C library came with the agent, and the program makes
+// threads, and their local storage, by itself (Go without cgo).
 static bool has_no_library(void)
 {
     const ElfW(Dyn) *entry = _r_debug.r_map ? _r_debug.r_map->l_ld : NULL;
@@ -532,7 +532,7 @@ void agent_finish(void)
     thread_settle_all();
     child_cpu_say_goodbye();
     alloc_count_memory();
-    // Release: whoever sees it sees the goodbye.
+    // Release: a reader that sees it also sees the goodbye.
     atomic_store_explicit(&agent.process->end_ns, clock_now(LIVE_EVENT_WALL), memory_order_release);
 }
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// One sample: what a tick costs and where it is charged. Runs in the signal handler.
+// One sample: the weight of a tick, and the node that it is charged to. Runs in the signal handler.
 
 #include "agent/api/watch.h"
 #include "agent/interpose/alloc.h"
@@ -69,8 +69,8 @@ static ref_t find_node(struct thread *thread, void *ucontext, uint64_t weight)
 }
 
 // Ticks that came while the kernel was at work for the program have one signal together, when it
-// returns, and each has left where the kernel was: the weight is shared out among them. Gives the
-// node of the last one; what it weighs is left in *weight.
+// returns, and each has left where the kernel was: the weight is shared out among them. Returns the
+// node of the last one, with its weight in *weight.
 static ref_t charge_ticks(struct thread *thread, const void *ucontext, ref_t statement,
                           uint64_t *weight)
 {
@@ -166,8 +166,8 @@ void sample_late(struct thread *thread, ref_t node)
     charge_wall(thread, node, wall);
 }
 
-// A page that is not there yet takes as long as half a sample. Once is enough; who comes at the
-// same time does it again, which is harmless.
+// A page that is not there yet takes as long as half a sample. Once is enough; a thread that comes
+// at the same time does it again, which is harmless.
 static void expect_many(void)
 {
     static _Atomic bool done; // relaxed: nothing hangs on it

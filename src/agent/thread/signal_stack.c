@@ -159,7 +159,7 @@ enum signal_stack_route signal_stack_lead(void *context, siginfo_t *info, int si
     const struct unwind_bounds *alternate = &stack_alternate;
     const uintptr_t sp = *(uintptr_t *)((char *)context + arch_context_offset(ARCH_SP)),
                     below = sp - SIGNAL_FRAME_RED_ZONE;
-    // Relaxed: what comes with the runtime comes later than it.
+    // Relaxed: the runtime's stacks come later than the runtime.
     if (!is_on(&stack_of_handlers, (uintptr_t)context) ||
         (!alternate->high && flags & SA_ONSTACK &&
          atomic_load_explicit(&signal_stack_is_shared, memory_order_relaxed)))

@@ -35,7 +35,7 @@ void signal_stack_close(struct thread *thread);
 // There is such a runtime in the process. Set once, by whoever finds it.
 extern _Atomic bool signal_stack_is_shared;
 
-// The program may not register stacks any more (seccomp): what is there stays.
+// The program may not register stacks any more (seccomp): the present one stays.
 extern bool signal_stack_forbidden;
 
 enum signal_stack_route {

@@ -76,7 +76,7 @@ static void adopt(struct thread *thread)
 struct thread *thread_adopt(void)
 {
     struct thread *thread = thread_self;
-    // Acquire: who has begun it has written all that the tick needs.
+    // Acquire: the thread that has begun it has written all that the tick needs.
     if (!thread || !atomic_load_explicit(&thread->begun, memory_order_acquire))
         return NULL;
     adopt(thread);

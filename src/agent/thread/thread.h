@@ -45,8 +45,8 @@ struct thread {
     // handler reads.
     _Atomic uint32_t begun;
     uint64_t begun_ns; // when it was
-    // Its clock stands because the recording is paused. Its own handler sets it; who clears it may
-    // open the clock again.
+    // Its clock stands because the recording is paused. Its own handler sets it; the thread that
+    // clears it may open the clock again.
     _Atomic uint32_t idle;
     // The phases that it has begun (phase.h), innermost last; deeper ones are only counted.
     uint32_t phase_depth;
@@ -202,9 +202,9 @@ uint64_t thread_unsettled(const struct thread *thread, uint64_t now);
 // In a forked child: the threads of the parent do not exist; the calling one begins anew.
 void thread_after_fork(void);
 
-// A tick has come while a block was being counted: what it stands for goes where that was
-// allocated, which is where the program was. In sample.c; in normal context, at the end of such an
-// event. Node 0: there is none, the next sample has it.
+// A tick has come while a block was being counted: its time is charged where that was allocated,
+// which is where the program was. In sample.c; in normal context, at the end of such an event. Node
+// 0: there is none, the next sample has it.
 void sample_late(struct thread *thread, ref_t node);
 
 // Around exec, where a tick would find no handler any more.

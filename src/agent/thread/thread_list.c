@@ -23,8 +23,8 @@ static bool enter(void)
     return !pthread_mutex_trylock(&lock) || (!agent_in_vfork_child() && !pthread_mutex_lock(&lock));
 }
 
-// Names of threads that have not begun: who makes a thread may name it at once. The oldest goes
-// when there are more.
+// Names of threads that have not begun: their creator may name them at once. The oldest goes when
+// there are more.
 #define EARLY_NAMES 16
 
 static struct early_name {

@@ -161,7 +161,7 @@ static bool may_stay(const struct live_thread *record, const struct live_thread 
 struct live_thread *thread_record(struct thread *thread)
 {
     const phase_t phase = phase_of(thread);
-    // Before the name is read: whoever names the thread meanwhile makes it unsure again.
+    // Before the name is read: a change of the name meanwhile makes it unsure again.
     atomic_store_explicit(&thread->record_phase, (uint16_t)phase, memory_order_seq_cst);
     struct live_thread like = wanted(thread, phase), *record = thread->record;
     if (record && is_like(record, &like) && is_named_like(record, &like)) {

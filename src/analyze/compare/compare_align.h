@@ -2,7 +2,7 @@
 #ifndef CAIRN_ANALYZE_COMPARE_COMPARE_ALIGN_H
 #define CAIRN_ANALYZE_COMPARE_COMPARE_ALIGN_H
 
-// Two profiles on common ground: what compare.h measures.
+// Two profiles with common contexts, for the measures of compare.h.
 //
 // A function is the same if its name and its module are. A call site is the same place in the
 // module if both have the same build of it (build id), wherever it was loaded; else the same line

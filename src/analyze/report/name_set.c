@@ -125,7 +125,7 @@ static size_t common_end(const char *a, const char *b)
     return same;
 }
 
-// The argument that a character of a name belongs to: what is between two commas, or brackets.
+// The argument that a character of a name belongs to: the text between two commas, or brackets.
 static char *argument_at(const char *name, size_t at, char *bracket)
 {
     size_t begin = at, end = at;

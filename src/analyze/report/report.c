@@ -64,12 +64,13 @@ static int prune(struct report *report, char **error)
         return -1;
     }
     report->phi = wanted > 0 ? wanted : recorded;
-    // Of a full tree that ran out of memory, what came later may be nothing but an error.
+    // In a full tree that ran out of memory, the whole count of a later context may be an error.
     const bool sure_only = report->kind.has_errors && !report->kind.hot;
     report->tree_wholes = memory_array(profile->tree_count, sizeof *report->tree_wholes);
     for (unsigned i = 0; i < profile->tree_count; i++)
         report->tree_wholes[i] = hot_whole_tree(profile, &profile->trees[i], report->metric);
-    // Counts of Sticky Sampling may be too small: who has phi of the total may seem to have less.
+    // Counts of Sticky Sampling may be too small: a context with phi of the total may seem to have
+    // less.
     const bool sticky = report->kind.hot && strcmp(report->kind.miner, "sticky") == 0;
     const double slack = sticky ? report->kind.epsilon : 0;
     if (report->phi > 0 || sure_only)

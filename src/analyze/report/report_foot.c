@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 
-// Below the table of a report: what it does not show, what its rows mean, how to see more.
+// The text below the table of a report: hidden rows, the meaning of rows, and how to see more.
 
 #include "analyze/report/report_frame.h"
 #include "analyze/report/show_chain.h"
@@ -32,7 +32,7 @@ static void put_hidden(const struct report *report, const struct show_options *s
     bool adds_up = report->options->view != VIEW_CALLERS;
     double whole = (double)report->whole;
     if (hidden->small_count > 0 && hidden->least_percent <= 0) {
-        // A list by self with --min 0: what is missing only calls others.
+        // A list by self with --min 0: missing functions only call others.
         fprintf(out, "%s row%s without cost of their own: --sort total shows them.\n",
                 text_count(hidden->small_count).text, text_plural(hidden->small_count));
     } else if (hidden->small_count > 0) {

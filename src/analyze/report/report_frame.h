@@ -45,7 +45,7 @@ struct report_sums {
 
 struct report_sums report_sum_up(const struct report *report);
 
-// Rows that stand for no function: what they mean is said below the table.
+// Rows that stand for no function: their meaning is below the table.
 extern const struct report_explained {
     const char *name, *meaning;
 } report_explained[REPORT_EXPLAINED];

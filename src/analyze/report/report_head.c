@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 
-// Above the table of a report: what was recorded, and what of it is shown.
+// The text above the table of a report: the recording, and the selected part.
 
 #include "analyze/report/report_frame.h"
 #include "analyze/summary/sample_warning.h"

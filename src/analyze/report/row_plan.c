@@ -81,8 +81,7 @@ static void add_candidate(struct planner *planner, uint32_t node, uint32_t paren
     planner->candidates[planner->count++] = candidate;
 }
 
-// Callers end with start-up code: what has no other callers above it, but for the creator of a
-// thread.
+// Callers end with start-up code: it has no callers but the creator of a thread.
 static void find_startup_upward(struct planner *planner)
 {
     for (size_t i = planner->count; i-- > 1;) {

@@ -30,13 +30,13 @@ struct show_sheet *show_sheet_like(const struct show_sheet *sheet);
 // Whether it shows returns, and how many metrics, after the columns were chosen.
 void show_sheet_tell(const struct show_sheet *sheet, struct show_hidden *hidden);
 
-// The names of all rows, in their order: what they were without so far. The sheet frees them.
+// Names the next row, in their order. The sheet frees the name.
 void show_sheet_name(struct show_sheet *sheet, char *name);
 void show_sheet_print(struct show_sheet *sheet, FILE *out);
 void show_sheet_free(struct show_sheet *sheet);
 
-// Cost per call, with all that the calls cost below; what is called was called at least once. Cost
-// and calls may be sums over different numbers of runs.
+// Cost per call, with all that is called below; `calls` is 1 at least. Cost and calls may be sums
+// over different numbers of runs.
 static inline double show_per_call(const struct show_options *options, unsigned metric,
                                    uint64_t total, uint64_t calls)
 {

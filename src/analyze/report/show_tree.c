@@ -178,7 +178,7 @@ static void name_row(struct tree_printer *printer, const struct plan_row *row, c
     }
 }
 
-// The columns that names should have: what they need, up to a limit.
+// The columns that names should have: as many as they need, up to a limit.
 static unsigned wanted_columns(const struct tree_printer *printer)
 {
     unsigned wanted = 0;

@@ -36,7 +36,7 @@ double summary_rate(const struct profile *profile, unsigned metric,
 {
     if (!profile_is_time(&profile->metrics[metric]))
         return 0;
-    // Wall time beside CPU time: what samples cost is CPU time, but all of them are its own.
+    // Wall time beside CPU time: the cost of samples is CPU time, but all samples have wall time.
     unsigned cpu = 0;
     while (cpu < profile->metric_count && strcmp(profile->metrics[cpu].name, "cpu") != 0)
         cpu++;

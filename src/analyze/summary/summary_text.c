@@ -17,8 +17,8 @@ struct sheet {
 
 enum { VALUE_COLUMN = 13 };
 
-// A row of the list: what it is, how much, and what that means. Values are wrapped on a terminal;
-// where lines have no width, each is one line.
+// A row of the list: a title, a value, and its meaning. Values are wrapped on a terminal; where
+// lines have no width, each is one line.
 static void put(const struct sheet *sheet, const char *what, const char *format, ...)
     __attribute__((format(printf, 3, 4)));
 

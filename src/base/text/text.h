@@ -50,7 +50,7 @@ bool text_can_rewrite(FILE *out);
 const char *text_safe(const char *text);
 enum { TEXT_SAFE_KEPT = 16 };
 
-// Of a path: what follows the last slash; all of it, if nothing does.
+// Of a path: the part behind the last slash; all of it, if there is none.
 static inline const char *last_part(const char *path)
 {
     const char *slash = strrchr(path, '/');

@@ -7,7 +7,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-// Reads one character of UTF-8. Its length in bytes; 0: what stands there is not well-formed.
+// Reads one character of UTF-8. Its length in bytes; 0: malformed.
 unsigned unicode_read(const char *text, uint32_t *code);
 
 // False for control characters (C0, C1), for those that break lines, change the direction of text

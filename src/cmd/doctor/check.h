@@ -48,7 +48,7 @@ void check_events(struct checks *checks);
 // Where names for functions and lines come from.
 void check_names(struct checks *checks);
 
-// One program that can be entered: what it is written in, and which names it has.
+// Checks a program that the agent can enter: its language, and its names.
 struct launch;
 void check_program(struct checks *checks, const struct launch *launch);
 

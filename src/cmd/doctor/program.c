@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 
-// One program: what it is written in, and which names it and its libraries have.
+// Checks of a program: its language, and the names of it and its libraries.
 
 #include "base/program.h"
 #include "base/memory.h"

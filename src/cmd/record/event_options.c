@@ -183,8 +183,8 @@ static int combine_window(struct record_options *options)
     return PROCEED;
 }
 
-// Which of the events is the one that trees are made for: what is charged by a clock, if any is;
-// the others lie beside it. Calls lie in frames, where there is always a place for them.
+// The event that trees are made for: that of a clock, if there is one; the others lie beside it.
+// Calls lie in frames, where there is always a place for them.
 static void choose_main_event(struct record_options *options)
 {
     static const enum live_event order[] = {LIVE_EVENT_CPU, LIVE_EVENT_WALL, LIVE_EVENT_ALLOC,

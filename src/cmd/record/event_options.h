@@ -2,8 +2,8 @@
 #ifndef CAIRN_CMD_RECORD_EVENT_OPTIONS_H
 #define CAIRN_CMD_RECORD_EVENT_OPTIONS_H
 
-// `cairn record -e` and what belongs to it: what is sampled or counted, how often, and when. There
-// may be several events.
+// `cairn record -e` and related options: which event, how often, and when. There may be several
+// events.
 
 #include "cmd/record/record_options.h"
 

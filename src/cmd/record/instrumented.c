@@ -55,7 +55,7 @@ static bool has_hooks(Elf *elf)
     return false;
 }
 
-// *loader: what the program asks for to be loaded by, "" if nothing.
+// *loader: the loader that the program names, "" if none.
 static void read_loader(Elf *elf, char *loader, size_t size)
 {
     size_t count, bytes;

@@ -280,7 +280,7 @@ static void summarise(struct recording *recording, unsigned running,
 }
 
 // Leaves the terminal, and closes all descriptors that another process may wait for. All of our own
-// close on exec; what does not was inherited.
+// close on exec; the others were inherited.
 static void detach(void)
 {
     int nothing = open("/dev/null", O_RDWR | O_CLOEXEC);

@@ -22,8 +22,8 @@ long read_setting(const char *path, long missing)
     return read ? value : missing;
 }
 
-// The kernel itself looks at the flags first, whoever asks: any other answer to nonsense comes from
-// a filter in front of it.
+// The kernel itself checks the flags first: any other answer to invalid ones comes from a filter in
+// front of it.
 static bool reaches_kernel(void)
 {
     return syscall(SYS_perf_event_open, NULL, 0, -1, -1, ~0UL) < 0 && errno == EINVAL;

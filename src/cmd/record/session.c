@@ -138,7 +138,7 @@ void session_set_recording(struct session *session, bool recording)
 
 uint64_t session_refused(const struct session *session)
 {
-    // The program can write there: what cannot be is not believed.
+    // The program can write there: impossible values are not believed.
     uint64_t taken = atomic_load_explicit(&session->shared->slices, memory_order_relaxed);
     return taken > session->slices && taken < UINT32_MAX ? taken - session->slices : 0;
 }

@@ -2,12 +2,12 @@
 #ifndef CAIRN_CMD_RECORD_SIGNALS_H
 #define CAIRN_CMD_RECORD_SIGNALS_H
 
-// Signals that a process sends to `cairn record` are meant for the command, and passed on to it: the
-// front writes them to a pipe for the recorder, and the recorder sends them to the command. The
+// Signals that a process sends to `cairn record` are meant for the command, and passed on to it:
+// the front writes them to a pipe for the recorder, and the recorder sends them to the command. The
 // command gets those that the kernel sends, as for a key on the terminal, by itself, and so those
-// that are sent to the whole process group. These come to the recorder, too, which nobody else
-// would signal. The kernel begins with the youngest process: when the front passes such a signal
-// on, the recorder has it.
+// that are sent to the whole process group. These come to the recorder, too, which has no other
+// sender. The kernel begins with the youngest process: when the front passes such a signal on, the
+// recorder has it.
 
 #include <signal.h>
 #include <stdbool.h>

@@ -168,7 +168,7 @@ static int check_hot_memory(const struct record_options *options)
     const double wanted = counters * COUNTER_BYTES + PROCESS_BYTES;
     if (wanted <= (double)options->memory)
         return PROCEED;
-    // Whole megabytes, rounded up: what is said here works when it is typed.
+    // Whole megabytes, rounded up: the suggested value must work.
     const uint64_t megabytes = ((uint64_t)wanted >> 20) + 1;
     const double smallest = COUNTER_BYTES / ((double)options->memory - PROCESS_BYTES);
     return MISUSE("an error of %g takes %.0f counters, and --memory %s is too small for them: "

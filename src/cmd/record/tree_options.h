@@ -2,8 +2,8 @@
 #ifndef CAIRN_CMD_RECORD_TREE_OPTIONS_H
 #define CAIRN_CMD_RECORD_TREE_OPTIONS_H
 
-// `cairn record --tree` and what belongs to it: what of the contexts met is kept, and in how much
-// memory. Only here are phi and epsilon fractions; the agent counts in whole numbers.
+// `cairn record --tree` and related options: which contexts are kept, and in how much memory. Only
+// here are phi and epsilon fractions; the agent counts in whole numbers.
 
 #include "live/live.h"
 #include <stdbool.h>

@@ -53,7 +53,7 @@ void entries_quieten(uintptr_t back, bool alone);
 // not our trap. Signal-safe.
 uintptr_t entries_trapped(uintptr_t pc);
 
-// True if the byte after an entry's call is `address`: what a hook finds as its return address.
+// True if `address` is the byte after an entry's call: the return address of a hook.
 bool entries_is_return(uintptr_t address);
 
 // True if the address lies between an entry and the hook. Signal-safe.

@@ -100,7 +100,7 @@ static uintptr_t entry_of(const struct extent *extent, size_t i)
     return extent->module->entry[extent->number ? extent->number[i] : i];
 }
 
-// One system call for all entries within a chunk; what lies between them is written as it is.
+// One system call for all entries within a chunk; the bytes between them are written as they are.
 static int write_entries(int fd, const struct extent *extent, bool on, enum switch_pass pass,
                          struct entry_chunk chunk)
 {

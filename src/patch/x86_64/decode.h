@@ -75,7 +75,7 @@ static inline uintptr_t decode_target(const struct instruction *instruction, uin
     return address + instruction->length + (uintptr_t)instruction->immediate;
 }
 
-// endbr64, and no-ops of any length: what compilers pad with.
+// endbr64, and no-ops of any length: the padding of compilers.
 bool decode_is_landing_pad(const struct instruction *instruction);
 bool decode_is_padding(const struct instruction *instruction);
 

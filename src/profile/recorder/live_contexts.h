@@ -2,8 +2,8 @@
 #ifndef CAIRN_PROFILE_RECORDER_LIVE_CONTEXTS_H
 #define CAIRN_PROFILE_RECORDER_LIVE_CONTEXTS_H
 
-// The contexts that a process asked for, from its slice to the profile: what is new since the last
-// time. Nothing there is believed; what makes no sense is found out by whoever decodes.
+// The contexts that a process asked for, from its slice to the profile: the new ones since the last
+// time. Nothing there is believed; decoding finds the parts that make no sense.
 
 #include "profile/write_records.h"
 

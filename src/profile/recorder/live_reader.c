@@ -92,7 +92,7 @@ bool live_reader_ready(const struct live_reader *reader, uint32_t *pid)
     const struct live_process *process = process_of(reader);
     if (reader->bytes < sizeof *process)
         return false;
-    // The agent writes, we read. Acquire pairs with its release: what stands below is readable.
+    // The agent writes, we read. Acquire pairs with its release: the fields below are readable.
     uint32_t state = atomic_load_explicit(&process->state, memory_order_acquire);
     *pid = __atomic_load_n(&process->pid, __ATOMIC_RELAXED);
     return state == LIVE_RUNNING || state == LIVE_ENDED;

@@ -87,7 +87,7 @@ static bool find_index(const struct scan *scan, ref_t ref, uint32_t *index)
     return low > 0 && in_run(scan, low - 1, scan->at, ref, index);
 }
 
-// Values of a node have become others: what the totals make of that.
+// Values of a node have changed: updates the totals.
 static void count_news(struct scan *scan, bool is_frame, unsigned metric, uint64_t more)
 {
     if (is_frame && scan->sink->follows_calls)
@@ -431,7 +431,7 @@ static void read_phase(char *to, const struct arena *arena, uint64_t bytes, ref_
         to[i] = phase->text[i] < ' ' || phase->text[i] == 0x7f ? '?' : phase->text[i];
 }
 
-// Bytes as they are: whoever shows a name makes it fit to be shown.
+// Bytes as they are: code that shows a name escapes it.
 static void read_name(char *to, const struct live_thread *thread)
 {
     for (size_t i = 0; i < THREAD_NAME_BYTES - 1; i++)

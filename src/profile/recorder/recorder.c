@@ -341,7 +341,7 @@ static bool worth_compacting(const struct recorder *recorder)
 // Updating
 
 // Keeps bytes that cannot be written: the next update tries again. If it becomes too much, the file
-// stays as it is for good: what comes later would refer to what is missing.
+// stays as it is for good: later records would refer to missing ones.
 static int flush(struct recorder *recorder)
 {
     struct bytes *out = &recorder->batch.out;

@@ -83,8 +83,8 @@ void recorder_startup(struct recorder *recorder,
 // Reads what has changed and appends it in one write. Cheap when nothing did. 0 or -errno.
 int recorder_update(struct recorder *recorder);
 
-// The command, whose pid is known to the recorder by its slice, has ended: what it has used, with
-// all that it has waited for.
+// The command, whose pid is known to the recorder by its slice, has ended: its CPU time, with that
+// of children that it waited for.
 void recorder_command_ended(struct recorder *recorder, uint32_t pid, uint64_t cpu_ns);
 
 void recorder_totals(const struct recorder *recorder, struct recorder_totals *totals);

@@ -69,7 +69,7 @@ static uint64_t next_written(const struct recorder *recorder, uint64_t slice)
 
 int recorder_find_slices(struct recorder *recorder)
 {
-    // Every agent adds one, we read. Relaxed: what is in a slice has its own order (its state).
+    // Every agent adds one, we read. Relaxed: the content of a slice has its own order (its state).
     uint64_t slices = atomic_load_explicit(&recorder->session->slices, memory_order_relaxed);
     struct stat status;
     if (recorder->slice_bytes == 0 || fstat(recorder->memory, &status) < 0)
@@ -185,7 +185,7 @@ static bool update_process(struct recorder *recorder, struct recorded_process *p
             return true;
         welcome(recorder, process, pid);
     }
-    // Asked before reading: what is read of a process that was gone by then is all there is.
+    // Asked before reading: then all of a process that is gone has been read.
     bool gone = process->ends || !liveness_lasts(&process->presence);
     bool changed = live_reader_update(process->reader, process->index, bytes,
                                       gone ? PROCESS_IS_GONE : PROCESS_RUNS, &recorder->sink);

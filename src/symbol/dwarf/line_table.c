@@ -25,7 +25,7 @@ struct linetable_frame {
 
 static const char magic[8] = "cairnLT1";
 
-// As deep as inlining is followed, and some more. Nobody has more than a million hot addresses.
+// As deep as inlining is followed, and some more. No profile has more than a million hot addresses.
 enum { DEEPEST = 1024, MOST_ENTRIES = 1 << 20, MOST_FRAMES = 1 << 24, MOST_TEXT = 1 << 28 };
 
 static uint64_t checksum_of(const void *bytes, size_t size)

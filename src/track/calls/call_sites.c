@@ -88,7 +88,7 @@ static int apply_changes(void)
     return error;
 }
 
-// Through a stub: what has no room for a call of five bytes, or whose operand is on the stack.
+// Through a stub: calls without room for five bytes, or with an operand on the stack.
 static bool lead_through_stub(struct site *site, bool within)
 {
     const struct stub_plan plan = {
@@ -314,7 +314,7 @@ static int take_module(struct follow_module *module)
 int calls_sites_take_pending(void)
 {
     int error = 0;
-    // A signal's handler may come here, too: whoever takes it does it.
+    // A signal's handler may come here, too: the one that takes it does it.
     if (!atomic_exchange_explicit(&calls_modules.pending, false, memory_order_relaxed))
         return 0;
     const unsigned count = atomic_load_explicit(&calls_modules.count, memory_order_relaxed);

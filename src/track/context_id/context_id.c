@@ -29,7 +29,7 @@ static struct {
 
 void context_id_start(struct arena *arena, struct live_contexts *live)
 {
-    // In a child, what the parent's numbers mean is not known here: its own are others.
+    // In a child, the meaning of the parent's numbers is not known here: its own are others.
     live->first = asked.live ? asked.live->first + asked.intern.used : 0;
     asked.arena = arena;
     asked.live = live;

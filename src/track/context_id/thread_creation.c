@@ -24,7 +24,7 @@ static struct {
 static const struct live_creation_step *step_in(const struct arena *arena,
                                                 const struct live_creations *live, uint32_t number)
 {
-    // Acquire: what is counted is whole. The program may have scribbled over all of it.
+    // Acquire: all counted steps are whole. The program may have scribbled over all of it.
     const uint32_t index = number - 1;
     if (index >= atomic_load_explicit(&live->count, memory_order_acquire) ||
         index >= LIVE_CREATION_STEPS)

@@ -67,7 +67,7 @@ bool marker_is_mine(const struct marker *marker)
            atomic_load_explicit(&marker->entry->cfa, memory_order_relaxed) == marker->slot + 8;
 }
 
-// Gives the entry back; whoever wins the exchange was its last owner.
+// Gives the entry back; the thread that wins the exchange was its last owner.
 static void release(struct marker *marker)
 {
     struct marker *mine = marker;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// The marker's stub: what a marked frame returns into. See marker.h for the idea.
+// The marker's stub: a marked frame returns into it. See marker.h for the idea.
 
     .hidden marker_code, marker_code_end, marker_stub, marker_table, marker_returned
     .hidden marker_personality, marker_resume, marker_resume_target

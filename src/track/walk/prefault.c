@@ -4,7 +4,7 @@
 
 #define LARGE (UINT64_C(4) << 20) // a tree that is worth it
 
-// Relaxed: who comes at the same time makes the same page again, which is harmless.
+// Relaxed: a thread that comes at the same time makes the same page again, which is harmless.
 _Atomic uint64_t prefault_next = LARGE;
 
 void prefault_prepare(const struct arena *arena, uint64_t used)

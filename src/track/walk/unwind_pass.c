@@ -80,8 +80,8 @@ static bool push(struct unwind_pass *pass, const struct unwind_frame *left,
 {
     struct walker *walker = pass->walker;
     if (UNLIKELY(unmarkable_is_agent(left->function))) {
-        // Not the program's own: what the agent called was called, for the reader, from where the
-        // agent was.
+        // Not the program's own: for the reader, functions that the agent called were called from
+        // where the agent was.
         if (pass->low == walker->capacity) {
             pass->statement = caller ? caller->place : 0;
         } else {
@@ -126,8 +126,7 @@ static bool push(struct unwind_pass *pass, const struct unwind_frame *left,
     return true;
 }
 
-// True where the walk runs into the marker's own code at work: what lies below is the top of the
-// list.
+// True if the walk runs into the marker's own code at work: the frame below is the top of the list.
 static bool at_stub_at_work(const struct unwind_pass *pass)
 {
     const struct unwind_frame *frame = &pass->cursor.frame;

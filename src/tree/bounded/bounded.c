@@ -261,7 +261,8 @@ static ref_t make_child(const struct arena *arena, struct bounded *bounded, ref_
     *chain = ref;
     parent->child++;
     bounded_use_edge(arena, bounded, edge);
-    // Release, both: who sees the edge, or the count, sees the parent and no values of before.
+    // Release, both: a reader that sees the edge, or the count, sees the parent and no earlier
+    // values.
     __atomic_store_n(&node->edge, edge, __ATOMIC_RELEASE);
     struct node_block *block = arena_at(arena, bounded->block);
     if (bounded->next_node > atomic_load_explicit(&block->used, memory_order_relaxed))

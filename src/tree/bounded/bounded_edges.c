@@ -109,8 +109,8 @@ void bounded_drop_edge(const struct arena *arena, struct bounded *bounded, ref_t
 
 static void tell_readers(struct bounded *bounded)
 {
-    // The owner writes, readers compare. Release: who sees new contents behind an old reference can
-    // see the new number as well.
+    // The owner writes, readers compare. Release: a reader that sees new contents behind an old
+    // reference can see the new number as well.
     atomic_fetch_add_explicit(&bounded->edge_epoch, 1, memory_order_release);
 }
 

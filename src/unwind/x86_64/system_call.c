@@ -125,7 +125,7 @@ static size_t load_bytes(const unsigned char *code, unsigned char before, long *
     return 0;
 }
 
-// An instruction, as far as it lies before the call: what is behind that may not be readable.
+// An instruction, as far as it lies before the call: the bytes behind that may not be readable.
 struct code_window {
     unsigned char code[8];
 };

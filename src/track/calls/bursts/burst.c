@@ -35,7 +35,7 @@ static struct lock turn;
 static _Atomic bool running;             // relaxed: a thread that sees it late is one call late
 static const struct calls_thread *owner; // its tick began the burst
 static uint64_t random_state = UINT64_C(0x9e3779b97f4a7c15);
-// Changed by who has the turn; anyone compares. Relaxed: who sees it late joins late.
+// Changed by who has the turn; anyone compares. Relaxed: a thread that sees it late joins late.
 static _Atomic uint32_t number;
 
 static uint64_t next_random(void)

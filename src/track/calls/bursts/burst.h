@@ -16,7 +16,7 @@
 // burst begins one, for all. So it is a matter of what the program does, and not of what else the
 // machine has to do. Chance makes intervals a little longer or shorter, or bursts might keep step
 // with what the program does again and again. Each thread then takes part at its own pace
-// (burst_pace.h): what its calls count for makes up for what is not followed, so that counts are
+// (burst_pace.h). The weight of its calls makes up for those that are not followed, so counts are
 // estimates of how often the program called. The burst is over when the thread that has begun it is
 // through.
 //

@@ -211,9 +211,9 @@ static void learn(struct pace *pace, uint64_t sample)
     pace->following_ps = most(fresh, LEAST_FOLLOWING_PS);
 }
 
-// Where calls are seldom, what following adds is lost in how much the time between them varies. A
-// few calls can show that it is less, but not that it is more: an estimate that is too high may be
-// why they are so few.
+// Where calls are seldom, the cost of following is lost in the variation of the time between them.
+// A few calls can show that it is less, but not that it is more: an estimate that is too high may
+// be why they are so few.
 static bool tells(const struct pace *pace, uint64_t sample)
 {
     return (pace->calls >= LEAST_LESSON || (pace->calls && sample < pace->following_ps)) &&
@@ -356,7 +356,7 @@ bool pace_turn(struct pace *pace, const struct pace_options *options, uint64_t n
 
 void pace_rest(struct pace *pace, uint64_t now, int64_t *cell)
 {
-    // Another thread has ended the burst, who knows when.
+    // Another thread has ended the burst, at an unknown time.
     if (pace->state == PACE_FOLLOWING) {
         const uint64_t calls = followed(pace, *cell),
                        took = calls * (pace->before_ps + pace->following_ps) / 1000;

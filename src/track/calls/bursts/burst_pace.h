@@ -110,7 +110,7 @@ void pace_open(struct pace *pace, uint64_t interval_ns, uint64_t owed_ns, uint64
 // The time that no call stands for yet.
 uint64_t pace_owed(const struct pace *pace, uint64_t now);
 
-// No burst is running: what was cut short is settled, and the cell made ready for the next.
+// No burst is running: settles one that was cut short, and makes the cell ready for the next.
 void pace_rest(struct pace *pace, uint64_t now, int64_t *cell);
 
 // A burst was let pass: the time up to now is accounted for.
@@ -129,7 +129,7 @@ bool pace_lap(struct pace *pace, uint64_t ticks, int64_t *cell);
 bool pace_meet(struct pace *pace, const struct pace_options *options, uint32_t burst, uint64_t now,
                int64_t *cell);
 
-// The thread follows now: what it took to get there was not the program's.
+// The thread follows now: the time to get there was not the program's.
 void pace_follow(struct pace *pace, uint64_t now);
 
 // A slice is used up. True if there is another, and this call is its first.
