@@ -5,7 +5,7 @@
 #include "loadmap/loadmap.h"
 #include "track/context_id/id_memo.h"
 #include "track/context_id/thread_creation.h"
-#include "track/walk/marker.h"
+#include "track/walk/program_frames.h"
 #include "track/walk/unmarkable.h"
 #include <signal.h>
 #include <sys/mman.h>
@@ -130,41 +130,21 @@ void context_id_publish(struct live_sections *sections, ref_t ref)
 // ---- by a walk
 
 // Frames youngest first. *cut: there are more, which are not known.
-static uint32_t walk(struct context_id_thread *thread, const struct context_place *at,
-                     place_t *point, bool *cut)
+static uint32_t walk(struct context_id_thread *thread, struct program_frames *frames, bool *cut)
 {
-    struct unwind_cursor cursor;
-    enum verdict verdict = VERDICT_BAD_STACK;
-    const bool own = at->sp >= at->stack.low && at->sp < at->stack.high;
-    // The marker may be on the return address of the function that asks.
-    const uintptr_t truth_of_pc = marker_is_stub(at->pc) ? marker_truth(at->sp) : at->pc;
-    unwind_start_here(&cursor, truth_of_pc ? truth_of_pc : at->pc, at->sp, at->bp,
-                      (struct unwind_bounds){own ? at->sp : at->stack.high, at->stack.high});
-    *point = cursor.frame.place;
-    uint32_t count = 0;
+    // The thread's first function may have left by a jump, and be known by its slot alone.
     const uintptr_t root_slot = encode_context_root_slot();
-    for (bool on = true; on && count < CONTEXT_ID_FRAMES;) {
-        on = unwind_step(&cursor, &verdict) == UNWIND_OK;
-        const struct unwind_frame *left = on ? &cursor.left : &cursor.frame;
-        // For the reader, functions that the agent called were called from where the agent was.
-        if (!unmarkable_is_agent(left->function))
-            thread->frames[count++] = (struct edge){0, left->function};
-        // The thread's first function may have left by a jump, and be known by its slot alone.
-        if (on && left->ra_slot && left->ra_slot == root_slot) {
+    struct program_frame frame;
+    uint32_t count = 0;
+    while (count < CONTEXT_ID_FRAMES && program_frames_next(frames, &frame)) {
+        const bool is_root = frame.slot && frame.slot == root_slot;
+        thread->frames[count++] = (struct edge){is_root ? 0 : frame.site, frame.function};
+        if (is_root) {
             *cut = false;
             return count;
         }
-        if (on && marker_is_stub(cursor.frame.pc)) {
-            const uintptr_t truth = marker_truth(cursor.left.cfa);
-            on = truth != 0;
-            if (on)
-                unwind_correct(&cursor, truth);
-        }
-        if (on && count)
-            thread->frames[count - 1].site =
-                cursor.frame.place + (cursor.frame.flags & FRAME_INTERRUPTED ? 1 : 0);
     }
-    *cut = verdict != VERDICT_COMPLETE;
+    *cut = frames->verdict != VERDICT_COMPLETE;
     return count;
 }
 
@@ -250,15 +230,16 @@ static struct context_id by_walk(struct context_id_thread *thread,
                                  const struct context_place *place)
 {
     struct context_id value = {0};
-    place_t point;
+    struct program_frames frames;
     bool cut;
-    if (!has_origin(thread))
+    if (!has_origin(thread) ||
+        !program_frames_begin(&frames, place->pc, place->sp, place->bp, place->stack))
         return value;
-    uint32_t count = walk(thread, place, &point, &cut);
+    uint32_t count = walk(thread, &frames, &cut);
     count = cut_at_root(thread, count, root ? loadmap_place(root) : 0, &cut);
     if (!context_id_lock())
         return value;
-    value = intern_frames(&asked.intern, thread, thread->walked_origin, count, cut, point);
+    value = intern_frames(&asked.intern, thread, thread->walked_origin, count, cut, frames.point);
     context_id_unlock();
     return value;
 }

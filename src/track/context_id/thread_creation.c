@@ -4,7 +4,7 @@
 #include "base/lock.h"
 #include "base/signal_mask.h"
 #include "loadmap/loadmap.h"
-#include "track/walk/marker.h"
+#include "track/walk/program_frames.h"
 #include <signal.h>
 #include <sys/syscall.h>
 #include <unistd.h>
@@ -105,32 +105,16 @@ static uint32_t step_behind(uint32_t parent, struct live_creation_step step)
 // Frames youngest first, as trees have them. The number of them; 0: not all of them are known.
 static uint32_t walk(const struct creation_place *at, place_t *site)
 {
-    struct unwind_cursor cursor;
-    enum verdict verdict = VERDICT_BAD_STACK;
-    const bool own = at->sp >= at->stack.low && at->sp < at->stack.high;
-    // The marker may be on the return address of the function that creates threads itself.
-    const uintptr_t pc = marker_is_stub(at->pc) ? marker_truth(at->sp) : at->pc;
-    if (!pc)
-        return 0;
-    unwind_start_here(&cursor, pc, at->sp, at->bp,
-                      (struct unwind_bounds){own ? at->sp : at->stack.high, at->stack.high});
-    *site = cursor.frame.place;
+    struct program_frames frames;
+    struct program_frame frame;
     uint32_t count = 0;
-    for (bool on = true; on && count < MOST_FRAMES; count++) {
-        struct live_creation_step *frame = &creation.walked[count];
-        on = unwind_step(&cursor, &verdict) == UNWIND_OK;
-        *frame = (struct live_creation_step){.function =
-                                                 on ? cursor.left.function : cursor.frame.function};
-        if (on && marker_is_stub(cursor.frame.pc)) {
-            const uintptr_t truth = marker_truth(cursor.left.cfa);
-            if (!truth)
-                return 0;
-            unwind_correct(&cursor, truth);
-        }
-        if (on)
-            frame->site = cursor.frame.place + (cursor.frame.flags & FRAME_INTERRUPTED ? 1 : 0);
-    }
-    return verdict == VERDICT_COMPLETE ? count : 0;
+    if (!program_frames_begin(&frames, at->pc, at->sp, at->bp, at->stack))
+        return 0;
+    *site = frames.point;
+    while (count < MOST_FRAMES && program_frames_next(&frames, &frame))
+        creation.walked[count++] =
+            (struct live_creation_step){.site = frame.site, .function = frame.function};
+    return frames.verdict == VERDICT_COMPLETE ? count : 0;
 }
 
 #define WALKS_MOST 8

@@ -1,0 +1,51 @@
+// SPDX-License-Identifier: MIT
+#include "track/walk/program_frames.h"
+#include "track/walk/marker.h"
+#include "track/walk/unmarkable.h"
+
+bool program_frames_begin(struct program_frames *frames, uintptr_t pc, uintptr_t sp, uintptr_t bp,
+                          struct unwind_bounds stack)
+{
+    const bool own = sp >= stack.low && sp < stack.high;
+    const uintptr_t truth = marker_is_stub(pc) ? marker_truth(sp) : pc;
+    if (!truth)
+        return false;
+    unwind_start_here(&frames->cursor, truth, sp, bp,
+                      (struct unwind_bounds){own ? sp : stack.high, stack.high});
+    frames->point = frames->cursor.frame.place;
+    frames->verdict = VERDICT_BAD_STACK;
+    frames->more = true;
+    return true;
+}
+
+static bool step(struct program_frames *frames)
+{
+    struct unwind_cursor *cursor = &frames->cursor;
+    if (unwind_step(cursor, &frames->verdict) != UNWIND_OK)
+        return false;
+    if (!marker_is_stub(cursor->frame.pc))
+        return true;
+    const uintptr_t truth = marker_truth(cursor->left.cfa);
+    if (truth)
+        unwind_correct(cursor, truth);
+    return truth;
+}
+
+bool program_frames_next(struct program_frames *frames, struct program_frame *frame)
+{
+    const struct unwind_cursor *cursor = &frames->cursor;
+    bool found = false;
+    *frame = (struct program_frame){0};
+    while (frames->more && !(found && !unmarkable_is_agent(cursor->frame.function))) {
+        const place_t function = cursor->frame.function;
+        frames->more = step(frames);
+        if (!found && !unmarkable_is_agent(function)) {
+            found = true;
+            frame->function = function;
+            frame->slot = frames->more ? cursor->left.ra_slot : 0;
+        }
+        if (found && frames->more)
+            frame->site = cursor->frame.place + (cursor->frame.flags & FRAME_INTERRUPTED ? 1 : 0);
+    }
+    return found;
+}

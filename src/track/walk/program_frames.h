@@ -1,0 +1,38 @@
+// SPDX-License-Identifier: MIT
+#ifndef CAIRN_TRACK_WALK_PROGRAM_FRAMES_H
+#define CAIRN_TRACK_WALK_PROGRAM_FRAMES_H
+
+// The frames of the calling thread's stack as the program made them, youngest first. The marker is
+// replaced by the return address that it stands for. A function that the agent has called was called,
+// for a reader, from where the agent was.
+//
+//   struct program_frames frames;
+//   if (program_frames_begin(&frames, pc, sp, bp, stack))
+//       while (program_frames_next(&frames, &frame)) ...
+//   frames.verdict      how it ended
+//
+// A sample of this thread may move the marker meanwhile: then the walk ends as one that is cut.
+
+#include "unwind/unwind.h"
+
+struct program_frame {
+    place_t function;
+    place_t site;   // the return address in its caller; 0: it has none
+    uintptr_t slot; // where that lies; 0: not known
+};
+
+struct program_frames {
+    struct unwind_cursor cursor;
+    place_t point;        // where the youngest frame goes on
+    enum verdict verdict; // VERDICT_COMPLETE: the frames reached the root
+    bool more;
+};
+
+// From a call that returns to pc, with the stack and the frame pointer as they are then. False: the
+// marker was at pc, and is not any more.
+bool program_frames_begin(struct program_frames *frames, uintptr_t pc, uintptr_t sp, uintptr_t bp,
+                          struct unwind_bounds stack);
+
+bool program_frames_next(struct program_frames *frames, struct program_frame *frame);
+
+#endif
