@@ -2,7 +2,7 @@
 # Counts the words of texts, sorts them, and looks for anagrams: some seconds of work for Perl's regular expressions,
 # hashes and sort.
 #
-#   cairn record -- perl examples/words.pl src/*/*.c
+#   cairn record -- perl examples/words.pl src/*/*.c src/*/*/*.c
 
 use strict;
 use warnings;
