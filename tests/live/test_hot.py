@@ -291,9 +291,9 @@ class Misuse(HotTest):
             with self.subTest(share=share):
                 self.refuse("--tree", f"hot:{share}", says="hot:")
                 self.refuse("--tree", f"hot:1e-4,{share}", says="hot:")
-        self.refuse("--tree", "hot:1e-4,1e-4", says="smaller than phi, 0.0001")
+        self.refuse("--tree", "hot:1e-4,1e-4", says="smaller than PHI, 0.0001")
         self.refuse("--tree", "hot:1e-4,1e-3", says="2e-05")
-        self.refuse("--tree", "hot:1e-12", says="the smallest epsilon that works is 1e-08")
+        self.refuse("--tree", "hot:1e-12", says="the smallest EPS is 1e-08")
 
     def test_memory(self):
         self.refuse("--tree", "hot", "--memory", "1M", says="--memory 4M would do")
@@ -303,7 +303,7 @@ class Misuse(HotTest):
     def test_bounded(self):
         for depth in ("0", "-1", "1.5", "many", ""):
             with self.subTest(depth=depth):
-                self.refuse("--tree", f"bounded:{depth}", says="at least 1")
+                self.refuse("--tree", f"bounded:{depth}", says="from 1 to 4096")
         self.refuse("--tree", "bounded", "--tree-memory", "1k", says="--tree-memory 16k at least")
         self.refuse("--tree", "bounded", "--tree-memory", "9M", "--memory", "1M", says="--memory 10M")
         self.refuse("--tree", "bounded", "--purge", "some", says="age or all")
