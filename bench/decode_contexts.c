@@ -100,7 +100,8 @@ static void make_contexts(struct run *run)
                 break;
             context_call(&state, numbering_word(&run->numbering, chosen),
                          dictionary_base(run->numbering.dictionary) +
-                             numbering_own(&run->numbering, chosen));
+                             dictionary_own(run->numbering.dictionary,
+                                            graph_edge(&run->graph, chosen)->callee));
             at = graph_edge(&run->graph, chosen)->callee;
             run->edges++;
         }

@@ -99,7 +99,8 @@ static void check_context(struct run *run, struct context_state *state, const ui
     for (uint32_t i = 0; i < depth; i++)
         context_call(state, numbering_word(&run->numbering, path[i]),
                      dictionary_base(run->numbering.dictionary) +
-                         numbering_own(&run->numbering, path[i]));
+                         dictionary_own(run->numbering.dictionary,
+                                        graph_edge(&run->graph, path[i])->callee));
     struct encoded_context context = encoded_context_of(state, last->callee);
     int64_t count =
         context_decode(&run->graph, run->numbering.dictionary, &context, decoded, DEEPEST);

@@ -193,12 +193,9 @@ uint64_t intern_stack(struct intern *intern, uint32_t stamp, uint32_t origin,
     return (uint64_t)stamp << 32 | node;
 }
 
-uint32_t intern_ready(const struct intern *intern, uint32_t from)
+uint32_t intern_ready(const struct intern_node *nodes, uint32_t from, uint32_t capacity)
 {
-    uint32_t used = __atomic_load_n(&intern->used, __ATOMIC_RELAXED);
-    if (used > intern->capacity)
-        used = intern->capacity;
-    while (from < used && __atomic_load_n(&intern->node[from].level, __ATOMIC_ACQUIRE))
+    while (from < capacity && __atomic_load_n(&nodes[from].level, __ATOMIC_ACQUIRE))
         from++;
     return from;
 }

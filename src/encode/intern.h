@@ -100,7 +100,7 @@ int intern_context(const struct intern *intern, uint64_t id, uint64_t handle, ui
                    struct cc_entry *stack, uint32_t limit, struct encoded_context *context,
                    struct intern_origin *origin);
 
-// Nodes that may be read by now: all below are whole.
-uint32_t intern_ready(const struct intern *intern, uint32_t from);
+// How many nodes may be read by now: all below are whole.
+uint32_t intern_ready(const struct intern_node *nodes, uint32_t from, uint32_t capacity);
 
 #endif

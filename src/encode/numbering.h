@@ -64,12 +64,6 @@ static inline const struct code *numbering_code(const struct numbering *numberin
     return series_at(&numbering->codes, edge);
 }
 
-// The id that the function called by an edge begins with when it is pushed, without the base.
-static inline uint64_t numbering_own(const struct numbering *numbering, uint32_t edge)
-{
-    return dictionary_own(numbering->dictionary, graph_edge(numbering->graph, edge)->callee);
-}
-
 // What a call by an edge does to the state of its thread: see state.h.
 static inline int64_t numbering_word(const struct numbering *numbering, uint32_t edge)
 {

@@ -9,8 +9,10 @@
 static inline void encoded_call(struct context_state *state, const struct numbering *numbering,
                                 uint32_t edge)
 {
+    const struct dictionary *dictionary = numbering->dictionary;
+    const uint32_t callee = graph_edge(numbering->graph, edge)->callee;
     context_call(state, numbering_word(numbering, edge),
-                 dictionary_base(numbering->dictionary) + numbering_own(numbering, edge));
+                 dictionary_base(dictionary) + dictionary_own(dictionary, callee));
 }
 
 static inline void encoded_return(struct context_state *state, const struct numbering *numbering,

@@ -73,7 +73,8 @@ static void write_all(struct writing *writing)
     // A silent jump may have made several necessary.
     for (; writing->stamps <= writing->program.options.stamp; writing->stamps++)
         serial_dictionary(&writing->out, writing->program.dictionaries[writing->stamps]);
-    uint32_t ready = intern_ready(&writing->intern, writing->nodes);
+    const struct intern *intern = &writing->intern;
+    uint32_t ready = intern_ready(intern->node, writing->nodes, intern->capacity);
     serial_stacks(&writing->out, &writing->intern.node[writing->nodes], writing->nodes, ready);
     writing->nodes = ready;
 }
@@ -346,7 +347,7 @@ static void test_threads(void **unused)
         struct cc_entry expected[3] = {{k % 7, 1, 0}, {k % 11, 2, 0}, {k % 131, 3, k % 3}};
         assert_memory_equal(stack, expected, context.depth * sizeof stack[0]);
     }
-    assert_int_equal(intern_ready(&shared, 1), shared.used);
+    assert_int_equal(intern_ready(shared.node, 1, shared.capacity), shared.used);
     free(memory);
     free(handles);
 }

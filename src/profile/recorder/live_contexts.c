@@ -22,13 +22,11 @@ uint32_t live_contexts_ready(const struct live_contexts_told *told,
                              const struct live_contexts *contexts, const struct arena *arena,
                              uint64_t bytes)
 {
-    uint32_t capacity, ready = told->nodes ? told->nodes : 1;
+    uint32_t capacity;
     const struct intern_node *nodes = nodes_of(contexts, arena, bytes, &capacity);
     if (!nodes || !atomic_load_explicit(&contexts->asked, memory_order_relaxed))
         return 0;
-    while (ready < capacity && __atomic_load_n(&nodes[ready].level, __ATOMIC_ACQUIRE))
-        ready++;
-    return ready;
+    return intern_ready(nodes, told->nodes ? told->nodes : 1, capacity);
 }
 
 uint64_t live_contexts_reserved(const struct live_contexts *contexts, const struct arena *arena,

@@ -92,7 +92,8 @@ static bool is_here_to_stay(uintptr_t address)
     return here;
 }
 
-uintptr_t encode_function_start(uintptr_t pc)
+// Where the function begins that a pc is in; 0: no table covers it.
+static uintptr_t function_start(uintptr_t pc)
 {
     uintptr_t start = 0;
     if (patch_lock())
@@ -113,7 +114,7 @@ static uintptr_t entered_by(uintptr_t address)
     const uintptr_t bound =
         is_here_to_stay(address) ? encode_resolve_target(address, address, 0) : 0;
     const uintptr_t entered = bound ? bound : address;
-    const uintptr_t start = is_here_to_stay(entered) ? encode_function_start(entered) : 0;
+    const uintptr_t start = is_here_to_stay(entered) ? function_start(entered) : 0;
     return start ? start : entered;
 }
 
@@ -342,7 +343,7 @@ static void look_at(uint32_t function)
         return;
     }
     // Where nothing would be patched, nothing is missed.
-    if (!is_here_to_stay(address) || !encode_function_start(address) ||
+    if (!is_here_to_stay(address) || !function_start(address) ||
         sites_find(address, &list, &found) || (stays && list.count + stayed_count > 0)) {
         // Nobody knows where it leads to, nor what leads to it by a jump.
         encode_function_of(function)->flags |= FUNCTION_OUTSIDE | FUNCTION_OPEN;

@@ -17,8 +17,6 @@ uint32_t encode_jump_edge(struct encode_site *site, uintptr_t target);
 // A function may go there silently; `behind` the instruction that does it. A target of 0 is not
 // known.
 void encode_add_silent(uint32_t from, uintptr_t behind, uintptr_t target, enum edge_kind kind);
-// Where the function begins that a pc is in; 0: no table covers it.
-uintptr_t encode_function_start(uintptr_t pc);
 void encode_count_graph(void);
 
 struct encode_site *encode_site_of(const struct site *site); // signal-safe

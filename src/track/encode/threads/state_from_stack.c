@@ -13,7 +13,8 @@ static bool in_stack(const struct encode_thread *thread, uintptr_t slot)
     return slot >= thread->stack.low && slot < thread->stack.high;
 }
 
-bool encode_leads_to(uint32_t from, uint32_t function)
+// Whether a function leads to another by silent edges.
+static bool leads_to(uint32_t from, uint32_t function)
 {
     uint32_t edges[SILENT_MOST];
     return silent_path(&encode.graph, SILENT_ALL, from, function, edges) >= 0;
@@ -28,7 +29,7 @@ static bool is_root(const struct encode_thread *thread, place_t place)
     const uint32_t root = thread->state->context.root;
     if (function == GRAPH_NONE || graph_function(&encode.graph, root)->first_out == GRAPH_NONE)
         return false;
-    return encode_leads_to(root, function);
+    return leads_to(root, function);
 }
 
 // The return slot of the oldest frame of the root; what lies above it is not ours.
@@ -132,7 +133,7 @@ static uint32_t edge_of(const struct encode_site *site, const struct encode_fram
     uint32_t at = graph_find_site(graph, frame->site);
     for (edge = at == GRAPH_NONE ? at : graph_site(graph, at)->first_edge; edge != GRAPH_NONE;
          edge = graph_edge(graph, edge)->next_at_site)
-        if (encode_leads_to(graph_edge(graph, edge)->callee, function))
+        if (leads_to(graph_edge(graph, edge)->callee, function))
             return edge;
     return GRAPH_NONE;
 }

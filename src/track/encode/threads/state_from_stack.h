@@ -7,10 +7,7 @@
 #include "patch/sites.h"
 #include "track/encode/threads/threads.h"
 
-// Whether a function leads to another by jumps that change nothing. Signal-safe, as are the next
-// ones.
-bool encode_leads_to(uint32_t from, uint32_t function);
-// Walks to the root. False: it was not met.
+// Walks to the root. False: it was not met. Signal-safe, as are the next ones.
 bool encode_walk(struct encode_thread *thread, struct unwind_cursor *cursor);
 // The same behind the frames that are there already.
 bool encode_walk_on(struct encode_thread *thread, struct unwind_cursor *cursor);
