@@ -45,6 +45,7 @@ struct builder {
     struct known_functions known; // on the paths of creators
     bool bounded;                 // paths may have been cut
     bool skips;                   // frames may be left out of a path
+    bool blocks_alone;            // costs are memory, of blocks that the program has asked for
 };
 
 // Where something happens: the node, and the line in it.
@@ -117,6 +118,9 @@ static bool is_left_out(struct builder *builder, uint32_t function)
     const struct function *known = functions_get(builder->functions, function);
     // Nothing of the agent is the program's doing.
     if (known->agent || known->entry || (known->kernel && builder->options->without_kernel))
+        return true;
+    // What C++ calls for memory is no answer to who does, as little as malloc() is.
+    if (builder->blocks_alone && strncmp(known->name, "operator new", 12) == 0)
         return true;
     for (unsigned i = 0; i < builder->options->ignore_count; i++)
         if (pattern_matches(builder->options->ignore[i], builder->functions, function))
@@ -401,6 +405,19 @@ static void add_tree(struct builder *builder, const struct profile_tree *from)
             frame_node(builder, i, NULL);
 }
 
+// Blocks were counted, and neither time nor calls beside them.
+static bool has_blocks_alone(const struct profile *profile)
+{
+    bool blocks = false;
+    for (unsigned i = 0; i < profile->metric_count; i++) {
+        const struct profile_metric *metric = &profile->metrics[i];
+        if (strcmp(metric->unit, "ns") == 0 || profile_counts_calls(metric))
+            return false;
+        blocks |= strcmp(metric->name, "alloc") == 0;
+    }
+    return blocks;
+}
+
 struct calltree *build_calltree(struct functions *functions, const struct profile *profile,
                                 const struct build_options *options)
 {
@@ -415,6 +432,7 @@ struct calltree *build_calltree(struct functions *functions, const struct profil
         .known = options->across_threads ? known_functions(profile) : (struct known_functions){0},
         .bounded = profile_kind(profile).bounded,
         .skips = profile->tracker && strstr(profile->tracker, "calls"),
+        .blocks_alone = has_blocks_alone(profile),
     };
     builder.tree->sites = options->sites;
     builder.tree->keep_lines = options->lines;

@@ -310,6 +310,30 @@ class Hostile(AllocTest):
                         self.assertEqual(recorded.sums["mismatches"], 0)
 
 
+class Cxx(AllocTest):
+    SOURCE = """
+#include <cstdlib>
+#include <vector>
+static int *kept[100];
+__attribute__((noinline)) void make_arrays() { for (int *&one : kept) one = new int[1000]; }
+int main() { make_arrays(); return kept[std::rand() % 100] == nullptr; }
+"""
+
+    def record_source(self, *options):
+        binary = os.path.join(self.folder, "made")
+        subprocess.run(["g++", "-O2", "-g", "-x", "c++", "-", "-o", binary], input=self.SOURCE.encode(), check=True)
+        return Allocations(self.folder, [binary], *options)
+
+    def test_blocks_of_operator_new_are_its_callers(self):
+        found = self.record_source().by_function()
+        self.assertEqual(found["make_arrays"]["alloc"], 100 * 4000)
+        self.assertEqual([name for name in found if name.startswith("operator new")], [])
+
+    def test_operator_new_is_a_function_where_time_is_shown(self):
+        report = self.record_source("-e", "cpu").profile.report("--metric", "alloc", "--min", "0")
+        self.assertTrue([node for node in report["nodes"] if node["function"].startswith("operator new")])
+
+
 class Views(AllocTest):
     """Each metric can be shown, exported and merged."""
 
