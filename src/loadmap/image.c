@@ -109,7 +109,9 @@ void image_find_runtime(struct image *image, uintptr_t bias, const ElfW(Phdr) * 
         dynamic_exports(&dynamic, "caml_plugin_header"))
         image->ref.runtime = RUNTIME_OCAML;
     // libunwind, or a library that has it inside and shows it.
-    image->ref.unwinds = dynamic_exports(&dynamic, "_Ux86_64_getcontext");
+    image->ref.remembers = dynamic_exports(&dynamic, "_Ux86_64_getcontext");
+    // What every language's runtime calls of any unwinder: libgcc_s, LLVM's and GNU's libunwind.
+    image->ref.unwinds = image->ref.remembers || dynamic_exports(&dynamic, "_Unwind_GetIP");
 }
 
 // The program headers are used in place, so they must be mapped: they are, if the segment that

@@ -73,6 +73,7 @@ static void announce_module(const struct image *image, unsigned id, const char *
         .bytes = image->ref.end - image->ref.start,
         .runtime = image->ref.runtime,
         .unwinds = image->ref.unwinds,
+        .remembers = image->ref.remembers,
         .build_id_bytes = image->build_id_bytes,
         .build_id = image->build_id,
     };

@@ -36,7 +36,8 @@ struct module_ref {
     unsigned id;                        // place_t module
     uint16_t permanent;                 // never unloaded: knowledge about its pcs holds for ever
     uint8_t runtime;                    // enum module_runtime
-    uint8_t unwinds;                    // an unwinder that remembers tables: libunwind
+    uint8_t unwinds;                    // an unwinder
+    uint8_t remembers;                  // one that remembers tables: libunwind
     uintptr_t base;                     // place offset = pc - base
     uintptr_t start, end;               // extent in memory; may have holes that cannot be read
     const unsigned char *eh_frame_hdr;  // NULL if it has none
@@ -51,7 +52,8 @@ struct module_info {
     uintptr_t base;
     size_t bytes;
     enum module_runtime runtime;
-    bool unwinds; // an unwinder that remembers tables
+    bool unwinds;   // an unwinder
+    bool remembers; // one that remembers tables
     unsigned build_id_bytes;
     const unsigned char *build_id;
 };

@@ -5,7 +5,7 @@ import os
 import shutil
 import unittest
 
-from support import CAIRN, LiveTest, Run, nodes_of, program
+from support import CAIRN, LiveTest, Run, nodes_of, program, shares
 
 START = ["_start", "__libc_start_main", "__libc_start_call_main"]
 
@@ -39,8 +39,8 @@ class Creators(AcrossTest):
         def judge(profile):
             paths = self.paths(profile)
             one, other = paths["main;run_two;left;create;worker;work;burn"], paths["main;run_two;right;create;worker;work;burn"]
-            share = one / (one + other)
-            self.assertAlmostEqual(share, 0.75, delta=profile.tolerance(0.75) + 0.03)
+            with shares():
+                self.assertAlmostEqual(one / (one + other), 0.75, delta=profile.tolerance(0.75) + 0.03)
             # What created the threads has their cost, and that of nobody else.
             self.assertGreaterEqual(paths["main;run_two;left"], one)
             self.assertLess(paths["main;run_two;right"], one)

@@ -98,7 +98,7 @@ class AllocTest(unittest.TestCase):
 class Contexts(AllocTest):
     """Programs of which each block is known."""
 
-    def test_paths(self):
+    def test_every_allocation_has_its_path(self):
         def check(recorded):
             self.assertEqual(recorded.sums["without_context"], 0)
             self.assert_values(recorded.by_path("take", "by_first"), alloc=75000, allocs=75,
@@ -116,7 +116,7 @@ class Contexts(AllocTest):
 
         self.each_tracker("paths", check)
 
-    def test_lines(self):
+    def test_allocations_have_lines(self):
         recorded = self.record([program("allocs"), "paths"])
         lines = {line["line"] for node in recorded.profile.report("--lines")["nodes"]
                  if node["function"] == "grow" for line in node["lines"]}
@@ -125,7 +125,7 @@ class Contexts(AllocTest):
                         if "realloc(block, size)" in text]
         self.assertEqual(lines, {expected[0]})
 
-    def test_peak(self):
+    def test_the_peak_is_that_of_the_path(self):
         # In the second of three rounds: 50 blocks of 4,000 beside 10 of 1,000.
         def check(recorded):
             first, second = (recorded.by_path("take", name) for name in ("by_first", "by_second"))
@@ -135,7 +135,7 @@ class Contexts(AllocTest):
 
         self.each_tracker("peak", check)
 
-    def test_threads(self):
+    def test_blocks_of_threads_are_all_counted(self):
         # 3 rounds of 4 threads of 5,000 blocks; 1 in 10 is never freed, the others by another thread.
         def check(recorded):
             each = [16 + i % 64 for i in range(5000)]
@@ -148,7 +148,7 @@ class Contexts(AllocTest):
 
         self.each_tracker("threads", check)
 
-    def test_fork(self):
+    def test_children_count_for_themselves(self):
         # A child has what it allocates itself; what it frees of its parent's is not known.
         def check(recorded):
             self.assertEqual(recorded.profile.info["processes"], 4)
@@ -159,7 +159,7 @@ class Contexts(AllocTest):
 
         self.each_tracker("forks", check)
 
-    def test_handlers(self):
+    def test_allocations_in_handlers_have_contexts(self):
         # Handlers allocate, and some leave by siglongjmp.
         def check(recorded):
             self.assertEqual(recorded.sums["without_context"], 0)
@@ -170,7 +170,7 @@ class Contexts(AllocTest):
 
         self.each_tracker("handlers", check)
 
-    def test_depths(self):
+    def test_deep_paths_are_whole(self):
         def check(recorded):
             self.assert_values(recorded.by_path("take", "by_first"), allocs=200, frees=200)
             deepest = max(node.path().count("deep") for node in recorded.profile.nodes)
@@ -178,7 +178,7 @@ class Contexts(AllocTest):
 
         self.each_tracker("depths", check)
 
-    def test_turns(self):
+    def test_encode_follows_allocations_in_turns(self):
         # Phases that allocate much, and those that call much: numbers tell the blocks of both.
         recorded = self.record([program("allocs"), "turns"], "--track", "encode")
         self.assertEqual(recorded.run.status, 0, recorded.run.words)
@@ -206,7 +206,7 @@ class Contexts(AllocTest):
 class Trees(AllocTest):
     """Trees that forget know what is allocated, and processes what is live."""
 
-    def test_kinds(self):
+    def test_each_kind_of_tree_has_the_same_sums(self):
         full = self.record([program("allocs"), "peak"])
         for kind, tracker in (("hot", "walk"), ("bounded", "walk"), ("functions", "walk"),
                               ("hot", "encode"), ("hot", "calls")):
@@ -231,7 +231,7 @@ class Trees(AllocTest):
 
 
 class Harmless(AllocTest):
-    def test_promises(self):
+    def test_allocators_keep_their_promises(self):
         native = Run([program("allocs"), "promises"])
         self.assertEqual(native.text, "done\n")
         def check(recorded):
@@ -245,7 +245,7 @@ class Harmless(AllocTest):
         self.assertEqual(recorded.run.status, 0, recorded.run.words)
         self.assert_same_sums(recorded)
 
-    def test_misuse(self):
+    def test_options_of_time_are_refused(self):
         for options in (("-F", "100"), ("-c", "1ms"), ("--burst", "20ms/2ms")):
             run = Run([CAIRN, "record", "-e", "alloc", *options, "true"])
             self.assertEqual(run.status, 2)
@@ -263,7 +263,7 @@ class Allocators(AllocTest):
 
     FOLDER = "/usr/lib/x86_64-linux-gnu"
 
-    def test_preloaded(self):
+    def test_preloaded_allocators_are_seen(self):
         for name in ("libjemalloc.so.2", "libtcmalloc_minimal.so.4", "libmimalloc.so.2"):
             library = os.path.join(self.FOLDER, name)
             if not os.path.exists(library):
@@ -298,7 +298,7 @@ class Hostile(AllocTest):
              "processes": ("threaded-fork", "vfork", "spawn"), "ends": ("quick", "abort", "segv"),
              "limits": ("close-all", "memory-limit")}
 
-    def test_all(self):
+    def test_hostile_programs_run_as_without(self):
         for name, modes in self.MODES.items():
             for mode in modes:
                 native = Run([program(name), mode])

@@ -52,7 +52,7 @@ class AlternateStacks(LiveTest):
     def test_smaller_than_the_kernel_needs(self):
         self.stays("too-small")
 
-    def test_coroutines(self):
+    def test_coroutines_stay_as_they_are(self):
         for profile in (self.stays("coroutines")[-1], self.stays("coroutines", HOOKS, "altstacks-calls")[0]):
             self.assert_counted(profile, {("coroutine_body", "work"): 320, ("work", "burn"): 320})
 

@@ -4,7 +4,7 @@
 import os
 import unittest
 
-from support import CAIRN, LiveTest, Run, program
+from support import CAIRN, LiveTest, Run, program, shares
 
 
 def example(name):
@@ -49,7 +49,8 @@ class ApiTest(LiveTest):
 
     def assert_near(self, share, expected, samples, what):
         tolerance = 4.5 * (expected * (1 - expected) / samples) ** 0.5 + 0.02
-        self.assertAlmostEqual(share, expected, delta=tolerance, msg=what)
+        with shares():
+            self.assertAlmostEqual(share, expected, delta=tolerance, msg=what)
 
     def assert_shares(self, run, samples):
         functions = {item.name: item for item in items(run, "function")}
@@ -76,7 +77,8 @@ class AskTest(ApiTest):
         self.assert_shares(run, samples)
         by_place = sorted(item.value for item in items(run, "edge") if item.name == "alpha")
         self.assert_near(by_place[0] / sum(by_place), 0.4, samples / 2, "alpha by day")
-        self.assertEqual(items(run, "first")[0].name, "alpha")
+        with shares():
+            self.assertEqual(items(run, "first")[0].name, "alpha")
         if full:
             for item in items(run, "context"):
                 self.assertEqual(item.path[-1], "_start")
@@ -111,7 +113,7 @@ class AskTest(ApiTest):
             self.assertLessEqual(told, number(run, "totals"))
             return told / number(run, "totals")
 
-        self.steadily(life, lambda share: self.assertGreater(share, 0.95))
+        self.steadily(life, shares()(lambda share: self.assertGreater(share, 0.95)))
 
     def test_without_a_marker(self):
         self.answers(lambda: self.run_program("api", "ask", "rate=4000 marker=off"))
@@ -183,13 +185,13 @@ class PurgeTest(ApiTest):
         self.assertEqual(sum(item.name == "beta" for item in after), 6)
         self.assertFalse({"alpha", "beta"} & {item.name for item in items(run, "at-once")})
 
-    def test_full(self):
+    def test_full_trees_start_afresh(self):
         run = self.run_program("api", "purge")
         self.check(run)
         # Two trees that take turns, not one for each purge.
         self.assertLess(number(run, "totals", 3), 20000)
 
-    def test_bounded(self):
+    def test_bounded_trees_start_afresh(self):
         self.check(self.run_program("api", "purge", "rate=4000 tree=bounded:16"))
 
     def test_under_record(self):
@@ -223,7 +225,8 @@ class WatchTest(ApiTest):
         functions = items(run, "watched-function")
         self.assertEqual(sorted(item.name for item in functions), ["alpha", "beta"])
         for item in functions:
-            self.assertLess(item.value, 60000000) # told at once: a sample is 250 us
+            with shares():
+                self.assertLess(item.value, 60000000) # told at once: a sample is 250 us
         paths = [tuple(item.path[:2]) for item in items(run, "watched-context")]
         self.assertEqual(sorted(paths[:3]), [("alpha", "by_day"), ("alpha", "by_night"),
                                              ("beta", "by_night")])
@@ -263,15 +266,17 @@ class StartTest(ApiTest):
         def judge(run):
             functions = {item.name: item for item in items(run, "function")}
             values = [functions[name].value for name in ("alpha", "beta", "gamma_work")]
-            self.assertLess(max(values), 2 * min(values)) # the same work each, all of it seen
+            with shares():
+                self.assertLess(max(values), 2 * min(values)) # the same work each, all of it seen
 
         self.steadily(lambda: self.run_program("api", "threads"), judge)
 
-    def test_pauses(self):
+    def test_nothing_is_seen_in_pauses(self):
         def judge(run):
             functions = {item.name: item.value for item in items(run, "function")}
             # Six times the work of gamma, in the pauses: a tick may end each, no more.
-            self.assertLess(functions.get("beta", 0), 0.2 * functions["gamma_work"])
+            with shares():
+                self.assertLess(functions.get("beta", 0), 0.2 * functions["gamma_work"])
             self.assert_near(functions["alpha"] / (functions["alpha"] + functions["gamma_work"]),
                              2 / 3, 100, "alpha")
 
@@ -284,12 +289,13 @@ class StartTest(ApiTest):
             return profile
 
         def judge(profile):
-            self.assertLess(profile.below("beta"), 0.2 * profile.below("gamma_work"))
-            self.assertGreater(profile.below("alpha"), profile.below("gamma_work"))
+            with shares():
+                self.assertLess(profile.below("beta"), 0.2 * profile.below("gamma_work"))
+                self.assertGreater(profile.below("alpha"), profile.below("gamma_work"))
 
         self.steadily(life, judge)
 
-    def test_children(self):
+    def test_children_go_on_in_memory_of_their_own(self):
         """A child of fork goes on recording, in memory of its own."""
         run = self.run_program("api", "fork")
         self.assertEqual(number(run, "child-running"), 1)
@@ -361,7 +367,7 @@ class ExampleTest(LiveTest):
             self.assertRegex(run.words, r"\Aoptimised steps: \d+ % of \d+ ms\n")
             return run
 
-        self.steadily(life, lambda run: self.assertGreater(int(run.words.split()[2]), 60))
+        self.steadily(life, shares()(lambda run: self.assertGreater(int(run.words.split()[2]), 60)))
 
     def test_under_record(self):
         run, _ = self.record([example("interpreter-alone")], "-F", "2000")

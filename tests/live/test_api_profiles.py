@@ -6,7 +6,7 @@ import os
 import random
 import unittest
 
-from support import CAIRN, Profile, Run, installed, nodes_of, program
+from support import CAIRN, Profile, Run, installed, nodes_of, program, shares
 from test_api import SHARES, ApiTest, items, number
 
 
@@ -27,6 +27,7 @@ class PhaseTest(ApiTest):
             self.check_phases(path)
             return path
 
+        @shares()
         def judge(path):
             # A sample at the edge of a span may be of the one or the other.
             self.assertGreater(self.shares(path, "early")["beta"], 0.9)
@@ -46,7 +47,7 @@ class PhaseTest(ApiTest):
         self.assertNotEqual(run.status, 0)
         self.assertIn("no phase matches 'dinner'; the profile has", run.words)
 
-    def test_recorded(self):
+    def test_phases_are_in_every_kind_of_tree(self):
         for options in ((), ("--tree", "hot:1e-3"), ("--tree", "bounded:16"), ("--per-thread",)):
             with self.subTest(options=options):
                 def record():
@@ -56,7 +57,7 @@ class PhaseTest(ApiTest):
 
                 self.check(record)
 
-    def test_merged(self):
+    def test_merged_phases_stay_apart(self):
         """Trees of different phases stay apart."""
         def merge():
             _, one = self.record([program("api"), "phases"], "-F", "4000")
@@ -105,7 +106,8 @@ class SnapshotTest(ApiTest):
             # may have come in between.
             told = {item.name: item.value for item in items(run, "function")}
             for name, share in SHARES.items():
-                self.assertAlmostEqual(profile.below(name) / told[name], 1, delta=0.02)
+                with shares():
+                    self.assertAlmostEqual(profile.below(name) / told[name], 1, delta=0.02)
                 self.assert_share(profile, share, name, slack=0.03)
 
         return self.steadily(life, judge)[1]
@@ -136,14 +138,14 @@ class SnapshotTest(ApiTest):
 
         self.check(snapshot)
 
-    def test_export(self):
+    def test_a_snapshot_is_exported(self):
         self.run_program("api", "snapshot")
         run = Run([CAIRN, "export", "--format", "folded", "-o", "-", "snapshot.cairn"],
                   cwd=self.folder)
         self.assertEqual(run.status, 0, run.words)
         self.assertIn("by_night;beta", run.text)
 
-    def test_damage(self):
+    def test_a_damaged_snapshot_never_crashes_a_reader(self):
         """A damaged snapshot is read as far as it goes, or refused: never a crash."""
         self.run_program("api", "snapshot")
         with open(self.file("snapshot.cairn"), "rb") as file:

@@ -6,7 +6,7 @@ import shutil
 import subprocess
 import unittest
 
-from support import CAIRN, LiveTest, Profile, Run, installed, program
+from support import CAIRN, LiveTest, Profile, Run, installed, program, shares
 
 
 def head_sum(head):
@@ -183,7 +183,7 @@ class BadCommands(BadInput):
             self.assertTrue(any("perf" in note for note in profile.info["notes"]))
             return profile
 
-        self.steadily(life, lambda profile: self.assertGreater(profile.share("main", "share_leaf", "burn"), 0.8))
+        self.steadily(life, shares()(lambda profile: self.assertGreater(profile.share("main", "share_leaf", "burn"), 0.8)))
 
     @installed("valgrind")
     def test_under_valgrind(self):
@@ -217,16 +217,16 @@ class BadProfiles(BadInput):
             with self.subTest(command=command):
                 self.refuse(*command, path, **how)
 
-    def test_missing(self):
+    def test_a_missing_profile_is_named(self):
         self.readers("/no/such/profile", says="/no/such/profile")
 
     def test_no_default_profile(self):
         self.refuse("report", says=("cairn.out", "cairn record"))
 
-    def test_empty(self):
+    def test_an_empty_profile_is_called_empty(self):
         self.readers(self.file("empty", b""), says="empty")
 
-    def test_foreign(self):
+    def test_a_file_that_is_no_profile_is_refused(self):
         self.readers(self.file("text", "this is no profile at all\n" * 100), says="text")
         self.readers("/bin/true", says="/bin/true")
         self.readers(self.folder, says=self.folder)
@@ -237,14 +237,14 @@ class BadProfiles(BadInput):
         for size in (16, 24, 40):
             self.readers(self.file("cut", self.good[:size]), says="is damaged: nothing that was recorded can be read")
 
-    def test_truncated(self):
+    def test_of_a_truncated_profile_what_is_whole_is_shown(self):
         """What is whole is shown, with one line on what is missing; or nothing is, with the reason."""
         for length in {1, 7, 8, 9, 15, 16, 17, 31, 32, 33, 64, 100, 200, len(self.good) // 3,
                        len(self.good) // 2, len(self.good) - 20, len(self.good) - 1}:
             with self.subTest(length=length):
                 self.check_damaged(self.file("short", self.good[:length]))
 
-    def test_damaged(self):
+    def test_a_flipped_bit_is_noticed_or_harmless(self):
         """A flipped bit anywhere is noticed, or is harmless; never a crash, never nonsense."""
         step = max(1, len(self.good) // 60)
         for position in range(0, len(self.good), step):
@@ -289,7 +289,7 @@ class BadProfiles(BadInput):
         build = ["cc", "-O2", "-g", "-Wl,--build-id", "-o", binary]
         self.assertEqual(Run([*build, self.file("first.c")]).status, 0)
         _, profile = self.steadily(lambda: self.record([binary]),
-                                   lambda recorded: self.assertGreater(recorded[1].share("work_first"), 0.9))
+                                   shares()(lambda recorded: self.assertGreater(recorded[1].share("work_first"), 0.9)))
         self.assertEqual(Run([*build, self.file("second.c")]).status, 0)
         report = Run([CAIRN, "report", profile.path])
         self.assertEqual(report.status, 0)

@@ -6,7 +6,7 @@ import os
 import unittest
 import xml.etree.ElementTree as ElementTree
 
-from support import CAIRN, LiveTest, Profile, Run, installed, program
+from support import CAIRN, LiveTest, Profile, Run, installed, program, shares
 
 PERL = r"""
 sub fib { my $n = shift; return $n < 2 ? $n : fib($n - 1) + fib($n - 2); }
@@ -41,7 +41,7 @@ class Together(LiveTest):
 
 
 class Compare(Together):
-    def test_keys(self):
+    def test_json_has_the_keys_that_scripts_use(self):
         """What scripts rely on is there."""
         _, profile = self.record([program("shares")], "-F", "4000")
         result = self.compare(profile, profile)
@@ -63,6 +63,7 @@ class Compare(Together):
             _, approx = self.record([program("shares")], "-F", "4000", "--marker=off")
             return self.compare(exact, approx)
 
+        @shares()
         def judge(result):
             self.assertGreater(result["overlap"], 0.99)
             self.assertGreater(result["weighted_overlap"], 0.85)
@@ -84,6 +85,7 @@ class Compare(Together):
             _, approx = self.record(["perl", script], "-F", "10000")
             return self.compare(exact, approx)
 
+        @shares()
         def judge(result):
             self.assertGreater(result["overlap"], 0.9)
             self.assertEqual(result["hot_edge_coverage"]["0.1"], 1)
@@ -205,9 +207,10 @@ class Calls(Together):
             both, time = profiles
             for exact, approx in ((both, time), (time, both)):
                 result = self.compare(exact, approx, "--metric", "cpu")
-                self.assertGreater(result["overlap"], 0.99)
-                self.assertGreater(result["weighted_overlap"], 0.85)
-                self.assertEqual(result["hot_edge_coverage"]["0.1"], 1)
+                with shares():
+                    self.assertGreater(result["overlap"], 0.99)
+                    self.assertGreater(result["weighted_overlap"], 0.85)
+                    self.assertEqual(result["hot_edge_coverage"]["0.1"], 1)
                 walked = "approx" if approx is time else "exact"
                 self.assertGreater(result[walked]["left_out"], 0)
 
@@ -218,6 +221,7 @@ class Calls(Together):
         """Time of three runs and calls of one: the time of a call is that of one run."""
         self.steadily(lambda: self.costs(self.record([self.binary], "-F", "4000")[1]), self.check_costs)
 
+    @shares()
     def check_costs(self, cost):
         """100 times as much work in each of those calls; of either there are some forty samples."""
         ratio = cost["main", "a", "spin"][0] / cost["main", "a", "b", "c", "spin"][0]
@@ -310,7 +314,7 @@ class BadInput(Together):
         self.assertEqual(run.words.count("\n"), 1, run.words)
         self.assertIn(says, run.words)
 
-    def test_compare(self):
+    def test_compare_refuses_bad_input(self):
         _, one = self.record([program("shares")], "-F", "1000")
         _, other = self.record([program("recursion")], "-F", "1000")
         _, wall = self.record([program("shares")], "-e", "wall", "-F", "1000")
@@ -331,7 +335,7 @@ class BadInput(Together):
         self.assertEqual(run.status, 1)
         self.assertIn("/nonexistent/x.svg", run.words)
 
-    def test_merge(self):
+    def test_merge_refuses_bad_input(self):
         _, one = self.record([program("shares")], "-F", "1000")
         out = self.file("out")
         self.refuse("merge", one.path, says="-o")

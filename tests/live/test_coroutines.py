@@ -3,7 +3,7 @@
 
 import unittest
 
-from support import LiveTest, program
+from support import LiveTest, program, shares
 
 BODY = {
     "coroutine_body": "coroutine_descend setcontext",
@@ -25,13 +25,15 @@ CONTEXTS = 0.998
 class Coroutines(LiveTest):
     def life(self, mode, body, **how):
         def judge(profile):
-            self.assertGreater(profile.share(body, "coroutine_descend", "coroutine_leaf", "burn"), 0.5)
+            with shares():
+                self.assertGreater(profile.share(body, "coroutine_descend", "coroutine_leaf", "burn"), 0.5)
             # Six levels, the same work at each.
             for depth in range(1, 7):
                 weight = sum(node.own for node in profile.named("burn")
                              if node.path().count("coroutine_descend") == depth)
-                self.assertAlmostEqual(weight / profile.below("coroutine_leaf", "burn"), 1 / 6,
-                                       delta=profile.tolerance(1 / 6) + 0.03)
+                with shares():
+                    self.assertAlmostEqual(weight / profile.below("coroutine_leaf", "burn"), 1 / 6,
+                                           delta=profile.tolerance(1 / 6) + 0.03)
 
         self.survives([program("coroutines"), mode], GRAPH, judge=judge, **how)
 

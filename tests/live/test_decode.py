@@ -222,7 +222,7 @@ class CommandTest(DecodeTest):
         self.assertEqual([below[0], below[-1]], ["x " + self.context, "y"])
         self.assertEqual(len(below), 2 + len(self.path.split(";")))
 
-    def test_json(self):
+    def test_json_has_every_frame(self):
         answer = json.loads(self.decode(self.out, "--json", stdin=f"a\nb {self.context} c:?\n").text)
         first, second = answer["contexts"]
         self.assertEqual((first["context"], first["input_line"], first["known"], first["error"]), (self.context, 2, True, None))
@@ -255,7 +255,7 @@ class CommandTest(DecodeTest):
         self.assertIn("there is no profile", self.decode("nowhere.out", self.context, status=2).words)
         self.assertIn("is not a cairn profile", self.decode(program("asking"), self.context, status=2).words)
 
-    def test_misuse(self):
+    def test_misuse_is_named(self):
         self.assertIn("is no process id", self.decode(self.out, "--pid", "x", status=2).words)
         self.assertIn("has no contexts of a process 1\n", self.decode(self.out, "--pid", "1", "1:2", status=1).words)
         self.assertIn("--nonsense", self.decode("--nonsense", status=2).words)

@@ -71,7 +71,7 @@ class FullDisk(DiskTest):
         self.assert_incomplete(self.run_on("4k", self.many() + "exit 7"), 7)
         self.assert_incomplete(self.run_on("4k", self.many()), 0)
 
-    def test_strict(self):
+    def test_strict_fails_on_a_full_disk(self):
         self.assert_incomplete(self.run_on("4k", self.many() + "exit 7", "--strict"), 2)
         run = self.run_on("4M", "exit 7", "--strict")
         self.assertEqual(run.status, 7, run.words)

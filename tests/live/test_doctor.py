@@ -105,7 +105,7 @@ class Machine(DoctorTest):
                                 for line in run.text.splitlines()), run.text)
 
     @installed("bwrap")
-    def test_settings(self):
+    def test_low_settings_are_named_with_their_remedy(self):
         """What is too low is named with the command that raises it."""
         checks = self.doctor(before=self.with_file(SETTINGS + "perf_event_max_sample_rate", "500\n"))
         self.assertEqual(checks["rate"]["mark"], "limited")
@@ -133,7 +133,7 @@ class Machine(DoctorTest):
             self.assertIn("sudo sysctl kernel.perf_event_paranoid=1", run.words)
             self.assertEqual(run.status, 2)
 
-    def test_containers(self):
+    def test_a_filter_is_told_from_a_setting(self):
         """A filter that forbids perf events is told from a setting, and timers still record."""
         for error in (1, 38): # EPERM, ENOSYS
             checks = self.doctor(before=self.filtered(error, "perf_event_open"), status=0)
@@ -174,7 +174,7 @@ class Machine(DoctorTest):
         self.assertEqual(checks["ptrace"]["mark"], "no")
         self.assertIn("cairn record -- strace", checks["ptrace"]["remedy"])
 
-    def test_limits(self):
+    def test_memory_limits_are_named(self):
         checks = self.doctor(before=["sh", "-c", "ulimit -v 4000000; exec \"$0\" \"$@\""])
         self.assertEqual(checks["memory"]["mark"], "limited")
         self.assertEqual(checks["memory"]["remedy"], "ulimit -v unlimited")
@@ -196,7 +196,7 @@ class Machine(DoctorTest):
         checks = self.doctor(env={"DEBUGINFOD_URLS": "http://127.0.0.1:1"})
         self.assertEqual(checks["debuginfod"]["mark"], "ok")
 
-    def test_misuse(self):
+    def test_misuse_is_named(self):
         for words, expected in ((["--jsn"], "no option --jsn"), (["true", "false"], "one program at a time"),
                                 (["no-such-program"], "command not found"), (["/"], "is a directory")):
             run = Run([CAIRN, "doctor", *words])
@@ -211,7 +211,7 @@ class Programs(DoctorTest):
         subprocess.run(["gcc", "-o", self.file(name), self.file("program.c"), *flags], check=True)
         return self.file(name)
 
-    def test_names(self):
+    def test_names_of_a_build_are_said(self):
         """What a build has is said: lines, names, or the exported ones."""
         expected = {("-g",): ("ok", "lines"), (): ("limited", "no lines"), ("-s",): ("limited", "stripped")}
         for flags, (mark, words) in expected.items():
@@ -223,7 +223,7 @@ class Programs(DoctorTest):
                 self.assertIn("compile it with -g", checks["names"]["remedy"])
 
     @installed("perl")
-    def test_packages(self):
+    def test_packages_with_names_are_said(self):
         """A program of the distribution's: which packages have its names. A script is its interpreter's."""
         script = self.file("script")
         with open(script, "w", encoding="utf-8") as file:
@@ -244,7 +244,7 @@ class Programs(DoctorTest):
         self.assertIn("cannot be recorded here", Run([CAIRN, "doctor", static]).text)
 
     @unittest.skipUnless(os.geteuid() == 0, "needs root to become somebody else")
-    def test_setuid(self):
+    def test_setuid_programs_are_refused(self):
         os.chmod(self.folder, 0o755)
         path = self.build(name="setuid")
         os.chmod(path, 0o4755)

@@ -5,7 +5,7 @@ import json
 import os
 import unittest
 
-from support import CAIRN, MARKERS, LiveTest, Profile, Run, program
+from support import CAIRN, MARKERS, LiveTest, Profile, Run, program, shares
 
 FAULTS = {
     "main": "run_jump run_jump_alternate run_repair run_overflow",
@@ -41,11 +41,12 @@ class Faults(LiveTest):
 
         self.life("jump-alternate", judge=judge)
 
-    def test_repaired(self):
+    def test_repaired_faults_have_their_share(self):
         def judge(profile):
             within = profile.below("touch_pages", "burn")
-            self.assertAlmostEqual(profile.below("fault_repair", "burn") / within, 0.5,
-                                   delta=profile.tolerance(0.5) + 0.02)
+            with shares():
+                self.assertAlmostEqual(profile.below("fault_repair", "burn") / within, 0.5,
+                                       delta=profile.tolerance(0.5) + 0.02)
 
         self.life("repair", judge=judge)
 
@@ -70,14 +71,15 @@ class Ends(LiveTest):
 
                 def judge(profile):
                     self.assert_complete(profile)
-                    self.assertGreater(profile.below(function, "work_before_end"), 190e6)
+                    with shares():
+                        self.assertGreater(profile.below(function, "work_before_end"), 190e6)
 
                 self.steadily(life, judge)
 
-    def test_return(self):
+    def test_complete_after_return(self):
         self.end("return", 3)
 
-    def test_exit(self):
+    def test_complete_after_exit(self):
         self.end("exit", 4)
 
     def test_immediate_exit(self):
@@ -89,19 +91,19 @@ class Ends(LiveTest):
     def test_exit_from_a_thread(self):
         self.end("thread", 7, "exit_from_thread")
 
-    def test_abort(self):
+    def test_complete_after_abort(self):
         self.end("abort", 128 + 6)
 
     def test_segmentation_fault(self):
         self.end("segv", 128 + 11)
 
-    def test_breakpoint(self):
+    def test_complete_after_a_breakpoint(self):
         self.end("trap", 128 + 5)
 
-    def test_termination(self):
+    def test_complete_after_sigterm(self):
         self.end("terminate", 128 + 15)
 
-    def test_sigkill(self):
+    def test_complete_to_the_last_second_after_sigkill(self):
         self.end("kill", 128 + 9)
 
 
@@ -120,7 +122,7 @@ class Cores(LiveTest):
             os.unlink(core.path)
         return total if cores else None
 
-    def test_size(self):
+    def test_a_core_is_not_larger_for_us(self):
         argv = ["/bin/sh", "-c", f"ulimit -c unlimited 2>/dev/null; exec '{program('ends')}' abort"]
         native = self.core_bytes(lambda: self.native(argv))
         for options in self.WAYS:
@@ -129,7 +131,7 @@ class Cores(LiveTest):
                 self.assertEqual(recorded is None, native is None)
                 self.assertLess(recorded or 0, (native or 0) + self.MORE)
 
-    def test_memory(self):
+    def test_our_memory_is_in_no_core(self):
         """What would be in one, wherever it goes: memory of ours that is large is not."""
         def dumped(run):
             total = size = 0
@@ -180,6 +182,7 @@ class Books(LiveTest):
 
         self.steadily(life, self.check_sums)
 
+    @shares()
     def check_sums(self, said):
         self.assertAlmostEqual(said["cost_ns"] / said["cpu_ns"], 1, delta=0.01)
 

@@ -55,7 +55,7 @@ class Writers(LiveTest):
 
         self.each("out", test)
 
-    def test_permissions(self):
+    def test_profiles_are_their_owners(self):
         """Profiles hold arguments: they are their owner's, unless the owner has said otherwise."""
         def test(command, argv):
             out = self.file("out")
@@ -115,7 +115,7 @@ class Writers(LiveTest):
 
         self.each("link", test)
 
-    def test_directory(self):
+    def test_a_folder_is_not_overwritten(self):
         os.mkdir(self.file("folder"))
         def test(command, argv):
             self.refused(argv, "directory" if command != "record" else "ordinary file")

@@ -76,7 +76,7 @@ class HostileNames(LiveTest):
         for path in (self.made, self.recorded):
             self.cairn(*arguments, path, **how)
 
-    def test_record(self):
+    def test_record_is_harmless(self):
         self.assert_harmless(self.recording.err)
         out = os.path.join(os.fsencode(self.folder), b"out" + EVIL_NAME[:60])
         for argv in (("-o", out, "true"), ("-o", out, "--json", "true"), ("-o", out, "-F", "1", "true")):
@@ -86,7 +86,7 @@ class HostileNames(LiveTest):
         self.cairn("record", os.path.dirname(self.program), status=(126,))
         self.cairn("record", b"--" + EVIL, "true", status=(2,))
 
-    def test_report(self):
+    def test_report_is_harmless(self):
         for how in (("--view", "tree"), ("--view", "callers"), ("--view", "flat"), ("--by", "line"), ("--by", "module"),
                     ("--by", "thread"), ("--by", "process"), ("--by", "program"), ("--view", "processes"),
                     ("--process", EVIL), ("--lines", "--sites"), ("--per-process",),
@@ -105,18 +105,18 @@ class HostileNames(LiveTest):
         report = json.loads(self.cairn("report", self.made, "--json").out)
         self.assertEqual(report["metrics"][0]["name"], EVIL.decode(errors="replace"))
 
-    def test_terminal(self):
+    def test_terminal_is_harmless(self):
         for path in (self.made, self.recorded):
             terminal = Terminal([CAIRN, "report", path, "--no-debuginfod"], self.folder)
             self.assertEqual(terminal.end(), 0)
             own = terminal.seen.replace("\r\033[K", "")
             self.assert_harmless(re.sub(r"reading symbols: .*? \(\d+ of \d+\)", "", COLOUR.sub("", own)).encode())
 
-    def test_info(self):
+    def test_info_is_harmless(self):
         self.each("info")
         self.each("info", "--json")
 
-    def test_compare(self):
+    def test_compare_is_harmless(self):
         for path in (self.made, self.recorded):
             picture = self.file("bars.svg")
             self.cairn("compare", path, path, "--svg", picture)
@@ -127,7 +127,7 @@ class HostileNames(LiveTest):
             self.cairn("compare", path, path, "--metric", EVIL, status=(0, 2))
         self.cairn("compare", self.made, self.recorded, status=(2,))
 
-    def test_merge(self):
+    def test_merge_is_harmless(self):
         self.cairn("merge", "-o", "merged", self.made, self.made)
         self.cairn("merge", "-o", "merged", self.made, self.recorded)
         self.cairn("info", "merged")
@@ -135,7 +135,7 @@ class HostileNames(LiveTest):
         self.cairn("merge", "-o", b"no/" + EVIL_NAME, self.made, status=(1,))
         self.cairn("merge", "-o", "merged", EVIL, status=(2,))
 
-    def test_export(self):
+    def test_export_is_harmless(self):
         """A line for each path: what tells names from each other, and from their count, is in none of them."""
         for path in (self.made, self.recorded):
             run = self.cairn("export", "-f", "folded", path)
@@ -150,7 +150,7 @@ class HostileNames(LiveTest):
         self.assertEqual(sorted(set(depths)), [1, 2, 3, 4, 5, 6])
         self.cairn("export", "-f", EVIL, self.made, status=(2,))
 
-    def test_decode(self):
+    def test_decode_is_harmless(self):
         copy = os.path.join(os.path.dirname(self.program), b"asking")
         shutil.copy(program("asking"), copy)
         with open(copy, "r+b") as file:
@@ -166,7 +166,7 @@ class HostileNames(LiveTest):
         self.cairn("decode", self.made, "c:1.2.3.4.5", status=(1, 2))
         self.cairn("decode", "asked", b"c:" + EVIL, status=(1, 2))
 
-    def test_commands(self):
+    def test_commands_is_harmless(self):
         for command in ("report", "info", "export", "compare", "merge", "decode", "record", "list", "cc", "help"):
             self.cairn(command, b"--" + EVIL, status=(0, 1, 2, 127))
             self.cairn(command, EVIL, status=(0, 1, 2, 127))

@@ -242,7 +242,7 @@ class Installed(unittest.TestCase):
         self.assertIn("bytes", [event["unit"] for event in self.info()["events"]])
 
     @installed("g++")
-    def test_cc(self):
+    def test_cc_finds_its_assembler(self):
         """C++ needs the assembler that is installed with it."""
         self.write("stones.cc", CXX_PROGRAM)
         self.run_it("cairn", "cc", "g++", "-O2", "-o", "stones", "stones.cc")
@@ -264,7 +264,7 @@ class Installed(unittest.TestCase):
         self.assertIn("main", self.run_it("cairn", "report", "--phase", "all").text)
 
     @installed("man")
-    def test_manual(self):
+    def test_every_command_has_its_page(self):
         """Every page is there, and every command but `help` has one."""
         for path in glob.glob(SOURCE + "/docs/man/*"):
             name, section = os.path.basename(path).rsplit(".", 1)
@@ -323,7 +323,7 @@ class Installed(unittest.TestCase):
         self.assertEqual(self.offered_by_bash("cairn", "record", "-F", "1"), [])
 
     @installed("fish")
-    def test_fish(self):
+    def test_fish_completes(self):
         script = self.prefix + "/share/fish/vendor_completions.d/cairn.fish"
         def offered(line):
             done = self.run_it("fish", "--no-config", "-c", f"source {script}; complete -C '{line}'")
@@ -333,7 +333,7 @@ class Installed(unittest.TestCase):
         self.assertLessEqual({"tree", "callers", "flat"}, offered("cairn report --view "))
 
     @installed("zsh")
-    def test_zsh(self):
+    def test_zsh_completes(self):
         """zsh reads a specification, and complains about it, only when it completes by it, in a terminal."""
         self.write("setup", SETUP_OF_ZSH)
         commands = self.commands()

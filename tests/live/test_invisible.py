@@ -8,7 +8,7 @@ from support import LiveTest, installed, program
 
 
 class Invisible(LiveTest):
-    def test_state(self):
+    def test_the_program_finds_its_state_as_it_left_it(self):
         """Environment, tasks, timers, limits, descriptors, alternate stack, errno."""
         self.survives([program("invisible"), "one argument", "", "--two", "-o"])
 

@@ -19,13 +19,13 @@ class JsonTest(LiveTest):
         self.assertEqual((run.status, run.words), (0, ""))
         return json.loads(run.text)
 
-    def test_merge(self):
+    def test_merge_answers_in_json(self):
         answer = self.answer("merge", "--json", "-o", "both.out", self.profile.path, self.profile.path)
         info = Profile(self.file("both.out")).info
         self.assertEqual(answer, {"output": "both.out", "profiles": 2, "processes": 2,
                                   "nodes": info["nodes"], "metrics": ["cpu"]})
 
-    def test_export(self):
+    def test_export_answers_in_json(self):
         answer = self.answer("export", "--json", "-f", "folded", "-o", "folded", self.profile.path)
         with open(self.file("folded"), encoding="utf-8") as file:
             lines = file.read().splitlines()
@@ -38,7 +38,7 @@ class JsonTest(LiveTest):
             self.assertIn("name it with -o OUT", run.words)
 
     @installed("gcc")
-    def test_cc(self):
+    def test_cc_answers_in_json(self):
         answer = self.answer("cc", "--json", "gcc", "-O2", "-c", "no-such-file.c")
         self.assertEqual(answer["compiler"], "gcc")
         self.assertEqual(answer["command"][:4], ["gcc", "-O2", "-c", "no-such-file.c"])

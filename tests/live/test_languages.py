@@ -10,7 +10,7 @@ import subprocess
 import sys
 import unittest
 
-from support import CAIRN, MARKERS, LiveTest, Run, installed, program
+from support import CAIRN, MARKERS, LiveTest, Run, installed, program, shares
 
 # Each way in which cairn would otherwise change return addresses.
 WAYS = (*((marker, "-F", "10000") for marker in MARKERS),
@@ -44,7 +44,8 @@ class RuntimeTest(LiveTest):
 class Mechanisms(RuntimeTest):
     def test_return_addresses_are_the_programs(self):
         def judge(profile):
-            self.assertGreater(profile.share("deeper", "burn"), 0.5)
+            with shares():
+                self.assertGreater(profile.share("deeper", "burn"), 0.5)
             self.assert_complete(profile)
 
         self.assert_untouched([program("own_returns")], judge)
@@ -138,14 +139,16 @@ class Real(RuntimeTest):
             json.dump(numbers, file)
 
         def judge(profile):
-            self.assertGreater(profile.below("runtime.goexit", "main.main", "main.gron"),
-                               0.3 * profile.total)
+            with shares():
+                self.assertGreater(profile.below("runtime.goexit", "main.main", "main.gron"),
+                                   0.3 * profile.total)
             names = {node.function for node in profile.nodes}
             self.assertTrue({"main.statementsFromJSON", "main.(*statements).fill",
                              "encoding/json.(*Decoder).Decode"} <= names)
             # But for what C code there is, which starts threads: it is stripped.
             unnamed = sum(node.own for node in profile.nodes if node.function.startswith("gron+0x"))
-            self.assertLess(unnamed, 0.05 * profile.total)
+            with shares():
+                self.assertLess(unnamed, 0.05 * profile.total)
             self.assertGreater(profile.info["walks"]["complete_pct"], 98)
 
         for profile in self.assert_untouched(["gron", path], judge):
@@ -173,6 +176,7 @@ class Documented(LiveTest):
         def is_below(node):
             return node is not None and (function in node.function or is_below(node.parent))
 
+        @shares()
         def judge(profile):
             self.assertGreater(sum(node.own for node in profile.nodes if is_below(node)), 0.5 * profile.total)
 

@@ -6,7 +6,7 @@ import os
 import tempfile
 import unittest
 
-from support import CAIRN, MARKERS, STORM, LiveTest, Profile, Run, program
+from support import CAIRN, MARKERS, STORM, LiveTest, Profile, Run, program, shares
 
 
 @contextlib.contextmanager
@@ -38,7 +38,8 @@ def control_group(limit):
 class Limits(LiveTest):
     def life(self, mode, judge=None, **how):
         def weigh(profile):
-            self.assertGreater(profile.share("limit_thread", "limit_work", "burn"), 0.5)
+            with shares():
+                self.assertGreater(profile.share("limit_thread", "limit_work", "burn"), 0.5)
             if judge is not None:
                 judge(profile)
 
@@ -50,7 +51,8 @@ class Limits(LiveTest):
     def test_all_descriptors_closed(self):
         def judge(profile):
             # Half of the work is done in threads that start when nothing is left open.
-            self.assertGreater(profile.share("start_thread", "limit_thread"), 0.25)
+            with shares():
+                self.assertGreater(profile.share("start_thread", "limit_thread"), 0.25)
 
         self.life("close-all", judge=judge)
 

@@ -81,7 +81,7 @@ class Misspelt(Words):
         if not any(name.startswith(word) for name in names):
             self.assertEqual(distance(word, meant), min(distance(word, name) for name in names), said)
 
-    def test_commands(self):
+    def test_misspelt_commands_are_guessed(self):
         for command in self.commands:
             for word in misspelt(command):
                 if word not in self.commands:
@@ -89,7 +89,7 @@ class Misspelt(Words):
                     self.assert_nearest(self.refused("help", word), word, self.commands, r"did you mean '(\w+)'")
         self.assertIn("cairn help", self.refused("moonshine"))
 
-    def test_options(self):
+    def test_misspelt_options_are_guessed(self):
         for command, options in self.options.items():
             for option in options:
                 for word in misspelt(option):
@@ -132,7 +132,7 @@ class Misspelt(Words):
             if command != "cc":
                 self.assertIn("there is no option -z", self.refused(command, "-z", "true"))
 
-    def test_values(self):
+    def test_misspelt_values_are_guessed(self):
         for command, options in self.options.items():
             for option, values in options.items():
                 for value in values:
@@ -178,14 +178,14 @@ class Habits(Words):
             if word.startswith("-") and word != "--":
                 self.assertRegex(text, rf"(?m)^  (-\w, |    )?.*(?<![\w-]){word}(?![\w-])", answer)
 
-    def test_commands(self):
+    def test_commands_of_other_tools_are_answered(self):
         for words, answer in self.table("commands"):
             self.assert_real(answer, None)
             for word in words:
                 if word not in self.commands:
                     self.assertIn(answer, self.refused(word))
 
-    def test_options(self):
+    def test_options_of_other_tools_are_answered(self):
         for command in ("record", "report", "export"):
             for words, answer in self.table(command):
                 self.assert_real(answer, command)
@@ -198,7 +198,7 @@ class Habits(Words):
                     if (command, word) != ("record", "g"):
                         self.assertIn(answer, self.refused(command, dashes + word, "true"))
 
-    def test_events(self):
+    def test_events_of_other_tools_are_answered(self):
         for words, answer in self.table("events"):
             for word in words:
                 self.assertIn(f"there is no event '{word}': {answer}", self.refused("record", "-e", word, "true"))

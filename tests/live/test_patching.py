@@ -186,7 +186,7 @@ class Patching(LiveTest):
             self.skipTest("another libc")
         self.explain(["/bin/true"], path[1], "/libc.so.6")
 
-    def test_exceptions(self):
+    def test_exceptions_pass_patched_calls(self):
         for name in ("exceptions", "exceptions-static-runtime"):
             for mode in ("plain", "nested", "rethrow", "destructors", "threads", "foreign"):
                 self.same([program(name), mode], ("table",))
@@ -259,7 +259,7 @@ class Patching(LiveTest):
         for mode in ("plain", "handler"):
             self.lazily([program("jumps"), mode])
 
-    def test_stress(self):
+    def test_patching_under_load_changes_nothing(self):
         run = Run([program("patch_stress"), "3", "8"], cwd=self.folder)
         done = dict(re.findall(r"(\w+) (\d+)", run.text))
         self.assertEqual((run.status, done.get("wrong")), (0, "0"), run.text)

@@ -162,7 +162,7 @@ class Documents(unittest.TestCase):
                              for head in re.findall(r"^#+ (.*)$", read(file), re.M)]
                     self.assertIn(anchor, heads, f"{path}: {target}")
 
-    def test_length(self):
+    def test_readme_is_two_screens_long(self):
         """The README is two screens, its first result on the first one. Cells of tables are short."""
         lines = read(SOURCE + "/README.md").splitlines()
         self.assertLessEqual(len(lines), 110)

@@ -6,7 +6,7 @@ import os
 import random
 import unittest
 
-from support import LiveTest, Run, installed
+from support import LiveTest, Run, installed, shares
 
 
 def numbers(count, seed=1):
@@ -186,8 +186,8 @@ class GeneratedCode(LiveTest):
             self.addCleanup(self.remove_maps, profile)
             return profile
 
-        self.steadily(life, lambda profile: self.assertGreater(
-            sum(node.own for node in profile.nodes if "hotFunction" in node.function) / profile.total, 0.5))
+        self.steadily(life, shares()(lambda profile: self.assertGreater(
+            sum(node.own for node in profile.nodes if "hotFunction" in node.function) / profile.total, 0.5)))
 
     @staticmethod
     def remove_maps(profile):

@@ -8,14 +8,14 @@ import subprocess
 import time
 import unittest
 
-from support import CAIRN, LiveTest, Profile, Run, program
+from support import CAIRN, LiveTest, Profile, Run, program, shares
 
 
 class Words(LiveTest):
     def record_loudly(self, *options):
         return Run([CAIRN, "record", *options, program("shares")], cwd=self.folder)
 
-    def test_summary(self):
+    def test_the_summary_says_what_was_got(self):
         """Samples, losses, complete contexts, cost, and the next command; nothing on stdout."""
         run = self.record_loudly()
         self.assertEqual(run.status, 0)
@@ -25,7 +25,7 @@ class Words(LiveTest):
         self.assertTrue(all(line.startswith("cairn: ") for line in run.words.splitlines()))
         self.assertTrue(os.path.exists(self.file("cairn.out")))
 
-    def test_quiet(self):
+    def test_quiet_says_nothing(self):
         self.assertEqual(self.record_loudly("-q").words, "")
 
     def test_summary_as_json(self):
@@ -40,7 +40,7 @@ class Words(LiveTest):
             self.assertEqual(run.status, 0)
             return Profile(self.file("cairn.out"))
 
-        profile = self.steadily(life, lambda profile: self.assertGreater(profile.info["events"][0]["rate_achieved"], 3000))
+        profile = self.steadily(life, shares()(lambda profile: self.assertGreater(profile.info["events"][0]["rate_achieved"], 3000)))
         event = profile.info["events"][0]
         self.assertEqual((event["name"], event["unit"], event["period"]), ("cpu", "ns", 250000))
         self.assertEqual(event["rate_requested"], 4000)
@@ -58,7 +58,7 @@ class When(LiveTest):
     # A program that computes for one second of CPU time.
     second = [program("signals"), "sigprof"]
 
-    def test_duration(self):
+    def test_duration_ends_the_recording(self):
         def judge(recorded):
             # How much it computes within that time is the machine's affair: a part of all.
             self.assertGreater(recorded[1].samples, 0)
@@ -66,17 +66,18 @@ class When(LiveTest):
 
         self.steadily(lambda: self.record(self.second, "--duration", "0.3"), judge)
 
-    def test_delay(self):
+    def test_delay_leaves_out_the_beginning(self):
         def judge(recorded):
             run, profile = recorded
             self.assertGreater(profile.samples, 0)
             # However little of the 0.6 s it was given among many others, that is missing.
             used = int(run.text.split()[1])
-            self.assertLess(profile.total, used - 5e6)
+            with shares():
+                self.assertLess(profile.total, used - 5e6)
 
         self.steadily(lambda: self.record(self.second, "--delay", "0.6"), judge)
 
-    def test_period(self):
+    def test_a_period_is_kept(self):
         for options in (("-c", "2ms"), ("-e", "cpu:2ms"), ("-F", "500")):
             with self.subTest(options=options):
                 _, profile = self.record([program("shares")], *options)
@@ -85,7 +86,8 @@ class When(LiveTest):
                 def judge(recorded):
                     samples = recorded[1].samples
                     periods = recorded[1].total / recorded[1].info["events"][0]["period"]
-                    self.assertAlmostEqual(samples, periods, delta=0.1 * samples + 5)
+                    with shares():
+                        self.assertAlmostEqual(samples, periods, delta=0.1 * samples + 5)
 
                 self.steadily(lambda: self.record([program("shares")], *options), judge)
 
@@ -102,7 +104,8 @@ class When(LiveTest):
                 self.assertIn("memory", run.words)
                 profile = Profile(path)
                 self.assertLessEqual(profile.info["tree_bytes"], 1 << 20)
-                self.assertGreater(profile.total, 0.1e9)
+                with shares():
+                    self.assertGreater(profile.total, 0.1e9)
 
 
 class Interrupted(LiveTest):
@@ -160,7 +163,8 @@ class Interrupted(LiveTest):
     def test_readable_while_it_is_written(self):
         _, _, path = self.start()
         profile = self.wait_for_profile(path, 0.5e9)
-        self.assertGreater(profile.share("watched_bottom"), 0.9)
+        with shares():
+            self.assertGreater(profile.share("watched_bottom"), 0.9)
 
     def test_killed_recorder(self):
         """All of cairn is killed: the profile holds all but the last second, the program goes on."""

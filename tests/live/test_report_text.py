@@ -226,7 +226,7 @@ class Cpp(TextTest):
         waiting = self.report(self.profile, 80, "--metric", "waiting", "--view", "flat")
         self.assertIn("of waiting", waiting)
 
-    def test_pipe(self):
+    def test_a_pipe_shortens_nothing(self):
         """Without a width, nothing is shortened."""
         run = Run([CAIRN, "report", self.profile.path, "--view", "flat"])
         self.assertRegex(run.text, r"<std::.*> >::")
@@ -244,7 +244,7 @@ class Recursion(TextTest):
         case.assertEqual(build.status, 0, build.words)
         _, cls.profile = case.record([case.file("descent")])
 
-    def test_folded(self):
+    def test_recursion_is_folded(self):
         text = self.assert_fits(self.profile)
         self.assertRegex(text, r"expression \(recursive")
         self.assertRegex(self.report(self.profile, 120), r"expression \(recursive, to depth \d\d\)")
@@ -252,7 +252,7 @@ class Recursion(TextTest):
         self.assertIn("--fold-recursion=no", text)
         self.assertNotIn("(recursive", self.report(self.profile, 80, "--fold-recursion=no"))
 
-    def test_unfolded(self):
+    def test_recursion_is_unfolded_on_request(self):
         self.assert_fits(self.profile, "--fold-recursion=no")
         self.assert_fits(self.profile, "--min", "0")
         self.assert_told_apart(self.profile)
@@ -277,7 +277,7 @@ class Real(TextTest):
         self.assertRegex(self.report(profile, 64, "--view", "tree", "--min", "0.1"), r"(?m) (libpython3|ld-linux)\S*…$")
 
     @installed("perl")
-    def test_title(self):
+    def test_a_long_command_gives_way(self):
         """A command that does not fit gives way, too."""
         _, profile = self.record(["perl", "-e", "my %h; for my $i (1..200000) { $h{join('-', $i, $i % 7)} = 1; } print scalar keys %h"])
         text = self.assert_fits(profile)

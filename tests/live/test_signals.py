@@ -5,7 +5,7 @@ import os
 import sys
 import unittest
 
-from support import MARKERS, STORM, LiveTest, installed, program
+from support import MARKERS, STORM, LiveTest, installed, program, shares
 
 GRAPH = {
     "": "blocked_thread sender",
@@ -45,8 +45,9 @@ class Signals(LiveTest):
 
     def test_all_signals_blocked(self):
         def judge(profile):
-            self.assertGreater(profile.share("run_blocked", "signal_work", "burn"), 0.4)
-            self.assertGreater(profile.share("blocked_thread", "signal_work", "burn"), 0.4)
+            with shares():
+                self.assertGreater(profile.share("run_blocked", "signal_work", "burn"), 0.4)
+                self.assertGreater(profile.share("blocked_thread", "signal_work", "burn"), 0.4)
 
         self.life("blocked", judge=judge)
 
@@ -58,19 +59,22 @@ class Signals(LiveTest):
 
     def test_breakpoints_and_traps_of_the_program(self):
         def judge(profile):
-            self.assertGreater(profile.share("run_sigtrap", "signal_work", "burn"), 0.5)
+            with shares():
+                self.assertGreater(profile.share("run_sigtrap", "signal_work", "burn"), 0.5)
 
         self.life("sigtrap", judge=judge)
 
     def test_sigwait_for_everything(self):
         def judge(profile):
-            self.assertGreater(profile.share("run_sigwait", "signal_work", "burn"), 0.3)
+            with shares():
+                self.assertGreater(profile.share("run_sigwait", "signal_work", "burn"), 0.3)
 
         self.life("sigwait", judge=judge)
 
     def test_signalfd_for_everything(self):
         def judge(profile):
-            self.assertGreater(profile.share("run_signalfd", "signal_work", "burn"), 0.3)
+            with shares():
+                self.assertGreater(profile.share("run_signalfd", "signal_work", "burn"), 0.3)
 
         self.life("signalfd", judge=judge)
 
@@ -91,8 +95,9 @@ class Signals(LiveTest):
                 def judge(recorded):
                     native, ours, profile = recorded
                     self.assert_complete(profile)
-                    self.assertAlmostEqual(ours, native, delta=0.2 * native)
-                    self.assertGreater(profile.share("run_sigprof", "signal_work", "burn"), 0.8)
+                    with shares():
+                        self.assertAlmostEqual(ours, native, delta=0.2 * native)
+                        self.assertGreater(profile.share("run_sigprof", "signal_work", "burn"), 0.8)
 
                 self.steadily(life, judge)
 

@@ -100,7 +100,7 @@ class Numbers(test_encode.EncodeTest, test_calls_sites.SitesTest):
 
         self.steadily(life, lambda counts: self.assertGreater(counts["verified"], 100, counts))
 
-    def test_alone(self):
+    def test_each_instruction_alone(self):
         self.assert_steps("alone")
 
     def test_with_threads(self):

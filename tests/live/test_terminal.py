@@ -85,7 +85,7 @@ class TerminalTest(LiveTest):
         self.assertEqual(terminal.end(), 0)
         return terminal.seen
 
-    def test_colours(self):
+    def test_a_terminal_has_colours(self):
         self.assertRegex(self.report(), COLOUR)
         self.assertNotRegex(self.report(NO_COLOR="1"), COLOUR)
         # A terminal that knows no control sequences gets none, nor the progress that needs them.
@@ -106,7 +106,7 @@ class TerminalTest(LiveTest):
         self.assertEqual(run.status, 0, run.words)
         return max(map(len, COLOUR.sub("", run.text).split("\n\n")[1].splitlines()))
 
-    def test_width(self):
+    def test_a_pipe_cuts_nothing(self):
         """In a pipe nothing is cut, unless a width is asked for."""
         full = self.widest()
         self.assertGreater(full, 80)
@@ -120,7 +120,7 @@ class TerminalTest(LiveTest):
             self.assertEqual((run.status, run.text), (2, ""))
             self.assertIn("--width takes 40 to 10000 columns", run.words)
 
-    def test_color(self):
+    def test_color_decides_over_the_environment(self):
         """--color decides over the environment, and that over whether it is a terminal."""
         def is_coloured(*options, **environment):
             run = piped("report", self.profile.path, *options, cwd=self.folder, **environment)
@@ -140,7 +140,7 @@ class TerminalTest(LiveTest):
         self.assertEqual(run.status, 2)
         self.assertIn("auto, always or never", run.words)
 
-    def test_ascii(self):
+    def test_ascii_where_the_locale_has_no_more(self):
         text = self.report(LANG="C")
         self.assertTrue(text.isascii(), text)
         self.assertIn("`-", text)
@@ -186,7 +186,7 @@ class TerminalTest(LiveTest):
         self.assertEqual(terminal.end(), 2)
         self.assertLessEqual(max(map(len, terminal.seen.splitlines())), 50, terminal.seen)
 
-    def test_interrupt(self):
+    def test_ctrl_c_ends_the_program_and_not_the_recording(self):
         """Ctrl-C ends the program, not the recording of it."""
         self.file("loop", "echo begun\nwhile :; do :; done\n")
         terminal = Terminal([CAIRN, "record", "-o", "cut.out", "sh", "loop"], self.folder)
@@ -230,7 +230,7 @@ class PagerTest(LiveTest):
         self.assertEqual(terminal.end(), status, terminal.seen)
         return terminal.seen
 
-    def test_which(self):
+    def test_long_output_goes_to_the_pager(self):
         for arguments in (["report", self.profile.path], ["info", self.profile.path], ["list"], ["help"],
                           ["help", "record"], ["report", "--help"], ["--help"],
                           ["compare", self.profile.path, self.profile.path],
@@ -244,7 +244,7 @@ class PagerTest(LiveTest):
                 self.assertRegex(progress, r"^(\r.*\033\[K)?$")
                 self.assertEqual(progress + shown, plain)
 
-    def test_order(self):
+    def test_pagers_are_asked_in_order(self):
         path = self.profile.path
         self.assertIn("paged by ./mine", self.see("info", path, CAIRN_PAGER="./mine", PAGER="./other"))
         self.assertIn("LESS=S", self.see("info", path, CAIRN_PAGER="./mine", LESS="S"))

@@ -3,7 +3,7 @@
 
 import unittest
 
-from support import LiveTest, program
+from support import LiveTest, program, shares
 
 GRAPH = {
     "": "short_thread detached_thread small_thread cancelled_thread exiting_thread "
@@ -32,7 +32,8 @@ GRAPH = {
 class Threads(LiveTest):
     def life(self, mode, routine, share, judge=None):
         def weigh(profile):
-            self.assertGreater(profile.share(routine, "burn"), share)
+            with shares():
+                self.assertGreater(profile.share(routine, "burn"), share)
             if judge is not None:
                 judge(profile)
 
@@ -46,14 +47,14 @@ class Threads(LiveTest):
         """A thread's clock ticks before it is set up: what closes its descriptors must not do so twice."""
         self.survives([program("descriptors"), "4000"])
 
-    def test_detached(self):
+    def test_detached_threads_are_seen(self):
         for profile in self.life("detached", "detached_thread", 0.1):
             self.assertEqual(profile.info["threads"], 1001)
 
     def test_sixteen_kilobytes_of_stack(self):
         self.life("small", "small_thread", 0.9)
 
-    def test_cancelled(self):
+    def test_cancelled_threads_are_seen(self):
         # An asynchronous cancellation may hit any instruction, where cleanup unwinds from there.
         self.life("cancel", "cancelled_thread", 0.7)
 
@@ -61,8 +62,9 @@ class Threads(LiveTest):
         def judge(profile):
             # Each level works once on the way down and once in its cleanup.
             cleanup = profile.below("cleanup", "burn")
-            self.assertAlmostEqual(cleanup / profile.below("exiting_thread", "burn"), 0.5,
-                                   delta=profile.tolerance(0.5) + 0.03)
+            with shares():
+                self.assertAlmostEqual(cleanup / profile.below("exiting_thread", "burn"), 0.5,
+                                       delta=profile.tolerance(0.5) + 0.03)
 
         self.life("exit", "exiting_thread", 0.5, judge=judge)
 

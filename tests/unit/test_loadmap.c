@@ -110,6 +110,21 @@ static void close_library(void *library)
     loadmap_after_unload();
 }
 
+// By their name libgcc_s is none of ours to know, and libc exports no unwinder.
+static void test_unwinders_are_known_by_what_they_export(void **state)
+{
+    (void)state;
+    struct module_ref module;
+    void *library = dlopen("libgcc_s.so.1", RTLD_NOW);
+    assert_non_null(library);
+    assert_true(find_soon((uintptr_t)dlsym(library, "_Unwind_GetIP"), &module));
+    assert_true(module.unwinds);
+    assert_false(module.remembers);
+    assert_true(find((uintptr_t)qsort, &module));
+    assert_false(module.unwinds);
+    close_library(library);
+}
+
 static void test_what_is_loaded(void **state)
 {
     (void)state;
@@ -597,6 +612,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_what_is_loaded),
         cmocka_unit_test(test_vdso),
+        cmocka_unit_test(test_unwinders_are_known_by_what_they_export),
         cmocka_unit_test(test_no_code),
         cmocka_unit_test(test_anonymous_code),
         cmocka_unit_test(test_found_when_met),

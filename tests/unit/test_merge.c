@@ -545,9 +545,20 @@ static void threads_of_one_creator_add_up(void **state)
     profile_free(other);
 }
 
+static void test_errors_of_hot_trees_add_up(void **state)
+{
+    (void)state;
+    struct profile_hot into = {.counters = 5, .floor = 3, .made_up = -2};
+    hot_add(&into, &(struct profile_hot){.counters = 7, .floor = 4, .made_up = 5});
+    assert_int_equal(into.counters, 7);
+    assert_int_equal(into.floor, 7);
+    assert_int_equal(into.made_up, 3);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_errors_of_hot_trees_add_up),
         cmocka_unit_test(runs_of_a_program_add_up),
         cmocka_unit_test(other_builds_stay_apart),
         cmocka_unit_test(threads_of_a_pool_add_up),

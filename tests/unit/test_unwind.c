@@ -101,6 +101,38 @@ static void test_realigned(void **state)
     expect_walks(5);
 }
 
+// The table of a function whose prologue is more than 64 KB away from its beginning takes four bytes
+// to say so.
+__asm__(".text\n"
+        ".type far_prologue, @function\n"
+        "far_prologue:\n"
+        "    .cfi_startproc\n"
+        "    jmp 1f\n"
+        "    .skip 70000, 0x90\n"
+        "    .cfi_escape 0x2e, 0\n" // no shortcut for plain tables
+        "1:  push %rbx\n"
+        "    .cfi_adjust_cfa_offset 8\n"
+        "    .cfi_offset %rbx, -16\n"
+        "    call *%rdi\n"
+        "    pop %rbx\n"
+        "    .cfi_adjust_cfa_offset -8\n"
+        "    ret\n"
+        "    .cfi_endproc\n"
+        ".size far_prologue, . - far_prologue\n");
+void far_prologue(void (*call)(void));
+
+static void raise_signal(void)
+{
+    raise(SIGUSR1);
+}
+
+static void test_prologue_far_from_the_beginning(void **state)
+{
+    (void)state;
+    far_prologue(raise_signal);
+    expect_walks(1);
+}
+
 static __attribute__((noinline, noclone, optimize("omit-frame-pointer"))) int recurse(int depth)
 {
     if (depth == 0) {
@@ -361,6 +393,7 @@ int main(void)
         cmocka_unit_test(test_shortcut),
         cmocka_unit_test_setup(test_alloca, prepare),
         cmocka_unit_test_setup(test_realigned, prepare),
+        cmocka_unit_test_setup(test_prologue_far_from_the_beginning, prepare),
         cmocka_unit_test_setup(test_recursion, prepare),
         cmocka_unit_test_setup(test_through_libc, prepare),
         cmocka_unit_test_setup(test_cfa_and_flags, prepare),

@@ -102,13 +102,11 @@ static bool has_runtime(unsigned id)
 void unmarkable_note_module(const struct module_info *module)
 {
     const unsigned id = module->id;
-    const char *name = strrchr(module->path, '/');
-    name = name ? name + 1 : module->path;
     if (module->runtime != RUNTIME_NONE)
         note_runtime(id);
-    if (module->unwinds)
+    if (module->remembers)
         program_unwinder_expect_memory();
-    if (strncmp(name, "libgcc_s.so", 11) && strncmp(name, "libunwind", 9))
+    if (!module->unwinds)
         return;
     for (size_t i = 0; i < UNWINDERS; i++) {
         unsigned known = atomic_load_explicit(&unwinder_modules[i], memory_order_relaxed);

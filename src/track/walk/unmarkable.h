@@ -11,8 +11,8 @@
 // Finds the functions. Not signal-safe; once, after loadmap_start().
 void unmarkable_start(void);
 
-// A module was found; unwinders (which ask for their own return address) are recognised by their
-// path. Signal-safe.
+// A module was found; unwinders (which ask for their own return address) are recognised by what
+// they export. Signal-safe.
 void unmarkable_note_module(const struct module_info *module);
 
 // A function that may return elsewhere was met: an unwinder that is linked into the program.
