@@ -545,6 +545,31 @@ static void threads_of_one_creator_add_up(void **state)
     profile_free(other);
 }
 
+static void test_complete_walks_are_those_to_the_root_and_to_the_marker(void **state)
+{
+    (void)state;
+    struct profile_totals totals = {0};
+    for (unsigned i = 0; i < VERDICT_COUNT; i++)
+        totals.verdicts[i] = 100;
+    totals.verdicts[VERDICT_COMPLETE] = 5;
+    totals.verdicts[VERDICT_MARKER] = 3;
+    assert_int_equal(totals_complete(&totals), 8);
+    assert_int_equal(totals_walks(&totals), 8 + 100 * (VERDICT_COUNT - 2));
+}
+
+// Processes have their peaks at different times.
+static void test_the_peak_of_processes_is_that_of_the_largest(void **state)
+{
+    (void)state;
+    struct profile_process processes[] = {{.alloc = {.live = 10, .peak = 30}},
+                                          {.alloc = {.live = 20, .peak = 20}}};
+    const struct profile profile = {.processes = processes, .process_count = 2};
+    struct profile_totals totals;
+    profile_sum(&profile, &totals);
+    assert_int_equal(totals.alloc.live, 30);
+    assert_int_equal(totals.alloc.peak, 30);
+}
+
 static void test_errors_of_hot_trees_add_up(void **state)
 {
     (void)state;
@@ -559,6 +584,8 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_errors_of_hot_trees_add_up),
+        cmocka_unit_test(test_complete_walks_are_those_to_the_root_and_to_the_marker),
+        cmocka_unit_test(test_the_peak_of_processes_is_that_of_the_largest),
         cmocka_unit_test(runs_of_a_program_add_up),
         cmocka_unit_test(other_builds_stay_apart),
         cmocka_unit_test(threads_of_a_pool_add_up),
