@@ -119,7 +119,7 @@ static bool is_left_out(struct builder *builder, uint32_t function)
     // Nothing of the agent is the program's doing.
     if (known->agent || known->entry || (known->kernel && builder->options->without_kernel))
         return true;
-    // What C++ calls for memory is no answer to who does, as little as malloc() is.
+    // Neither this nor malloc() says who allocates: its caller does.
     if (builder->blocks_alone && strncmp(known->name, "operator new", 12) == 0)
         return true;
     for (unsigned i = 0; i < builder->options->ignore_count; i++)

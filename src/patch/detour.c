@@ -192,9 +192,9 @@ static int plan_locked(uintptr_t instruction, const struct goal *goal)
     if (!place)
         return -ENOMEM;
     if (in.immediate_bytes == 1) {
-        const uintptr_t hop = padding_hop(end, place, add_change);
-        const int8_t near = (int8_t)(hop - end);
-        return hop ? add_change(end - sizeof near, &near, sizeof near) : -ENOTSUP;
+        const uintptr_t island = padding_island(end, place, add_change);
+        const int8_t near = (int8_t)(island - end);
+        return island ? add_change(end - sizeof near, &near, sizeof near) : -ENOTSUP;
     }
     const int32_t distance = distance_to(end, place);
     return add_change(end - sizeof distance, &distance, sizeof distance);

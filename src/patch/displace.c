@@ -67,7 +67,7 @@ static struct stub *make_slot(struct site *site, uintptr_t low, uintptr_t high)
     if (!stub)
         return NULL;
     stub->site = site;
-    stub->evicted = true;
+    stub->displaced = true;
     if (fill_slot(stub, site->displacement))
         return stub;
     region_give_back(stub);
@@ -75,8 +75,8 @@ static struct stub *make_slot(struct site *site, uintptr_t low, uintptr_t high)
 }
 
 // Places for both jumps. The island of the site; NULL: there are none.
-static unsigned char *take_hops(struct displacement *displacement, uintptr_t low, uintptr_t high,
-                                unsigned char **door)
+static unsigned char *take_islands(struct displacement *displacement, uintptr_t low, uintptr_t high,
+                                   unsigned char **door)
 {
     const unsigned inside = displacement->inside;
     const uintptr_t second = displace_inside(displacement);
@@ -93,18 +93,19 @@ static unsigned char *take_hops(struct displacement *displacement, uintptr_t low
         shape.fixed |= 1u << i;
         shape.distance |= (uint32_t)displacement->code[inside + 1 + i] << 8 * i;
     }
-    unsigned char *hop = island_take(second + JUMP_BYTES, &shape, low, high);
-    return hop && relocate_jump(displacement->code + inside, second, (uintptr_t)hop) ? hop : NULL;
+    unsigned char *island = island_take(second + JUMP_BYTES, &shape, low, high);
+    return island && relocate_jump(displacement->code + inside, second, (uintptr_t)island) ? island
+                                                                                           : NULL;
 }
 
 bool displace_prepare(struct site *site, uintptr_t low, uintptr_t high)
 {
     struct displacement *displacement = site->displacement;
-    unsigned char *door, *hop = take_hops(displacement, low, high, &door);
-    struct stub *stub = hop ? make_slot(site, low, high) : NULL;
+    unsigned char *door, *island = take_islands(displacement, low, high, &door);
+    struct stub *stub = island ? make_slot(site, low, high) : NULL;
     if (!stub)
         return false;
-    site->room = (uintptr_t)hop;
+    site->room = (uintptr_t)island;
     // Before the first trap is written, or the first jump.
     atomic_store_explicit(&displacement->door, door, memory_order_release);
     atomic_store_explicit(&displacement->stub, stub, memory_order_release);

@@ -54,8 +54,8 @@ struct patch_function {
     uintptr_t inside;     // it jumps into the middle of the function that begins here: a part of it
     uintptr_t falls_into; // the function that begins where this one ends without a jump; 0: none
     struct patch_exits exits;
-    // leaf_functions.h; not quiet with fewer calls below it than that
-    uint8_t quiet, height, loud_below;
+    // leaf_functions.h; no leaf with fewer calls below it than no_leaf_below
+    uint8_t leaf, height, no_leaf_below;
     bool told;
     bool searched; // the sites are known
     bool decoded;

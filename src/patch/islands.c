@@ -115,9 +115,9 @@ static unsigned char *search(uintptr_t from, int64_t step, uintptr_t end,
         const bool crosses = step_of(shape) == 1 && fit - address > PAGE - JUMP_BYTES;
         if (address < 16 * PAGE || !is_near(address, low, high) || crosses)
             continue;
-        unsigned char *hop = try_page(address, end, shape);
-        if (hop)
-            return hop;
+        unsigned char *island = try_page(address, end, shape);
+        if (island)
+            return island;
     }
     return NULL;
 }
@@ -127,28 +127,28 @@ unsigned char *island_take(uintptr_t end, const struct island_shape *shape, uint
 {
     const unsigned fixed = shape->fixed;
     for (unsigned i = page_count; i-- > 0;) {
-        unsigned char *hop =
+        unsigned char *island =
             is_near(pages[i]->address, low, high) ? take_unit(pages[i], end, shape) : NULL;
-        if (hop)
-            return hop;
+        if (island)
+            return island;
     }
     if (fixed & 8) { // only one stretch of 16 megabytes will do
         const uintptr_t window = end + (uintptr_t)(int64_t)(int32_t)(shape->distance & 0xff000000);
         return search(window, fixed & 4 ? PAGE : 1 << 16, end, shape, low, high);
     }
     const int64_t step = fixed & 4 ? 1 << 24 : 1 << 16;
-    unsigned char *hop =
+    unsigned char *island =
         low > (uintptr_t)step ? search(low - (uintptr_t)step, -step, end, shape, low, high) : NULL;
     // Above, but not where the heap would grow at once.
-    return hop ? hop : search(high + (UINT64_C(1) << 28), step, end, shape, low, high);
+    return island ? island : search(high + (UINT64_C(1) << 28), step, end, shape, low, high);
 }
 
-void island_give_back(uintptr_t hop)
+void island_give_back(uintptr_t island)
 {
     for (unsigned i = 0; i < page_count; i++)
-        if (hop - pages[i]->address < PAGE) {
-            unuse(pages[i], (unsigned)(hop - pages[i]->address) / UNIT);
-            unuse(pages[i], (unsigned)(hop + JUMP_BYTES - 1 - pages[i]->address) / UNIT);
+        if (island - pages[i]->address < PAGE) {
+            unuse(pages[i], (unsigned)(island - pages[i]->address) / UNIT);
+            unuse(pages[i], (unsigned)(island + JUMP_BYTES - 1 - pages[i]->address) / UNIT);
         }
 }
 

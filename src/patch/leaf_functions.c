@@ -5,7 +5,7 @@
 #include "patch/lock.h"
 #include "patch/x86_64/jump_table.h"
 
-enum { NOT_KNOWN, BEING_ASKED, QUIET, LOUD };
+enum { NOT_KNOWN, BEING_ASKED, LEAF, NO_LEAF };
 
 #define BODY_MOST 8
 
@@ -44,7 +44,7 @@ static struct patch_function *behind(const struct patch_function *from, uintptr_
     return function && function->module->ref.permanent ? function : NULL;
 }
 
-static bool is_quiet(struct patch_function *function, unsigned height, bool *too_high);
+static bool is_leaf(struct patch_function *function, unsigned height, bool *too_high);
 
 static void follow(struct body *body, const struct patch_function *from, unsigned exit,
                    unsigned height, bool *too_high, unsigned *reached)
@@ -62,40 +62,40 @@ static void follow(struct body *body, const struct patch_function *from, unsigne
         return;
     }
     *too_high |= height == 0;
-    if (!other || !other->whole || height == 0 || !is_quiet(other, height - 1, too_high))
+    if (!other || !other->whole || height == 0 || !is_leaf(other, height - 1, too_high))
         body->failed = true;
     else if (other->height + 1u > *reached)
         *reached = other->height + 1u;
 }
 
 // With so many calls below it at most.
-static bool is_quiet(struct patch_function *function, unsigned height, bool *too_high)
+static bool is_leaf(struct patch_function *function, unsigned height, bool *too_high)
 {
     struct body body = {0};
     unsigned reached = 0;
     bool mine = false;
-    if (function->quiet != NOT_KNOWN) {
-        *too_high |= function->quiet == QUIET && function->height > height;
-        return function->quiet == QUIET && function->height <= height;
+    if (function->leaf != NOT_KNOWN) {
+        *too_high |= function->leaf == LEAF && function->height > height;
+        return function->leaf == LEAF && function->height <= height;
     }
-    if (height < function->loud_below) {
+    if (height < function->no_leaf_below) {
         *too_high = true;
         return false;
     }
-    function->quiet = BEING_ASKED;
+    function->leaf = BEING_ASKED;
     body.failed = function->named;
     join(&body, function);
-    // Exit by exit: most functions are loud by one of their first calls.
+    // Exit by exit: most functions are no leaves because of one of their first calls.
     for (unsigned i = 0; i < body.count && !body.failed; i++) {
         for (unsigned k = 0; !body.failed && functions_examine_exit(body.one[i], k); k++)
             follow(&body, body.one[i], k, height, &mine, &reached);
         body.failed |= body.one[i]->exits.anywhere;
     }
     // Of what it jumps to, nothing is said: that may be less high.
-    function->quiet = !body.failed ? QUIET : mine ? NOT_KNOWN : LOUD;
+    function->leaf = !body.failed ? LEAF : mine ? NOT_KNOWN : NO_LEAF;
     function->height = (uint8_t)reached;
     if (body.failed && mine)
-        function->loud_below = (uint8_t)(height + 1);
+        function->no_leaf_below = (uint8_t)(height + 1);
     *too_high |= mine;
     return !body.failed;
 }
@@ -134,11 +134,11 @@ bool leaf_function_is(uintptr_t address, void (*each)(uintptr_t function, void *
         return false;
     loadmap_enter();
     struct patch_function *function = functions_at(address);
-    const bool quiet = function && function->whole && function->start == address &&
-                       is_quiet(function, LEAF_HEIGHT, &too_high);
-    if (quiet)
+    const bool leaf = function && function->whole && function->start == address &&
+                      is_leaf(function, LEAF_HEIGHT, &too_high);
+    if (leaf)
         tell(function, &teller);
     loadmap_leave();
     patch_unlock();
-    return quiet;
+    return leaf;
 }

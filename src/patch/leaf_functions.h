@@ -12,7 +12,7 @@
 
 #define LEAF_HEIGHT 3 // calls below one another, at most
 
-// Whether the function that begins at an address is quiet. If so, calls `each` for it and for all
+// Whether the function that begins at an address is a leaf. If so, calls `each` for it and for all
 // functions that it may go to, parts of functions included, once for each.
 bool leaf_function_is(uintptr_t address, void (*each)(uintptr_t function, void *context),
                       void *context);

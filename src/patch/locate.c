@@ -35,21 +35,21 @@ static uintptr_t program_pc(const struct stub *stub, const struct stub_call *cal
 static bool locate_on_way(struct site *site, uintptr_t pc, struct stub_place *place)
 {
     const struct displacement *displacement = site->displacement;
-    struct stub *evicted = displacement ? atomic_load(&displacement->stub) : NULL;
+    struct stub *displaced = displacement ? atomic_load(&displacement->stub) : NULL;
     *place = (struct stub_place){.stub = atomic_load(&site->shelter), .site = site};
     place->pc = site_start(site);
-    if ((uintptr_t)atomic_load(&site->hop) == pc)
+    if ((uintptr_t)atomic_load(&site->island) == pc)
         return place->stub != NULL;
-    if (!evicted)
+    if (!displaced)
         return false;
     if (displace_inside(displacement) == pc)
         return place->stub != NULL;
-    place->stub = evicted;
+    place->stub = displaced;
     place->pc = displacement->victim;
     return (uintptr_t)atomic_load(&displacement->door) == pc;
 }
 
-static void locate_evicted(struct stub *stub, unsigned offset, struct stub_place *place)
+static void locate_displaced(struct stub *stub, unsigned offset, struct stub_place *place)
 {
     const struct displacement *displacement = stub->site->displacement;
     *place = (struct stub_place){.stub = stub, .site = stub->site};
@@ -64,8 +64,8 @@ bool sites_locate(uintptr_t pc, struct stub_place *place)
         return locate_on_way(site, pc, place);
     if (!stub || stub->is_free || !stub->site)
         return false;
-    if (stub->evicted) {
-        locate_evicted(stub, (unsigned)(pc - stub->code), place);
+    if (stub->displaced) {
+        locate_displaced(stub, (unsigned)(pc - stub->code), place);
         return true;
     }
     const unsigned offset = (unsigned)(pc - stub->code);
@@ -116,7 +116,7 @@ size_t sites_clean_backtrace(void **address, size_t count)
         // The unwinder continues with that very frame.
         const uintptr_t next = i + 1 < count ? (uintptr_t)address[i + 1] : 0;
         if (next == place.pc ||
-            (place.stub->evicted && next == place.site->displacement->victim + 1))
+            (place.stub->displaced && next == place.site->displacement->victim + 1))
             i++;
     }
     return left;

@@ -5,7 +5,7 @@
 #include "patch/x86_64/decode.h"
 #include "patch/x86_64/relocate.h"
 
-#define HOPS_MOST 3
+#define ISLANDS_MOST 3
 #define GAP_MOST 64
 
 struct gap {
@@ -13,7 +13,7 @@ struct gap {
     unsigned count;
     struct {
         uintptr_t at, to;
-    } hop[HOPS_MOST];
+    } island[ISLANDS_MOST];
 };
 
 static struct address_index gaps; // by start; under the lock
@@ -56,9 +56,9 @@ static struct gap *gap_behind(const struct patch_function *function)
     return gap;
 }
 
-static bool is_near(uintptr_t end, uintptr_t hop)
+static bool is_near(uintptr_t end, uintptr_t island)
 {
-    return (intptr_t)(hop - end) == (int8_t)(hop - end);
+    return (intptr_t)(island - end) == (int8_t)(island - end);
 }
 
 // Free room for an island; 0.
@@ -71,16 +71,16 @@ static uintptr_t room_in(const struct gap *gap, uintptr_t end)
 static uintptr_t island_in(struct gap *gap, uintptr_t end, uintptr_t place, padding_writer *write)
 {
     for (unsigned i = 0; i < gap->count; i++)
-        if (gap->hop[i].to == place && is_near(end, gap->hop[i].at))
-            return gap->hop[i].at;
-    const uintptr_t at = gap->count < HOPS_MOST ? room_in(gap, end) : 0;
+        if (gap->island[i].to == place && is_near(end, gap->island[i].at))
+            return gap->island[i].at;
+    const uintptr_t at = gap->count < ISLANDS_MOST ? room_in(gap, end) : 0;
     if (!at)
         return 0;
     unsigned char jump[JUMP_BYTES];
     if (!relocate_jump(jump, at, place) || write(at, jump, sizeof jump))
         return 0;
-    gap->hop[gap->count].at = at;
-    gap->hop[gap->count++].to = place;
+    gap->island[gap->count].at = at;
+    gap->island[gap->count++].to = place;
     gap->next += JUMP_BYTES;
     return at;
 }
@@ -98,12 +98,12 @@ static struct gap *next_gap(uintptr_t end, uintptr_t *pc)
     return NULL;
 }
 
-uintptr_t padding_hop(uintptr_t end, uintptr_t place, padding_writer *write)
+uintptr_t padding_island(uintptr_t end, uintptr_t place, padding_writer *write)
 {
-    uintptr_t hop = 0, pc = end + INT8_MIN;
-    for (struct gap *gap; !hop && (gap = next_gap(end, &pc));)
-        hop = island_in(gap, end, place, write);
-    return hop;
+    uintptr_t island = 0, pc = end + INT8_MIN;
+    for (struct gap *gap; !island && (gap = next_gap(end, &pc));)
+        island = island_in(gap, end, place, write);
+    return island;
 }
 
 uintptr_t padding_take(uintptr_t end)

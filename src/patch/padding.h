@@ -14,7 +14,7 @@ typedef int padding_writer(uintptr_t address, const void *code, size_t bytes);
 // An island to `place`, within reach of a jump of two bytes that ends at `end`; a new one is
 // written by `write`. 0: there is no room. Under the lock of sites.h, and between loadmap_enter and
 // loadmap_leave.
-uintptr_t padding_hop(uintptr_t end, uintptr_t place, padding_writer *write);
+uintptr_t padding_island(uintptr_t end, uintptr_t place, padding_writer *write);
 
 // Room for an island of the caller's own, within the same reach. 0: there is none. As above.
 uintptr_t padding_take(uintptr_t end);

@@ -51,7 +51,7 @@ static size_t bytes_replaced(const struct site *site)
     case FORM_TRAP:
         return 1;
     case FORM_NEAR:
-    case FORM_EVICTED:
+    case FORM_DISPLACED:
         return SHORT_JUMP_BYTES;
     }
     return JUMP_BYTES;
@@ -74,36 +74,36 @@ static int lead_away(struct code_batch *batch, const struct displacement *displa
 }
 
 // The jump from a short site to its stub is made of two, or three.
-static int lead_by_hop(struct code_batch *batch, struct site *site, uintptr_t entry)
+static int lead_by_island(struct code_batch *batch, struct site *site, uintptr_t entry)
 {
     unsigned char jump[JUMP_BYTES];
-    const uintptr_t hop = site->room;
-    if (!relocate_jump(jump, hop, entry))
+    const uintptr_t island = site->room;
+    if (!relocate_jump(jump, island, entry))
         return -ERANGE;
-    if (atomic_load(&site->hop)) {
-        add_edit(batch, hop, jump, JUMP_BYTES, 0);
+    if (atomic_load(&site->island)) {
+        add_edit(batch, island, jump, JUMP_BYTES, 0);
     } else {
         // No thread can be there yet.
-        int error = code_write(batch->fd, hop, jump, JUMP_BYTES);
-        error = error ? error : index_put(&patch_sites, hop, site);
+        int error = code_write(batch->fd, island, jump, JUMP_BYTES);
+        error = error ? error : index_put(&patch_sites, island, site);
         if (error)
             return error;
-        atomic_store(&site->hop, (unsigned char *)hop);
+        atomic_store(&site->island, (unsigned char *)island);
     }
     if (atomic_load(&site->stub))
         return 0;
     const struct displacement *displacement =
-        site->form == FORM_EVICTED ? site->displacement : NULL;
+        site->form == FORM_DISPLACED ? site->displacement : NULL;
     const int error = displacement ? lead_away(batch, displacement) : 0;
     if (error)
         return error;
     if (site->form != FORM_BORROWED) {
         const uintptr_t end = site->address + SHORT_JUMP_BYTES;
-        const uintptr_t to = displacement ? displace_inside(displacement) : hop;
+        const uintptr_t to = displacement ? displace_inside(displacement) : island;
         const unsigned char near[SHORT_JUMP_BYTES] = {0xeb, (unsigned char)(to - end)};
         add_edit(batch, site->address, near, sizeof near, 0);
     } else {
-        relocate_jump(jump, site_start(site), hop);
+        relocate_jump(jump, site_start(site), island);
         add_edit(batch, site_start(site), jump, JUMP_BYTES, site->starts);
     }
     return 0;
@@ -134,8 +134,8 @@ static int add_change(struct code_batch *batch, const struct site_change *change
         break;
     case FORM_BORROWED:
     case FORM_NEAR:
-    case FORM_EVICTED:
-        error = lead_by_hop(batch, site, entry);
+    case FORM_DISPLACED:
+        error = lead_by_island(batch, site, entry);
         break;
     }
     if (site->form == FORM_TRAP)
@@ -324,14 +324,14 @@ uintptr_t sites_trapped(uintptr_t pc)
         if (!site)
             continue;
         const struct displacement *displacement = i == 0 ? site->displacement : NULL;
-        const struct stub *evicted = displacement && displacement->victim == address
-                                         ? atomic_load(&displacement->stub)
-                                         : NULL;
-        if (evicted)
-            return evicted->code + STUB_ENTRY;
-        const bool by_hop = i == 0 && (uintptr_t)atomic_load(&site->hop) == address;
+        const struct stub *displaced = displacement && displacement->victim == address
+                                           ? atomic_load(&displacement->stub)
+                                           : NULL;
+        if (displaced)
+            return displaced->code + STUB_ENTRY;
+        const bool by_island = i == 0 && (uintptr_t)atomic_load(&site->island) == address;
         const bool at_start = site_start(site) == address - i;
-        if (!by_hop && !(at_start && (i == 0 || site->starts >> i & 1)))
+        if (!by_island && !(at_start && (i == 0 || site->starts >> i & 1)))
             continue;
         struct stub *shelter = atomic_load_explicit(&site->shelter, memory_order_acquire);
         // A chain has no place for who comes back from the call.

@@ -413,7 +413,7 @@ static void finish_sites(const struct code_scan *scan, struct site *site)
     const struct module_ref *module = &scan->function->module->ref;
     for (unsigned i = 0; i < scan->count; i++) {
         if (site[i].displacement && displace_prepare(&site[i], module->start, module->end))
-            site[i].form = FORM_EVICTED;
+            site[i].form = FORM_DISPLACED;
         scan->counts->sites[site[i].kind]++;
         scan->counts->forms[site[i].form]++;
     }

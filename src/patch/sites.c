@@ -222,11 +222,11 @@ static void release(struct stub *stub)
 
 static void forget_site(struct site *site)
 {
-    const uintptr_t hop = (uintptr_t)atomic_load(&site->hop);
+    const uintptr_t island = (uintptr_t)atomic_load(&site->island);
     index_put(&patch_sites, site->address, NULL);
     index_put(&patch_sites, site_start(site), NULL);
-    if (hop)
-        index_put(&patch_sites, hop, NULL);
+    if (island)
+        index_put(&patch_sites, island, NULL);
     island_give_back(site->room);
     const struct displacement *displacement = site->displacement;
     if (displacement && atomic_load(&displacement->stub)) {

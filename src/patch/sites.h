@@ -40,11 +40,11 @@ enum site_kind {
 };
 
 enum site_form {
-    FORM_JUMP,     // five bytes or more, with what comes before it perhaps: a jump
-    FORM_BORROWED, // shorter: the jump covers neighbours too, which move into the stub
-    FORM_NEAR,     // and its neighbours cannot move: two bytes, to an island in the padding nearby
-    FORM_EVICTED,  // or in the middle of a long instruction nearby, which has moved away
-    FORM_TRAP,     // and there is none: int3, a signal each time it is reached
+    FORM_JUMP,      // five bytes or more, with what comes before it perhaps: a jump
+    FORM_BORROWED,  // shorter: the jump covers neighbours too, which move into the stub
+    FORM_NEAR,      // and its neighbours cannot move: two bytes, to an island in the padding nearby
+    FORM_DISPLACED, // or in the middle of a long instruction nearby, which has moved away
+    FORM_TRAP,      // and there is none: int3, a signal each time it is reached
     SITE_FORMS,
 };
 
@@ -84,8 +84,8 @@ struct site {
     unsigned char original[JUMP_BYTES]; // from the start of the span
     struct stub *_Atomic stub;          // that it leads to now; NULL: the original code
     struct stub *_Atomic shelter;       // where a thread goes that meets a trap here
-    unsigned char *_Atomic hop;         // its island, once that is written
-    struct displacement *displacement;  // FORM_EVICTED (displace.h)
+    unsigned char *_Atomic island;      // its island, once that is written
+    struct displacement *displacement;  // FORM_DISPLACED (displace.h)
     // The tracker's data about it. The tracker writes it, before the site leads anywhere; handlers
     // read it.
     void *_Atomic known;

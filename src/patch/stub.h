@@ -32,7 +32,7 @@ struct stub {
     struct site *site;
     uintptr_t code; // the slot
     uint8_t kind, shift;
-    bool is_free, evicted;      // evicted: it holds what has made room for its site (displace.h)
+    bool is_free, displaced;    // displaced: it holds what has made room for its site (displace.h)
     uint16_t begin;             // behind the neighbours that come first
     uint16_t pushed;            // the target is on the stack from here on; 0: never
     uint16_t saved, restored;   // STUB_TABLE: a register is on the stack, behind the call
@@ -86,7 +86,7 @@ struct island_shape {
 unsigned char *island_take(uintptr_t end, const struct island_shape *shape, uintptr_t low,
                            uintptr_t high);
 // Nothing leads there any more. Not one of ours: nothing happens.
-void island_give_back(uintptr_t hop);
+void island_give_back(uintptr_t island);
 uint64_t island_bytes(void);
 
 #endif

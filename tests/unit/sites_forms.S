@@ -239,7 +239,7 @@ FUNCTION(form_trapped)
 END(form_trapped)
 
 // The same, with an instruction of six bytes or more behind it, which sets rcx.
-#define EVICTED(name, ...) \
+#define DISPLACED(name, ...) \
 FUNCTION(name); \
     PUSH; \
     movq %rdi, %rbx; \
@@ -255,16 +255,16 @@ FUNCTION(name); \
     ret; \
 END(name)
 
-EVICTED(form_evicted_six, movl constant(%rip), %ecx)
-EVICTED(form_evicted_seven, movq constant(%rip), %rcx)
-EVICTED(form_evicted_eight, leaq 0x12345(%rbx,%rbx), %rcx)
-EVICTED(form_evicted_nine, nopw 0x100(%rax,%rax); movl $9, %ecx)
-EVICTED(form_evicted_ten, movabsq $0x123456789, %rcx)
-EVICTED(form_evicted_block, movq %fs:0x28, %rcx; movl $7, %ecx)
-EVICTED(form_evicted_raced, movq constant(%rip), %rcx)
+DISPLACED(form_displaced_six, movl constant(%rip), %ecx)
+DISPLACED(form_displaced_seven, movq constant(%rip), %rcx)
+DISPLACED(form_displaced_eight, leaq 0x12345(%rbx,%rbx), %rcx)
+DISPLACED(form_displaced_nine, nopw 0x100(%rax,%rax); movl $9, %ecx)
+DISPLACED(form_displaced_ten, movabsq $0x123456789, %rcx)
+DISPLACED(form_displaced_block, movq %fs:0x28, %rcx; movl $7, %ecx)
+DISPLACED(form_displaced_raced, movq constant(%rip), %rcx)
 
 // What is long is before it, and runs several times: somebody jumps there.
-FUNCTION(form_evicted_loop)
+FUNCTION(form_displaced_loop)
     PUSH
     movq %rdi, %rbx
     xorl %edx, %edx
@@ -282,10 +282,10 @@ FUNCTION(form_evicted_loop)
     .fill 140, 1, 0x90
     POP
     ret
-END(form_evicted_loop)
+END(form_displaced_loop)
 
 // Two that need room, each its own.
-FUNCTION(form_evicted_twice)
+FUNCTION(form_displaced_twice)
     PUSH
     leaq callee(%rip), %rbx
     .fill 140, 1, 0x90
@@ -301,7 +301,7 @@ FUNCTION(form_evicted_twice)
     .fill 140, 1, 0x90
     POP
     ret
-END(form_evicted_twice)
+END(form_displaced_twice)
 
 // What is long may fault, or moves the stack pointer.
 FUNCTION(form_trapped_long)

@@ -34,15 +34,15 @@ long form_then_return(long);
 long form_reached(long);
 long form_trapped(long);
 long form_trapped_long(long);
-long form_evicted_six(long);
-long form_evicted_seven(long);
-long form_evicted_eight(long);
-long form_evicted_nine(long);
-long form_evicted_ten(long);
-long form_evicted_block(long);
-long form_evicted_raced(long);
-long form_evicted_loop(long);
-long form_evicted_twice(long);
+long form_displaced_six(long);
+long form_displaced_seven(long);
+long form_displaced_eight(long);
+long form_displaced_nine(long);
+long form_displaced_ten(long);
+long form_displaced_block(long);
+long form_displaced_raced(long);
+long form_displaced_loop(long);
+long form_displaced_twice(long);
 long form_last(long);
 long form_pair(long);
 long form_probe(long);
@@ -92,14 +92,14 @@ __attribute__((unused)) static const struct form {
     {"reached", form_reached, SITE_CALL_INDIRECT, FORM_NEAR, 1},
     {"trapped", form_trapped, SITE_CALL_INDIRECT, FORM_TRAP, 1},
     {"trapped_long", form_trapped_long, SITE_CALL_INDIRECT, FORM_TRAP, 1},
-    {"evicted_six", form_evicted_six, SITE_CALL_INDIRECT, FORM_EVICTED, 1},
-    {"evicted_seven", form_evicted_seven, SITE_CALL_INDIRECT, FORM_EVICTED, 1},
-    {"evicted_eight", form_evicted_eight, SITE_CALL_INDIRECT, FORM_EVICTED, 1},
-    {"evicted_nine", form_evicted_nine, SITE_CALL_INDIRECT, FORM_EVICTED, 1},
-    {"evicted_ten", form_evicted_ten, SITE_CALL_INDIRECT, FORM_EVICTED, 1},
-    {"evicted_block", form_evicted_block, SITE_CALL_INDIRECT, FORM_EVICTED, 1},
-    {"evicted_loop", form_evicted_loop, SITE_CALL_INDIRECT, FORM_EVICTED, 1},
-    {"evicted_twice", form_evicted_twice, SITE_CALL_INDIRECT, FORM_EVICTED, 2},
+    {"displaced_six", form_displaced_six, SITE_CALL_INDIRECT, FORM_DISPLACED, 1},
+    {"displaced_seven", form_displaced_seven, SITE_CALL_INDIRECT, FORM_DISPLACED, 1},
+    {"displaced_eight", form_displaced_eight, SITE_CALL_INDIRECT, FORM_DISPLACED, 1},
+    {"displaced_nine", form_displaced_nine, SITE_CALL_INDIRECT, FORM_DISPLACED, 1},
+    {"displaced_ten", form_displaced_ten, SITE_CALL_INDIRECT, FORM_DISPLACED, 1},
+    {"displaced_block", form_displaced_block, SITE_CALL_INDIRECT, FORM_DISPLACED, 1},
+    {"displaced_loop", form_displaced_loop, SITE_CALL_INDIRECT, FORM_DISPLACED, 1},
+    {"displaced_twice", form_displaced_twice, SITE_CALL_INDIRECT, FORM_DISPLACED, 2},
     {"last", form_last, SITE_CALL_INDIRECT, FORM_NEAR, 1},
     {"pair", form_pair, SITE_CALL_INDIRECT, FORM_NEAR, 2},
     {"lead_long", form_lead_long, SITE_CALL_INDIRECT, FORM_JUMP, 2},

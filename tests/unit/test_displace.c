@@ -11,7 +11,7 @@
 
 #include <cmocka.h>
 
-static const struct displacement *eviction_of(const struct form *form)
+static const struct displacement *displacement_of(const struct form *form)
 {
     return sites_of((const void *)form->function).site->displacement;
 }
@@ -28,7 +28,7 @@ static void note_step(uintptr_t pc, uintptr_t sp)
     struct stub_place place;
     (void)sp;
     if (sites_locate(pc, &place)) {
-        steps_in_slot += place.stub->evicted && pc - place.stub->code < UINT64_C(1) << 10;
+        steps_in_slot += place.stub->displaced && pc - place.stub->code < UINT64_C(1) << 10;
         steps_on_way += pc - place.stub->code >= UINT64_C(1) << 10;
         pc = place.pc;
     }
@@ -54,9 +54,9 @@ static void test_every_step(void **state)
     const struct stub_plan plans[] = {plain_plan(), adding_plan(5), hook_plan()};
     for (size_t i = 0; i < FORMS; i++) {
         const struct form *form = &forms[i];
-        for (unsigned k = 0; k < 2 && form->form == FORM_EVICTED; k++) {
+        for (unsigned k = 0; k < 2 && form->form == FORM_DISPLACED; k++) {
             const long argument = k ? -5 : 5; // past the site, or not
-            // The first time, nothing is evicted yet.
+            // The first time, nothing is displaced yet.
             const unsigned count = trace(form, argument, before);
             assert_in_range(count, 100, STEPS_MOST - 1);
             for (size_t p = 0; p < sizeof plans / sizeof *plans; p++) {
@@ -83,9 +83,9 @@ static void test_traps(void **state)
     const struct stub_plan plan = adding_plan(5);
     for (size_t i = 0; i < FORMS; i++) {
         const struct form *form = &forms[i];
-        if (form->form != FORM_EVICTED)
+        if (form->form != FORM_DISPLACED)
             continue;
-        const struct displacement *displacement = eviction_of(form);
+        const struct displacement *displacement = displacement_of(form);
         struct stub_place place;
         patch((const void *)form->function, &plan);
         assert_true(displace_is_done(displacement));
@@ -106,9 +106,9 @@ static void test_unwind_distance(void **state)
 {
     (void)state;
     for (size_t i = 0; i < FORMS; i++) {
-        if (forms[i].form != FORM_EVICTED)
+        if (forms[i].form != FORM_DISPLACED)
             continue;
-        const struct displacement *displacement = eviction_of(&forms[i]);
+        const struct displacement *displacement = displacement_of(&forms[i]);
         const uintptr_t slot = ((struct stub *)displacement->stub)->code;
         uint32_t distance;
         memcpy(&distance, (const void *)slot, sizeof distance);
@@ -127,19 +127,19 @@ static void *run(void *argument)
     (void)argument;
     while (!stop)
         for (long i = -3; i < 4; i++)
-            wrong += form_evicted_raced(i) != i + 40;
+            wrong += form_displaced_raced(i) != i + 40;
     return (void *)wrong;
 }
 
 static void test_threads(void **state)
 {
     (void)state;
-    struct site *site = sites_of((const void *)form_evicted_raced).site;
+    struct site *site = sites_of((const void *)form_displaced_raced).site;
     const struct stub_plan plans[2] = {plain_plan(), adding_plan(9)};
     struct stub *stubs[2];
     pthread_t threads[2];
     void *wrong;
-    assert_int_equal(site->form, FORM_EVICTED);
+    assert_int_equal(site->form, FORM_DISPLACED);
     for (unsigned i = 0; i < 2; i++)
         assert_int_equal(stub_make(site, &plans[i], &stubs[i]), 0);
     for (unsigned i = 0; i < 2; i++)
@@ -153,7 +153,7 @@ static void test_threads(void **state)
         assert_int_equal(pthread_join(threads[i], &wrong), 0);
         assert_null(wrong);
     }
-    unpatch((const void *)form_evicted_raced);
+    unpatch((const void *)form_displaced_raced);
 }
 
 int main(void)

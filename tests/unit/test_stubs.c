@@ -27,7 +27,7 @@ static unsigned seen_before, seen_added, wrong_numbers, wrong_places;
 static const struct form *stepped;
 
 // In, or on the way to, what has made room for the site.
-static bool is_evicted(const struct stub_place *place)
+static bool is_displaced(const struct stub_place *place)
 {
     const struct displacement *displacement = place->site->displacement;
     return displacement && (place->pc == displacement->victim ||
@@ -55,7 +55,7 @@ static void check_step(uintptr_t pc, uintptr_t sp)
     const uintptr_t start = site_start(place.site);
     wrong_places +=
         place.site->function != (uintptr_t)stepped->function ||
-        !(is_evicted(&place) || (place.pc >= start && place.pc <= start + place.site->span));
+        !(is_displaced(&place) || (place.pc >= start && place.pc <= start + place.site->span));
 }
 
 static void test_numbers_in_stubs(void **state)

@@ -296,7 +296,7 @@ static size_t copy_last(struct stub *stub, const struct stub_plan *plan, unsigne
     stub->code = own.code;
     stub->shift = own.shift;
     stub->is_free = own.is_free;
-    stub->evicted = own.evicted;
+    stub->displaced = own.displaced;
     stub->next_free = own.next_free;
     emit_head(&out, site);
     rewrite_distance(&out, stub->call.call + 1u,

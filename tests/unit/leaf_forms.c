@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// Functions for test_quiet.c, in a library: code of the patcher itself is never looked at.
-#include "quiet_forms.h"
+// Functions for test_leaf_functions.c, in a library: code of the patcher itself is never looked at.
+#include "leaf_forms.h"
 
 // Their code as a compiler would write it, but sure not to be inlined or changed.
 #define FUNCTION(name, body)                                                                       \
@@ -27,7 +27,7 @@ FUNCTION(above_pointer, "call through_pointer; ret");
 FUNCTION(jump_to_pointer, "call leaf; jmp through_pointer");
 
 #define FORM(name) .name = name
-const struct quiet_forms quiet_forms = {
+const struct leaf_forms leaf_forms = {
     FORM(leaf),          FORM(one_up),          FORM(two_up),          FORM(three_up),
     FORM(four_up),       FORM(jumps),           FORM(system_call),     FORM(itself),
     FORM(there),         FORM(and_back),        FORM(through_pointer), FORM(jump_through_pointer),

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 // Which functions call nothing of interest, by their code alone.
+#include "leaf_forms.h"
 #include "patch/leaf_functions.h"
-#include "quiet_forms.h"
 #include "sites_support.h"
 #include <setjmp.h>
 #include <stdarg.h>
@@ -23,35 +23,35 @@ static bool ask(void (*function)(void))
     return leaf_function_is((uintptr_t)function, count, NULL);
 }
 
-static void test_quiet(void **state)
+static void test_leaf_functions(void **state)
 {
     (void)state;
-    assert_true(ask(quiet_forms.leaf));
+    assert_true(ask(leaf_forms.leaf));
     assert_int_equal(told, 1);
-    assert_true(ask(quiet_forms.leaf));
+    assert_true(ask(leaf_forms.leaf));
     assert_int_equal(told, 0); // once
-    assert_true(ask(quiet_forms.three_up));
+    assert_true(ask(leaf_forms.three_up));
     assert_int_equal(told, 3); // with what it calls
-    assert_true(ask(quiet_forms.two_up));
+    assert_true(ask(leaf_forms.two_up));
     assert_int_equal(told, 0);
-    assert_true(ask(quiet_forms.jumps));
-    assert_true(ask(quiet_forms.system_call));
+    assert_true(ask(leaf_forms.jumps));
+    assert_true(ask(leaf_forms.system_call));
 }
 
-static void test_loud(void **state)
+static void test_functions_that_are_no_leaves(void **state)
 {
     (void)state;
-    assert_false(ask(quiet_forms.four_up));
-    assert_false(ask(quiet_forms.itself));
-    assert_false(ask(quiet_forms.there));
-    assert_false(ask(quiet_forms.and_back));
-    assert_false(ask(quiet_forms.through_pointer));
-    assert_false(ask(quiet_forms.jump_through_pointer));
-    assert_false(ask(quiet_forms.above_pointer));
-    assert_false(ask(quiet_forms.jump_to_pointer));
+    assert_false(ask(leaf_forms.four_up));
+    assert_false(ask(leaf_forms.itself));
+    assert_false(ask(leaf_forms.there));
+    assert_false(ask(leaf_forms.and_back));
+    assert_false(ask(leaf_forms.through_pointer));
+    assert_false(ask(leaf_forms.jump_through_pointer));
+    assert_false(ask(leaf_forms.above_pointer));
+    assert_false(ask(leaf_forms.jump_to_pointer));
     assert_int_equal(told, 0);
     // Not where a function begins, or no function at all.
-    assert_false(leaf_function_is((uintptr_t)quiet_forms.leaf + 1, count, NULL));
+    assert_false(leaf_function_is((uintptr_t)leaf_forms.leaf + 1, count, NULL));
     assert_false(leaf_function_is(16, count, NULL));
 }
 
@@ -59,15 +59,15 @@ static void test_height_is_asked_for_from_below(void **state)
 {
     (void)state;
     // four_up was refused because it is too high: that says nothing of what it calls.
-    assert_false(ask(quiet_forms.four_up));
-    assert_true(ask(quiet_forms.three_up));
+    assert_false(ask(leaf_forms.four_up));
+    assert_true(ask(leaf_forms.three_up));
 }
 
 static void test_height_is_not_that_of_what_jumps_there(void **state)
 {
     (void)state;
-    assert_true(ask(quiet_forms.jumps_from_high));
-    assert_true(ask(quiet_forms.above_shared));
+    assert_true(ask(leaf_forms.jumps_from_high));
+    assert_true(ask(leaf_forms.above_shared));
 }
 
 static int start(void **state)
@@ -80,8 +80,8 @@ static int start(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_quiet),
-        cmocka_unit_test(test_loud),
+        cmocka_unit_test(test_leaf_functions),
+        cmocka_unit_test(test_functions_that_are_no_leaves),
         cmocka_unit_test(test_height_is_asked_for_from_below),
         cmocka_unit_test(test_height_is_not_that_of_what_jumps_there),
     };
