@@ -110,7 +110,7 @@ void image_find_runtime(struct image *image, uintptr_t bias, const ElfW(Phdr) * 
         image->ref.runtime = RUNTIME_OCAML;
     // libunwind, or a library that has it inside and shows it.
     image->ref.remembers = dynamic_exports(&dynamic, "_Ux86_64_getcontext");
-    // What every language's runtime calls of any unwinder: libgcc_s, LLVM's and GNU's libunwind.
+    // Every unwinder shows this to language runtimes: libgcc_s, LLVM's and GNU's libunwind.
     image->ref.unwinds = image->ref.remembers || dynamic_exports(&dynamic, "_Unwind_GetIP");
 }
 
