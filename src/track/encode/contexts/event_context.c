@@ -132,7 +132,7 @@ static bool says_the_same(struct encode_thread *thread, uintptr_t pc, uintptr_t 
         return confirm_in_stub(thread, &place, &cursor);
     const bool same = confirm(thread, &cursor, &wrong);
     if (wrong) // what the stack says holds
-        encode_resync(thread);
+        encode_resync(thread, 0);
     return same;
 }
 

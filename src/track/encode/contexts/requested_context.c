@@ -89,7 +89,7 @@ static bool confirm(struct encode_thread *thread, struct unwind_cursor *cursor)
     if (thread->jumping)
         thread->jumping = !encode_has_landed(thread);
     if (thread->state->doubt || encode_is_behind(thread))
-        encode_resync(thread);
+        encode_resync(thread, 0);
     if (!is_sound(thread, sp))
         return false;
     bool decoded = encode_decode_state(thread, function);
@@ -97,7 +97,7 @@ static bool confirm(struct encode_thread *thread, struct unwind_cursor *cursor)
     encode_count(&encode.counts->verified, decoded && encode_is_comparable(thread));
     encode_count(&encode.counts->mismatches, decoded && !same && encode_is_comparable(thread));
     if (!same) {
-        encode_resync(thread);
+        encode_resync(thread, 0);
         same = is_sound(thread, sp) && encode_decode_state(thread, function) &&
                encode_compare(thread, 0);
     }

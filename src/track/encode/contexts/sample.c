@@ -66,7 +66,7 @@ static void heal(struct encode_thread *thread)
     if (thread->has_signal || thread->has_gap || thread->has_hook || thread->in_stub ||
         !encode_try_lock())
         return;
-    encode_resync(thread);
+    encode_resync(thread, 0);
     encode_release_lock();
 }
 

@@ -115,7 +115,7 @@ static void refresh(struct encode_thread *thread, const struct site *site, uintp
                     uintptr_t bp)
 {
     if (walk_from(thread, site, sp, bp))
-        encode_resync(thread);
+        encode_resync(thread, 0);
     else if (!thread->state->in_flight)
         encode_take_fast_path(thread->state); // a sample will try again
 }

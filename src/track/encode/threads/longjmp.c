@@ -66,6 +66,7 @@ void encode_jump(const void *buffer, const void *frame)
     // Of the thread's own stack, what lies above the goal is there for sure, if we are elsewhere.
     const bool own = sp >= thread->stack.low && sp < thread->stack.high;
     const bool settled = own && !thread->busy && is_settled(thread, sp);
+    const uint32_t stamp = thread->epoch->dictionary->stamp;
     const uint64_t key = settled ? context_key(&thread->state->context, words[1]) : 0;
     struct encode_landing *known = &thread->landings[key % ENCODE_LANDINGS];
     if (settled && known->known && known->key == key && known->sp == sp && known->goal == goal &&
@@ -80,13 +81,18 @@ void encode_jump(const void *buffer, const void *frame)
     struct unwind_cursor cursor;
     unwind_start_here(&cursor, words[1], sp, words[0],
                       (struct unwind_bounds){own ? sp : goal, thread->stack.high});
-    if (goal >= thread->stack.low && goal < thread->stack.high && encode_walk(thread, &cursor))
+    const bool walked =
+        goal >= thread->stack.low && goal < thread->stack.high && encode_walk(thread, &cursor);
+    if (walked && own) // a state in doubt would make each jump come this way
+        encode_resync(thread, goal);
+    else if (walked)
         encode_compute_state(thread, goal);
     else
         encode_doubt_state();
     thread->jump_sp = own ? sp : goal;
     thread->jumping = true;
-    if (settled && is_settled(thread, sp))
+    // By another encoding, the state before was another one, too.
+    if (settled && is_settled(thread, sp) && stamp == thread->epoch->dictionary->stamp)
         *known = landing_now(thread, key, sp, goal);
     encode_unlock(thread, &mask);
 }

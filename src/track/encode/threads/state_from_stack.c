@@ -266,7 +266,7 @@ void encode_uncover_returns(struct encode_thread *thread)
     }
 }
 
-void encode_resync(struct encode_thread *thread)
+void encode_resync(struct encode_thread *thread, uintptr_t above)
 {
     // Not only to another encoding: since the thread went over to the one in force, others may have
     // had functions looked at that are on its stack.
@@ -275,7 +275,7 @@ void encode_resync(struct encode_thread *thread)
         if (encode_is_behind(thread))
             encode_join(thread);
     }
-    encode_compute_state(thread, 0);
+    encode_compute_state(thread, above);
     if (!thread->state->attention)
         encode_take_fast_path(thread->state);
 }

@@ -29,7 +29,8 @@ void encode_push(struct encode_state *state, uint32_t edge, bool repeats);
 void encode_move_returns(struct encode_thread *thread);
 // Leads all of them to the original code.
 void encode_uncover_returns(struct encode_thread *thread);
-// The stack was walked: the state is computed from it, for the encoding in force if that can be.
-void encode_resync(struct encode_thread *thread);
+// The stack was walked: the state is computed from its frames at `above` and beyond, for the
+// encoding in force if that can be.
+void encode_resync(struct encode_thread *thread, uintptr_t above);
 
 #endif
