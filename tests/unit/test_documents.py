@@ -50,16 +50,13 @@ def minus_one(number):
     return str(number - 1)
 
 
-def rate(period_ns):
-    return f"{10**9 / period_ns:.0f}"
-
-
-DEFAULT_RATE = ("src/cmd/record/record_options.c", r"\.period_ns = ([^,]+),")
-DEFAULT_MEMORY = ("src/cmd/record/record_options.c", r"\.memory = ([^,]+),")
-DEFAULT_DEPTH = ("src/cmd/record/tree_options.c", r"\.depth = (\d+)")
-DEFAULT_BUFFER = ("src/cmd/record/tree_options.c", r"\.bytes = ([^,]+),")
-DEFAULT_PHI = ("src/cmd/record/tree_options.c", r"#define DEFAULT_PHI (\S+)")
-EPSILONS_IN_PHI = ("src/cmd/record/tree_options.c", r"#define EPSILONS_IN_PHI (\d+)")
+RULES = "src/live/option_rules.h"
+DEFAULT_RATE = (RULES, r"OPTION_RATE = (\d+)")
+MOST_RATE = (RULES, r"OPTION_MOST_RATE = (\d+)")
+DEFAULT_MEMORY = (RULES, r"#define OPTION_MEMORY \(([^\n]+)\)")
+DEFAULT_DEPTH = (RULES, r"OPTION_DEPTH = (\d+)")
+DEFAULT_BUFFER = (RULES, r"OPTION_BUFFER = ([^,]+),")
+PHIS = (RULES, r"OPTION_PHIS = (\d+)")
 MINOR = ("src/profile/chunk.h", r"FORMAT_MINOR = (\d+)")
 ARMS = ("src/patch/sites.h", r"#define STUB_ARMS (\d+)")
 DEPTH = ("src/analyze/decoding.c", r"MOST_FRAMES = ([^,]+),")
@@ -86,13 +83,11 @@ NUMBERS = [
      r"after ([\d,]+) processes have ended", grouped),
     (("src/profile/recorder/recorder.c", r"MANY_NODES = (\d+)"), "docs/format.md",
      r"more than ([\d,]+) nodes", grouped),
-    (DEFAULT_RATE, "src/cmd/record/record_options.c", r"1 to 10000 \(default (\d+)\)", rate),
-    (DEFAULT_RATE, "docs/man/cairn-record.1", r"1 to 10000, (\d+) unless given", rate),
-    (DEFAULT_RATE, "src/agent/api/options.c", r"\.period_ns = NS_PER_S / (\d+),", rate),
-    (("src/cmd/record/event_options.c", r"#define RATE_MAX (\d+)"), "docs/man/cairn-record.1",
-     r"1 to (\d+), \d+ unless given", plain),
-    (("src/cmd/record/event_options.c", r"#define RATE_MAX (\d+)"), "src/agent/api/options.c",
-     r"#define MOST_RATE (\d+)", plain),
+    (DEFAULT_RATE, "src/cmd/record/record_options.c", r"1 to 10000 \(default (\d+)\)", plain),
+    (DEFAULT_RATE, "docs/man/cairn-record.1", r"1 to 10000, (\d+) unless given", plain),
+    (MOST_RATE, "docs/man/cairn-record.1", r"1 to (\d+), \d+ unless given", plain),
+    (MOST_RATE, "src/cmd/record/record_options.c", r"1 to (\d+) \(default \d+\)", plain),
+    (MOST_RATE, "src/agent/api/options.c", r"samples a second, from 1 to (\d+)", plain),
     (ARMS, "docs/encode.md", r"A chain holds the (\d+) hottest", plain),
     (ARMS, "docs/limits.md", r"more than (\d+) targets", plain),
     (ARMS, "docs/patching.md", r"each known target, (\d+) at most", plain),
@@ -132,15 +127,6 @@ NUMBERS = [
     (DEFAULT_DEPTH, "docs/man/cairn-record.1", r"frames of each sample, (\d+) unless given", plain),
 ]
 
-# The same default in two places of the code: `cairn record`, and cairn_start().
-TWINS = [
-    (DEFAULT_RATE, ("src/agent/api/options.c", r"\.period_ns = (NS_PER_S[^,]+),")),
-    (DEFAULT_MEMORY, ("src/agent/api/options.c", r"session->slice_bytes = (UINT64_C[^;]+);")),
-    (DEFAULT_DEPTH, ("src/agent/api/options.c", r"\.bounded_depth = (\d+)")),
-    (DEFAULT_BUFFER, ("src/agent/api/options.c", r"\.bounded_bytes = (\d+ << \d+),")),
-    (EPSILONS_IN_PHI, ("src/agent/api/options.c", r"#define EPSILONS_IN_PHI (\d+)")),
-]
-
 # A file or folder that a document names: by its path from the top, from src/, or by the end of that.
 PATH = re.compile(r"`((?:[\w.-]+/)*[\w.*-]+\.(?:c|h|S|py|ld|build|1|3)|(?:[\w.-]+/)+[\w.*-]*)`")
 PLACEHOLDER = re.compile(r"NAME|ARCH|PID|^(?:build|cairn\.3)")
@@ -165,13 +151,8 @@ class Numbers(unittest.TestCase):
                 self.assertIsNotNone(found, f"{document} has nothing like: {place}")
                 self.assertEqual(found.group(1), write(code_number(source, pattern)), f"{document}: {place}")
 
-    def test_both_ways_to_record_have_the_same_defaults(self):
-        for one, other in TWINS:
-            self.assertEqual(code_number(*one), code_number(*other), other)
-
     def test_the_default_share_of_hot_trees(self):
-        phi, counters = code_number(*DEFAULT_PHI), code_number("src/agent/api/options.c", r"\.hot_counters = (\d+)")
-        self.assertEqual(counters, round(code_number(*EPSILONS_IN_PHI) / phi))
+        phi = 1 / code_number(*PHIS)
         for document, place in [("docs/trees.md", r"share PHI of the total \(([\w.-]+)\)"),
                                 ("docs/man/cairn-record.1", r"is ([\d.]+e-\d+) unless given"),
                                 ("src/cmd/record/record_options.c", r"share PHI of the total \(([\w.-]+)\)")]:

@@ -1,21 +1,12 @@
 // SPDX-License-Identifier: MIT
 #include "agent/api/options.h"
 #include "base/text/decimal.h"
+#include "live/option_rules.h"
 #include <errno.h>
 #include <stdbool.h>
 #include <string.h>
 
 #define NS_PER_S UINT64_C(1000000000)
-#define MOST_RATE 10000
-#define LEAST_MEMORY (UINT64_C(1) << 20)
-#define MOST_MEMORY (UINT64_C(16) << 30) // what references of 31 bits to units of 8 bytes reach
-#define MOST_COUNTERS 100000000
-#define EPSILONS_IN_PHI 5
-#define COUNTER_BYTES 64          // that a hot tree needs for each of them, all in all
-#define PROCESS_BYTES (256 << 10) // besides the trees
-#define MOST_DEPTH 4096
-#define LEAST_BUFFER (16 << 10)
-#define BUFFER_NODE_BYTES 64
 
 struct word {
     const char *name, *value; // not terminated
@@ -109,7 +100,7 @@ static int set_rate(struct options_parsing *parsing, const struct word *word,
                     struct api_error *error)
 {
     uint64_t rate = 0;
-    if (!read_amount(word, no_units, &rate) || rate < 1 || rate > MOST_RATE)
+    if (!read_amount(word, no_units, &rate) || rate < 1 || rate > OPTION_MOST_RATE)
         return refuse(error, word, ": samples a second, from 1 to 10000");
     parsing->session->options.period_ns = (NS_PER_S + rate / 2) / rate;
     parsing->rate_given = true;
@@ -120,7 +111,8 @@ static int set_period(struct options_parsing *parsing, const struct word *word,
                       struct api_error *error)
 {
     uint64_t period = 0;
-    if (!read_amount(word, times, &period) || period < NS_PER_S / MOST_RATE || period > NS_PER_S)
+    if (!read_amount(word, times, &period) || period < NS_PER_S / OPTION_MOST_RATE ||
+        period > NS_PER_S)
         return refuse(error, word, ": a time from 100us to 1s");
     parsing->session->options.period_ns = period;
     parsing->period_given = true;
@@ -140,7 +132,7 @@ static int set_hot(struct options_parsing *parsing, const struct word *word, con
     const char *end = word->value + word->value_length;
     if (!decimal_read(&at, end, &parsing->phi) || !is_share(parsing->phi))
         return refuse(error, word, ": phi is a share of the total, above 0 and below 1");
-    options->hot_counters = decimal_inverse(parsing->phi, EPSILONS_IN_PHI);
+    options->hot_counters = decimal_inverse(parsing->phi, OPTION_EPSILONS_IN_PHI);
     if (at < end) {
         if (*at++ != ',' || !decimal_read(&at, end, &parsing->epsilon) || at != end ||
             !is_share(parsing->epsilon))
@@ -149,9 +141,6 @@ static int set_hot(struct options_parsing *parsing, const struct word *word, con
         if (options->hot_counters <= decimal_inverse(parsing->phi, 1))
             return refuse(error, word, ": epsilon must be smaller than phi; a fifth is usual");
     }
-    if (options->hot_counters > MOST_COUNTERS)
-        return refuse(error, word,
-                      ": too many counters; epsilon can be 1e-8 at least, phi alone 5e-8");
     return 0;
 }
 
@@ -172,7 +161,8 @@ static int set_tree(struct options_parsing *parsing, const struct word *word,
         const char *digits = colon ? colon + 1 : end;
         const struct word depth = {word->name, digits, word->name_length, (size_t)(end - digits)};
         uint64_t frames = 0;
-        if (colon && (!read_amount(&depth, no_units, &frames) || !frames || frames > MOST_DEPTH))
+        if (colon &&
+            (!read_amount(&depth, no_units, &frames) || !frames || frames > OPTION_MOST_DEPTH))
             return refuse(error, word, ": K is a number of frames, from 1 to 4096");
         if (colon)
             options->bounded_depth = (uint32_t)frames;
@@ -191,7 +181,8 @@ static int set_memory(struct options_parsing *parsing, const struct word *word,
                       struct api_error *error)
 {
     uint64_t bytes = 0;
-    if (!read_amount(word, sizes, &bytes) || bytes < LEAST_MEMORY || bytes > MOST_MEMORY)
+    if (!read_amount(word, sizes, &bytes) || bytes < OPTION_LEAST_MEMORY ||
+        bytes > OPTION_MOST_MEMORY)
         return refuse(error, word, ": a size from 1M to 16G");
     parsing->session->slice_bytes =
         (bytes + LIVE_SESSION_BYTES - 1) & -(uint64_t)LIVE_SESSION_BYTES;
@@ -202,7 +193,7 @@ static int set_tree_memory(struct options_parsing *parsing, const struct word *w
                            struct api_error *error)
 {
     uint64_t bytes = 0;
-    if (!read_amount(word, sizes, &bytes) || bytes < LEAST_BUFFER)
+    if (!read_amount(word, sizes, &bytes) || bytes < OPTION_LEAST_BUFFER)
         return refuse(error, word, ": a size from 16k on");
     parsing->session->options.bounded_bytes = bytes;
     return 0;
@@ -367,23 +358,18 @@ static int combine(struct options_parsing *parsing, struct api_error *error)
         return api_refuse(error, "rate and period say the same: give one of them", "", 0, "");
     name_tree(parsing);
     options->sticky_items = options->hot_counters * sticky_rounds(parsing->phi);
-    if (options->tree == LIVE_TREE_HOT &&
-        options->hot_counters * COUNTER_BYTES + PROCESS_BYTES > session->slice_bytes)
-        return api_refuse(
-            error,
+    static const char *const faults[] = {
+        [OPTION_COUNTERS_TOO_MANY] =
+            "tree=hot: too many counters; epsilon can be 1e-8 at least, phi alone 5e-8",
+        [OPTION_COUNTERS_NEED_MEMORY] =
             "the memory is too small for so small an epsilon: it takes 64 bytes for each 1/epsilon",
-            "", 0, "");
-    const bool has_buffer =
-        options->tree == LIVE_TREE_BOUNDED || options->tree == LIVE_TREE_FUNCTIONS;
-    if (has_buffer &&
-        options->bounded_bytes < (uint64_t)options->bounded_depth * BUFFER_NODE_BYTES * 4)
-        return api_refuse(
-            error, "tree-memory is too small for so many frames: it takes 256 bytes for each", "",
-            0, "");
-    if (has_buffer && options->bounded_bytes + PROCESS_BYTES > session->slice_bytes)
-        return api_refuse(error, "tree-memory, the buffer of one thread, must fit into memory", "",
-                          0, "");
-    return 0;
+        [OPTION_BUFFER_TOO_SMALL] =
+            "tree-memory is too small for so many frames: it takes 256 bytes for each",
+        [OPTION_BUFFER_NEEDS_MEMORY] =
+            "tree-memory, the buffer of one thread, must fit into memory",
+    };
+    const enum option_fault fault = option_check_tree(options, session->slice_bytes);
+    return fault ? api_refuse(error, faults[fault], "", 0, "") : 0;
 }
 
 static void set_defaults(struct live_session *session)
@@ -391,15 +377,15 @@ static void set_defaults(struct live_session *session)
     memset(session, 0, sizeof *session);
     session->magic = LIVE_MAGIC;
     session->version = LIVE_VERSION;
-    session->slice_bytes = UINT64_C(256) << 20;
+    session->slice_bytes = OPTION_MEMORY;
     session->options = (struct live_options){
         .event = LIVE_EVENT_CPU,
-        .period_ns = NS_PER_S / 1000,
+        .period_ns = NS_PER_S / OPTION_RATE,
         .marker = 1,
         .follow_fork = 1,
-        .hot_counters = 50000,
-        .bounded_depth = 16,
-        .bounded_bytes = 1 << 20,
+        .hot_counters = OPTION_PHIS * OPTION_EPSILONS_IN_PHI,
+        .bounded_depth = OPTION_DEPTH,
+        .bounded_bytes = OPTION_BUFFER,
     };
 }
 

@@ -5,11 +5,11 @@
 #include "cmd/options.h"
 #include "cmd/other_profilers.h"
 #include "event/event.h"
+#include "live/option_rules.h"
 #include <stdio.h>
 #include <string.h>
 
 #define NS_PER_S UINT64_C(1000000000)
-#define RATE_MAX 10000
 
 #define MISUSE(...) misuse(&command_record, "record: " __VA_ARGS__)
 
@@ -18,7 +18,7 @@ int set_period(struct parsing *parsing, const char *text)
     const double ns = parse_time(text);
     if (ns <= 0)
         return MISUSE("'%s' is no period: give ns, or a number with us, ms or s", text);
-    if (ns < (double)NS_PER_S / RATE_MAX || ns > (double)NS_PER_S)
+    if (ns < (double)NS_PER_S / OPTION_MOST_RATE || ns > (double)NS_PER_S)
         return MISUSE("a period of %s is not possible: give 100us (10000 samples a second) to 1s",
                       text);
     if (parsing->period_given)
@@ -33,11 +33,14 @@ int set_frequency(struct parsing *parsing, const char *text)
     double rate = 0;
     const char *rest = "";
     if (!strcmp(text, "max"))
-        return MISUSE("-F takes samples per second, 1 to %d: use -F %d", RATE_MAX, RATE_MAX);
+        return MISUSE("-F takes samples per second, 1 to %d: use -F %d", OPTION_MOST_RATE,
+                      OPTION_MOST_RATE);
     if (!parse_number(text, &rate, &rest) || *rest)
-        return MISUSE("'%s' is no rate: -F takes samples a second, 1 to %d", text, RATE_MAX);
-    if (rate < 1 || rate > RATE_MAX)
-        return MISUSE("%s samples a second are not possible: -F takes 1 to %d", text, RATE_MAX);
+        return MISUSE("'%s' is no rate: -F takes samples a second, 1 to %d", text,
+                      OPTION_MOST_RATE);
+    if (rate < 1 || rate > OPTION_MOST_RATE)
+        return MISUSE("%s samples a second are not possible: -F takes 1 to %d", text,
+                      OPTION_MOST_RATE);
     parsing->frequency_given = true;
     parsing->options->period_ns = (uint64_t)((double)NS_PER_S / rate + 0.5);
     return PROCEED;

@@ -6,13 +6,12 @@
 #include "cmd/numbers.h"
 #include "cmd/options.h"
 #include "cmd/record/event_options.h"
+#include "live/option_rules.h"
 #include "profile/profile.h"
 #include <getopt.h>
 #include <string.h>
 
 #define NS_PER_S UINT64_C(1000000000)
-#define MEMORY_MIN (UINT64_C(1) << 20)
-#define MEMORY_MAX (UINT64_C(16) << 30) // what references of 31 bits to units of 8 bytes reach
 
 const char record_usage[] = "[OPTION...] [--] COMMAND [ARG...]";
 
@@ -143,7 +142,7 @@ static int set_memory(struct record_options *options, const char *text)
     double number = 0;
     if (!parse_size(text, &number))
         return MISUSE("'%s' is no size: --memory takes a number with k, M or G", text);
-    if (number < (double)MEMORY_MIN || number > (double)MEMORY_MAX)
+    if (number < (double)OPTION_LEAST_MEMORY || number > (double)OPTION_MOST_MEMORY)
         return MISUSE("--memory %s is not possible: give 1M to 16G", text);
     options->memory = (uint64_t)number;
     return PROCEED;
@@ -324,9 +323,9 @@ int parse_record_options(int argc, char **argv, struct record_options *options)
 {
     struct parsing parsing = {.options = options};
     *options = (struct record_options){
-        .period_ns = NS_PER_S / 1000,
+        .period_ns = NS_PER_S / OPTION_RATE,
         .output = DEFAULT_PROFILE,
-        .memory = UINT64_C(256) << 20,
+        .memory = OPTION_MEMORY,
         .marker = true,
         .encode_by = LIVE_BY_LIBRARIES,
         .kernel = true,

@@ -4,27 +4,15 @@
 #include "base/text/text.h"
 #include "cmd/numbers.h"
 #include "cmd/record/record_options.h"
+#include "live/option_rules.h"
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
 
 #define MISUSE(...) misuse(&command_record, "record: " __VA_ARGS__)
 
-enum {
-    // The memory of a hot tree for each counter: a node of 32 bytes, and as much again for its
-    // edge, its share of the edges' hash, and ancestors without a counter.
-    COUNTER_BYTES = 64,
-    // The memory of a process besides its tree: modules, threads, notes.
-    PROCESS_BYTES = 256 << 10,
-    // A bounded tree's node, edge and links.
-    BOUNDED_NODE_BYTES = 64,
-    BOUNDED_LEAST_BYTES = 16 << 10,
-    MOST_DEPTH = 4096,
-};
-
-#define MOST_COUNTERS 1e8
-#define DEFAULT_PHI 1e-4
-#define EPSILONS_IN_PHI 5
+#define MOST_COUNTERS ((double)OPTION_MOST_COUNTERS)
+#define DEFAULT_PHI (1.0 / OPTION_PHIS)
 // Sticky Sampling may miss a hot context; with which probability.
 #define STICKY_FAILURE 1e-4
 
@@ -33,9 +21,9 @@ void default_tree(struct tree_options_given *tree)
     *tree = (struct tree_options_given){
         .kind = LIVE_TREE_FULL,
         .phi = DEFAULT_PHI,
-        .epsilon = DEFAULT_PHI / EPSILONS_IN_PHI,
-        .depth = 16,
-        .bytes = 1 << 20,
+        .epsilon = DEFAULT_PHI / OPTION_EPSILONS_IN_PHI,
+        .depth = OPTION_DEPTH,
+        .bytes = OPTION_BUFFER,
     };
 }
 
@@ -61,8 +49,8 @@ static int set_hot(struct tree_options_given *tree, const char *text)
     if (!is_share(tree->phi))
         return MISUSE("--tree hot:%s: PHI, the share of the total from which on a context is "
                       "hot, lies between %g and 1",
-                      text, EPSILONS_IN_PHI / MOST_COUNTERS);
-    tree->epsilon = tree->phi / EPSILONS_IN_PHI;
+                      text, OPTION_EPSILONS_IN_PHI / MOST_COUNTERS);
+    tree->epsilon = tree->phi / OPTION_EPSILONS_IN_PHI;
     if (*rest == ',') {
         const char *epsilon = rest + 1;
         if (!parse_number(epsilon, &tree->epsilon, &rest) || *rest)
@@ -75,13 +63,13 @@ static int set_hot(struct tree_options_given *tree, const char *text)
         if (tree->epsilon >= tree->phi)
             return MISUSE("--tree hot:%s: EPS must be smaller than PHI, %g; the default is a fifth "
                           "of it, %g",
-                          text, tree->phi, tree->phi / EPSILONS_IN_PHI);
+                          text, tree->phi, tree->phi / OPTION_EPSILONS_IN_PHI);
     }
     if (counters_for(tree->epsilon) > MOST_COUNTERS)
         return MISUSE("--tree hot:%s would need %.3g counters: the smallest EPS is %g (a "
                       "PHI of %g)",
                       text, counters_for(tree->epsilon), 1 / MOST_COUNTERS,
-                      EPSILONS_IN_PHI / MOST_COUNTERS);
+                      OPTION_EPSILONS_IN_PHI / MOST_COUNTERS);
     return PROCEED;
 }
 
@@ -89,10 +77,10 @@ static int set_bounded(struct tree_options_given *tree, const char *text)
 {
     double depth = 0;
     tree->kind = LIVE_TREE_BOUNDED;
-    if (!parse_whole_number(text, &depth) || depth < 1 || depth > MOST_DEPTH)
+    if (!parse_whole_number(text, &depth) || depth < 1 || depth > OPTION_MOST_DEPTH)
         return MISUSE("--tree bounded:%s: K, the most frames of a sample, is a whole number from 1 "
                       "to %d (default 16)",
-                      text, MOST_DEPTH);
+                      text, OPTION_MOST_DEPTH);
     tree->depth = (unsigned)depth;
     return PROCEED;
 }
@@ -162,36 +150,44 @@ int set_tree_memory(struct tree_options_given *tree, const char *text)
     return PROCEED;
 }
 
-static int check_hot_memory(const struct record_options *options)
+// Whole megabytes, rounded up: the suggested value must work.
+static unsigned long long megabytes_for(uint64_t bytes)
+{
+    return (bytes >> 20) + 1;
+}
+
+static int refuse_counters(const struct record_options *options)
 {
     const double counters = counters_for(options->trees.epsilon);
-    const double wanted = counters * COUNTER_BYTES + PROCESS_BYTES;
-    if (wanted <= (double)options->memory)
-        return PROCEED;
-    // Whole megabytes, rounded up: the suggested value must work.
-    const uint64_t megabytes = ((uint64_t)wanted >> 20) + 1;
-    const double smallest = COUNTER_BYTES / ((double)options->memory - PROCESS_BYTES);
+    const double smallest = OPTION_COUNTER_BYTES / ((double)options->memory - OPTION_PROCESS_BYTES);
     return MISUSE("an error of %g takes %.0f counters, and --memory %s is too small for them: "
                   "--memory %lluM would do, or hot:%.2g",
                   options->trees.epsilon, counters, text_bytes(options->memory).text,
-                  (unsigned long long)megabytes, smallest * EPSILONS_IN_PHI * 1.05);
+                  megabytes_for(option_hot_bytes((uint64_t)counters)),
+                  smallest * OPTION_EPSILONS_IN_PHI * 1.05);
 }
 
-static int check_bounded_memory(const struct record_options *options)
+static int check_memory(const struct record_options *options)
 {
     const struct tree_options_given *tree = &options->trees;
-    uint64_t least = (uint64_t)tree->depth * BOUNDED_NODE_BYTES * 4;
-    if (least < BOUNDED_LEAST_BYTES)
-        least = BOUNDED_LEAST_BYTES;
-    if (tree->bytes < least)
+    struct live_options live = {0};
+    fill_tree_options(&live, tree);
+    switch (option_check_tree(&live, options->memory)) {
+    case OPTION_COUNTERS_NEED_MEMORY:
+        return refuse_counters(options);
+    case OPTION_BUFFER_TOO_SMALL:
         return MISUSE("--tree-memory is too small for samples of %u frames: --tree-memory %lluk at "
                       "least",
-                      tree->depth, (unsigned long long)(least + 1023) >> 10);
-    if (tree->bytes + PROCESS_BYTES > options->memory)
+                      tree->depth, (unsigned long long)(option_least_buffer(&live) + 1023) >> 10);
+    case OPTION_BUFFER_NEEDS_MEMORY:
         return MISUSE("each thread's tree of %s has to fit into --memory %s: --memory %lluM at "
                       "least",
                       text_bytes(tree->bytes).text, text_bytes(options->memory).text,
-                      (unsigned long long)((tree->bytes + PROCESS_BYTES) >> 20) + 1);
+                      megabytes_for(tree->bytes + OPTION_PROCESS_BYTES));
+    case OPTION_COUNTERS_TOO_MANY: // set_hot() has refused it
+    case OPTION_FITS:
+        break;
+    }
     return PROCEED;
 }
 
@@ -212,9 +208,7 @@ int combine_tree(const struct record_options *options)
         return MISUSE("--tree %s is for samples, and --track calls follows every call: use --tree "
                       "hot, or --track walk",
                       tree->kind == LIVE_TREE_BOUNDED ? "bounded" : "functions");
-    if (tree->kind == LIVE_TREE_HOT)
-        return check_hot_memory(options);
-    return has_buffer ? check_bounded_memory(options) : PROCEED;
+    return check_memory(options);
 }
 
 struct tree_name tree_name(const struct tree_options_given *tree)
