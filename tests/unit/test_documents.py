@@ -51,12 +51,12 @@ def minus_one(number):
 
 
 RULES = "src/live/option_rules.h"
-DEFAULT_RATE = (RULES, r"OPTION_RATE = (\d+)")
-MOST_RATE = (RULES, r"OPTION_MOST_RATE = (\d+)")
-DEFAULT_MEMORY = (RULES, r"#define OPTION_MEMORY \(([^\n]+)\)")
-DEFAULT_DEPTH = (RULES, r"OPTION_DEPTH = (\d+)")
-DEFAULT_BUFFER = (RULES, r"OPTION_BUFFER = ([^,]+),")
-PHIS = (RULES, r"OPTION_PHIS = (\d+)")
+DEFAULT_RATE = (RULES, r"RULE_RATE = (\d+)")
+MOST_RATE = (RULES, r"RULE_MOST_RATE = (\d+)")
+DEFAULT_MEMORY = (RULES, r"#define RULE_MEMORY \(([^\n]+)\)")
+DEFAULT_DEPTH = (RULES, r"RULE_DEPTH = (\d+)")
+DEFAULT_BUFFER = (RULES, r"RULE_BUFFER = ([^,]+),")
+PHIS = (RULES, r"RULE_PHIS = (\d+)")
 MINOR = ("src/profile/chunk.h", r"FORMAT_MINOR = (\d+)")
 ARMS = ("src/patch/sites.h", r"#define STUB_ARMS (\d+)")
 DEPTH = ("src/analyze/decoding.c", r"MOST_FRAMES = ([^,]+),")

@@ -100,7 +100,7 @@ static int set_rate(struct options_parsing *parsing, const struct word *word,
                     struct api_error *error)
 {
     uint64_t rate = 0;
-    if (!read_amount(word, no_units, &rate) || rate < 1 || rate > OPTION_MOST_RATE)
+    if (!read_amount(word, no_units, &rate) || rate < 1 || rate > RULE_MOST_RATE)
         return refuse(error, word, ": samples a second, from 1 to 10000");
     parsing->session->options.period_ns = (NS_PER_S + rate / 2) / rate;
     parsing->rate_given = true;
@@ -111,7 +111,7 @@ static int set_period(struct options_parsing *parsing, const struct word *word,
                       struct api_error *error)
 {
     uint64_t period = 0;
-    if (!read_amount(word, times, &period) || period < NS_PER_S / OPTION_MOST_RATE ||
+    if (!read_amount(word, times, &period) || period < NS_PER_S / RULE_MOST_RATE ||
         period > NS_PER_S)
         return refuse(error, word, ": a time from 100us to 1s");
     parsing->session->options.period_ns = period;
@@ -132,7 +132,7 @@ static int set_hot(struct options_parsing *parsing, const struct word *word, con
     const char *end = word->value + word->value_length;
     if (!decimal_read(&at, end, &parsing->phi) || !is_share(parsing->phi))
         return refuse(error, word, ": phi is a share of the total, above 0 and below 1");
-    options->hot_counters = decimal_inverse(parsing->phi, OPTION_EPSILONS_IN_PHI);
+    options->hot_counters = decimal_inverse(parsing->phi, RULE_EPSILONS_IN_PHI);
     if (at < end) {
         if (*at++ != ',' || !decimal_read(&at, end, &parsing->epsilon) || at != end ||
             !is_share(parsing->epsilon))
@@ -162,7 +162,7 @@ static int set_tree(struct options_parsing *parsing, const struct word *word,
         const struct word depth = {word->name, digits, word->name_length, (size_t)(end - digits)};
         uint64_t frames = 0;
         if (colon &&
-            (!read_amount(&depth, no_units, &frames) || !frames || frames > OPTION_MOST_DEPTH))
+            (!read_amount(&depth, no_units, &frames) || !frames || frames > RULE_MOST_DEPTH))
             return refuse(error, word, ": K is a number of frames, from 1 to 4096");
         if (colon)
             options->bounded_depth = (uint32_t)frames;
@@ -181,8 +181,7 @@ static int set_memory(struct options_parsing *parsing, const struct word *word,
                       struct api_error *error)
 {
     uint64_t bytes = 0;
-    if (!read_amount(word, sizes, &bytes) || bytes < OPTION_LEAST_MEMORY ||
-        bytes > OPTION_MOST_MEMORY)
+    if (!read_amount(word, sizes, &bytes) || bytes < RULE_LEAST_MEMORY || bytes > RULE_MOST_MEMORY)
         return refuse(error, word, ": a size from 1M to 16G");
     parsing->session->slice_bytes =
         (bytes + LIVE_SESSION_BYTES - 1) & -(uint64_t)LIVE_SESSION_BYTES;
@@ -193,7 +192,7 @@ static int set_tree_memory(struct options_parsing *parsing, const struct word *w
                            struct api_error *error)
 {
     uint64_t bytes = 0;
-    if (!read_amount(word, sizes, &bytes) || bytes < OPTION_LEAST_BUFFER)
+    if (!read_amount(word, sizes, &bytes) || bytes < RULE_LEAST_BUFFER)
         return refuse(error, word, ": a size from 16k on");
     parsing->session->options.bounded_bytes = bytes;
     return 0;
@@ -359,14 +358,13 @@ static int combine(struct options_parsing *parsing, struct api_error *error)
     name_tree(parsing);
     options->sticky_items = options->hot_counters * sticky_rounds(parsing->phi);
     static const char *const faults[] = {
-        [OPTION_COUNTERS_TOO_MANY] =
+        [RULE_COUNTERS_TOO_MANY] =
             "tree=hot: too many counters; epsilon can be 1e-8 at least, phi alone 5e-8",
-        [OPTION_COUNTERS_NEED_MEMORY] =
+        [RULE_COUNTERS_NEED_MEMORY] =
             "the memory is too small for so small an epsilon: it takes 64 bytes for each 1/epsilon",
-        [OPTION_BUFFER_TOO_SMALL] =
+        [RULE_BUFFER_TOO_SMALL] =
             "tree-memory is too small for so many frames: it takes 256 bytes for each",
-        [OPTION_BUFFER_NEEDS_MEMORY] =
-            "tree-memory, the buffer of one thread, must fit into memory",
+        [RULE_BUFFER_NEEDS_MEMORY] = "tree-memory, the buffer of one thread, must fit into memory",
     };
     const enum option_fault fault = option_check_tree(options, session->slice_bytes);
     return fault ? api_refuse(error, faults[fault], "", 0, "") : 0;
@@ -377,15 +375,15 @@ static void set_defaults(struct live_session *session)
     memset(session, 0, sizeof *session);
     session->magic = LIVE_MAGIC;
     session->version = LIVE_VERSION;
-    session->slice_bytes = OPTION_MEMORY;
+    session->slice_bytes = RULE_MEMORY;
     session->options = (struct live_options){
         .event = LIVE_EVENT_CPU,
-        .period_ns = NS_PER_S / OPTION_RATE,
+        .period_ns = NS_PER_S / RULE_RATE,
         .marker = 1,
         .follow_fork = 1,
-        .hot_counters = OPTION_PHIS * OPTION_EPSILONS_IN_PHI,
-        .bounded_depth = OPTION_DEPTH,
-        .bounded_bytes = OPTION_BUFFER,
+        .hot_counters = RULE_PHIS * RULE_EPSILONS_IN_PHI,
+        .bounded_depth = RULE_DEPTH,
+        .bounded_bytes = RULE_BUFFER,
     };
 }
 

@@ -18,7 +18,7 @@ int set_period(struct parsing *parsing, const char *text)
     const double ns = parse_time(text);
     if (ns <= 0)
         return MISUSE("'%s' is no period: give ns, or a number with us, ms or s", text);
-    if (ns < (double)NS_PER_S / OPTION_MOST_RATE || ns > (double)NS_PER_S)
+    if (ns < (double)NS_PER_S / RULE_MOST_RATE || ns > (double)NS_PER_S)
         return MISUSE("a period of %s is not possible: give 100us (10000 samples a second) to 1s",
                       text);
     if (parsing->period_given)
@@ -33,14 +33,13 @@ int set_frequency(struct parsing *parsing, const char *text)
     double rate = 0;
     const char *rest = "";
     if (!strcmp(text, "max"))
-        return MISUSE("-F takes samples per second, 1 to %d: use -F %d", OPTION_MOST_RATE,
-                      OPTION_MOST_RATE);
+        return MISUSE("-F takes samples per second, 1 to %d: use -F %d", RULE_MOST_RATE,
+                      RULE_MOST_RATE);
     if (!parse_number(text, &rate, &rest) || *rest)
-        return MISUSE("'%s' is no rate: -F takes samples a second, 1 to %d", text,
-                      OPTION_MOST_RATE);
-    if (rate < 1 || rate > OPTION_MOST_RATE)
+        return MISUSE("'%s' is no rate: -F takes samples a second, 1 to %d", text, RULE_MOST_RATE);
+    if (rate < 1 || rate > RULE_MOST_RATE)
         return MISUSE("%s samples a second are not possible: -F takes 1 to %d", text,
-                      OPTION_MOST_RATE);
+                      RULE_MOST_RATE);
     parsing->frequency_given = true;
     parsing->options->period_ns = (uint64_t)((double)NS_PER_S / rate + 0.5);
     return PROCEED;

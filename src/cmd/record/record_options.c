@@ -142,7 +142,7 @@ static int set_memory(struct record_options *options, const char *text)
     double number = 0;
     if (!parse_size(text, &number))
         return MISUSE("'%s' is no size: --memory takes a number with k, M or G", text);
-    if (number < (double)OPTION_LEAST_MEMORY || number > (double)OPTION_MOST_MEMORY)
+    if (number < (double)RULE_LEAST_MEMORY || number > (double)RULE_MOST_MEMORY)
         return MISUSE("--memory %s is not possible: give 1M to 16G", text);
     options->memory = (uint64_t)number;
     return PROCEED;
@@ -323,9 +323,9 @@ int parse_record_options(int argc, char **argv, struct record_options *options)
 {
     struct parsing parsing = {.options = options};
     *options = (struct record_options){
-        .period_ns = NS_PER_S / OPTION_RATE,
+        .period_ns = NS_PER_S / RULE_RATE,
         .output = DEFAULT_PROFILE,
-        .memory = OPTION_MEMORY,
+        .memory = RULE_MEMORY,
         .marker = true,
         .encode_by = LIVE_BY_LIBRARIES,
         .kernel = true,

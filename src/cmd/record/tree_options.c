@@ -11,8 +11,8 @@
 
 #define MISUSE(...) misuse(&command_record, "record: " __VA_ARGS__)
 
-#define MOST_COUNTERS ((double)OPTION_MOST_COUNTERS)
-#define DEFAULT_PHI (1.0 / OPTION_PHIS)
+#define MOST_COUNTERS ((double)RULE_MOST_COUNTERS)
+#define DEFAULT_PHI (1.0 / RULE_PHIS)
 // Sticky Sampling may miss a hot context; with which probability.
 #define STICKY_FAILURE 1e-4
 
@@ -21,9 +21,9 @@ void default_tree(struct tree_options_given *tree)
     *tree = (struct tree_options_given){
         .kind = LIVE_TREE_FULL,
         .phi = DEFAULT_PHI,
-        .epsilon = DEFAULT_PHI / OPTION_EPSILONS_IN_PHI,
-        .depth = OPTION_DEPTH,
-        .bytes = OPTION_BUFFER,
+        .epsilon = DEFAULT_PHI / RULE_EPSILONS_IN_PHI,
+        .depth = RULE_DEPTH,
+        .bytes = RULE_BUFFER,
     };
 }
 
@@ -49,8 +49,8 @@ static int set_hot(struct tree_options_given *tree, const char *text)
     if (!is_share(tree->phi))
         return MISUSE("--tree hot:%s: PHI, the share of the total from which on a context is "
                       "hot, lies between %g and 1",
-                      text, OPTION_EPSILONS_IN_PHI / MOST_COUNTERS);
-    tree->epsilon = tree->phi / OPTION_EPSILONS_IN_PHI;
+                      text, RULE_EPSILONS_IN_PHI / MOST_COUNTERS);
+    tree->epsilon = tree->phi / RULE_EPSILONS_IN_PHI;
     if (*rest == ',') {
         const char *epsilon = rest + 1;
         if (!parse_number(epsilon, &tree->epsilon, &rest) || *rest)
@@ -63,13 +63,13 @@ static int set_hot(struct tree_options_given *tree, const char *text)
         if (tree->epsilon >= tree->phi)
             return MISUSE("--tree hot:%s: EPS must be smaller than PHI, %g; the default is a fifth "
                           "of it, %g",
-                          text, tree->phi, tree->phi / OPTION_EPSILONS_IN_PHI);
+                          text, tree->phi, tree->phi / RULE_EPSILONS_IN_PHI);
     }
     if (counters_for(tree->epsilon) > MOST_COUNTERS)
         return MISUSE("--tree hot:%s would need %.3g counters: the smallest EPS is %g (a "
                       "PHI of %g)",
                       text, counters_for(tree->epsilon), 1 / MOST_COUNTERS,
-                      OPTION_EPSILONS_IN_PHI / MOST_COUNTERS);
+                      RULE_EPSILONS_IN_PHI / MOST_COUNTERS);
     return PROCEED;
 }
 
@@ -77,10 +77,10 @@ static int set_bounded(struct tree_options_given *tree, const char *text)
 {
     double depth = 0;
     tree->kind = LIVE_TREE_BOUNDED;
-    if (!parse_whole_number(text, &depth) || depth < 1 || depth > OPTION_MOST_DEPTH)
+    if (!parse_whole_number(text, &depth) || depth < 1 || depth > RULE_MOST_DEPTH)
         return MISUSE("--tree bounded:%s: K, the most frames of a sample, is a whole number from 1 "
                       "to %d (default 16)",
-                      text, OPTION_MOST_DEPTH);
+                      text, RULE_MOST_DEPTH);
     tree->depth = (unsigned)depth;
     return PROCEED;
 }
@@ -159,12 +159,12 @@ static unsigned long long megabytes_for(uint64_t bytes)
 static int refuse_counters(const struct record_options *options)
 {
     const double counters = counters_for(options->trees.epsilon);
-    const double smallest = OPTION_COUNTER_BYTES / ((double)options->memory - OPTION_PROCESS_BYTES);
+    const double smallest = RULE_COUNTER_BYTES / ((double)options->memory - RULE_PROCESS_BYTES);
     return MISUSE("an error of %g takes %.0f counters, and --memory %s is too small for them: "
                   "--memory %lluM would do, or hot:%.2g",
                   options->trees.epsilon, counters, text_bytes(options->memory).text,
                   megabytes_for(option_hot_bytes((uint64_t)counters)),
-                  smallest * OPTION_EPSILONS_IN_PHI * 1.05);
+                  smallest * RULE_EPSILONS_IN_PHI * 1.05);
 }
 
 static int check_memory(const struct record_options *options)
@@ -173,19 +173,19 @@ static int check_memory(const struct record_options *options)
     struct live_options live = {0};
     fill_tree_options(&live, tree);
     switch (option_check_tree(&live, options->memory)) {
-    case OPTION_COUNTERS_NEED_MEMORY:
+    case RULE_COUNTERS_NEED_MEMORY:
         return refuse_counters(options);
-    case OPTION_BUFFER_TOO_SMALL:
+    case RULE_BUFFER_TOO_SMALL:
         return MISUSE("--tree-memory is too small for samples of %u frames: --tree-memory %lluk at "
                       "least",
                       tree->depth, (unsigned long long)(option_least_buffer(&live) + 1023) >> 10);
-    case OPTION_BUFFER_NEEDS_MEMORY:
+    case RULE_BUFFER_NEEDS_MEMORY:
         return MISUSE("each thread's tree of %s has to fit into --memory %s: --memory %lluM at "
                       "least",
                       text_bytes(tree->bytes).text, text_bytes(options->memory).text,
-                      megabytes_for(tree->bytes + OPTION_PROCESS_BYTES));
-    case OPTION_COUNTERS_TOO_MANY: // set_hot() has refused it
-    case OPTION_FITS:
+                      megabytes_for(tree->bytes + RULE_PROCESS_BYTES));
+    case RULE_COUNTERS_TOO_MANY: // set_hot() has refused it
+    case RULE_FITS:
         break;
     }
     return PROCEED;
