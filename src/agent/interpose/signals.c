@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT
 #include "agent/interpose/signals.h"
+#include "agent/interpose/own_signals.h"
 #include "agent/interpose/real.h"
 #include "agent/interpose/syscall.h"
 #include "agent/thread/interrupted.h"
@@ -14,19 +15,13 @@
 #include <errno.h>
 #include <stddef.h>
 #include <string.h>
-#include <sys/signalfd.h>
 #include <sys/syscall.h>
 #include <unistd.h>
-
-// The two signals that are ours. Bit i of thread->hidden: the program believes ours[i] to be
-// blocked.
-static const int ours[] = {SIGTRAP, CLOCK_SIGNAL};
-#define OURS (sizeof ours / sizeof *ours)
 
 // The actions that the program has installed for them. Guarded by no lock: a program that calls
 // sigaction for one signal in two threads at a time gets either, as without cairn; a handler reads
 // a copy.
-static struct sigaction believed[OURS];
+static struct sigaction believed[OWN_SIGNALS];
 
 // For every signal: which of ours the program's handler wants blocked while it runs (we never let
 // that happen).
@@ -41,33 +36,6 @@ static _Atomic bool early_handlers;
 static struct sigaction wrapped[_NSIG];
 
 #define SA_RESTORER_FLAG 0x04000000 // libc sets it for everybody, and shows it to those who ask
-
-static int index_of(int signal)
-{
-    for (size_t i = 0; i < OURS; i++)
-        if (ours[i] == signal)
-            return (int)i;
-    return -1;
-}
-
-// Removes our signals from a set; returns those that were in it.
-static uint32_t strip(sigset_t *set)
-{
-    uint32_t found = 0;
-    for (size_t i = 0; i < OURS; i++) {
-        if (sigismember(set, ours[i]) == 1)
-            found |= 1u << i;
-        sigdelset(set, ours[i]);
-    }
-    return found;
-}
-
-static void restore(sigset_t *set, uint32_t hidden)
-{
-    for (size_t i = 0; i < OURS; i++)
-        if (hidden & 1u << i)
-            sigaddset(set, ours[i]);
-}
 
 // Sends the signal to ourselves once more, with all it says, for when it is let in again.
 static void requeue(int signal, siginfo_t *info)
@@ -96,8 +64,8 @@ static sigset_t our_set(void)
 {
     sigset_t set;
     sigemptyset(&set);
-    for (size_t i = 0; i < OURS; i++)
-        sigaddset(&set, ours[i]);
+    for (size_t i = 0; i < OWN_SIGNALS; i++)
+        sigaddset(&set, own_signals[i]);
     return set;
 }
 
@@ -153,7 +121,7 @@ static void enter_handler(const struct sigaction *action, int signal, siginfo_t 
         sigaddset(&mask, signal);
     memcpy(&blocked, &mask, sizeof blocked); // the kernel's part of it
     mask = action->sa_mask;
-    strip(&mask);
+    own_signals_strip(&mask);
     memcpy(&also, &mask, sizeof also);
     blocked |= also;
     switch (signal_stack_lead(context, info, signal, (void *)action->sa_handler, action->sa_flags,
@@ -173,7 +141,7 @@ static void enter_handler(const struct sigaction *action, int signal, siginfo_t 
 static void pass_on(int index, siginfo_t *info, void *context)
 {
     ucontext_t *interrupted = context;
-    const int signal = ours[index];
+    const int signal = own_signals[index];
     struct sigaction action = believed[index];
     struct thread *thread = thread_self;
     if (thread && thread->hidden & 1u << index && !is_forced(info)) {
@@ -274,7 +242,7 @@ static void on_signal(int signal, siginfo_t *info, void *context)
         }
         errno = saved_errno;
     } else if (signal != SIGTRAP || !skip_patch(info, context)) {
-        pass_on(index_of(signal), info, context);
+        pass_on(own_signal_index(signal), info, context);
     }
 }
 
@@ -297,10 +265,10 @@ static int install_handlers(void)
     action.sa_flags = SA_SIGINFO | SA_RESTART | SA_ONSTACK;
     // Nothing interrupts a sample.
     sigfillset(&action.sa_mask);
-    for (size_t i = 0; i < OURS; i++) {
-        if (REAL(sigaction)(ours[i], &action, &believed[i]))
+    for (size_t i = 0; i < OWN_SIGNALS; i++) {
+        if (REAL(sigaction)(own_signals[i], &action, &believed[i]))
             return -errno;
-        int error = block_everything(ours[i]);
+        int error = block_everything(own_signals[i]);
         if (error)
             return error;
     }
@@ -342,7 +310,8 @@ int signals_start(void)
     const bool any = !agent.session || atomic_load_explicit(&early_handlers, memory_order_relaxed);
     for (int signal = 1; signal < _NSIG && any && !error; signal++) {
         struct sigaction action;
-        if (index_of(signal) < 0 && !REAL(sigaction)(signal, NULL, &action) && wants_stack(&action))
+        if (own_signal_index(signal) < 0 && !REAL(sigaction)(signal, NULL, &action) &&
+            wants_stack(&action))
             install_wrapped(signal, &action, NULL);
     }
     return error;
@@ -352,47 +321,28 @@ void signals_open_thread(struct thread *thread)
 {
     sigset_t set = our_set(), before;
     signal_mask_change(SIG_UNBLOCK, &set, &before);
-    thread->hidden |= strip(&before);
-}
-
-static void show_mask(const struct thread *thread)
-{
-    sigset_t set;
-    sigemptyset(&set);
-    restore(&set, thread ? thread->hidden : 0);
-    signal_mask_change(SIG_BLOCK, &set, NULL);
-}
-
-// A child of vfork has no ticks, and what its parent believes is not for it to change: from its
-// first change on it has its mask for real.
-static void show_mask_in_vfork_child(struct thread *thread)
-{
-    const pid_t child = now_process();
-    if (thread && thread->masked_child != child) {
-        show_mask(thread);
-        thread->masked_child = child;
-    }
+    thread->hidden |= own_signals_strip(&before);
 }
 
 // Makes real what the program believes about our signals.
 static void show_beliefs(void)
 {
     if (agent_in_vfork_child()) {
-        show_mask_in_vfork_child(thread_self);
+        signals_show_mask_in_vfork_child(thread_self);
     } else {
         sites_end_traps();
-        show_mask(thread_self);
+        signals_show_mask(thread_self);
     }
-    for (size_t i = 0; i < OURS; i++) {
+    for (size_t i = 0; i < OWN_SIGNALS; i++) {
         struct sigaction ignore = {.sa_handler = SIG_IGN};
         if (believed[i].sa_handler == SIG_IGN)
-            REAL(sigaction)(ours[i], &ignore, NULL);
+            REAL(sigaction)(own_signals[i], &ignore, NULL);
     }
 }
 
 static void hide_beliefs(void)
 {
-    struct sigaction keep[OURS];
+    struct sigaction keep[OWN_SIGNALS];
     memcpy(keep, believed, sizeof keep);
     install_handlers();
     memcpy(believed, keep, sizeof keep);
@@ -425,7 +375,7 @@ void signals_after_failed_exec(void)
 bool signals_before_spawn(void)
 {
     bool ignored = false;
-    for (size_t i = 0; i < OURS; i++)
+    for (size_t i = 0; i < OWN_SIGNALS; i++)
         ignored |= believed[i].sa_handler == SIG_IGN;
     if (agent_in_vfork_child() || (!ignored && !(thread_self && thread_self->hidden)))
         return false;
@@ -453,7 +403,7 @@ static int believe(int index, const struct sigaction *action, struct sigaction *
 
 INTERPOSED int sigaction(int signal, const struct sigaction *action, struct sigaction *before)
 {
-    int index = index_of(signal);
+    int index = own_signal_index(signal);
     if (!agent.armed && action && action->sa_flags & SA_ONSTACK)
         atomic_store_explicit(&early_handlers, true, memory_order_relaxed);
     if (!agent.armed || signal < 1 || signal >= _NSIG || agent_in_vfork_child())
@@ -464,7 +414,7 @@ INTERPOSED int sigaction(int signal, const struct sigaction *action, struct siga
     uint8_t hidden = 0;
     if (action) {
         stripped = *action;
-        hidden = (uint8_t)strip(&stripped.sa_mask);
+        hidden = (uint8_t)own_signals_strip(&stripped.sa_mask);
     }
     const struct sigaction last = wrapped[signal];
     int result = action && wants_stack(action)
@@ -474,7 +424,7 @@ INTERPOSED int sigaction(int signal, const struct sigaction *action, struct siga
         return result;
     if (before) {
         unwrap(&last, before);
-        restore(&before->sa_mask, hidden_in_action[signal]);
+        own_signals_restore(&before->sa_mask, hidden_in_action[signal]);
     }
     if (action)
         hidden_in_action[signal] = hidden;
@@ -497,7 +447,7 @@ static sighandler_t set_handler(int signal, sighandler_t handler, int flags)
 
 INTERPOSED sighandler_t signal(int signal_number, sighandler_t handler)
 {
-    if (!agent.armed || index_of(signal_number) < 0) {
+    if (!agent.armed || own_signal_index(signal_number) < 0) {
         sighandler_t before = REAL(signal)(signal_number, handler);
         if (before != SIG_ERR)
             hidden_in_action[signal_number] = 0;
@@ -506,164 +456,8 @@ INTERPOSED sighandler_t signal(int signal_number, sighandler_t handler)
     return set_handler(signal_number, handler, SA_RESTART);
 }
 
-static int change_mask(int (*change)(int, const sigset_t *, sigset_t *), int how,
-                       const sigset_t *set, sigset_t *before)
-{
-    struct thread *thread = thread_self;
-    if (!agent.armed || !thread)
-        return change(how, set, before);
-    if (agent_in_vfork_child()) {
-        show_mask_in_vfork_child(thread);
-        return change(how, set, before);
-    }
-    sigset_t stripped;
-    uint32_t named = 0, hidden = thread->hidden;
-    if (set) {
-        stripped = *set;
-        named = strip(&stripped);
-        // Unblocking goes through as it is: one of ours may be blocked for real, waiting (pass_on).
-        if (how == SIG_UNBLOCK)
-            stripped = *set;
-    }
-    // Before the change: signals that it unblocks are delivered before it returns.
-    if (set && how == SIG_BLOCK)
-        thread->hidden |= named;
-    else if (set && how == SIG_UNBLOCK)
-        thread->hidden &= ~named;
-    else if (set && how == SIG_SETMASK)
-        thread->hidden = named;
-    int result = change(how, set ? &stripped : NULL, before);
-    if (result)
-        thread->hidden = hidden;
-    else if (before)
-        restore(before, hidden);
-    return result;
-}
-
-static int change_by_kernel(int how, const sigset_t *set, sigset_t *before)
-{
-    const int result = signal_mask_change(how, set, before);
-    errno = result ? -result : errno;
-    return result ? -1 : 0;
-}
-
-int signals_change_mask(int how, const uint64_t *set, uint64_t *before)
-{
-    sigset_t wanted;
-    sigemptyset(&wanted);
-    if (set)
-        memcpy(&wanted, set, sizeof *set);
-    return change_mask(change_by_kernel, how, set ? &wanted : NULL, (sigset_t *)before);
-}
-
-INTERPOSED int sigprocmask(int how, const sigset_t *set, sigset_t *before)
-{
-    return change_mask(REAL(sigprocmask), how, set, before);
-}
-
-INTERPOSED int pthread_sigmask(int how, const sigset_t *set, sigset_t *before)
-{
-    return change_mask(REAL(pthread_sigmask), how, set, before);
-}
-
-// The old ways of saying the same: libc would do them without asking us.
-static int change_one(int how, int signal)
-{
-    sigset_t set;
-    sigemptyset(&set);
-    return sigaddset(&set, signal) ? -1 : sigprocmask(how, &set, NULL);
-}
-
-// The masks of BSD: a bit for each of the first 32 signals. dash still uses them.
-static int change_bits(int how, int mask)
-{
-    sigset_t set, before;
-    sigemptyset(&set);
-    for (int signal = 1; signal <= 32; signal++)
-        if ((unsigned)mask >> (signal - 1) & 1)
-            sigaddset(&set, signal);
-    if (change_mask(REAL(sigprocmask), how, &set, &before))
-        return -1;
-    unsigned old = 0;
-    for (int signal = 1; signal <= 32; signal++)
-        old |= (unsigned)(sigismember(&before, signal) == 1) << (signal - 1);
-    return (int)old;
-}
-
-INTERPOSED int sigblock(int mask)
-{
-    return change_bits(SIG_BLOCK, mask);
-}
-
-INTERPOSED int sigsetmask(int mask)
-{
-    return change_bits(SIG_SETMASK, mask);
-}
-
-INTERPOSED int siggetmask(void)
-{
-    return change_bits(SIG_BLOCK, 0);
-}
-
-INTERPOSED int sighold(int signal)
-{
-    return change_one(SIG_BLOCK, signal);
-}
-
-INTERPOSED int sigrelse(int signal)
-{
-    return change_one(SIG_UNBLOCK, signal);
-}
-
 INTERPOSED int sigignore(int signal)
 {
     struct sigaction action = {.sa_handler = SIG_IGN};
     return sigaction(signal, &action, NULL);
-}
-
-// Ticks are not for threads that wait for signals, or read them.
-INTERPOSED int sigtimedwait(const sigset_t *set, siginfo_t *info, const struct timespec *timeout)
-{
-    siginfo_t own;
-    int signal;
-    if (!info)
-        info = &own;
-    do
-        signal = REAL(sigtimedwait)(set, info, timeout);
-    while (agent.armed && signal > 0 && clock_is_tick(signal, info));
-    return signal;
-}
-
-INTERPOSED int sigwaitinfo(const sigset_t *set, siginfo_t *info)
-{
-    return sigtimedwait(set, info, NULL);
-}
-
-INTERPOSED int sigwait(const sigset_t *set, int *signal)
-{
-    int result;
-    do
-        result = sigtimedwait(set, NULL, NULL);
-    while (result < 0 && errno == EINTR);
-    if (result < 0)
-        return errno;
-    *signal = result;
-    return 0;
-}
-
-INTERPOSED int signalfd(int fd, const sigset_t *set, int flags)
-{
-    sigset_t stripped = *set;
-    if (agent.armed)
-        strip(&stripped);
-    return REAL(signalfd)(fd, &stripped, flags);
-}
-
-const sigset_t *signals_open_mask(const sigset_t *set, sigset_t *stripped)
-{
-    if (!set || !agent.armed || !sites_exist() || agent_in_vfork_child())
-        return set;
-    *stripped = *set;
-    strip(stripped);
-    return stripped;
 }

@@ -30,6 +30,10 @@ void signals_after_spawn(void);
 // where call sites are patched, since its handlers may then meet a trap. Signal-safe.
 const sigset_t *signals_open_mask(const sigset_t *set, sigset_t *stripped);
 
+// Makes the mask real that the program believes the calling thread to have; in a child of vfork, once.
+void signals_show_mask(const struct thread *thread);
+void signals_show_mask_in_vfork_child(struct thread *thread);
+
 // Changes the mask as the program does by syscall(); the sets are those of the kernel.
 int signals_change_mask(int how, const uint64_t *set, uint64_t *before);
 

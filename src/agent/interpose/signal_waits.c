@@ -1,12 +1,15 @@
 // SPDX-License-Identifier: MIT
-// Waiting with another mask: a handler that comes meanwhile runs with that.
+// Waiting: with another mask, which a handler that comes meanwhile runs with; and for signals.
 
+#include "agent/interpose/own_signals.h"
 #include "agent/interpose/real.h"
 #include "agent/interpose/signals.h"
 #include "agent/thread/interrupted.h"
+#include <errno.h>
 #include <poll.h>
 #include <sys/epoll.h>
 #include <sys/select.h>
+#include <sys/signalfd.h>
 
 int __ppoll_chk(struct pollfd *files, nfds_t count, const struct timespec *timeout,
                 const sigset_t *set, size_t bytes);
@@ -90,4 +93,42 @@ __attribute__((constructor(101))) static void look_up_waits(void)
     real___ppoll_chk();
     real_epoll_pwait();
     real_epoll_pwait2();
+}
+
+// Ticks are not for threads that wait for signals, or read them.
+INTERPOSED int sigtimedwait(const sigset_t *set, siginfo_t *info, const struct timespec *timeout)
+{
+    siginfo_t own;
+    int signal;
+    if (!info)
+        info = &own;
+    do
+        signal = REAL(sigtimedwait)(set, info, timeout);
+    while (agent.armed && signal > 0 && clock_is_tick(signal, info));
+    return signal;
+}
+
+INTERPOSED int sigwaitinfo(const sigset_t *set, siginfo_t *info)
+{
+    return sigtimedwait(set, info, NULL);
+}
+
+INTERPOSED int sigwait(const sigset_t *set, int *signal)
+{
+    int result;
+    do
+        result = sigtimedwait(set, NULL, NULL);
+    while (result < 0 && errno == EINTR);
+    if (result < 0)
+        return errno;
+    *signal = result;
+    return 0;
+}
+
+INTERPOSED int signalfd(int fd, const sigset_t *set, int flags)
+{
+    sigset_t stripped = *set;
+    if (agent.armed)
+        own_signals_strip(&stripped);
+    return REAL(signalfd)(fd, &stripped, flags);
 }
