@@ -54,6 +54,14 @@ class Processes(LiveTest):
     def test_fork_is_followed(self):
         self.life("fork", {("fork_child", "child_work", "burn"): 0.3, ("run_fork", "process_work"): 0}, 1 + 100 + 13)
 
+    def test_children_of_fork_are_told_from_new_programs(self):
+        """A shell forks for a group of commands, and again, before it executes one."""
+        _, profile = self.record(["sh", "-c", "(:; :); /bin/true; :"])
+        listed = [(process["command"][0], process["forked"]) for process in profile.info["process_list"]]
+        self.assertEqual(sorted(set(listed)), [("/bin/true", False), ("sh", False), ("sh", True)])
+        self.assertEqual(listed.count(("sh", False)), 1)
+        self.assertEqual(listed.count(("/bin/true", False)), 1)
+
     def test_fork_in_threads(self):
         self.life("threaded-fork", {("fork_child", "child_work", "burn"): 0.2, ("forking_thread", "process_work"): 0}, 1 + 60)
 
