@@ -269,7 +269,8 @@ static bool decoded_reads_return(const struct patch_function *function)
     return false;
 }
 
-bool functions_reads_return(struct patch_function *function)
+// Whether it loads its own return address.
+static bool reads_return(struct patch_function *function)
 {
     if (function->reads_return == RETURN_NOT_KNOWN) {
         const bool reads =
@@ -288,7 +289,7 @@ bool functions_must_stay(uintptr_t address, enum site_stays *why)
     if (begins ? function->named : modules_is_named(address))
         return true;
     *why = STAYS_READS;
-    return begins && functions_reads_return(function);
+    return begins && reads_return(function);
 }
 
 // ---- procedure linkage

@@ -86,9 +86,6 @@ void functions_examine_no_more(struct patch_function *function);
 // Whether the first jump of it that leads into the middle of a function leads into this one.
 bool functions_is_part_of(struct patch_function *function, const struct patch_function *whole);
 
-// Whether it loads its own return address.
-bool functions_reads_return(struct patch_function *function);
-
 // True if no call of it may be patched; *why says which of the reasons.
 bool functions_must_stay(uintptr_t address, enum site_stays *why);
 bool functions_slot_must_stay(const struct patch_module *module, uintptr_t slot);

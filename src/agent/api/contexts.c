@@ -8,7 +8,8 @@
 #define READ_TRIES 4
 #define READ_SLACK 65536
 
-int api_contexts_open(struct api_contexts *contexts, uint64_t most)
+// 0 or -errno. The caller must close it.
+static int open_contexts(struct api_contexts *contexts, uint64_t most)
 {
     if (most >= UINT32_MAX / 4)
         return -ENOMEM;
@@ -39,7 +40,9 @@ static uint64_t mix(uint64_t hash, uint64_t word)
     return hash ^ hash >> 29;
 }
 
-uint32_t api_context_below(struct api_contexts *contexts, uint32_t parent, const struct edge *edge)
+// The context below parent by this edge; made if it is new. 0: no room.
+static uint32_t context_below(struct api_contexts *contexts, uint32_t parent,
+                              const struct edge *edge)
 {
     uint64_t hash = mix(mix(mix(0, parent), edge->site), edge->function);
     for (;; hash++) {
@@ -84,7 +87,7 @@ static void add_tree(struct api_contexts *contexts, const struct stable_tree *tr
             continue;
         const bool is_frame = edge.function != 0 && node->parent != STABLE_NO_PARENT;
         if (is_frame)
-            index_of[i] = api_context_below(contexts, parent, &edge);
+            index_of[i] = context_below(contexts, parent, &edge);
         struct api_context *context = &contexts->contexts[index_of[i]];
         const struct node *stays = arena_at(&agent.arena, node->ref);
         if (is_frame && !frames_have_costs && (many || !node->has_error))
@@ -178,7 +181,7 @@ int api_contexts_read(struct api_contexts *contexts)
         most += bytes > 0 && api_is_asked_for(record) ? (uint64_t)bytes / sizeof(struct stable_node)
                                                       : 0;
     }
-    int error = api_contexts_open(contexts, most);
+    int error = open_contexts(contexts, most);
     left = LIVE_MOST_LISTED;
     for (ref_t ref = first;
          !error && (record = live_listed(&agent.arena, ref, sizeof *record, &left));
@@ -215,11 +218,11 @@ static bool is_nested(const struct api_contexts *contexts, uint32_t index,
 int api_contexts_group(struct api_contexts *groups, const struct api_contexts *contexts,
                        enum api_grouping grouping)
 {
-    int error = api_contexts_open(groups, contexts->count);
+    int error = open_contexts(groups, contexts->count);
     for (uint32_t i = 1; i < contexts->count && !error; i++) {
         const struct api_context *context = &contexts->contexts[i];
         const struct edge key = group_key(context, grouping);
-        const uint32_t index = api_context_below(groups, 0, &key);
+        const uint32_t index = context_below(groups, 0, &key);
         if (!index)
             return -ENOMEM;
         groups->contexts[index].own += context->own;

@@ -26,12 +26,7 @@ struct api_contexts {
     size_t mapped; // of contexts and slots together
 };
 
-// 0 or -errno. The caller must close it.
-int api_contexts_open(struct api_contexts *contexts, uint64_t most);
 void api_contexts_close(struct api_contexts *contexts);
-
-// The context below parent by this edge; made if it is new. 0: no room.
-uint32_t api_context_below(struct api_contexts *contexts, uint32_t parent, const struct edge *edge);
 
 // Whether the tree is of this side of the last purge.
 bool api_is_asked_for(const struct live_thread *record);

@@ -26,7 +26,8 @@ static bool is_named(const struct name *slot, const char *name)
     return !strncmp(slot->text, name, NAME_BYTES - 1);
 }
 
-phase_t phase_number(const char *name)
+// The number of a name, given on first use. 0 if there are too many. Signal-safe.
+static phase_t number_of(const char *name)
 {
     for (phase_t i = 1; i < MOST_PHASES; i++) {
         uint32_t state = atomic_load_explicit(&names[i].state, memory_order_acquire);
@@ -81,7 +82,7 @@ phase_t phase_of(const struct thread *thread)
 
 API int cairn_phase_1(const char *name)
 {
-    const phase_t phase = name ? phase_number(name) : 0;
+    const phase_t phase = name ? number_of(name) : 0;
     if (name && !phase)
         return -ENOSPC;
     atomic_store_explicit(&process_phase, phase, memory_order_relaxed);
@@ -94,7 +95,7 @@ API int cairn_phase_begin_1(const char *name)
     struct thread *thread = thread_self;
     if (!thread || !name)
         return thread ? -EINVAL : 0;
-    phase_t phase = phase_number(name);
+    phase_t phase = number_of(name);
     const int result = phase ? 0 : -ENOSPC;
     if (!phase)
         phase = phase_of(thread); // so that the end has something to end

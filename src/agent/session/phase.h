@@ -12,9 +12,6 @@
 
 typedef uint32_t phase_t; // number of a name; 0: no phase
 
-// The number of a name, given on first use. 0 if there are too many. Signal-safe.
-phase_t phase_number(const char *name);
-
 // Where this process has the name: a struct live_phase, made on first use. 0: none. Signal-safe.
 ref_t phase_record(phase_t phase);
 

@@ -26,8 +26,10 @@ bool calls_in_bursts;
 
 // ---- the hook's longer ways; the short one is in calls_x86_64.S
 
-struct node *calls_count(struct calls_thread *calls, struct node *caller, uintptr_t slot,
-                         ref_t edge)
+// One call more on the child of the caller by that edge, which is the node of the slot then. NULL:
+// there was no memory, and the caller stands for it.
+static struct node *count_call(struct calls_thread *calls, struct node *caller, uintptr_t slot,
+                               ref_t edge)
 {
     const bool plain = !calls->folds && !calls->beside;
     prefault_look(calls->arena);
@@ -113,7 +115,7 @@ static bool enter_by_memo(struct calls_thread *calls, uintptr_t *slot, uintptr_t
         return false;
     const ref_t caller = shadow_ref(calls, call.caller);
     __builtin_prefetch(call_cache_place_of_node(calls, caller, memo->edge), 1);
-    struct node *child = calls_count(calls, call.caller, address, memo->edge);
+    struct node *child = count_call(calls, call.caller, address, memo->edge);
     if (child)
         call_cache_keep(calls, &call, child);
     return true;
@@ -147,7 +149,7 @@ static void enter_by_walk(struct calls_thread *calls, uintptr_t *slot, uintptr_t
     if (call.ours)
         return;
     ref_t edge = memo_edge(calls, *slot, back, followed ? &recipe : NULL, call.function);
-    struct node *child = calls_count(calls, call.caller, (uintptr_t)slot, edge);
+    struct node *child = count_call(calls, call.caller, (uintptr_t)slot, edge);
     if (child)
         call_cache_keep(calls, &call, child);
 }

@@ -98,9 +98,4 @@ ref_t memo_edge(struct calls_thread *calls, uintptr_t site, uintptr_t back,
 uintptr_t calls_shut(struct calls_thread *calls, uintptr_t slot);
 void calls_reopen(struct calls_thread *calls, uintptr_t before);
 
-// One call more on the child of the caller by that edge, which is the node of the slot then. NULL:
-// there was no memory, and the caller stands for it.
-struct node *calls_count(struct calls_thread *calls, struct node *caller, uintptr_t slot,
-                         ref_t edge);
-
 #endif

@@ -38,14 +38,15 @@ int walk_open(struct walker *walker, struct arena *arena, ref_t tree, struct liv
     return 0;
 }
 
-void walk_lift(struct walker *walker)
+// Takes the marker from the stack; the next sample walks to the root. Signal-safe.
+static void lift_marker(struct walker *walker)
 {
     marker_lift(&walker->marker);
 }
 
 void walk_turn_to(struct walker *walker, ref_t tree, struct live_stats *stats)
 {
-    walk_lift(walker);
+    lift_marker(walker);
     walker->tree = tree;
     walker->stats = stats;
     walker->count = walker->loose = 0;
@@ -53,7 +54,7 @@ void walk_turn_to(struct walker *walker, ref_t tree, struct live_stats *stats)
 
 void walk_close(struct walker *walker)
 {
-    walk_lift(walker);
+    lift_marker(walker);
     if (walker->frames)
         agent_map_unmap(walker->frames, walker->capacity * sizeof *walker->frames);
     walker->frames = NULL;
@@ -425,7 +426,7 @@ uintptr_t walk_lift_for_exception(void)
     if (!walker || !walker->marker.entry)
         return 0;
     uintptr_t truth = marker_truth(walker->marker.slot + 8);
-    walk_lift(walker);
+    lift_marker(walker);
     return truth;
 }
 
@@ -433,7 +434,7 @@ void walk_suspend(struct walker *walker)
 {
     walker->suspended++;
     atomic_signal_fence(memory_order_seq_cst); // no sample may place it again after it is lifted
-    walk_lift(walker);
+    lift_marker(walker);
 }
 
 void walk_resume(struct walker *walker)

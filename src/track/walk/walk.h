@@ -125,9 +125,6 @@ enum walk_weights {
 void walk_call(struct walker *walker, uintptr_t pc, uintptr_t sp, uintptr_t bp, uint64_t amount,
                enum walk_weights weights);
 
-// Takes the marker from the stack; the next sample walks to the root. Signal-safe.
-void walk_lift(struct walker *walker);
-
 // Takes the marker from the stack, and none is placed until walk_resume(). Nests. For the calling
 // thread's walker, in normal context.
 void walk_suspend(struct walker *walker);
