@@ -121,3 +121,17 @@ size_t sites_clean_backtrace(void **address, size_t count)
     }
     return left;
 }
+
+enum unwind_standing sites_truth(uintptr_t *pc, uintptr_t *sp, bool *interrupted)
+{
+    struct stub_place place;
+    if (!sites_locate(*pc, &place))
+        return UNWIND_AS_IT_IS;
+    *pc = place.pc;
+    if (place.pushed)
+        *sp += sizeof *sp;
+    if (place.pc != place.site->address)
+        return UNWIND_ELSEWHERE;
+    *interrupted = true; // in the hook before the call
+    return UNWIND_AT_CALL;
+}

@@ -23,6 +23,7 @@
 // thread that it has interrupted. It makes system calls of its own and calls nothing in the program
 // that could be patched. All else is signal-safe and takes no lock.
 
+#include "unwind/unwind.h"
 #include <stdatomic.h>
 #include <stdbool.h>
 #include <stddef.h>
@@ -221,6 +222,10 @@ struct stub_place {
 // The meaning of an address in a stub: that of an interrupted instruction, or a return address
 // (then place->pc is the one it stands for). False: not in a stub. Signal-safe.
 bool sites_locate(uintptr_t pc, struct stub_place *place);
+
+// The state that the program would have at a pc in a stub, be it a return address or a thread's: for
+// unwind_truth. Signal-safe.
+enum unwind_standing sites_truth(uintptr_t *pc, uintptr_t *sp, bool *interrupted);
 
 // The address without stubs. Signal-safe.
 uintptr_t sites_true_pc(uintptr_t pc);

@@ -352,19 +352,8 @@ bool calls_sites_are_pending(void)
 
 static enum unwind_standing truth(uintptr_t *pc, uintptr_t *sp, bool *interrupted)
 {
-    struct stub_place place;
     const enum unwind_standing in_detour = detour_truth(pc, sp, interrupted);
-    if (in_detour)
-        return in_detour;
-    if (!sites_locate(*pc, &place))
-        return UNWIND_AS_IT_IS;
-    *pc = place.pc;
-    if (place.pushed)
-        *sp += sizeof *sp;
-    if (place.pc != place.site->address)
-        return UNWIND_ELSEWHERE;
-    *interrupted = true; // in the hook before the call
-    return UNWIND_AT_CALL;
+    return in_detour ? in_detour : sites_truth(pc, sp, interrupted);
 }
 
 int calls_sites_start(enum live_by by, bool exactly, struct live_encode *counts)

@@ -20,21 +20,6 @@ __thread struct encode_thread *encode_current;
 
 static __thread bool forks; // and has the lock for it
 
-// A return address that is in a stub, or a thread that is: what the program would have there.
-static enum unwind_standing truth(uintptr_t *pc, uintptr_t *sp, bool *interrupted)
-{
-    struct stub_place place;
-    if (!sites_locate(*pc, &place))
-        return UNWIND_AS_IT_IS;
-    *pc = place.pc;
-    if (place.pushed)
-        *sp += sizeof(uintptr_t);
-    if (place.pc != place.site->address)
-        return UNWIND_ELSEWHERE;
-    *interrupted = true; // in the hook before the call
-    return UNWIND_AT_CALL;
-}
-
 int encode_start(struct live_encode *counts, const struct live_options *options)
 {
     int error = sites_start();
@@ -59,7 +44,7 @@ int encode_start(struct live_encode *counts, const struct live_options *options)
     encode.encoded_at = encode.cooled_at = encode_now();
     encode_watch_unwinders();
     calls_vector_start();
-    unwind_truth = truth;
+    unwind_truth = sites_truth;
     encode_watch_loader();
     encode.started = true;
     return 0;
