@@ -254,12 +254,20 @@ class LiveTest(unittest.TestCase):
         """Output and exit status are what they are without cairn."""
         self.assertEqual((run.status, run.words, run.out), (native.status, native.words, native.out))
 
+    def assert_rare(self, amount, allowed, total, message):
+        """An imprecision that is known, and allowed so far: a share, which a busy machine may raise.
+
+        Ten times as much, or half of all, is a defect on any machine, and fails at the first time.
+        """
+        self.assertLessEqual(amount, max(allowed, min(10 * allowed, total / 2)), message)
+        with shares():
+            self.assertLessEqual(amount, allowed, message)
+
     def assert_complete(self, profile, share=0.999):
         """Walks that did not reach the root are fewer than one in a thousand."""
         samples = profile.samples
         allowed = max(1, math.ceil(samples * (1 - share)))
-        self.assertLessEqual(profile.incomplete, allowed,
-                             f"of {samples} walks: {profile.info['walks']}")
+        self.assert_rare(profile.incomplete, allowed, samples, f"of {samples} walks: {profile.info['walks']}")
 
     def assert_sampled(self, profile, samples):
         """There is enough to judge by."""
@@ -280,8 +288,8 @@ class LiveTest(unittest.TestCase):
                  if edge not in allowed and edge[1] not in anywhere
                  and not edge[1].endswith("@plt")}
         total = profile.total
-        self.assertLessEqual(sum(wrong.values()), total * share,
-                             f"of {total}, calls that the program does not make: {wrong}")
+        self.assert_rare(sum(wrong.values()), total * share, total,
+                         f"of {total}, calls that the program does not make: {wrong}")
 
     def assert_share(self, profile, expected, *names, slack=0.0):
         share = profile.share(*names)
