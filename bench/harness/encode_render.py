@@ -114,7 +114,7 @@ def _small(data):
 
 def _verified(data):
     yield ("**Numbers beside walks** (`--verify`, 4 kHz). *Direct*: the number told the context of the sample; *from leaf*: after climbing out of leaf "
-           "functions, which have no number; *climbed*: after climbing otherwise. *Undecoded*: a number that means nothing.")
+           "functions, which have no number; *climbed*: after climbing otherwise. *Undecoded*: no number was met that decodes.")
     yield ""
     rows = _with(data, "verify")
     part = lambda found, key: None if found[key] is None else found[key] / max(found["samples"], 1)

@@ -312,7 +312,8 @@ struct live_encode {
     uint64_t bytes;
     uint64_t stopped; // 1: an unwinder came that stubs would mislead; from then on all was walked
     // Why samples were walked: in a hook or stub; outside of main or of the stack, or at a time
-    // when the state is not known; the number has no meaning in that function. The rest differed.
+    // when the state is not known; climbing met no function with a number, or none that decodes.
+    // The rest differed.
     uint64_t in_hooks, outside, undecoded;
     // With the calls tracker, where call sites are patched: modules whose calls are followed; of
     // their sites (sites_patched) those through stubs, and by a signal each time; sites of other

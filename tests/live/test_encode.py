@@ -111,6 +111,19 @@ class OwnPrograms(EncodeTest):
         """One falls through into the other, which is called by itself, too: who runs then may have been entered by either."""
         self.assert_right([program("fallthrough")], least=200, judge=self.assert_told_by_numbers)
 
+    def test_assembly_without_tables(self):
+        """What calls it has a number, and both callers of that have their share."""
+        graph = {"main": "short_way long_way", "short_way": "work", "long_way": "work", "work": "bare saving"}
+
+        def judge(counts):
+            self.assert_told_by_numbers(counts)
+            self.assert_calls(self.profile, "without_tables", graph)
+            for function in "bare", "saving":
+                self.assert_share(self.profile, 1 / 8, "short_way", "work", function, slack=0.03)
+                self.assert_share(self.profile, 3 / 8, "long_way", "work", function, slack=0.03)
+
+        self.steadily(lambda: self.encode([program("without_tables")]), judge)
+
     def test_longjmp_is_decoded_right(self):
         for mode in "handler", "alternate", "timer":
             with self.subTest(mode):

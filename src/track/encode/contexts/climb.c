@@ -51,15 +51,24 @@ static bool undo(struct encode_thread *thread, uintptr_t return_address,
     return encode_undo_call(thread, &place);
 }
 
+// Whether the return address of a frame is known. That of interrupted assembly without a table is,
+// if it is near the top of the stack. One that was searched for may belong to a call that is over.
+static bool is_left_surely(const struct unwind_cursor *cursor)
+{
+    const unsigned flags = cursor->left.flags & (FRAME_CFI | FRAME_SIGNAL | FRAME_INTERRUPTED);
+    return (flags & ~(unsigned)FRAME_INTERRUPTED) == FRAME_CFI ||
+           (flags == FRAME_INTERRUPTED && !cursor->scanned);
+}
+
 static bool climb_frame(struct encode_thread *thread, struct unwind_cursor *cursor,
                         struct encode_climbed *climbed)
 {
     const struct unwind_frame *left = &cursor->left;
     enum verdict verdict;
     if (climbed->frames == ENCODE_CLIMBED || unwind_step(cursor, &verdict) != UNWIND_OK ||
-        (left->flags & (FRAME_CFI | FRAME_SIGNAL)) != FRAME_CFI ||
-        left->ra_slot == thread->root_slot || left->ra_slot < thread->stack.low ||
-        left->ra_slot >= thread->stack.high || encode_is_unwinder(left))
+        !is_left_surely(cursor) || left->ra_slot == thread->root_slot ||
+        left->ra_slot < thread->stack.low || left->ra_slot >= thread->stack.high ||
+        encode_is_unwinder(left))
         return false;
     climbed->frames++;
     // What the agent has called was called from where the agent was.
