@@ -3,6 +3,7 @@
 #include "patch/bump_allocator.h"
 #include "patch/modules.h"
 #include "patch/padding.h"
+#include "patch/unpatchable.h"
 #include "patch/x86_64/decode.h"
 #include "patch/x86_64/return_load.h"
 #include "unwind/cfi.h"
@@ -94,7 +95,7 @@ struct patch_function *functions_at(uintptr_t pc)
     function->module = module;
     function->examined = bounds.start;
     function->whole = is_empty_row(&row) && !bounds.signal;
-    function->named = modules_is_named(bounds.start);
+    function->named = unpatchable_is(bounds.start);
     function->thunk = find_thunk(function);
     function->slot = find_slot(module, bounds.start);
     function->next = module->functions;
@@ -286,7 +287,7 @@ bool functions_must_stay(uintptr_t address, enum site_stays *why)
     struct patch_function *function = functions_at(address);
     const bool begins = function && function->start == address;
     *why = STAYS_NAMED;
-    if (begins ? function->named : modules_is_named(address))
+    if (begins ? function->named : unpatchable_is(address))
         return true;
     *why = STAYS_READS;
     return begins && reads_return(function);

@@ -4,7 +4,7 @@
 
 // Modules and functions as patching sees them: bounds from unwind tables, targets of PLT entries,
 // and functions that use their return address. Under the lock of sites.h and between loadmap_enter
-// and loadmap_leave, but for functions_start().
+// and loadmap_leave.
 
 #include "loadmap/loadmap.h"
 #include "patch/sites.h"
@@ -62,7 +62,6 @@ struct patch_function {
     struct site_list sites;
 };
 
-void functions_start(void);
 struct patch_module *functions_module(uintptr_t pc); // NULL: none
 struct patch_function *functions_at(uintptr_t pc);   // that covers pc; NULL: none
 // Forgets the modules that have code in a range, with their functions. Calls `each` for every site.

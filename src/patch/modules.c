@@ -2,10 +2,10 @@
 #include "patch/modules.h"
 #include "base/gc_hidden.h"
 #include "loadmap/dynamic.h"
-#include "loadmap/lookup.h"
 #include "patch/bump_allocator.h"
 #include "patch/dl_notify.h"
 #include "patch/functions.h"
+#include "patch/unpatchable.h"
 #include <dlfcn.h>
 #include <elf.h>
 #include <link.h>
@@ -17,73 +17,9 @@
 #define PAGE ((uintptr_t)4096)
 #define LINKAGE 1 // which of the two tables of relocations (loadmap/dynamic.h)
 
-// Their calls stay as they are.
-static const char *const names[] = {
-    // come back to their return address a second time
-    "setjmp",
-    "_setjmp",
-    "__sigsetjmp",
-    "sigsetjmp",
-    "savectx",
-    "vfork",
-    "__vfork",
-    "getcontext",
-    "swapcontext",
-    "__getcontext",
-    "__swapcontext",
-    "clone",
-    "__clone",
-    // ask who calls
-    "dlopen",
-    "dlmopen",
-    "dlsym",
-    "dlvsym",
-    "dlinfo",
-    "__libc_dlopen_mode",
-    "_dl_open",
-    "mcount",
-    "_mcount",
-    "__mcount",
-    "__fentry__",
-    "__morestack",
-    "__morestack_non_split",
-    // follow a convention of their own
-    "__tls_get_addr",
-    "_dl_runtime_resolve",
-};
-#define NAMES (sizeof names / sizeof *names)
-
-static uintptr_t named[NAMES];
 // In order of address. Never read without the lock.
 static struct patch_module *modules[MODULES] GC_HIDDEN;
 static unsigned module_count;
-
-static bool is_named(const char *name)
-{
-    if (!strchr("_sdvgcm", name[0]))
-        return false;
-    for (size_t i = 0; i < NAMES; i++)
-        if (!strcmp(name, names[i]))
-            return true;
-    return false;
-}
-
-void functions_start(void)
-{
-    for (size_t i = 0; i < NAMES; i++) {
-        // The real ones, whatever the agent interposes.
-        void *address = lookup_symbol(RTLD_NEXT, names[i]);
-        named[i] = (uintptr_t)(address ? address : lookup_symbol(RTLD_DEFAULT, names[i]));
-    }
-}
-
-bool modules_is_named(uintptr_t address)
-{
-    for (size_t i = 0; i < NAMES; i++)
-        if (named[i] == address)
-            return true;
-    return false;
-}
 
 // The program headers, as the loader has mapped them.
 struct segments {
@@ -150,7 +86,7 @@ static void collect_bound(struct patch_module *module, const struct dynamic *dyn
             continue;
         const Elf64_Sym *symbol = (const void *)at;
         if (symbol->st_name < dynamic->string_bytes &&
-            is_named((const char *)dynamic->strings + symbol->st_name) &&
+            unpatchable_name((const char *)dynamic->strings + symbol->st_name) &&
             module->kept_count < KEPT_MOST)
             module->kept[module->kept_count++] = word;
     }
@@ -159,7 +95,7 @@ static void collect_bound(struct patch_module *module, const struct dynamic *dyn
 static bool is_refused(const struct module_ref *ref)
 {
     const uintptr_t loader = getauxval(AT_BASE), kernel = getauxval(AT_SYSINFO_EHDR);
-    const uintptr_t ours = (uintptr_t)&functions_start;
+    const uintptr_t ours = (uintptr_t)&unpatchable_start;
     return (loader && loader >= ref->start && loader < ref->end) ||
            (kernel >= ref->start && kernel < ref->end) || (ours >= ref->start && ours < ref->end) ||
            ref->runtime != RUNTIME_NONE;

@@ -2,12 +2,10 @@
 #ifndef CAIRN_PATCH_MODULES_H
 #define CAIRN_PATCH_MODULES_H
 
-// The half of functions.h that deals with names.
+// The part of functions.h that deals with modules that go.
 
 #include <stdbool.h>
 #include <stdint.h>
-
-bool modules_is_named(uintptr_t function); // one whose calls must stay
 
 // Takes a module with memory in a range out of the list. NULL: none.
 struct patch_module *modules_take_out(uintptr_t start, uintptr_t end);

@@ -8,6 +8,7 @@
 #include "patch/lock.h"
 #include "patch/modules.h"
 #include "patch/scan.h"
+#include "patch/unpatchable.h"
 #include "patch/x86_64/assemble.h"
 #include <errno.h>
 #include <linux/membarrier.h>
@@ -65,7 +66,7 @@ int sites_start(void)
     if (commands >= 0 && commands & MEMBARRIER_CMD_PRIVATE_EXPEDITED_SYNC_CORE)
         error = try_writing();
     if (!error)
-        functions_start();
+        unpatchable_start();
     errno = saved;
     return error;
 }

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT
 #include "unwind/cfi.h"
 #include "unwind/expression.h"
+#include "unwind/slow_steps.h"
 #include "unwind/stack.h"
-#include "unwind/walk.h"
 
 struct values {
     uintptr_t value[ARCH_TRACKED];

@@ -6,7 +6,7 @@
 // address, for each pc: as good. All signal-safe.
 
 #include "loadmap/loadmap.h"
-#include "unwind/walk.h"
+#include "unwind/slow_steps.h"
 
 // Between loadmap_enter() and loadmap_leave(). False: not code that a table of Go's knows. *start:
 // where its function begins.

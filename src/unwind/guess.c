@@ -4,8 +4,8 @@
 #include "unwind/go.h"
 #include "unwind/recipe.h"
 #include "unwind/shortcut.h"
+#include "unwind/slow_steps.h"
 #include "unwind/stack.h"
-#include "unwind/walk.h"
 
 #define SCAN_WORDS 64
 #define WORD sizeof(uintptr_t)

@@ -4,8 +4,8 @@
 #include "unwind/fde.h"
 #include "unwind/go.h"
 #include "unwind/recipe.h"
+#include "unwind/slow_steps.h"
 #include "unwind/stack.h"
-#include "unwind/walk.h"
 #include <string.h>
 
 #define SWITCHES_MOST 128

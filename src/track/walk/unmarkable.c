@@ -12,6 +12,7 @@
 #include <string.h>
 #include <sys/auxv.h>
 
+// Calls that must not be rewritten are another list: patch/unpatchable.c.
 static const char *const names[] = {
     // keep their return address and come back to it a second time
     "setjmp",

@@ -12,7 +12,7 @@
 // end. A context that remains has had more than epsilon of what came after it, as with shorter
 // windows. So there are at most as many as by the paper's bound, plus the new ones of one window.
 
-#include "tree/miners/miner_list.h"
+#include "tree/miners/monitored_list.h"
 
 void lossy_update(struct arena *arena, ref_t tree, struct miner *miner, ref_t ref, uint64_t amount)
 {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 #include "tree/miners/miner.h"
-#include "tree/miners/miner_list.h"
+#include "tree/miners/monitored_list.h"
 
 bool miner_start(struct miner *miner, const struct tree_options *options)
 {

@@ -31,7 +31,7 @@
 // been one of them: so it begins with the highest count that was ever taken, the floor, and
 // `excess` is the sum that was added that way.
 
-#include "tree/miners/miner_list.h"
+#include "tree/miners/monitored_list.h"
 
 #define PAID 2        // scans, by an event
 #define MOST_PASSES 8 // for one victim: two, but where hooks raise counts meanwhile

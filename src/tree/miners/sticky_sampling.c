@@ -12,7 +12,7 @@
 // Weights are so many units, without looking at each: how many go by untaken is drawn from the
 // geometric distribution. No floating point here: the logarithm is made of squarings.
 
-#include "tree/miners/miner_list.h"
+#include "tree/miners/monitored_list.h"
 
 enum { MOST_SWEEPS = 64 }; // a rate of 64 bits doubles no more often
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-#ifndef CAIRN_TREE_MINERS_MINER_LIST_H
-#define CAIRN_TREE_MINERS_MINER_LIST_H
+#ifndef CAIRN_TREE_MINERS_MONITORED_LIST_H
+#define CAIRN_TREE_MINERS_MONITORED_LIST_H
 
 // M, the list of monitored contexts; for miner*.c alone. It grows part by part, each as large as
 // all before it and 16 more, so that nothing is ever copied or left behind.

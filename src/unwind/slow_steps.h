@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-#ifndef CAIRN_UNWIND_WALK_H
-#define CAIRN_UNWIND_WALK_H
+#ifndef CAIRN_UNWIND_SLOW_STEPS_H
+#define CAIRN_UNWIND_SLOW_STEPS_H
 
 // Between the files of the unwinder: the ways to find a caller that are not the fast one.
 
