@@ -121,9 +121,9 @@ FILE_CYCLES = [
     "track/walk/marker track/walk/program_unwinders track/walk/unmarkable track/walk/unwind_pass "
     "track/walk/walk",
     "tree/bounded/bounded tree/bounded/bounded_layout tree/hot tree/layout tree/miners/miner "
-    "tree/miners/miner_list tree/tree",
+    "tree/miners/monitored_list tree/tree",
     "unwind/arch unwind/cfi unwind/expression unwind/fde unwind/go unwind/plain unwind/recipe "
-    "unwind/stack unwind/unwind unwind/walk",
+    "unwind/slow_steps unwind/stack unwind/unwind",
 ]
 
 # Names that two files give to types of their own.
