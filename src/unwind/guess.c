@@ -119,7 +119,7 @@ static bool starts_process(const struct unwind_cursor *cursor)
            stack_holds(&cursor->bounds, cursor->sp);
 }
 
-static bool is_planted(const struct unwind_cursor *cursor)
+bool guess_is_planted(const struct unwind_cursor *cursor)
 {
     union unwind_recipe recipe;
     if (cursor->frame.flags & FRAME_INTERRUPTED || cursor->guesses != 0)
@@ -144,7 +144,7 @@ static bool ends_chain(const struct unwind_cursor *cursor)
 
 bool guess_is_root(const struct unwind_cursor *cursor)
 {
-    return starts_process(cursor) || is_planted(cursor) || ends_chain(cursor);
+    return starts_process(cursor) || ends_chain(cursor);
 }
 
 static void set_caller(struct frame_caller *caller, uintptr_t slot, uintptr_t ra)

@@ -41,9 +41,12 @@ void full_restart(struct unwind_cursor *cursor, uint32_t known);
 bool guess_step(struct unwind_cursor *cursor, struct frame_caller *caller);
 
 // This frame has no caller and no table: the very first of the process, which is the loader's, or
-// the first instruction of a function as a return address, which was put there by hand
-// (makecontext), or the end of a chain of frame pointers in Go code.
+// the end of a chain of frame pointers in Go code.
 bool guess_is_root(const struct unwind_cursor *cursor);
+
+// The return address is the first instruction of a function: it was put there by hand (makecontext),
+// and that function, which has no caller, has not begun.
+bool guess_is_planted(const struct unwind_cursor *cursor);
 
 // pc is in a module, or in generated code that is known.
 bool guess_is_code(uintptr_t pc);

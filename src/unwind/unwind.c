@@ -294,6 +294,10 @@ static enum unwind_result step_guess(struct unwind_cursor *cursor, enum verdict 
     struct frame_caller caller = {0};
     if (cursor->recipe.kind == RECIPE_NO_TABLE && guess_is_root(cursor))
         return end(verdict, VERDICT_COMPLETE);
+    if (cursor->recipe.kind == RECIPE_NO_TABLE && guess_is_planted(cursor)) {
+        settle(cursor, cursor->frame.pc, true); // what lies before the function is another one
+        return end(verdict, VERDICT_COMPLETE);
+    }
     if (!guess_step(cursor, &caller))
         return end(verdict, reason);
     cursor->guesses++;

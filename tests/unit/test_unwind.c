@@ -295,6 +295,34 @@ static void test_coroutine(void **state)
     assert_int_equal(ours.verdict, VERDICT_COMPLETE);
 }
 
+// No unwind table covers the bytes before it.
+void not_begun(void);
+__asm__(".text\n"
+        ".p2align 5\n"
+        ".skip 32, 0x90\n"
+        ".type not_begun, @function\n"
+        "not_begun:\n"
+        ".cfi_startproc\n"
+        "ret\n"
+        ".cfi_endproc\n"
+        ".size not_begun, .-not_begun\n");
+
+// makecontext() plants the first instruction of a function as a return address. What lies before
+// that is another function.
+static void test_functions_that_have_not_begun_are_named_by_themselves(void **state)
+{
+    (void)state;
+    struct unwind_cursor cursor;
+    enum verdict verdict = VERDICT_BAD_STACK;
+    uintptr_t words[8] = {0};
+    const uintptr_t sp = (uintptr_t)words;
+    unwind_start_here(&cursor, (uintptr_t)not_begun, sp, 0,
+                      (struct unwind_bounds){sp, sp + sizeof words});
+    assert_int_equal(unwind_step(&cursor, &verdict), UNWIND_END);
+    assert_int_equal(verdict, VERDICT_COMPLETE);
+    assert_true(cursor.frame.function == loadmap_place((uintptr_t)not_begun));
+}
+
 // Functions are found by halving at first, then by a short cut that the searches have built: the
 // same functions, of a library with thousands of them.
 static void test_shortcut(void **state)
@@ -401,6 +429,7 @@ int main(void)
         cmocka_unit_test_setup(test_alternate_stack, prepare),
         cmocka_unit_test_setup(test_thread_root, prepare),
         cmocka_unit_test_setup(test_coroutine, prepare),
+        cmocka_unit_test(test_functions_that_have_not_begun_are_named_by_themselves),
         cmocka_unit_test_setup(test_correct, prepare),
         cmocka_unit_test_setup(test_unwinder_at_work, prepare),
     };

@@ -37,8 +37,8 @@ bool program_frames_next(struct program_frames *frames, struct program_frame *fr
     bool found = false;
     *frame = (struct program_frame){0};
     while (frames->more && !(found && !unmarkable_is_agent(cursor->frame.function))) {
-        const place_t function = cursor->frame.function;
         frames->more = step(frames);
+        const place_t function = frames->more ? cursor->left.function : cursor->frame.function;
         if (!found && !unmarkable_is_agent(function)) {
             found = true;
             frame->function = function;
