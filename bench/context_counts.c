@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: MIT
 // What a profile of exact calls holds, for the tables of the HCCT paper: functions (nodes of the
-// call graph), call sites, contexts, calls, and how many nodes the hot tree of each phi would have.
+// call graph), call sites, contexts, calls, the share of the calls that the hottest contexts have
+// (of one in 10,000, 1,000, 100 and 10), and for each phi, how many nodes the hot tree would have
+// and which share of the calls is in them.
 //
 //   context_counts PROFILE PHI...
 
@@ -51,10 +53,14 @@ static uint64_t calls_of(const struct profile_tree *tree, uint32_t node)
     return tree->values[(size_t)node * metrics + metric];
 }
 
+struct hot {
+    uint64_t nodes, calls;
+};
+
 // Hot nodes and their ancestors: parents come before children, so one pass from the end does it.
-static uint64_t hot_nodes(const struct profile *profile, uint64_t threshold)
+static struct hot hot_nodes(const struct profile *profile, uint64_t threshold)
 {
-    uint64_t hot = 0;
+    struct hot hot = {0};
     for (unsigned t = 0; t < profile->tree_count; t++) {
         const struct profile_tree *tree = &profile->trees[t];
         bool *kept = calloc(tree->count + 1, 1);
@@ -64,11 +70,42 @@ static uint64_t hot_nodes(const struct profile *profile, uint64_t threshold)
             kept[node] |= tree->nodes[node].function && calls_of(tree, node) >= threshold;
             if (kept[node] && tree->nodes[node].parent != PROFILE_NO_PARENT)
                 kept[tree->nodes[node].parent] = true;
-            hot += kept[node];
+            hot.nodes += kept[node];
+            hot.calls += kept[node] && tree->nodes[node].function ? calls_of(tree, node) : 0;
         }
         free(kept);
     }
     return hot;
+}
+
+// Their counts, the largest first.
+static uint64_t *sorted_counts(const struct profile *profile, uint64_t contexts)
+{
+    uint64_t *counts = malloc((contexts + 1) * sizeof *counts), *next = counts;
+    if (!counts)
+        exit(1);
+    for (unsigned t = 0; t < profile->tree_count; t++)
+        for (uint32_t node = 0; node < profile->trees[t].count; node++)
+            if (profile->trees[t].nodes[node].function)
+                *next++ = ~calls_of(&profile->trees[t], node);
+    qsort(counts, contexts, sizeof *counts, by_value);
+    for (uint64_t i = 0; i < contexts; i++)
+        counts[i] = ~counts[i];
+    return counts;
+}
+
+static void print_skew(const struct profile *profile, uint64_t contexts, uint64_t calls)
+{
+    uint64_t *counts = sorted_counts(profile, contexts);
+    uint64_t sum = 0, taken = 0;
+    printf("\"skew\":[");
+    for (uint64_t part = 10000; part >= 10; part /= 10) {
+        for (; taken < (contexts + part - 1) / part; taken++)
+            sum += counts[taken];
+        printf("%s%.6f", part < 10000 ? "," : "", calls ? (double)sum / (double)calls : 0);
+    }
+    printf("],");
+    free(counts);
 }
 
 int main(int count, char **words)
@@ -108,15 +145,25 @@ int main(int count, char **words)
     for (unsigned i = 0; i < profile->process_count; i++)
         bytes += profile->processes[i].tree_bytes;
     printf("{\"functions\":%zu,\"sites\":%zu,\"contexts\":%llu,\"calls\":%llu,"
-           "\"hottest\":%llu,\"tree_bytes\":%llu,\"hot\":[",
+           "\"hottest\":%llu,\"tree_bytes\":%llu,",
            places_distinct(&functions), places_distinct(&sites), (unsigned long long)contexts,
            (unsigned long long)calls, (unsigned long long)hottest, (unsigned long long)bytes);
+    print_skew(profile, contexts, calls);
+    struct hot *hot = calloc((size_t)count, sizeof *hot);
+    if (!hot)
+        exit(1);
     for (int i = 2; i < count; i++) {
-        double threshold = atof(words[i]) * (double)calls;
-        printf("%s%llu", i > 2 ? "," : "",
-               (unsigned long long)hot_nodes(profile, threshold < 1 ? 1 : (uint64_t)threshold));
+        const double threshold = atof(words[i]) * (double)calls;
+        hot[i] = hot_nodes(profile, threshold < 1 ? 1 : (uint64_t)threshold);
     }
+    printf("\"hot\":[");
+    for (int i = 2; i < count; i++)
+        printf("%s%llu", i > 2 ? "," : "", (unsigned long long)hot[i].nodes);
+    printf("],\"overlap\":[");
+    for (int i = 2; i < count; i++)
+        printf("%s%.6f", i > 2 ? "," : "", calls ? (double)hot[i].calls / (double)calls : 0);
     puts("]}");
+    free(hot);
     free(functions.items);
     free(sites.items);
     profile_free(profile);

@@ -4,7 +4,7 @@
 //
 //   decode_contexts [FUNCTIONS EDGES]
 
-#include "encode/serial.h"
+#include "encode/codebook/serial.h"
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>

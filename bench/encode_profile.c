@@ -94,8 +94,8 @@ static void check_context(struct run *run, struct context_state *state, const ui
 {
     static uint32_t decoded[DEEPEST];
     const struct graph_edge *last = graph_edge(&run->graph, path[depth - 1]);
-    const struct code *code = numbering_code(&run->numbering, path[depth - 1]);
-    context_reset(state);
+    const int64_t word = numbering_word(&run->numbering, path[depth - 1]);
+    context_reset(state, dictionary_root(run->numbering.dictionary, state->root));
     for (uint32_t i = 0; i < depth; i++)
         context_call(state, numbering_word(&run->numbering, path[i]),
                      dictionary_base(run->numbering.dictionary) +
@@ -109,9 +109,9 @@ static void check_context(struct run *run, struct context_state *state, const ui
     run->calls += calls;
     run->depth += depth * calls;
     run->stacked += state->depth * calls;
-    run->pushed += (code->action != ACTION_ADD) * calls;
+    run->pushed += (word < 0) * calls;
     // A call of one target that adds 0 runs as it was compiled.
-    const bool zero = code->action == ACTION_ADD && code->add == 0;
+    const bool zero = word == 0;
     run->zero += zero * calls;
     run->plain += (zero && last->kind == EDGE_CALL) * calls;
 }

@@ -6,7 +6,7 @@
 //
 // CALLS is of `cairn record --track calls`, ENCODED of `--track encode` with ask_sometimes.so.
 
-#include "encode/codebook.h"
+#include "encode/codebook/codebook.h"
 #include "profile/profile.h"
 #include <stdio.h>
 #include <stdlib.h>

@@ -12,9 +12,9 @@
 //   valgrind --tool=callgrind --toggle-collect=instrument ...
 
 #include "loadmap/loadmap.h"
-#include "patch/leaf_functions.h"
-#include "patch/sites.h"
-#include "patch/x86_64/jump_table.h"
+#include "patch/functions/jump_table.h"
+#include "patch/functions/leaf_functions.h"
+#include "patch/transaction.h"
 #include <link.h>
 #include <signal.h>
 #include <stdio.h>
@@ -24,15 +24,12 @@
 #include <ucontext.h>
 #include <unistd.h>
 
-#define BATCH 256
-
 enum step { STEP_FIND, STEP_TABLES, STEP_LEAVES, STEP_STUBS, STEP_APPLY, STEPS };
 
 static const char *const step_names[STEPS] = {"find sites", "jump tables", "leaf functions",
                                               "make stubs", "write code"};
 
 static uint64_t cost[STEPS], patched, functions, batches;
-static struct site_change changes[BATCH];
 static size_t change_count;
 static uintptr_t tables[1024];
 static unsigned table_count;
@@ -65,7 +62,7 @@ static void ignore(uintptr_t function, void *context)
 
 static void apply(void)
 {
-    if (sites_apply(changes, change_count, COMPANY_NONE))
+    if (patch_commit(THREADS_NONE))
         abort();
     patched += change_count;
     change_count = 0;
@@ -76,10 +73,8 @@ static void make_stub(struct site *site)
 {
     const struct stub_plan plan = {
         .kind = STUB_HOOK, .before = hook, .after = hook, .push_target = true};
-    if (change_count == BATCH)
-        apply();
-    changes[change_count].site = site;
-    change_count += !stub_make(site, &plan, &changes[change_count].stub);
+    struct stub *stub;
+    change_count += !stub_make(site, &plan, &stub) && !patch_add(site, stub);
 }
 
 // Which calls need no stub. In place: the list is the program's for good.
@@ -105,8 +100,12 @@ static int instrument(uintptr_t function, void *context)
         return 0;
     uint64_t at[STEPS + 1] = {now()};
     table_count = 0;
-    if (sites_find(function, &list, &counts))
+    if (patch_begin())
+        abort();
+    if (sites_find(function, &list, &counts)) {
+        patch_end();
         return 0;
+    }
     at[1] = now();
     for (unsigned i = 0; i < table_count; i++)
         jump_table_stays(tables[i], ignore, NULL);
@@ -118,6 +117,7 @@ static int instrument(uintptr_t function, void *context)
     at[4] = now();
     if (change_count)
         apply();
+    patch_end();
     at[5] = now();
     for (unsigned i = 0; i < STEPS; i++)
         cost[i] += at[i + 1] - at[i];

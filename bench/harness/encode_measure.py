@@ -13,7 +13,9 @@ QUIET = "1"  # Hz: as good as no sampling
 OFTEN = "4000"
 CALLS_MEMORY = "2G"  # for the exact tree
 EXACT = "calls"  # its profile
-VERIFY_RUNS = 30
+VERIFY_RUNS = 5
+VERIFY_STEP = 10  # times longer, at most: a first guess may be far out
+VERIFY_MOST = 100  # seconds of a native run: threads that are switched often are sampled at a lower rate
 SHARE_RUNS = 3
 PATIENCE = (60, 40)  # seconds, and seconds for each second of a native run, until a run is given up
 
@@ -162,31 +164,34 @@ def shares(place, program, units, tools):
 SAMPLES = ("samples_direct", "samples_from_leaf", "samples_climbed")  # missing in older profiles
 
 
+def _verified(place, program, count, limit):
+    """A run of so many units at 4 kHz: how it ended, if not as it should, and what cairn says of it."""
+    tool, expected, output = _encode(place, "-F", OFTEN, "--verify"), native(place, program, count), place.profile("verify")
+    result = _together(place, program, count, {"verify": tool.command(program.argv(count), output)}, limit)["verify"]
+    return _ended(result, expected, f"encoded at {OFTEN} Hz with --verify, {count} units"), _info(tool, output)
+
+
 def verify(place, program, units, least):
-    """Runs until so many samples were taken: how their contexts were told, and whether walks say the same."""
-    tool, expected = _encode(place, "-F", OFTEN, "--verify"), native(place, program, units.often)
-    sums, faults, encode = dict.fromkeys(("samples", "told", "verified", "mismatches", "undecoded", "runs"), 0), set(), {}
-    split = dict.fromkeys(SAMPLES, 0)
-    while sums["samples"] < least and sums["runs"] < VERIFY_RUNS:
-        output = place.profile("verify")
-        result = _together(place, program, units.often, {"verify": tool.command(program.argv(units.often), output)},
-                           _limit(units.often * units.unit))["verify"]
-        fault = _ended(result, expected, f"encoded at {OFTEN} Hz with --verify, {units.often} units")
+    """One run of so many samples: how their contexts were told, and whether walks say the same. Where a run turns out to be too
+    short, a longer one takes its place: in several that are put together, beginnings, where little is told, would count as often."""
+    count, faults, mismatches, info = units.often, set(), 0, None
+    for _ in range(VERIFY_RUNS):
+        fault, found = _verified(place, program, count, _limit(count * units.unit))
         if fault:
             faults.add(fault)
-        info = _info(tool, output)
-        sums["runs"] += 1
-        if not info or "encode" not in info:
+        if not found or "encode" not in found:
             break
-        encode = info["encode"]
-        sums["samples"] += info["samples"]
-        sums["told"] += encode.get("samples_decoded", 0) + encode.get("samples_confirmed", 0)
-        sums["verified"] += encode.get("verified", 0)
-        sums["mismatches"] += encode.get("mismatches", 0)
-        sums["undecoded"] += encode.get("samples_undecoded", 0)
-        for key in SAMPLES:
-            split[key] = None if split[key] is None or key not in encode else split[key] + encode[key]
-    return {**sums, **split, "faults": sorted(faults), "encode": encode}
+        info, used = found, count
+        mismatches += info["encode"].get("mismatches", 0)
+        if info["samples"] >= least or count * units.unit >= VERIFY_MOST:
+            break
+        count = max(count + 1, math.ceil(count * min(1.2 * least / max(info["samples"], 1), VERIFY_STEP)))
+    if not info:
+        raise Failed("; ".join(sorted(faults)) or "no profile of the verified run")
+    encode = info["encode"]
+    return {"samples": info["samples"], "units": used, "told": encode.get("samples_decoded", 0) + encode.get("samples_confirmed", 0),
+            "verified": encode.get("verified", 0), "mismatches": mismatches, "undecoded": encode.get("samples_undecoded", 0),
+            **{key: encode.get(key) for key in SAMPLES}, "faults": sorted(faults), "encode": encode}
 
 
 def allocations(place, program, units, rounds):

@@ -13,10 +13,10 @@ from .calls_programs import Program
 PACKAGES = ("gnugo", "phalanx")
 
 
-def _gnugo(place, folder):
+def gnugo(place, folder, kinds):
     """Plays forty moves with itself."""
     paths = {}
-    for kind in ("native", "cairn"):
+    for kind in kinds:
         paths[kind] = target = place.program(f"hot-gnugo-{kind}")
         if not os.path.exists(target):
             tree = place.at("builds", f"gnugo-{kind}")
@@ -31,7 +31,7 @@ def _gnugo(place, folder):
     return Program("gnugo", paths, ["--quiet", "--benchmark", "40", "--seed", "1", "--level", "4", "--boardsize", "13"])
 
 
-def _phalanx(place, folder, plies=16):
+def phalanx(place, folder, kinds=calls_programs.KINDS, plies=16):
     """Thinks so many plies ahead, once; without its dice, and with variables that it forgets to set at 0, so that two runs
     are alike, and two builds."""
     main = folder + "/phalanx.c"
@@ -42,7 +42,7 @@ def _phalanx(place, folder, plies=16):
         with open(main, "w", encoding="latin-1") as file:
             file.write(steady)
     paths = calls_programs.build(place, "phalanx-set", glob.glob(folder + "/*.c"), "--std=gnu89", "-D_GNU_SOURCE", "-DGNUFUN",
-                                 "-ftrivial-auto-var-init=zero")
+                                 "-ftrivial-auto-var-init=zero", kinds=kinds)
     program = Program("phalanx", paths, ["-b-", "-l-", "-c-", "-x-", "-o-", "-p-"], tells_time=True)
     program.stdin = calls_programs.input_file(place, f"phalanx{plies}", f"depth {plies}\ngo\n")
     return program
@@ -50,16 +50,16 @@ def _phalanx(place, folder, plies=16):
 
 def chess(place, say):
     """A chess program with less to think about, if its sources could be fetched."""
-    return [_phalanx(place, folder, 13) for folder in workloads.fetch(place, ["phalanx"], say).values()]
+    return [phalanx(place, folder, plies=13) for folder in workloads.fetch(place, ["phalanx"], say).values()]
 
 
 def large(place, say):
     """Those whose sources could be fetched."""
-    makers = {"gnugo": _gnugo, "phalanx": _phalanx}
+    makers = {"gnugo": gnugo, "phalanx": phalanx}
     programs = []
     for package, folder in workloads.fetch(place, PACKAGES, say).items():
         try:
-            programs.append(makers[package](place, folder))
+            programs.append(makers[package](place, folder, ("native", "cairn")))
         except subprocess.CalledProcessError as error:
             say(f"  {package} was not built: {(error.stderr or b'').decode(errors='replace')[-300:]}")
     return programs

@@ -10,6 +10,7 @@ from . import profilers, workloads
 from .measure import median, run, run_together, spread
 
 BAR = 0.2  # of heaptrack's overhead
+SAMPLED_BAR = 0.03  # of native, for each million blocks a second
 BARRED = ("sqlite3", "python3", "python3, PYTHONMALLOC=malloc")
 SCRIPT = """
 words = {}
@@ -24,6 +25,10 @@ print(sum(len(row["text"]) for row in rows))
 SMALL_SQL = """create table t(a integer primary key, b text);
 with recursive n(i) as (select 1 union all select i+1 from n where i<5000) insert into t select i, 'row '||i from n;
 select count(*), sum(a) from t where b like '%7%';
+"""
+SMALL_LUA = """local t = {}
+for i = 1, 20000 do t[i % 500] = 'x' .. i .. ('y'):rep(i % 90) end
+print(#table.concat(t, ' ', 1, 499))
 """
 
 
@@ -48,6 +53,7 @@ def _tools(place):
     wanted = [
         profilers.Profiler("native", "native"),
         profilers.Cairn("walk", "cairn -e alloc", place.cairn, "-e", "alloc"),
+        profilers.Cairn("sampled", "cairn -e alloc:512k", place.cairn, "-e", "alloc:512k"),
         profilers.Cairn("encode", "… --track encode", place.cairn, "-e", "alloc", "--track", "encode"),
         Heaptrack(),
     ]
@@ -98,22 +104,29 @@ def _rounds(place, tools, argv, env, rounds, seed):
     return times, facts
 
 
-def _valgrind(place):
-    """The sums of a program that does the same under valgrind."""
-    valgrind, sqlite = workloads.find("valgrind"), workloads.find("sqlite3")
-    if not valgrind or not sqlite:
-        return None
+def _small_programs(place):
+    """Programs that do the same under valgrind."""
+    sqlite, lua = workloads.find("sqlite3"), workloads.find("lua5.4")
     script = place.at("inputs", "small.sql")
     with open(script, "w", encoding="ascii") as file:
         file.write(SMALL_SQL)
-    argv = [sqlite, ":memory:", f".read {script}"]
+    return ([("sqlite3", [sqlite, ":memory:", f".read {script}"])] if sqlite else []) + (
+        [("lua5.4", [lua, "-e", SMALL_LUA])] if lua else [])
+
+
+def _valgrind(place):
+    valgrind, programs = workloads.find("valgrind"), _small_programs(place)
+    return [dict(_sums(place, valgrind, argv), name=name) for name, argv in programs] if valgrind else None
+
+
+def _sums(place, valgrind, argv):
     errors = run([valgrind, "--run-libc-freeres=no", *argv], place.work).errors
     found = re.search(r"in use at exit: ([\d,]+) bytes in ([\d,]+) blocks\n.*total heap usage: "
                       r"([\d,]+) allocs, ([\d,]+) frees, ([\d,]+) bytes", errors)
     theirs = [int(number.replace(",", "")) for number in found.groups()] if found else None
     ours = {}
     for tool in _tools(place):
-        if isinstance(tool, profilers.Cairn):
+        if isinstance(tool, profilers.Cairn) and tool.name != "sampled":
             output = place.profile()
             run(tool.command(argv, output)[0], place.work)
             sums = tool.info(output)["alloc"]
@@ -181,14 +194,29 @@ def render(data):
     yield ("| starting and ending (`true`) | | | | " + " | ".join(
         f"+{1000 * median([tool - native for tool, native in zip(data['fixed'][name], data['fixed']['native'])]):.0f} ms"
         for name, _ in names) + " | | |")
-    sums = data.get("sums")
-    if sums and sums["valgrind"]:
+    for sums in _compared(data):
         live, blocks, allocs, frees, total = sums["valgrind"]
         yield ""
-        yield (f"valgrind's sums of a small run of sqlite3: {allocs:,} blocks of {total:,} bytes allocated, {frees:,} freed, "
+        yield (f"valgrind's sums of a small run of {sums['name']}: {allocs:,} blocks of {total:,} bytes allocated, {frees:,} freed, "
                f"{live:,} bytes in {blocks:,} blocks left; cairn's are "
-               + ("the same." if all(ours == sums["valgrind"] for ours in sums["cairn"].values())
-                  else f"others: {sums['cairn']}."))
+               + ("the same." if _same(sums) else f"others: {sums['cairn']}."))
+
+
+def _compared(data):
+    """The programs that valgrind has run; older results have one."""
+    sums = data.get("sums") or []
+    return [each for each in ([dict(sums, name="sqlite3")] if isinstance(sums, dict) else sums) if each["valgrind"]]
+
+
+def _same(sums):
+    return all(ours == sums["valgrind"] for ours in sums["cairn"].values())
+
+
+def _per_million(row):
+    """Overhead of samples over native, for each million blocks a second."""
+    native = median(row["times"]["native"])
+    rate = row["facts"]["walk"]["alloc"]["allocations"] / native / 1e6
+    return rate, _extra(row, "sampled") / native / rate
 
 
 def bars(data):
@@ -198,10 +226,17 @@ def bars(data):
         if rows:
             worst = max(rows, key=lambda row: _share(row, name))
             yield title, _share(worst, name) <= BAR, f"worst: {worst['name']} {_share(worst, name):.2f}"
-    sums = data.get("sums")
-    if sums and sums["valgrind"]:
-        same = all(ours == sums["valgrind"] for ours in sums["cairn"].values())
-        yield "sums of allocations equal valgrind's", same, "sqlite3, to the byte" if same else str(sums)
+    rows = [row for row in data["rows"] if "sampled" in row["times"] and _per_million(row)[0] >= 0.5]
+    if rows:
+        worst = max(rows, key=lambda row: _per_million(row)[1])
+        share = _per_million(worst)[1]
+        yield (f"alloc:512k at {100 * SAMPLED_BAR:.0f} % for a million blocks a second", share <= SAMPLED_BAR,
+               f"worst: {worst['name']} {100 * share:.1f} %")
+    compared = _compared(data)
+    if compared:
+        wrong = [sums["name"] for sums in compared if not _same(sums)]
+        yield ("sums of allocations equal valgrind's", not wrong,
+               f"not: {', '.join(wrong)}" if wrong else f"{', '.join(sums['name'] for sums in compared)}, to the byte")
     wrong = sum((row["facts"]["encode"].get("encode") or {}).get("mismatches", 0) for row in data["rows"]
                 if "encode" in row["facts"])
     yield "no number that a walk contradicts, of allocations", wrong == 0, f"{wrong}"

@@ -60,10 +60,10 @@ def _said(row):
 
 
 def _draw(place, options, rows):
-    whole = not options.quick and not options.programs
-    folder = os.path.join(place.source if whole else place.work, encode_pictures.FOLDER)
-    for path in glob.glob(os.path.join(folder, "encode-*.svg")):
-        os.unlink(path)
+    folder = os.path.join(place.work if options.quick else place.source, encode_pictures.FOLDER)
+    if not options.programs:
+        for path in glob.glob(os.path.join(folder, "encode-*.svg")):
+            os.unlink(path)
     for row in rows:
         if row.get("verify"):
             encode_pictures.draw(folder, row["name"], row["verify"]["encode"])

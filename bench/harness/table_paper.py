@@ -2,17 +2,24 @@
 """The tables of the csprof paper (Froyd, Mellor-Crummey, Fowler: Low-overhead call path profiling of
 unmodified, optimized code, ICS 2005) with our numbers beside the paper's."""
 
-import glob
+import collections
 import json
 import os
 import re
 import subprocess
+from statistics import mean
 
-from . import profilers, workloads
-from .measure import median
+from . import paper_programs, profilers, workloads
+from .measure import median, run_together, spread
 
 PAPER_DILATION = (("gprof, Linux", "3"), ("gprof, OS X", "4"), ("hiprof, Tru64", "14"),
                   ("VTune, Windows", "31"))
+PAPER_TABLE2 = (("164.gzip", "53 %", "", "4.2 %", ""), ("186.crafty", "140 %", "", "5.1 %", ""), ("253.perlbmk", "165 %", "", "2.5 %", ""),
+                ("256.bzip2", "113 %", "", "1.1 %", ""), ("177.mesa, real numbers", "67 %", "", "3.0 %", ""),
+                ("179.art, real numbers", "2.1 %", "", "1.5 %", ""), ("183.equake, real numbers", "0.75 %", "", "7.0 %", ""))
+# Minimum, median, mean, maximum.
+PAPER_TABLE3 = {"integer": {"csprof": (0.74, 2.9, 8.0, 51), "gprof": (7.6, 15, 23, 120)},
+                "real": {"csprof": (0.37, 3.6, 5.0, 18), "gprof": (0.33, 2.4, 4.1, 15)}}
 BAR_POINTS = 2.0
 
 
@@ -76,63 +83,90 @@ def _figure1(place, options, say):
             "worst": max((abs(split.get("a", {}).get("share", 0) - 0.5) for split in splits))}
 
 
-def _build(place, name, sources, flags):
-    """The same sources twice: as they are, and with gprof's instrumentation."""
-    paths = []
-    for suffix, more in (("", ()), ("-pg", ("-pg",))):
-        target = place.program(f"source-{name}{suffix}")
-        if not os.path.exists(target):
-            subprocess.run(["cc", "-w", "-O2", "-g", "-no-pie", *more, *flags, *sources, "-lm", "-o", target],
-                           check=True)
-        paths.append(target)
-    return paths
-
-
-def _source_programs(place, say):
-    packages = ("lua5.4", "bzip2", "zlib")
-    folders = workloads.fetch(place, packages, say)
-    if len(folders) < len(packages):
-        return []
-    lua, bzip2, zlib = os.path.join(folders["lua5.4"], "src"), folders["bzip2"], folders["zlib"]
-    lua_files = [path for path in glob.glob(lua + "/*.c") if not path.endswith("/luac.c")]
-    bzip2_files = [os.path.join(bzip2, f"{name}.c") for name in
-                   ("blocksort", "huffman", "crctable", "randtable", "compress", "decompress", "bzlib", "bzip2")]
-    zlib_files = glob.glob(zlib + "/*.c") + [zlib + "/test/minigzip.c"]
-    text = place.at("inputs", "text")
-    return [
-        ("Lua 5.4", _build(place, "lua", lua_files, ["-DLUA_USE_POSIX"]),
-         [place.at("inputs", "work.lua"), text], "253.perlbmk: 165 · 2.5"),
-        ("bzip2", _build(place, "bzip2", bzip2_files, ["-D_FILE_OFFSET_BITS=64"]), ["-c", text],
-         "256.bzip2: 113 · 1.1"),
-        ("zlib (minigzip)", _build(place, "minigzip", zlib_files,
-                                   ["-I", zlib, "-DHAVE_UNISTD_H", "-DHAVE_STDARG_H"]), ["-c", text],
-         "164.gzip: 53 · 4.2"),
-    ]
-
-
 def _calls(program, gmon):
     text = subprocess.run(["gprof", "-b", "-p", program, gmon], capture_output=True, text=True, check=True).stdout
     return sum(int(found) for found in re.findall(r"^ *[\d.]+ +[\d.]+ +[\d.]+ +(\d+) ", text, re.M))
 
 
+def _plain(name):
+    """Without parameters, and without what compilers add to the names of a function's parts."""
+    return re.sub(r"\.(part|isra|constprop|cold|lto_priv)\b.*", "", name.split("(")[0].strip())
+
+
+def _flat_by_gprof(program, gmon):
+    text = subprocess.run(["gprof", "-b", "-p", program, gmon], capture_output=True, text=True, check=True).stdout
+    # Without calls, two columns are empty.
+    lines = re.findall(r"^ *[\d.]+ +[\d.]+ +([\d.]+) +(?:\d+ +[\d.]+ +[\d.]+ +)?(\S.*)$", text, re.M)
+    return collections.Counter({_plain(name): float(seconds) for seconds, name in lines if float(seconds) > 0})
+
+
+def _flat_by_cairn(cairn, program, output):
+    """Of the program's own functions, as gprof sees no others."""
+    text = subprocess.run([cairn, "report", "--view", "flat", "--json", "--no-inlines", "--kernel", "no", "--min", "0", output],
+                          capture_output=True, check=True).stdout
+    return sum((collections.Counter({_plain(node["function"]): node["self"][0] / 1e9}) for node in json.loads(text)["nodes"]
+                if node["module"] == os.path.basename(program) and node["function"]), collections.Counter())
+
+
+def _flat_by_perf(program, data):
+    """The reference, as DCPI was the paper's: the processor's clock, no instrumentation, nothing unwound."""
+    text = subprocess.run(["perf", "script", "-i", data, "-F", "ip,sym,dso"], capture_output=True, text=True, errors="replace",
+                          check=True).stdout
+    found = collections.Counter()
+    for name, module in re.findall(r"^\s*[0-9a-f]+ (.*) \((.*)\)$", text, re.M):
+        if os.path.basename(module) == os.path.basename(program):
+            found[_plain(name)] += 1
+    return found
+
+
+def _distortion(flat, reference):
+    """The paper's measure: per cent of the time that lies elsewhere, over all functions."""
+    shares = [{name: 100 * value / sum(each.values()) for name, value in each.items()} for each in (flat, reference)]
+    return sum(abs(shares[0].get(name, 0) - shares[1].get(name, 0)) for name in {*shares[0], *shares[1]})
+
+
+def _one_against_gprof(place, options, program):
+    """All at once, taking turns. Profiles of all rounds are added up: gprof has a hundred samples a second."""
+    output, data = place.at("paper-cairn"), {name: place.at(f"paper-{name}") for name in ("perf", "again")}
+    plain, counted = [program.paths[kind] for kind in ("native", "gprof")]
+    commands = {"native": [plain, *program.arguments], "gprof": [counted, *program.arguments],
+                "cairn": [place.cairn, "record", "-q", "-F", "1000", "-o", output, "--", plain, *program.arguments],
+                **{name: [workloads.find("perf"), "record", "-q", "-e", "cpu-clock", "-F", "1000", "-o", path, plain, *program.arguments]
+                   for name, path in data.items()}}
+    times, same = {name: [] for name in commands}, True
+    flat = {name: collections.Counter() for name in ("gprof", "cairn", "perf", "again")}
+    names = list(commands)
+    for number in range(options.rounds):
+        turns = [names[(number + step) % len(names)] for step in range(len(names))]
+        results = run_together({name: (commands[name], {}, program.stdin) for name in turns}, place.work, apart=True)
+        gmon = os.path.join(place.work, f"run-{turns.index('gprof')}", "gmon.out")
+        for name, result in results.items():
+            times[name].append(result.cpu)
+        same &= program.tells_time or len({results[name].digest for name in ("native", "gprof", "cairn")}) == 1
+        flat["gprof"] += _flat_by_gprof(counted, gmon)
+        flat["cairn"] += _flat_by_cairn(place.cairn, plain, output)
+        for name, path in data.items():
+            flat[name] += _flat_by_perf(plain, path)
+    ratios = {name: [mine / native for mine, native in zip(times[name], times["native"])] for name in ("gprof", "cairn")}
+    return {"name": program.name, "native": median(times["native"]), "same": same, "calls": _calls(counted, gmon),
+            "over": {name: median(values) - 1 for name, values in ratios.items()},
+            "ratios": ratios, "noise": spread(times["native"]),
+            "distortion": {name: _distortion(flat[name], flat["perf"]) for name in ("gprof", "cairn", "again")}}
+
+
 def _against_gprof(place, options, say):
-    tool = profilers.Cairn("cairn", "cairn", place.cairn, "-F", "1000")
+    if not workloads.find("perf"):
+        say("  perf is not installed: nothing to compare flat profiles with")
+        return []
+    programs, real_numbers = paper_programs.programs(place, say)
+    if options.programs:
+        programs = [program for program in programs if program.name in options.programs]
     rows = []
-    for name, (plain, counted), arguments, paper in _source_programs(place, say):
-        times = {"native": [], "gprof": [], "cairn": []}
-        same = True
-        for _ in range(options.rounds):
-            native = options.patience.run([plain, *arguments], place.work)
-            other = options.patience.run([counted, *arguments], place.work)
-            ours = options.patience.run(tool.command([plain, *arguments], place.profile())[0], place.work)
-            same &= native.digest == other.digest == ours.digest
-            for key, result in (("native", native), ("gprof", other), ("cairn", ours)):
-                times[key].append(result.cpu)
-        over = {key: median([tool_time / native for tool_time, native in zip(times[key], times["native"])]) - 1
-                for key in ("gprof", "cairn")}
-        rows.append({"name": name, "native": median(times["native"]), "over": over, "same": same,
-                     "calls": _calls(counted, place.at("gmon.out")), "paper": paper})
-        say(f"  {name}: gprof {over['gprof'] * 100:+.1f} %, cairn {over['cairn'] * 100:+.1f} %, same {same}")
+    for program in programs[:1] if options.quick else programs:
+        row = {**_one_against_gprof(place, options, program), "real_numbers": program.name in real_numbers}
+        rows.append(row)
+        say(f"  {row['name']}: gprof {row['over']['gprof'] * 100:+.1f} %, cairn {row['over']['cairn'] * 100:+.1f} %, same {row['same']}; "
+            f"distortion {row['distortion']['gprof']:.1f}, {row['distortion']['cairn']:.1f}")
     return rows
 
 
@@ -162,17 +196,46 @@ def render(data):
         split = "| 33 % | 67 % " if name.startswith("gprof") else "| about 50 % | about 50 % " if "VTune" in name else "| | "
         yield f"| {name} (paper) {split}| | {factor} |"
     yield ""
-    yield ("*Table 2.* Overhead over native CPU time; the paper's own row for a program of the same kind: "
-           "gprof · csprof in percent. (The paper's csprof: 2 to 7 % at 1 kHz.)")
+    yield from _render_programs(_complete(data))
+
+
+def _complete(data):
+    """Rows of earlier results have no reference to be compared with."""
+    return [row for row in data["programs"] if "distortion" in row]
+
+
+def _render_programs(rows):
+    yield ("*Table 2.* Overhead over native CPU time, the four runs taking turns on one processor; medians with the least and the most, and by how much "
+           "native runs differ. The paper's programs are those of SPEC CPU2000; ours come from Debian's sources. *Distortion* is that of the "
+           "next table.")
     yield ""
-    if not data["programs"]:
-        yield "The sources could not be fetched (`scripts/fetch-source`), so there is nothing to compare."
+    if not rows:
+        yield "Not measured: `bench/run --only paper` does, where sources can be fetched (`scripts/fetch-source`)."
         return
-    yield "| program from source | native | calls | gprof | cairn 1 kHz | the paper |"
+    yield "| program from source | native | ± | calls | gprof | least … most | cairn 1 kHz | least … most | distortion: gprof | cairn | perf, again |"
+    yield "|---|" + "---:|" * 10
+    for row in rows:
+        cells = [f"{row['over'][name] * 100:+.1f} % | {(min(row['ratios'][name]) - 1) * 100:+.1f} … {(max(row['ratios'][name]) - 1) * 100:+.1f} %"
+                 for name in ("gprof", "cairn")]
+        yield (f"| {row['name']}{' *' if row['real_numbers'] else ''} | {row['native']:.2f} s | {row['noise'] * 100:.1f} % | {row['calls']:.3g} | " +
+               " | ".join(cells) + f" | {row['distortion']['gprof']:.1f} | {row['distortion']['cairn']:.1f} | {row['distortion']['again']:.1f} |")
+    for name, *cells in PAPER_TABLE2:
+        yield f"| *{name} (paper)* | | | " + " | ".join(f"{cell} |" for cell in cells) + " | | |"
+    yield ""
+    yield "(* computes with real numbers.)"
+    yield ""
+    yield ("*Table 3.* Distortion: the sum over the program's own functions of how far their shares of the time are from those of the reference, in per cent. "
+           "The reference is perf's cpu-clock on the native program, 1,000 samples a second (the paper: DCPI), all rounds added up. Two samplings of the "
+           "same program differ by chance alone, the more the more functions there are: so perf is compared with itself, too. gprof has a tenth of the samples.")
+    yield ""
+    yield "| | csprof (paper) | cairn | perf, again | gprof (paper) | gprof, here |"
     yield "|---|---:|---:|---:|---:|---:|"
-    for row in data["programs"]:
-        yield (f"| {row['name']} | {row['native']:.2f} s | {row['calls']:.3g} | {row['over']['gprof'] * 100:+.1f} % | "
-               f"{row['over']['cairn'] * 100:+.1f} % | {row['paper']} |")
+    for what, real, paper in (("integer", False, PAPER_TABLE3["integer"]), ("real numbers", True, PAPER_TABLE3["real"])):
+        ours = {name: [row["distortion"][name] for row in rows if row["real_numbers"] == real] for name in ("cairn", "again", "gprof")}
+        if not ours["cairn"]:
+            continue
+        for number, (word, of) in enumerate((("minimum", min), ("median", median), ("mean", mean), ("maximum", max))):
+            yield (f"| {what}: {word} | {paper['csprof'][number]} | {of(ours['cairn']):.1f} | {of(ours['again']):.1f} | {paper['gprof'][number]} | {of(ours['gprof']):.1f} |")
 
 
 def bars(data):
@@ -183,8 +246,18 @@ def bars(data):
            f"{points:.2f} points off, {figure['worst'] * 100:.2f} in the worst run")
     yield ("Figure 1: more returns of c below b than below a", ours["b"]["returns"] > ours["a"]["returns"],
            f"{ours['a']['returns']:.0f} : {ours['b']['returns']:.0f}")
-    if data["programs"]:
-        closest = max(data["programs"], key=lambda row: row["over"]["cairn"] - row["over"]["gprof"])
-        yield ("cheaper than gprof", closest["over"]["cairn"] < closest["over"]["gprof"],
-               f"closest: {closest['name']} {closest['over']['cairn'] * 100:+.1f} % against "
-               f"{closest['over']['gprof'] * 100:+.1f} %")
+    rows = _complete(data)
+    if not rows:
+        return
+    real = sum(row["real_numbers"] for row in rows)
+    yield ("Table 2: at least twelve programs, three with real numbers", len(rows) >= 12 and real >= 3, f"{len(rows)}, {real}")
+    cheaper = [row for row in rows if row["over"]["cairn"] < row["over"]["gprof"]]
+    closest = max(rows, key=lambda row: row["over"]["cairn"] - row["over"]["gprof"])
+    yield ("Table 2: cheaper than gprof", len(cheaper) == len(rows),
+           f"{len(cheaper)} of {len(rows)}; closest: {closest['name']} {closest['over']['cairn'] * 100:+.1f} % against "
+           f"{closest['over']['gprof'] * 100:+.1f} %")
+    truer = sum(row["distortion"]["cairn"] < row["distortion"]["gprof"] for row in rows)
+    yield ("Table 3: less distorted than gprof, in the median", median([row["distortion"]["cairn"] for row in rows]) <
+           median([row["distortion"]["gprof"] for row in rows]),
+           f"median {median([row['distortion']['cairn'] for row in rows]):.1f} against {median([row['distortion']['gprof'] for row in rows]):.1f}, "
+           f"in {truer} of {len(rows)} programs")
